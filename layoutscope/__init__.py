@@ -21,6 +21,7 @@ __all__ = [
     "extract",
     "fit",
     "inspect",
+    "kit",
     "layout_map",
     "load_profile",
     "map",
@@ -33,6 +34,7 @@ __all__ = [
     "series",
     "service",
     "trace",
+    "validate",
     "verify",
     "write_map",
     "write_trace",
@@ -46,18 +48,21 @@ if TYPE_CHECKING:
     from layoutscope.api.export import export
     from layoutscope.api.extract import extract
     from layoutscope.api.inspect import checkpoints, inspect
+    from layoutscope.api.kit import kit
     from layoutscope.api.map import layout_map, write_map
     from layoutscope.api.map import map_images as map  # noqa: A004  (the command's own name)
     from layoutscope.api.predict import predict
     from layoutscope.api.reading import read_layouts
+    from layoutscope.api.replay import replay
     from layoutscope.api.save import save
     from layoutscope.api.scan import scan
     from layoutscope.api.session import open_session as open  # noqa: A004  (as `gzip.open` and others are called)
-    from layoutscope.api.trace import replay, trace, write_trace
+    from layoutscope.api.trace import trace, write_trace
+    from layoutscope.api.validate import validate
     from layoutscope.drive import load_profile, service
 else:
     # A verb stands in the module of its family, which has the name of its first; its companions stand beside it.
-    _HOMES = {"fit": "drives", "layout_map": "map", "write_map": "map", "write_trace": "trace", "replay": "trace"}
+    _HOMES = {"fit": "drives", "layout_map": "map", "write_map": "map", "write_trace": "trace"}
     _HOMES |= {"read_layouts": "reading", "checkpoints": "inspect", "extract": "extract"}
     _HOMES |= {"series": "compare", "verify": "check", "open": "session"}
     _HOMES = {name: f"api.{module}" for name, module in _HOMES.items()} | {"load_profile": "drive", "service": "drive"}

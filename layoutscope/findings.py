@@ -96,6 +96,8 @@ class Finding(Displayed):
     field : str
         Path of the field in the structure, as the grammars name it, such as ``record 3/permissions.file_mode``; empty
         where a finding is about more than a field.
+    cause : Finding or None
+        What this one may follow from: a check lists each fault once, at its cause.
     """
 
     code: str
@@ -107,6 +109,7 @@ class Finding(Displayed):
     found: str = ""
     device: int = 0
     field: str = ""
+    cause: Finding | None = None
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
@@ -303,6 +306,11 @@ class FindingLog:
             If the code is unknown.
         """
         self.at_error(error).add(code, level, error.reason, expected=error.expected, found=error.found)
+
+    def mark(self) -> Callable[[], None]:
+        """Remember where the log stands; what is returned drops everything that was written down since."""
+        count = len(self.findings)
+        return lambda: self.findings.__delitem__(slice(count, None))
 
     def branch(self) -> FindingLog:
         """Return the same log with a list of its own, whose findings may be dropped or added later."""

@@ -19,24 +19,29 @@ if TYPE_CHECKING:
 
 MOST_TEXT_BYTES: Final = 1 << 30
 """Of a list of paths, a map of ddrescue, a profile or a password."""
+PIECE_BYTES: Final = 1 << 20
 
-_READ: Final[set[tuple[int, int]]] = set()
+_READ: Final[dict[tuple[int, int], dict[str, int]]] = {}
+"""Device and inode: the places where such a file was read, and when its inode had last been changed then."""
 
 
-def note(file: object) -> None:
-    """Remember a file, folder or device, by its path or an open descriptor, as one that is read; absent ones are not.
+def note(file: object, descriptor: int | None = None) -> None:
+    """Remember a file, folder or device as one that is read; absent ones are not.
 
     Parameters
     ----------
-    file : path or int
+    file : path
         What is read, of ``IMAGE:VOLUME`` the image; a resource that is no file, as in a package that was not unpacked,
         is passed over.
+    descriptor : int, optional
+        The file that was opened there, where it is open: another may lie there by now.
     """
-    if isinstance(file, str | os.PathLike):
-        file = split_volume(file)[0]
-    identity = _identity(file) if isinstance(file, str | int | os.PathLike) else None
-    if identity is not None:
-        _READ.add(identity)
+    if not isinstance(file, str | os.PathLike):
+        return
+    path = split_volume(file)[0]
+    status = _status(path if descriptor is None else descriptor)
+    if status is not None:
+        _READ.setdefault(_identity(status), {})[os.path.realpath(path)] = status.st_ctime_ns
 
 
 def split_volume(path: str | os.PathLike[str]) -> tuple[str, str | None]:
@@ -58,7 +63,22 @@ def is_input(path: str | os.PathLike[str]) -> bool:
     results outlive their source.
     """
     target = Path(os.path.realpath(path))
-    return any(_identity(place) in _READ for place in (target, *target.parents))
+    return any(_was_read(place) for place in (target, *target.parents))
+
+
+def _was_read(place: Path) -> bool:
+    """Whether what lies at a place was read.
+
+    The number of an inode goes to another file once its own has been removed. That one was changed after the other was
+    read, and none of the places where the other lay leads to it.
+    """
+    status = _status(place)
+    if status is None:
+        return False
+    noted = _READ.get(_identity(status), {})
+    return status.st_ctime_ns in noted.values() or any(
+        found is not None and _identity(found) == _identity(status) for found in map(_status, noted)
+    )
 
 
 def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:
@@ -100,11 +120,32 @@ def read_bytes(path: Path, most_bytes: int) -> bytes:
         If it cannot be read, or is longer.
     """
     note(path)
+    data, left = bytearray(), most_bytes + 1
     with path.open("rb") as file:
-        data = file.read(most_bytes + 1)
+        # Python makes room for all that is asked for, before anything has come.
+        while left and (piece := file.read(min(left, PIECE_BYTES))):
+            data += piece
+            left -= len(piece)
     if len(data) > most_bytes:
         raise OSError(errno.EFBIG, f"is longer than {most_bytes:,} bytes, which no such file is", str(path))
-    return data
+    return bytes(data)
+
+
+def open_untouched(path: str | os.PathLike[str]) -> int:
+    """Open a file for reading alone, without waiting for it, and without a trace of that where the system allows it.
+
+    Raises
+    ------
+    OSError, ValueError
+        If it cannot be opened.
+    """
+    # Opening a pipe waits for its writer otherwise, for ever where a stranger laid it beside an image.
+    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        return os.open(path, flags | getattr(os, "O_NOATIME", 0))
+    except PermissionError:
+        # Linux leaves the time of access alone for the file's owner and root; others are refused.
+        return os.open(path, flags)
 
 
 def open_file(path: Path) -> BufferedReader:
@@ -125,16 +166,19 @@ def open_file(path: Path) -> BufferedReader:
     OSError
         If it cannot be opened, or is no regular file: a pipe would be waited for, a device read without end.
     """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    descriptor = open_untouched(path)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "is no regular file", str(path))
     return os.fdopen(descriptor, "rb")
 
 
-def _identity(file: str | os.PathLike[str] | int) -> tuple[int, int] | None:
+def _status(file: str | os.PathLike[str] | int) -> os.stat_result | None:
     try:
-        status = os.stat(file)  # noqa: PTH116  (paths and descriptors)
+        return os.stat(file)  # noqa: PTH116  (paths and descriptors)
     except (OSError, ValueError):
         return None
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino

@@ -136,6 +136,26 @@ class EnumerationOptions(ReadOptions, Enumeration, total=False):
     """How images are read, and how their volumes are enumerated."""
 
 
+class PageOptions(TypedDict, total=False):
+    """What the page of a map shows and carries.
+
+    Attributes
+    ----------
+    difference : bool, default False
+        Whether two states of one volume, the earlier one first, are set against each other: what moved, came and went.
+    all_paths : bool, default False
+        Whether every path can be searched, and the data of every file found, however many there are; for a million
+        files the page grows by some 10 MB.
+    """
+
+    difference: bool
+    all_paths: bool
+
+
+class MapOptions(EnumerationOptions, PageOptions, total=False):
+    """How images are read and enumerated, and what the page of their map shows."""
+
+
 class Workload(TypedDict, total=False):
     """What is done on a volume; every verb that walks takes these.
 

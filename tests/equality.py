@@ -30,7 +30,21 @@ if TYPE_CHECKING:
 KEPT_BYTES = 1 << 18
 """Longer outputs are kept as their hash."""
 
-ORDERS = ("fts", "bulk", "names", "catalog", "searchfs", "copy", "readdir-stat")
+ORDERS = (
+    "fts",
+    "bulk",
+    "names",
+    "catalog",
+    "searchfs",
+    "copy",
+    "readdir-stat",
+    "du",
+    "backup",
+    "find",
+    "ls",
+    "archive",
+    "git-status",
+)
 
 TABLES = ("nodes", "node_fragments", "regions", "extents", "entries", "free", "findings")
 

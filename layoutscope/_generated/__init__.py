@@ -37,6 +37,7 @@ _MODULES = {
     'HfsplusVolume': 'hfsplus_volume',
     'Lzfse': 'lzfse',
     'Mbr': 'mbr',
+    'SparseDisks': 'sparse_disks',
     'Udif': 'udif',
 }
 __all__ = list(_MODULES)

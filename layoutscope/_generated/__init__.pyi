@@ -32,6 +32,7 @@ from .hfsplus_journal import HfsplusJournal as HfsplusJournal
 from .hfsplus_volume import HfsplusVolume as HfsplusVolume
 from .lzfse import Lzfse as Lzfse
 from .mbr import Mbr as Mbr
+from .sparse_disks import SparseDisks as SparseDisks
 from .udif import Udif as Udif
 
 __all__ = [
@@ -68,5 +69,6 @@ __all__ = [
     'HfsplusVolume',
     'Lzfse',
     'Mbr',
+    'SparseDisks',
     'Udif',
 ]

@@ -1798,6 +1798,142 @@ BOOT_RECORD = RecordType(
     signature='V2',
 )
 
+QCOW_HEADER = RecordType(
+    'sparse_disks.qcow_header',
+    magic='V4',
+    version='>u4',
+    ofs_backing_file_name='>u8',
+    len_backing_file_name='>u4',
+    cluster_bits='>u4',
+    len_disk='>u8',
+    crypt_method='>u4',
+    num_tables='>u4',
+    ofs_tables='>u8',
+)
+
+QCOW_REFERENCE = RecordType(
+    'sparse_disks.qcow_reference',
+    entry='>u8',
+    ofs_target=lambda r: r['entry'] & 72057594037927424,
+    is_compressed=lambda r: r['entry'] & 4611686018427387904,
+    reads_as_zeros=lambda r: r['entry'] & 1,
+)
+
+VHD_FOOTER = RecordType(
+    'sparse_disks.vhd_footer',
+    magic='V8',
+    features='>u4',
+    version='>u4',
+    ofs_next='>u8',
+    creation='V16',
+    len_original='>u8',
+    len_disk='>u8',
+)
+
+VHD_DYNAMIC_HEADER = RecordType(
+    'sparse_disks.vhd_dynamic_header',
+    magic='V8',
+    ofs_next='>u8',
+    ofs_table='>u8',
+    version='>u4',
+    num_blocks='>u4',
+    len_block='>u4',
+)
+
+VHD_REFERENCE = RecordType(
+    'sparse_disks.vhd_reference',
+    sector='>u4',
+)
+
+VHDX_REGIONS = RecordType(
+    'sparse_disks.vhdx_regions',
+    magic='V4',
+    checksum='<u4',
+    num_entries='<u4',
+    reserved='<u4',
+)
+
+VHDX_REGION = RecordType(
+    'sparse_disks.vhdx_region',
+    guid='V16',
+    ofs_region='<u8',
+    len_region='<u4',
+    required='<u4',
+)
+
+VHDX_METADATA = RecordType(
+    'sparse_disks.vhdx_metadata',
+    magic='V8',
+    reserved='<u2',
+    num_entries='<u2',
+    reserved2='V20',
+)
+
+VHDX_METADATA_ENTRY = RecordType(
+    'sparse_disks.vhdx_metadata_entry',
+    guid='V16',
+    ofs_item='<u4',
+    len_item='<u4',
+    flags='<u4',
+    reserved='<u4',
+)
+
+VHDX_FILE_PARAMETERS = RecordType(
+    'sparse_disks.vhdx_file_parameters',
+    len_block='<u4',
+    flags='<u4',
+)
+
+VHDX_DISK_SIZE = RecordType(
+    'sparse_disks.vhdx_disk_size',
+    len_disk='<u8',
+)
+
+VHDX_SECTOR_SIZE = RecordType(
+    'sparse_disks.vhdx_sector_size',
+    len_sector='<u4',
+)
+
+VHDX_REFERENCE = RecordType(
+    'sparse_disks.vhdx_reference',
+    entry='<u8',
+    state=lambda r: r['entry'] & 7,
+)
+
+VMDK_HEADER = RecordType(
+    'sparse_disks.vmdk_header',
+    magic='V4',
+    version='<u4',
+    flags='<u4',
+    num_sectors='<u8',
+    num_grain_sectors='<u8',
+    descriptor_sector='<u8',
+    num_descriptor_sectors='<u8',
+    num_references='<u4',
+    second_directory_sector='<u8',
+    directory_sector='<u8',
+)
+
+VMDK_REFERENCE = RecordType(
+    'sparse_disks.vmdk_reference',
+    sector='<u4',
+)
+
+SPARSE_IMAGE_HEADER = RecordType(
+    'sparse_disks.sparse_image_header',
+    magic='V4',
+    version='>u4',
+    num_band_sectors='>u4',
+    flags='>u4',
+    num_sectors='>u4',
+    unknown='V44',
+)
+
+SPARSE_IMAGE_BAND = RecordType(
+    'sparse_disks.sparse_image_band',
+    number='>u4',
+)
+
 CHECKSUM = RecordType(
     'udif.checksum',
     kind='>u4',
@@ -2046,6 +2182,23 @@ RECORD_TYPES = {
     'lzfse.packed_head': PACKED_HEAD,
     'mbr.partition_record': PARTITION_RECORD,
     'mbr.boot_record': BOOT_RECORD,
+    'sparse_disks.qcow_header': QCOW_HEADER,
+    'sparse_disks.qcow_reference': QCOW_REFERENCE,
+    'sparse_disks.vhd_footer': VHD_FOOTER,
+    'sparse_disks.vhd_dynamic_header': VHD_DYNAMIC_HEADER,
+    'sparse_disks.vhd_reference': VHD_REFERENCE,
+    'sparse_disks.vhdx_regions': VHDX_REGIONS,
+    'sparse_disks.vhdx_region': VHDX_REGION,
+    'sparse_disks.vhdx_metadata': VHDX_METADATA,
+    'sparse_disks.vhdx_metadata_entry': VHDX_METADATA_ENTRY,
+    'sparse_disks.vhdx_file_parameters': VHDX_FILE_PARAMETERS,
+    'sparse_disks.vhdx_disk_size': VHDX_DISK_SIZE,
+    'sparse_disks.vhdx_sector_size': VHDX_SECTOR_SIZE,
+    'sparse_disks.vhdx_reference': VHDX_REFERENCE,
+    'sparse_disks.vmdk_header': VMDK_HEADER,
+    'sparse_disks.vmdk_reference': VMDK_REFERENCE,
+    'sparse_disks.sparse_image_header': SPARSE_IMAGE_HEADER,
+    'sparse_disks.sparse_image_band': SPARSE_IMAGE_BAND,
     'udif.checksum': CHECKSUM,
     'udif.trailer': TRAILER,
     'udif.block_map': BLOCK_MAP,

@@ -1795,6 +1795,142 @@ class BootRecord(RecordType):
 
 BOOT_RECORD: BootRecord
 
+class QcowHeader(RecordType):
+    magic: Field
+    version: Field
+    ofs_backing_file_name: Field
+    len_backing_file_name: Field
+    cluster_bits: Field
+    len_disk: Field
+    crypt_method: Field
+    num_tables: Field
+    ofs_tables: Field
+
+QCOW_HEADER: QcowHeader
+
+class QcowReference(RecordType):
+    entry: Field
+    ofs_target: Instance
+    is_compressed: Instance
+    reads_as_zeros: Instance
+
+QCOW_REFERENCE: QcowReference
+
+class VhdFooter(RecordType):
+    magic: Field
+    features: Field
+    version: Field
+    ofs_next: Field
+    creation: Field
+    len_original: Field
+    len_disk: Field
+
+VHD_FOOTER: VhdFooter
+
+class VhdDynamicHeader(RecordType):
+    magic: Field
+    ofs_next: Field
+    ofs_table: Field
+    version: Field
+    num_blocks: Field
+    len_block: Field
+
+VHD_DYNAMIC_HEADER: VhdDynamicHeader
+
+class VhdReference(RecordType):
+    sector: Field
+
+VHD_REFERENCE: VhdReference
+
+class VhdxRegions(RecordType):
+    magic: Field
+    checksum: Field
+    num_entries: Field
+    reserved: Field
+
+VHDX_REGIONS: VhdxRegions
+
+class VhdxRegion(RecordType):
+    guid: Field
+    ofs_region: Field
+    len_region: Field
+    required: Field
+
+VHDX_REGION: VhdxRegion
+
+class VhdxMetadata(RecordType):
+    magic: Field
+    reserved: Field
+    num_entries: Field
+    reserved2: Field
+
+VHDX_METADATA: VhdxMetadata
+
+class VhdxMetadataEntry(RecordType):
+    guid: Field
+    ofs_item: Field
+    len_item: Field
+    flags: Field
+    reserved: Field
+
+VHDX_METADATA_ENTRY: VhdxMetadataEntry
+
+class VhdxFileParameters(RecordType):
+    len_block: Field
+    flags: Field
+
+VHDX_FILE_PARAMETERS: VhdxFileParameters
+
+class VhdxDiskSize(RecordType):
+    len_disk: Field
+
+VHDX_DISK_SIZE: VhdxDiskSize
+
+class VhdxSectorSize(RecordType):
+    len_sector: Field
+
+VHDX_SECTOR_SIZE: VhdxSectorSize
+
+class VhdxReference(RecordType):
+    entry: Field
+    state: Instance
+
+VHDX_REFERENCE: VhdxReference
+
+class VmdkHeader(RecordType):
+    magic: Field
+    version: Field
+    flags: Field
+    num_sectors: Field
+    num_grain_sectors: Field
+    descriptor_sector: Field
+    num_descriptor_sectors: Field
+    num_references: Field
+    second_directory_sector: Field
+    directory_sector: Field
+
+VMDK_HEADER: VmdkHeader
+
+class VmdkReference(RecordType):
+    sector: Field
+
+VMDK_REFERENCE: VmdkReference
+
+class SparseImageHeader(RecordType):
+    magic: Field
+    version: Field
+    num_band_sectors: Field
+    flags: Field
+    num_sectors: Field
+    unknown: Field
+
+SPARSE_IMAGE_HEADER: SparseImageHeader
+
+class SparseImageBand(RecordType):
+    number: Field
+
+SPARSE_IMAGE_BAND: SparseImageBand
+
 class Checksum(RecordType):
     kind: Field
     num_bits: Field
@@ -2007,6 +2143,8 @@ __all__ = [
     'POINTER_RECORD',
     'PRANGE',
     'PRANGE_VAL',
+    'QCOW_HEADER',
+    'QCOW_REFERENCE',
     'REAPER_HEAD',
     'REAPER_PHYS',
     'REAP_LIST_ENTRY',
@@ -2032,8 +2170,23 @@ __all__ = [
     'SPACEMAN_FREE_QUEUE',
     'SPACEMAN_PHYS',
     'SPARSE_BYTES',
+    'SPARSE_IMAGE_BAND',
+    'SPARSE_IMAGE_HEADER',
     'SQUASHFS_SUPERBLOCK',
     'TRAILER',
+    'VHDX_DISK_SIZE',
+    'VHDX_FILE_PARAMETERS',
+    'VHDX_METADATA',
+    'VHDX_METADATA_ENTRY',
+    'VHDX_REFERENCE',
+    'VHDX_REGION',
+    'VHDX_REGIONS',
+    'VHDX_SECTOR_SIZE',
+    'VHD_DYNAMIC_HEADER',
+    'VHD_FOOTER',
+    'VHD_REFERENCE',
+    'VMDK_HEADER',
+    'VMDK_REFERENCE',
     'VOLUME_END',
     'VOLUME_GROUPS_DESCRIPTOR',
     'VOLUME_HEADER',

@@ -47,6 +47,11 @@ class Descent:
     def __len__(self) -> int:
         return len(self.entry)
 
+    def take(self, rows: NDArray[np.int64]) -> Descent:
+        """Return some of the directories, in the order given."""
+        places = (each[rows] for each in (self.entry, self.first, self.count, self.turn, self.under))
+        return Descent(self.directory_id[rows], *places)
+
 
 def descend(entries: EntryTable, start_id: int) -> Descent:
     """Order the directories under one directory, itself first.

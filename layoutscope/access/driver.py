@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.access.steps import CheckerReads, Searched
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from layoutscope.access.entries import EntryTable
     from layoutscope.access.host import Costs
     from layoutscope.access.nodes import NodeTable
-    from layoutscope.tables import VolumeFacts
+    from layoutscope.access.steps import MountStep
+    from layoutscope.tables import VolumeFacts, VolumeLayout
 
 
 class Search(NamedTuple):
@@ -67,6 +70,32 @@ def roots(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:
     return Mounted(np.empty(0, np.int32), np.flatnonzero((nodes.parent < 0) & (nodes.level >= 0)).astype(np.int32))
 
 
+def mount_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:
+    """Read at the mount the roots of the trees alone.
+
+    Parameters
+    ----------
+    layout, nodes, entries
+        The volume.
+    """
+    return [Searched(roots(layout.facts, nodes, entries).read, "index")]
+
+
+def check_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> CheckerReads:  # noqa: ARG001  (as others)
+    """Read every node once at a check, tree by tree, in key order from the root down.
+
+    Parameters
+    ----------
+    layout, nodes, entries
+        The volume.
+    """
+    order = np.lexsort((nodes.key_rank, -nodes.level, nodes.tree))
+    order = order[nodes.image_offset[order] >= 0]
+    return CheckerReads(
+        nodes.trees, nodes.tree[order], nodes.image_offset[order], nodes.size_bytes[order], nodes.device[order]
+    )
+
+
 def composed(name: str, facts: VolumeFacts) -> str:
     """Return what names compare by where nothing else is known: composed, and small where case does not count."""
     text = unicodedata.normalize("NFC", name)
@@ -107,6 +136,11 @@ class Driver:
         Whether compressed files are read, and then from the fork that holds them packed.
     holds_last_piece : bool
         Whether the piece before a read of metadata is not queued yet when that is made.
+    links_are_attributes : bool
+        Whether the target of a symbolic link is an extended attribute, and not the link's data.
+    bitmap_region : str
+        Type of the regions with a bit for each block, a page of which is read for each extent that is freed; empty
+        where freeing reads no such file.
     scans_by_number : bool
         Whether ``searchfs`` reads the nodes of the main tree in the order of their numbers.
     compared_by : callable
@@ -115,6 +149,10 @@ class Driver:
         Finds the leaf in which the listing of each directory starts.
     mounted : callable
         Finds what the mount has read already.
+    mount : callable
+        Says step by step what a mount reads.
+    check : callable
+        Says what the maker's checker reads of a sound volume, behind its own cache.
     """
 
     costs: Costs
@@ -132,7 +170,11 @@ class Driver:
     inode_holds_extents: bool = False
     reads_compressed: bool = False
     holds_last_piece: bool = False
+    links_are_attributes: bool = False
+    bitmap_region: str = ""
     scans_by_number: bool = False
     compared_by: Callable[[str, VolumeFacts], str] = composed
     listing_start: Callable[[EntryTable, Descent], NDArray[np.int32]] = first_leaves
     mounted: Callable[[VolumeFacts, NodeTable, EntryTable], Mounted] = roots
+    mount: Callable[[VolumeLayout, NodeTable, EntryTable], Sequence[MountStep]] = mount_by_nodes
+    check: Callable[[VolumeLayout, NodeTable, EntryTable], CheckerReads] = check_by_nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -28,8 +29,8 @@ class EntryTable:
     ----------
     parent_id, file_id : uint64 arrays
         The directory and the file (CNID or inode number).
-    is_directory, is_file : bool arrays
-        What can be descended into, and what has data to read.
+    is_directory, is_file, is_symlink : bool arrays
+        What can be descended into, what has data to read, and what has a target.
     is_hidden : bool array
         Private directories that a listing passes over.
     is_hard_link, is_compressed : bool arrays
@@ -56,6 +57,7 @@ class EntryTable:
     file_id: NDArray[np.uint64]
     is_directory: NDArray[np.bool_]
     is_file: NDArray[np.bool_]
+    is_symlink: NDArray[np.bool_]
     is_hidden: NDArray[np.bool_]
     is_hard_link: NDArray[np.bool_]
     is_compressed: NDArray[np.bool_]
@@ -77,9 +79,35 @@ class EntryTable:
     def __len__(self) -> int:
         return len(self.file_id)
 
+    def chosen(self, places: NDArray[np.int64]) -> EntryTable:
+        """Return a table of some entries, whose names stay with the whole.
+
+        Parameters
+        ----------
+        places : (n,) int64 array
+            Which entries, in which order; those of one directory follow each other.
+        """
+        arrays = {name: getattr(self, name)[places] for name in BY_ENTRY}
+        start = _group_starts(arrays["parent_id"])
+        return replace(
+            self,
+            **arrays,
+            group_id=arrays["parent_id"][start[:-1]],
+            group_start=start,
+            order=np.arange(len(self))[self.order][places],
+        )
+
     def names(self, places: slice = slice(None)) -> TextColumn:
         """Return names in listing order."""
         return self.stored_names.take(np.arange(len(self))[self.order][places])
+
+
+BY_ENTRY: Final = (
+    "parent_id", "file_id", "is_directory", "is_file", "is_symlink", "is_hidden", "is_hard_link", "is_compressed",
+    "name_node", "inode_node", "thread_node", "xattr_node", "dstream_node", "listing_node", "listing_end_node",
+    "valence", "size_bytes",
+)  # fmt: skip
+"""Arrays of an :class:`EntryTable` that have a value for each entry."""
 
 
 def entry_table(
@@ -109,6 +137,7 @@ def entry_table(
         file_id=np.ascontiguousarray(table["file_id"].data[order]),
         is_directory=table["kind"].equals("directory")[order],
         is_file=table["kind"].equals("file")[order],
+        is_symlink=table["kind"].equals("symlink")[order],
         is_hidden=_hidden(layout, hidden_names)[order],
         is_hard_link=(flags & FLAG_HARD_LINK) != 0,
         is_compressed=(flags & FLAG_COMPRESSED) != 0,
@@ -189,13 +218,18 @@ def listed_bytes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray
     fixed_bytes : int
         What an entry takes besides its name.
     """
+    return padded(name_bytes(table, entries), fixed_bytes)
+
+
+def name_bytes(table: EntryTable, entries: slice = slice(None)) -> NDArray[np.int64]:
+    """Return the lengths in UTF-8 of names as Linux hands them out, of some entries in listing order."""
     names = table.names(entries)
     if names.is_ascii():
-        return padded(_lengths(names), fixed_bytes)
+        return _lengths(names)
     # The disk has é as two characters, of three bytes in UTF-8; the driver joins them before it hands them out
     # (its unicode.c), so that more names fit into a buffer than their stored lengths say.
     composed = names.series("name", pl.String()).str.normalize("NFC")
-    return padded(composed.str.len_bytes().fill_null(UNKNOWN_BYTES).to_numpy().astype(np.int64), fixed_bytes)
+    return composed.str.len_bytes().fill_null(UNKNOWN_BYTES).to_numpy().astype(np.int64)
 
 
 def stored_bytes(table: EntryTable, fixed_bytes: int) -> NDArray[np.int64]:

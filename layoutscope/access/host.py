@@ -107,6 +107,9 @@ class HostProfile:
     name_cache_entries : int or None
         Files and directories whose names and attributes stay in memory, so that looking one up again searches no
         tree; None for unlimited. A listing of a directory reads its tree in any case.
+    name_cache_keeps : float
+        How much of what a cache that drops names at random would keep is kept where the names are too many: 0 where
+        the least recently used goes first, and nothing is left when all are asked for again.
     threads : int
         Threads that share the walk's host work.
     processors : int
@@ -130,6 +133,7 @@ class HostProfile:
     scan_read_bytes: int
     cache_bytes: int | None
     name_cache_entries: int | None
+    name_cache_keeps: float
     threads: int
     processors: int
     own: Mapping[str, DriverProperties] = field(default_factory=dict)

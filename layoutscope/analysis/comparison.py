@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.analysis.explanation import ends, explain, explained_row
+from layoutscope.arrays.lookup import order_of
 from layoutscope.errors import UsageError
 from layoutscope.frames import pl
 from layoutscope.metrics.pieces import live_nodes, main_tree
@@ -243,6 +244,7 @@ def _cost(volume: VolumeScan, found: Prediction) -> Cost:
         volume.layout.entries.height,
         *_nodes(volume),
         *_reads(volume, found),
+        found.draws_s,
     )
 
 
@@ -252,7 +254,7 @@ def _nodes(volume: VolumeScan) -> tuple[int, float]:
         return 0, 0.0
     score = next((metric.value for metric in volume.walk.metrics if metric.name == ENUMERATION_SCORE.name), None)
     nodes = live_nodes(volume.layout)
-    nodes = nodes.take(np.argsort(nodes["image_offset"].data, kind="stable"))
+    nodes = nodes.take(order_of(nodes["image_offset"].data))
     start, size = (nodes[name].data for name in ("image_offset", "size_bytes"))
     return len(first_touches(volume.walk.trace.image_offset, start, start + size)), score or 0.0
 

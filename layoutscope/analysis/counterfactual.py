@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.access.nodes import node_table
-from layoutscope.arrays.lookup import first_places
-from layoutscope.arrays.ragged import starts_of
+from layoutscope.arrays.lookup import distinct, first_places, order_of
+from layoutscope.arrays.ragged import heads, starts_of
 from layoutscope.drive import service
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
@@ -91,10 +91,10 @@ def walked(layout: VolumeLayout, trace: AccessTrace) -> ReadsOfNodes:
     """Find the node of each read."""
     nodes = node_table(layout)
     key = _place(nodes.device, nodes.image_offset)
-    order = np.argsort(key, kind="stable")
+    order = order_of(key)
     order = order[nodes.level[order] >= 0]
     at = _place(trace.device, trace.image_offset)
-    by_place = np.argsort(at, kind="stable")
+    by_place = order_of(at)
     node = np.full(len(trace), -1)
     if len(order):
         # Sorted keys are found many times quicker than those that jump about.
@@ -122,7 +122,7 @@ def by_key(reads: ReadsOfNodes) -> AccessTrace:
     """The same reads tree by tree and level by level, each in the order of its keys."""
     level, rank = reads.of_node(reads.nodes.level, -1), reads.of_node(reads.nodes.key_rank, 0)
     is_leaf = (level == 0) & (reads.of_node(reads.nodes.tree, -1) == _main(reads))
-    return reads.trace[np.argsort((is_leaf.astype(np.int64) << 60) - (level << 40) + rank, kind="stable")]
+    return reads.trace[order_of((is_leaf.astype(np.int64) << 60) - (level << 40) + rank)]
 
 
 def close_together(reads: ReadsOfNodes) -> AccessTrace:
@@ -140,7 +140,7 @@ def packed(reads: ReadsOfNodes) -> AccessTrace:
         (is_leaf.astype(np.int64) << 60) + (is_map.astype(np.int64) << 59) + (nodes.tree[used].astype(np.int64) << 50)
     )
     place += ((DEEPEST * 4 - nodes.level[used].astype(np.int64)) << 40) + nodes.key_rank[used]
-    moved = reads.moved(_laid_out(nodes, used[np.argsort(place, kind="stable")]))
+    moved = reads.moved(_laid_out(nodes, used[order_of(place)]))
     # A tree that is one file lies in its first extents then, which need no look-up.
     return moved if filesystem_of(reads.layout).traits.maps_every_node else moved[~_is_map_read(reads)]
 
@@ -148,7 +148,7 @@ def packed(reads: ReadsOfNodes) -> AccessTrace:
 def _laid_out(nodes: NodeTable, order: I64) -> I64:
     """Lay nodes end to end from where the first of them lies now, on each device of a set its own."""
     offset = nodes.image_offset.copy()
-    for device in np.unique(nodes.device[order]):
+    for device in distinct(nodes.device[order]):
         own = order[nodes.device[order] == device]
         offset[own] = offset[own].min() + starts_of(nodes.size_bytes[own])
     return offset
@@ -195,7 +195,7 @@ def in_full_leaves(reads: ReadsOfNodes) -> AccessTrace:
     """The reads that are left if neighbouring leaves were merged as far as their records fit into one."""
     nodes = reads.nodes
     main = np.flatnonzero((nodes.tree == _main(reads)) & (nodes.level == 0))
-    main = main[np.argsort(nodes.key_rank[main], kind="stable")]
+    main = main[order_of(nodes.key_rank[main])]
     table = reads.layout.columns("nodes")
     used, free = (table[name].filled(0)[main].astype(np.int64) for name in ("used_bytes", "free_bytes"))
     room = int((used + free).max(initial=0))
@@ -224,7 +224,9 @@ def names_only(reads: ReadsOfNodes) -> AccessTrace:
     columns.append(entries["inode_node_row"].take(entries["kind"].equals("directory")))
     needed = np.zeros(len(nodes) + 1, bool)
     for column in columns:
-        needed[nodes.nodes_of(column)] = True
+        # Entries of a directory stand together, and so do their leaves.
+        keys = (column.data,) if column.known is None else (column.data, column.known)
+        needed[nodes.nodes_of(column.take(heads(*keys)))] = True
     for _ in range(DEEPEST):
         rows = np.flatnonzero(needed[:-1])
         above = np.concatenate([nodes.parent[rows], nodes.mapper[rows]])

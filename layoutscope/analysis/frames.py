@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
+    from layoutscope.findings import Finding
     from layoutscope.metrics import Metric
     from layoutscope.results.check import CheckResult
     from layoutscope.results.compare import Comparison
@@ -187,5 +188,14 @@ def faults_frame(result: CheckResult) -> pl.DataFrame:
     """Return every finding of a check, those outside of the volumes first."""
     found = [("", each) for each in result.findings]
     found += [(item.volume, each) for item in result.volumes for each in item.findings]
-    names = [column.name for column in FRAMES["faults"][1:]]
-    return of_rows("faults", ((volume, *(getattr(each, name) for name in names)) for volume, each in found))
+    names = [column.name for column in FRAMES["faults"][1:-1]]
+    rows = ((volume, *(getattr(each, name) for name in names), _cause(each)) for volume, each in found)
+    return of_rows("faults", rows)
+
+
+def _cause(finding: Finding) -> str:
+    cause = finding.cause
+    if cause is None:
+        return ""
+    where = "" if cause.image_offset is None else f" at byte {cause.image_offset}"
+    return f"{cause.code}: {cause.structure}{where}"

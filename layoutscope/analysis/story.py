@@ -134,13 +134,13 @@ def _listed(verdict: Verdict, *, helps: bool) -> str:
 def lie(found: Placement) -> str:
     """Say how the nodes of a walk lie."""
     span, share = format_bytes(found.span_bytes), format_share(found.volume_share)
-    numbers = f"{format_share(found.density)} of {span}, {share} of the volume"
+    numbers = f"the middle 98 % of them fill {format_share(found.density)} of {span}, {share} of the volume"
     if found.is_close:
-        return f"Its nodes lie close together: they fill {numbers}."
+        return f"Its nodes lie close together: {numbers}."
     if found.is_near:
-        return f"Its nodes lie with gaps between them, which cost little: they fill {numbers}."
+        return f"Its nodes lie with gaps between them, which cost little: {numbers}."
     where = "all over the volume" if found.is_all_over else "apart"
-    return f"Its nodes lie {where}: they fill {numbers}."
+    return f"Its nodes lie {where}: {numbers}."
 
 
 def most(items: Sequence[str], room: int) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.analysis.owners import volume_name
 from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
 from layoutscope.api.reading import opened, request_of, with_options
-from layoutscope.filesystems.contract import VolumeRequest
+from layoutscope.filesystems.contract import Checked, Unchecked, VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frames import pl
 from layoutscope.options import ReadOptions
@@ -61,13 +61,14 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
     # Findings quote names, so that these are needed even where they are left out.
     asked = request_of(options, path)
     hidden, request = not asked.names, replace(asked, names=True)
-    with opened(path, request) as image:
-        found = _findings(image, request)
+    kept: dict[int, Any] = {}
+    with opened(path, request, kept) as image:
+        found = _checked(image, request, kept)
         layouts = [without_names(layout) if hidden else layout for layout in image.layouts]
-        told = [_without_names(each, image.layouts) if hidden else each for each in found]
+        told = [_without_names(each.findings, image.layouts) if hidden else each.findings for each in found]
         volumes = tuple(
-            CheckedVolume(volume_name(layout), each, layout.coverage)
-            for layout, each in zip(layouts, told, strict=True)
+            CheckedVolume(volume_name(layout), findings, layout.coverage, each.num_rules, each.unchecked)
+            for layout, findings, each in zip(layouts, told, found, strict=True)
         )
         outside = _without_names(image.findings, image.layouts) if hidden else image.findings
         return CheckResult(image.about.name, volumes, outside)
@@ -75,41 +76,31 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
 
 def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, ...]) -> tuple[Finding, ...]:
     """Leave out the names of all volumes and snapshots that findings quote."""
-    fields = [item.field for item in findings]
+    told = findings
     for layout in layouts:
-        findings = layout_findings(without_names(layout.changed(findings=findings_table(findings))))
-    # Tables have no column of it: a path in a structure holds no names.
-    return tuple(replace(item, field=field) for item, field in zip(findings, fields, strict=True))
+        told = layout_findings(without_names(layout.changed(findings=findings_table(told))))
+    # Tables have no columns of these: a path in a structure holds no names, a cause is one of the same findings.
+    number = {item: number for number, item in enumerate(findings)}
+    told = tuple(replace(new, field=old.field) for new, old in zip(told, findings, strict=True))
+    causes = [None if item.cause is None else told[number[item.cause]] for item in findings]
+    return tuple(replace(item, cause=cause) for item, cause in zip(told, causes, strict=True))
 
 
-def _findings(image: Opened, request: ReadRequest) -> list[tuple[Finding, ...]]:
+def _checked(image: Opened, request: ReadRequest, kept: dict[int, Any]) -> list[Checked]:
     """Check volumes record by record, those of one container together; of a capture there is what its scan found."""
     if image.images is None:
-        return [layout_findings(layout) for layout in image.layouts]
+        return [Checked(layout_findings(layout), 0, (_NOT_THERE,)) for layout in image.layouts]
     found = []
     parts = [list(same) for _, same in groupby(image.layouts, lambda layout: layout.facts.image_offset)]
     for layouts in each(parts, "checking record by record"):
         where = layouts[0].facts.image_offset
         chosen = filesystem_of(layouts[0])
-        place = VolumeRequest(image.images.main, where, image.spaces.get(where))
+        place = VolumeRequest(image.images.main, where, image.spaces.get(where), kept=kept)
         found += chosen.check(with_options(place, image.images, chosen, request), layouts)
-    return [_once(findings) for findings in found]
+    return found
 
 
-_RANK: Final = {"info": 0, "warning": 1, "error": 2}
-
-
-def _once(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Leave out what is said of a byte at a lower level as well, as reading does of what a check tells of."""
-    worst: dict[tuple[str, int, int | None], int] = {}
-    for item in findings:
-        place = item.code, item.device, item.image_offset
-        worst[place] = max(worst.get(place, 0), _RANK[item.level])
-    return tuple(
-        item
-        for item in findings
-        if item.image_offset is None or _RANK[item.level] == worst[item.code, item.device, item.image_offset]
-    )
+_NOT_THERE: Final = Unchecked("all rules", "a capture has the tables, and not the records that rules are about")
 
 
 MOST_DIFFERENCES: Final = 5
@@ -148,7 +139,8 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
         grammar = image
     pairs = zip(bulk.layouts, grammar.layouts, strict=False)
     verdicts = [compare_searches(bulk, grammar), *(verdict for pair in pairs for verdict in compare_layouts(*pair))]
-    return Verification(bulk.about.name, tuple(verdicts))
+    outside = sum(finding.level == "error" for finding in bulk.findings)
+    return Verification(bulk.about.name, tuple(verdicts), outside + sum(item.num_errors for item in bulk.layouts))
 
 
 def compare_searches(bulk: Opened, grammar: Opened) -> TableVerdict:

@@ -91,14 +91,20 @@ class Measured(TypedDict, total=False):
     ----------
     fio : path, optional
         Output of ``fio --output-format=json``.
+    reads : path, optional
+        Log of timed reads, such as `drives measure` and the kit for Macs write; then `base` is left aside.
     random_ms : float, milliseconds, optional
         Median of random reads of 4 KiB, such as ioping tells.
+    random_range_bytes : int, bytes, optional
+        What part of the drive they covered; all of it without.
     rate_mb_s : float, MB/s, optional
         Sequential rate, such as dd tells.
     """
 
     fio: Path | None
+    reads: Path | None
     random_ms: float | None
+    random_range_bytes: int | None
     rate_mb_s: float | None
 
 
@@ -146,26 +152,50 @@ def fit(
     fio, random_ms, rate_mb_s = (measured.get("fio"), measured.get("random_ms"), measured.get("rate_mb_s"))
     if datasheet:
         return profile_text(from_datasheet(name, title=name, source=source, **datasheet))
+    reads = measured.get("reads")
+    if reads is not None:
+        from layoutscope.api.measure import fitted_to_log
+
+        return profile_text(fitted_to_log(reads, name).profile)
     profile = replace(load_profile(base), name=name)
     if fio is not None:
-        profile = from_fio(_report(fio), profile, name=name)
+        try:
+            profile = from_fio(_report(fio), profile, name=name)
+        except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise UsageError(f"{fio}: is no JSON report of fio: {error}") from error
     if random_ms is not None:
-        profile = fit_latency(profile, random_ms, source=source)
+        profile = fit_latency(profile, random_ms, range_bytes=measured.get("random_range_bytes"), source=source)
     if rate_mb_s is not None:
         profile = fit_rate(profile, rate_mb_s, source=source)
     if fio is None and random_ms is None and rate_mb_s is None:
-        raise UsageError("nothing to fit to; give figures of a datasheet, --fio, --random-ms or --rate-mb-s")
+        raise UsageError("nothing to fit to; give figures of a datasheet, --fio, --reads, --random-ms or --rate-mb-s")
     return profile_text(profile)
 
 
 def _report(path: Path) -> Mapping[str, Any]:
     try:
         report = json.loads(inputs.read_text(path))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is no JSON report of fio") from error
     if not isinstance(report, dict):
         raise UsageError(f"{path}: is no JSON report of fio")
     return report
+
+
+def write_text(text: str, path: Path, *, force: bool = False) -> None:
+    """Write a profile, a log of reads or a page.
+
+    Parameters
+    ----------
+    text : str
+        What is written.
+    path : path
+        Where to.
+    force : bool
+        Whether an existing file is overwritten.
+    """
+    with output(path, force=force) as file:
+        file.write(text.encode())
 
 
 def write_drive_plot(drives: Sequence[DriveFacts], path: Path, *, force: bool = False) -> None:

@@ -129,6 +129,8 @@ def _goals(
 ) -> dict[str, Goal]:
     """Say where each table goes and in which format, and refuse what could not be written there."""
     if table != ALL:
+        if isinstance(target, str | os.PathLike):
+            check_output(Path(target), force=force, reads=[path])
         return {table: (target, file_form(target, file_format, FORMATS, "csv"))}
     if not isinstance(target, str | os.PathLike):
         raise UsageError("all tables are several files: name the folder that they are written to")

@@ -6,14 +6,14 @@ import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import check_output, file_form, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
-from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
+from layoutscope.options import Enumeration, PageOptions, ReadOptions
 from layoutscope.progress import phase, reporting
 from layoutscope.version import __version__
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from plotly.graph_objects import Figure
 
+    from layoutscope.options import EnumerationOptions, MapOptions
     from layoutscope.report.map.figures import Figures
     from layoutscope.report.map.model import MapDisk
     from layoutscope.results.scan import ScanResult
@@ -33,7 +34,9 @@ STATES: Final = 2
 BROWSERS: Final = ("chromium", "google-chrome", "google-chrome-stable", "chrome")
 
 
-def map_page(results: Sequence[ScanResult], *, names: bool = True, difference: bool = False) -> str:
+def map_page(
+    results: Sequence[ScanResult], *, names: bool = True, difference: bool = False, all_paths: bool = False
+) -> str:
     """Render scans as one HTML page, side by side on one scale.
 
     Parameters
@@ -44,6 +47,8 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True, difference: b
         Whether names from the images may appear.
     difference : bool
         Whether two scans are set against each other: what moved, came and went.
+    all_paths : bool
+        Whether every path can be searched, however many there are.
 
     Raises
     ------
@@ -53,11 +58,8 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True, difference: b
     from layoutscope.report.map import render
     from layoutscope.report.map.scans import disks, made
 
-    if difference:
-        return render(
-            _difference(results, names=names), made=made(results, version=__version__, names=names), names=names
-        )
-    return render(disks(results, names=names), made=made(results, version=__version__, names=names), names=names)
+    drawn = _difference(results, names=names) if difference else disks(results, names=names)
+    return render(drawn, made=made(results, version=__version__, names=names), names=names, all_paths=all_paths)
 
 
 def _difference(results: Sequence[ScanResult], *, names: bool) -> list[MapDisk]:
@@ -158,13 +160,14 @@ def _several(result: ScanResult | Sequence[ScanResult]) -> Sequence[ScanResult]:
     return result if isinstance(result, list | tuple) else (result,)
 
 
+@takes(PageOptions)
 def write_map(
     result: ScanResult | Sequence[ScanResult],
     path: str | os.PathLike[str],
     *,
     names: bool = True,
     force: bool = False,
-    difference: bool = False,
+    **shown: Unpack[PageOptions],
 ) -> None:
     """Write the page of one or more scans.
 
@@ -178,8 +181,8 @@ def write_map(
         Whether names from the images may appear.
     force : bool
         Whether an existing file is overwritten.
-    difference : bool
-        Whether two scans, the earlier one first, are set against each other: what moved, came and went.
+    **shown
+        See :class:`~layoutscope.options.PageOptions`: what it shows.
 
     Raises
     ------
@@ -195,20 +198,19 @@ def write_map(
     """
     file_form(path, "html", ("html",), "html")
     with phase("drawing the map"):
-        page = map_page(_several(result), names=names, difference=difference)
+        page = map_page(_several(result), names=names, **shown)
     with output(path, force=force) as file:
         file.write(page.encode("utf-8", "replace"))
 
 
-@takes(Enumeration, ReadOptions, called="map")
+@takes(PageOptions, Enumeration, ReadOptions, called="map")
 def map_images(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
     *,
     picture: str | os.PathLike[str] | None = None,
-    difference: bool = False,
     force: bool = False,
-    **options: Unpack[EnumerationOptions],
+    **options: Unpack[MapOptions],
 ) -> tuple[ScanResult, ...]:
     """Scan images and write their map as one page, side by side on one scale.
 
@@ -220,12 +222,10 @@ def map_images(
         Where to.
     picture : path, optional
         Where an overview goes as PNG or SVG.
-    difference : bool
-        Whether two images, the earlier one first, are set against each other: what moved, came and went.
     force : bool
         Whether existing files are overwritten.
     **options
-        See :class:`~layoutscope.options.EnumerationOptions`: drives, host, and how images are read.
+        See :class:`~layoutscope.options.MapOptions`: what the page shows, drives, host, and how images are read.
 
     Raises
     ------
@@ -243,6 +243,9 @@ def map_images(
     1
     """
     images = several(paths)
+    shown = PageOptions(difference=options.pop("difference", False), all_paths=options.pop("all_paths", False))
+    asked = cast("EnumerationOptions", options)
+    difference = shown["difference"]
     if difference and len(images) != STATES:
         raise UsageError(f"a difference is that of two states, and {len(images)} are given")
     if difference and picture is not None:
@@ -251,8 +254,8 @@ def map_images(
     check_output(Path(target), force=force, reads=images)
     names = options.get("names", True) and all(image.request.names for image in images if isinstance(image, OpenImage))
     with reporting(options.get("progress")):
-        results = tuple(scan(path, **options) for path in images)
-        write_map(results, target, names=names, force=force, difference=difference)
+        results = tuple(scan(path, **asked) for path in images)
+        write_map(results, target, names=names, force=force, **shown)
         if picture is not None:
             write_picture(results, picture, names=names, force=force)
     return results

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -49,6 +48,7 @@ def with_hashed_names(layout: VolumeLayout, salt: bytes) -> VolumeLayout:
     salt : bytes
         The key, 1 to 64 bytes; without it nobody can try names out.
     """
+    import hashlib
 
     def hashed(name: str) -> str:
         return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=salt).hexdigest()[:HASH_DIGITS]

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.analysis.owners import volume_name
-from layoutscope.api.workloads import host_of, walk_on, why_not
+from layoutscope.api.workloads import host_of, said_of, walk_on, why_not
 from layoutscope.drive import service
+from layoutscope.drive.result import on_host
 from layoutscope.results.predict import OrderCase, OrdersCase
 from layoutscope.results.scan import Prediction
 from layoutscope.walk.orders import ORDERS, model_of
@@ -56,17 +57,20 @@ def _case(model: Model, profiles: Sequence[DriveProfile], work: WorkRequest, sta
     if reason:
         return OrderCase(work.order, reason)
     reads = walk_on(model, work).reads
+    said = said_of(model.host)
     times = tuple(
-        Prediction.of(service(reads, profile, start_offset_bytes=start_offset_bytes), profile) for profile in profiles
+        Prediction.of(on_host(service(reads, profile, start_offset_bytes=start_offset_bytes), profile, said), profile)
+        for profile in profiles
     )
     read_bytes = int(reads.length_bytes.sum())
-    return OrderCase(work.order, "", len(reads), read_bytes, _entries(model, work), times)
+    return OrderCase(work.order, "", len(reads), read_bytes, entries_of(model, work), times)
 
 
-def _entries(model: Model, work: WorkRequest) -> int | None:
-    """Count the entries that an order goes through."""
+def entries_of(model: Model, work: WorkRequest) -> int | None:
+    """Count the entries that an order goes through; None where it goes through no number of them."""
     if work.order == "paths":
         return len(work.paths or ())
-    if ORDERS[work.order].needs or work.start is not None:
+    chosen = ORDERS[work.order]
+    if chosen.needs or not chosen.is_whole or work.start is not None:
         return None
     return len(model.layout.columns("entries")) * work.passes

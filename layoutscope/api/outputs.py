@@ -6,7 +6,6 @@ Whoever wants to know what was written, listens (:func:`written_told_to`).
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -29,6 +28,11 @@ ENDINGS: Final = {
 }
 """Which form a file is in, by how its name ends; others say nothing."""
 
+HEAD_BYTES: Final = 4096
+LONGEST_CHARACTER: Final = 4
+BINARIES: Final = (b"PAR1", b"\x89PNG\r\n\x1a\n")
+"""How tables and pictures begin; all else that is written is text."""
+
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
@@ -38,8 +42,18 @@ class OutputError(LayoutscopeError):
 
 @contextmanager
 def written_told_to(listener: Listener) -> Iterator[None]:
-    """Tell of everything that is written meanwhile: where, how many bytes, and what they hold, such as its rows."""
-    before = _listener.set(listener)
+    """Tell of everything that is written meanwhile: where, how many bytes, and what they hold, such as its rows.
+
+    Whoever listened before is told, too.
+    """
+    outer = _listener.get()
+
+    def tell_all(path: Path, size_bytes: int, holds: str) -> None:
+        listener(path, size_bytes, holds)
+        if outer is not None:
+            outer(path, size_bytes, holds)
+
+    before = _listener.set(tell_all)
     try:
         yield
     finally:
@@ -102,25 +116,79 @@ def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[s
     path : Path
         Where a result is to go.
     force : bool
-        Whether an existing file is overwritten; never one that is read, and never a device or a pipe.
+        Whether an existing file is overwritten; never one that is read or holds a disk, and never a device or a pipe.
     reads : iterable of path
         What will be read; what has been read already is known.
 
     Raises
     ------
     UsageError
-        If it is an input, a directory or no regular file, if the file exists and `force` is not given, or its folder
-        does not exist.
+        If it is an input, a directory or no regular file but the null device, if the file exists and `force` is not
+        given or it holds a disk or what is never written here, or its folder does not exist.
     """
     refuse_input(path, reads)
+    if is_null_device(path):
+        return
     if path.is_dir():
         raise UsageError(f"{path}: is a directory")
     if path.exists() and not path.is_file():
         raise UsageError(f"{path}: is no regular file; results are written to files or to standard output")
     if path.exists() and not force:
         raise UsageError(f"{path}: exists; --force overwrites it")
+    held = disk_in(path) if path.exists() else ""
+    if held:
+        raise UsageError(f"{path}: holds a disk ({held}), which --force does not overwrite; remove it first")
+    if path.exists() and not _may_be_ours(path):
+        raise UsageError(f"{path}: holds nothing that is written here, and --force overwrites no more; remove it first")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: its folder does not exist")
+
+
+def is_null_device(path: Path) -> bool:
+    """Whether a path leads to the device that takes everything; it is written to, and never replaced."""
+    try:
+        return path.samefile(os.devnull)
+    except OSError:
+        return False
+
+
+def _may_be_ours(path: Path) -> bool:
+    """Whether what a file begins with may have been written here: a text, a picture, a table."""
+    with os.fdopen(inputs.open_untouched(path), "rb") as file:
+        head = file.read(HEAD_BYTES)
+    if head.startswith(BINARIES):
+        return True
+    # The last character may be cut in the midst.
+    text = head.decode("utf-8", "ignore").encode()
+    return b"\0" not in head and len(head) - len(text) < LONGEST_CHARACTER
+
+
+def disk_in(path: Path) -> str:
+    """Tell what kind of disk a file holds, wrapped or not; empty where it holds none.
+
+    Whoever names the wrong image as a result loses what may exist once: of what is written here, extracts alone are
+    images, and those are removed by hand.
+    """
+    from layoutscope.image.compressed import compression_of
+    from layoutscope.image.raw import RawFile
+    from layoutscope.image.signatures import has_udif_trailer, head_of, header_of, is_asif, signature_of, trailer_of
+    from layoutscope.partition import find_volumes
+
+    try:
+        # It is about to be written, if it may be: opened as images are, it would be an input from now on.
+        source = RawFile(path, inputs.open_untouched(path))
+    except (OSError, LayoutscopeError):
+        return ""
+    with source:
+        head = head_of(source)
+        found = signature_of(head, trailer_of(source)) or compression_of(head)
+        if found is not None:
+            return found.name
+        if has_udif_trailer(source) or is_asif(source) or header_of(head) is not None:
+            return "Apple disk image"
+        search = find_volumes(source)
+        known = [item.label for item in search.candidates if item.kind != "unknown"]
+        return (known or [f"{scheme} partition map" for scheme in search.schemes] or [""])[0]
 
 
 def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> None:
@@ -133,7 +201,8 @@ def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> No
     """
     for each in reads:
         inputs.note(each)
-    if inputs.is_input(path):
+    # Whoever read nothing from the null device loses nothing by what is written to it.
+    if inputs.is_input(path) and not is_null_device(path):
         raise UsageError(f"{path}: is read as input, and nothing is written over that, with --force neither")
 
 
@@ -157,8 +226,15 @@ def output(path: str | os.PathLike[str], *, force: bool = False, holds: str = ""
     OutputError
         If it cannot be written.
     """
+    # Brings random numbers and hashes along, which those who write no file need not wait for.
+    import tempfile
+
     target = Path(path)
     check_output(target, force=force)
+    if is_null_device(target):
+        with target.open("wb") as file:
+            yield file
+        return
     try:
         descriptor, part = tempfile.mkstemp(
             prefix=f".{target.name[:64]}.", suffix=".part", dir=target.absolute().parent
@@ -169,6 +245,9 @@ def output(path: str | os.PathLike[str], *, force: bool = False, holds: str = ""
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
+            file.flush()
+            # A name that a crash leaves must not lead to a file that it has emptied.
+            os.fsync(file.fileno())
         # A temporary file is made for its owner alone.
         Path(part).chmod(0o666 & ~umask())
         Path(part).replace(target)

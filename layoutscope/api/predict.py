@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -10,10 +13,13 @@ from layoutscope.analysis.owners import paths_of, volume_name
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.orders import ALL, over_orders
-from layoutscope.api.outputs import output
+from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, host_of, parted, walk
+from layoutscope.api.workloads import checked, host_of, parted, said_of, walk
 from layoutscope.drive import load_profile, service
+from layoutscope.drive.draws import drawn_interval
+from layoutscope.drive.result import on_host
+from layoutscope.drive.uncertain import is_measured, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
 from layoutscope.metrics import measure_trace
@@ -22,10 +28,9 @@ from layoutscope.report.ncdu import ncdu_text
 from layoutscope.results.locked import several_volumes
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts
-from layoutscope.walk.whatif import WHAT_IFS, what_if
+from layoutscope.walk.whatif import LAYOUTS, WHAT_IFS, what_if
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
     from typing import Unpack
 
@@ -46,6 +51,9 @@ SSD_PROFILE: Final = "sata-ssd"
 
 PACKED: Final = "packed"
 """The what-if that is shown in any case."""
+
+AS_IT_IS: Final = "as-it-is"
+"""The layout that nothing is changed of, among those that are tried."""
 
 WHAT_IF_NAMES: Final = (*WHAT_IFS, SSD)
 """Every what-if that can be asked for."""
@@ -124,6 +132,8 @@ def predict(
             f"no what-if {unknown[0]!r}{did_you_mean(unknown[0], WHAT_IF_NAMES)}; there are {', '.join(WHAT_IF_NAMES)}"
         )
     profiles = profiles_of(drives, DEFAULT_DRIVES)
+    if ncdu is not None:
+        check_output(Path(ncdu), force=force, reads=[path] if isinstance(path, str | os.PathLike) else ())
     with opened(path, request_of(reading, path)) as image:
         walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not walked:
@@ -137,16 +147,21 @@ def predict(
             raise UsageError(f"{image.about.name}: {several_volumes(len(walked), names)}")
         if ncdu is not None and profiles:
             _write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
-        cases = tuple(_volume(layout, profiles, work) for layout in walked)
+        named = drives is not None
+        cases = tuple(_volume(layout, profiles, work, drive_was_named=named) for layout in walked)
         return PredictResult(image.about, cases)
 
 
-def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: PredictRequest) -> VolumeCase:
+def _volume(
+    layout: VolumeLayout, profiles: Sequence[DriveProfile], work: PredictRequest, *, drive_was_named: bool
+) -> VolumeCase:
     walked = walk(layout, work)
     reads = walked.reads
-    asked = [name for name in work.what_ifs if name != PACKED]
-    changes = [_changed(name, layout, reads, work) for name in (PACKED, *asked)]
-    cases = tuple(_drive(layout, reads, profile, changes, work) for profile in profiles)
+    names = dict.fromkeys((PACKED, *LAYOUTS, *work.what_ifs))
+    changes = [_changed(name, layout, reads, work) for name in names]
+    cases = tuple(
+        replace(_drive(layout, reads, profile, changes, work), drive_was_named=drive_was_named) for profile in profiles
+    )
     facts = _walk_facts(layout, reads, work)
     return VolumeCase(volume_name(layout), facts, walked.host_time, cases, layout.coverage, layout.num_errors, layout)
 
@@ -154,10 +169,36 @@ def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: Predic
 def _drive(
     layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, changes: Sequence[_Changed], work: PredictRequest
 ) -> DriveCase:
-    result = service(reads, profile, start_offset_bytes=work.start_offset_bytes)
-    packed, *rest = (change.served(profile) for change in changes)
-    costs = _directory_costs(layout, reads, result, work.top)
-    return DriveCase(Prediction.of(result, profile), packed, tuple(rest), costs)
+    host, start = said_of(host_of(work)), work.start_offset_bytes
+    result = service(reads, profile, start_offset_bytes=start)
+    unknown = uncertain(profile, host, knows_offset=knows_offset(layout, start))
+    interval = drawn_interval(reads, profile, unknown, start_offset_bytes=start)
+    made = {change.name: change.served(profile) for change in changes}
+    asked = tuple(made[name] for name in dict.fromkeys(work.what_ifs) if name != PACKED)
+    layouts = [made[name] for name in LAYOUTS if made[name].is_applicable]
+    as_it_is = Alternative(AS_IT_IS, "the nodes lie as they do", result.seconds)
+    return DriveCase(
+        Prediction.of(result, profile, interval),
+        made[PACKED],
+        asked,
+        _directory_costs(layout, reads, result, work.top),
+        best=min((as_it_is, *layouts), key=lambda item: item.seconds),
+        tried=1 + len(layouts),
+        is_measured=is_measured(profile),
+    )
+
+
+def knows_offset(layout: VolumeLayout, start_offset_bytes: int) -> bool:
+    """Tell whether it is known where on its drive a volume lies: by a partition map around it, or because it is said.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The volume.
+    start_offset_bytes : int
+        Where the image starts, as far as that was said.
+    """
+    return layout.facts.image_offset > 0 or start_offset_bytes > 0
 
 
 @frozen
@@ -173,7 +214,7 @@ class _Changed:
 
     def served(self, profile: DriveProfile) -> Alternative:
         """Predict the changed workload on a drive."""
-        result = service(self.reads, self.drive or profile, start_offset_bytes=self.start_offset_bytes)
+        result = service(self.reads, self.drive or profile, start_offset_bytes=self.start_offset_bytes, phases=1)
         is_one_already = self.drive is not None and profile.geometry == self.drive.geometry
         return Alternative(
             self.name, self.because, result.seconds, "the drive is one already" if is_one_already else self.why_not
@@ -199,7 +240,7 @@ def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: PredictR
         flash = load_profile(SSD_PROFILE)
         return _Changed(name, f"the drive is a {flash.title}", reads, start, flash)
     host = host_of(work)
-    case = what_if(name, layout, host)
+    case = what_if(name, layout, host, reads)
     moved = start if case.start_offset_bytes is None else case.start_offset_bytes
     if case.layout is layout and case.host == host and moved == start:
         return _Changed(name, case.because, reads, start, why_not=WHAT_IFS[name].unless)
@@ -209,8 +250,10 @@ def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: PredictR
 def _directory_costs(
     layout: VolumeLayout, reads: AccessTrace, result: ServiceResult, top: int
 ) -> tuple[DirectoryCost, ...]:
-    """Charge each read to the directory that caused it; the most expensive directories first."""
+    """Charge each read to the directory that caused it, the most expensive first; nothing where no directory did."""
     ids, seconds, counts = _costs_by_directory(reads, result)
+    if not ids.any():
+        return ()
     worst = np.argsort(-seconds, kind="stable")[:top]
     return tuple(
         DirectoryCost(int(ids[place]), _path(layout, int(ids[place])), int(counts[place]), float(seconds[place]))
@@ -290,7 +333,8 @@ def predict_enumeration(
         return None, ()
     reads = walk(layout, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
-    results = tuple(Prediction.of(service(reads, profile), profile) for profile in fitting)
+    said = said_of(host_of(work))
+    results = tuple(Prediction.of(on_host(service(reads, profile), profile, said), profile) for profile in fitting)
     return _walk_facts(layout, reads, work), results
 
 

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from layoutscope import inputs
+from layoutscope.api.captured import load_capture, own_options
 from layoutscope.api.images import Opened, OpenImage
 from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.filesystems.contract import VolumeRequest
-from layoutscope.filesystems.registry import filesystem, filesystem_names, filesystem_of, filesystems, read_options
+from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, read_options
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.progress import phase, reporting
-from layoutscope.results.locked import how_to_open, is_locked, refuse_wrong_secret
+from layoutscope.results.locked import how_to_open, refuse_wrong_secret
 from layoutscope.results.scan import CUT_OFF, ImageFacts
 from layoutscope.tables import coverage_of
-from layoutscope.tables.capture import check_values, is_capture, read_capture
+from layoutscope.tables.capture import is_capture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.partition import VolumeSearch
     from layoutscope.tables.layout import VolumeLayout
-
-
-IMAGE_ONLY: Final = ("partition", "volume_at", "ddrescue_map")
-"""Options that choose among what only an image holds, besides those that single file systems have."""
 
 
 @takes(ReadOptions)
@@ -93,17 +90,20 @@ def request_of(options: ReadOptions, path: str | os.PathLike[str] | None = None)
     return ReadRequest(**given, second=second, own=own)
 
 
-def _own_options(request: ReadRequest) -> list[str]:
-    """Name the options of single file systems that ask for something else than they do by default."""
-    known = read_options()
-    return [name for name, value in request.own.items() if value != known[name][0].default]
-
-
 @contextmanager
-def opened(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Opened]:
+def opened(path: str | os.PathLike[str], request: ReadRequest, kept: dict[int, Any] | None = None) -> Iterator[Opened]:
     """Open an image or a capture, read its volumes, and keep it open for further reads; an open one stays as it is.
 
     ``IMAGE:VOLUME`` is read as an image of which that volume alone was asked for.
+
+    Parameters
+    ----------
+    path : path
+        The image.
+    request : ReadRequest
+        How it is read.
+    kept : dict, optional
+        Takes what a check needs again: see :class:`~layoutscope.filesystems.contract.VolumeRequest`.
     """
     if isinstance(path, OpenImage) and path.request == request:
         with reporting(request.progress):
@@ -114,7 +114,7 @@ def opened(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Opene
         yield _known_to_all(with_chosen(load_capture(Path(path), request), request), request)
         return
     with open_images(path, request) as images:
-        yield _known_to_all(with_chosen(read_images(images, request), request), request)
+        yield _known_to_all(with_chosen(read_images(images, request, kept), request), request)
 
 
 def _known_to_all(image: Opened, request: ReadRequest) -> Opened:
@@ -156,8 +156,17 @@ def told(image: Opened, request: ReadRequest) -> Opened:
     return image
 
 
-def read_images(images: ImageSet, request: ReadRequest) -> Opened:
+def read_images(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | None = None) -> Opened:
     """Find the volumes of open images and read them.
+
+    Parameters
+    ----------
+    images : ImageSet
+        The images.
+    request : ReadRequest
+        How they are read.
+    kept : dict, optional
+        Takes what a check needs again: see :class:`~layoutscope.filesystems.contract.VolumeRequest`.
 
     Raises
     ------
@@ -169,7 +178,7 @@ def read_images(images: ImageSet, request: ReadRequest) -> Opened:
     wanted, lost = _wanted(source, search, request)
     try:
         with phase(f"reading {source.name}", count=lambda: source.counter.bytes):
-            layouts, damage = _read_all(images, wanted, request)
+            layouts, damage = _read_all(images, wanted, request, kept)
     except FormatError as error:
         raise lost or error from error
     _check_states(source, layouts, request)
@@ -177,6 +186,8 @@ def read_images(images: ImageSet, request: ReadRequest) -> Opened:
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
     if _is_second_first(images, wanted, request):
         images, spaces = ImageSet(*images.devices[::-1]), {}
+        # What was read counts from the start of the other image.
+        (kept if kept is not None else {}).clear()
     return Opened(about, tuple(layouts), findings, images, spaces, search)
 
 
@@ -195,7 +206,7 @@ def _is_second_first(images: ImageSet, wanted: tuple[VolumeCandidate, ...], requ
 def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadRequest) -> None:
     """Refuse to show the newest state of volumes where another one was asked for that none of them can have."""
     known = read_options()
-    asked = next((name for name in _own_options(request) if known[name][0].is_state), None)
+    asked = next((name for name in own_options(request) if known[name][0].is_state), None)
     if asked is None:
         return
     able = known[asked][1]
@@ -243,56 +254,8 @@ def with_chosen(image: Opened, request: ReadRequest) -> Opened:
     return replace(image, layouts=layouts)
 
 
-def load_capture(path: Path, request: ReadRequest) -> Opened:
-    """Open a capture.
-
-    Raises
-    ------
-    UsageError
-        If something is asked for that only an image has.
-    ImageError
-        If it is damaged or of another version.
-    """
-    layouts, manifest = read_capture(path)
-    # What opens volumes may be told for many images at once; of a capture where all is open it has nothing to open.
-    own, is_open = _own_options(request), not any(map(is_locked, layouts))
-    own = [name for name in own if not (is_open and read_options()[name][0].kind == "secret")]
-    asked = [name for name in IMAGE_ONLY if getattr(request, name) is not None] + own
-    if asked:
-        raise UsageError(f"{path}: is a capture; {asked[0].replace('_', '-')} needs the image itself")
-    unknown = [layout.facts.filesystem for layout in layouts if layout.facts.filesystem not in filesystem_names()]
-    if unknown:
-        raise ImageError(f"{path}: is a capture of the file system {unknown[0]!r:.40}, which is not known here")
-    try:
-        about = _saved_facts(manifest["image"])
-        findings = tuple(map(_saved_finding, manifest["findings"]))
-        return Opened(replace(about, name=about.name or str(path)), layouts, findings, capture=str(path))
-    except ValueError as error:
-        raise ImageError(f"{path}: is a damaged capture: {error}") from error
-
-
-def _saved_facts(saved: dict[str, Any]) -> ImageFacts:
-    kinds: dict[str, type | tuple[type, ...]] = {
-        **{item.name: int for item in fields(ImageFacts)},
-        **dict.fromkeys(("name", "metadata_sha256"), str),
-        **dict.fromkeys(("partition_maps", "other_contents"), list),
-    }
-    check_values("image", saved, kinds)
-    words = {name: tuple(map(str, saved[name])) for name in ("partition_maps", "other_contents")}
-    return ImageFacts(**{**saved, **words})
-
-
-def _saved_finding(saved: dict[str, Any]) -> Finding:
-    kinds: dict[str, type | tuple[type, ...]] = {item.name: str for item in fields(Finding)}
-    kinds |= {"image_offset": (int, type(None)), "device": int}
-    check_values("finding", saved, kinds)
-    if saved["level"] not in ("info", "warning", "error"):
-        raise ValueError("a finding has an unknown level")
-    return Finding(**saved)
-
-
 def _read_all(
-    images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadRequest
+    images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadRequest, kept: dict[int, Any] | None
 ) -> tuple[list[VolumeLayout], list[Finding]]:
     """Read every candidate; one that fails is a finding as long as another one can be read."""
     layouts: list[VolumeLayout] = []
@@ -300,7 +263,10 @@ def _read_all(
     read: set[int] = set()
     for candidate in (item for item in wanted if item.image_offset not in read):
         try:
-            layouts += _read_one(images, candidate, _num_volumes(layouts) + 1, request)
+            place = VolumeRequest(images.main, candidate.image_offset, candidate.size_bytes, candidate.stack, kept=kept)
+            layouts += _read_one(
+                images, candidate.kind, replace(place, first_volume=_num_volumes(layouts) + 1), request
+            )
             read.add(candidate.image_offset)
         except FormatError as error:
             failures.setdefault(candidate.image_offset, error)
@@ -324,9 +290,8 @@ def _cut_off(source: Source, layout: VolumeLayout) -> list[Finding]:
     return [Finding("truncated", "warning", "image", facts.image_offset, message, expected, found)]
 
 
-def _read_one(images: ImageSet, candidate: VolumeCandidate, number: int, request: ReadRequest) -> list[VolumeLayout]:
-    chosen = filesystem(candidate.kind)
-    place = VolumeRequest(images.main, candidate.image_offset, candidate.size_bytes, candidate.stack, number)
+def _read_one(images: ImageSet, kind: str, place: VolumeRequest, request: ReadRequest) -> list[VolumeLayout]:
+    chosen = filesystem(kind)
     return chosen.read(with_options(place, images, chosen, request))
 
 

@@ -163,6 +163,7 @@ class Session(OpenImage):
         target: str | os.PathLike[str],
         *,
         picture: str | os.PathLike[str] | None = None,
+        all_paths: bool = False,
         force: bool = False,
         **asked: Unpack[Enumeration],
     ) -> ScanResult:
@@ -174,6 +175,8 @@ class Session(OpenImage):
             Where to.
         picture : path, optional
             Where an overview goes as PNG or SVG.
+        all_paths : bool
+            Whether every path can be searched, however many there are.
         force : bool
             Whether existing files are overwritten.
         **options
@@ -181,7 +184,7 @@ class Session(OpenImage):
         """
         from layoutscope.api.map import map_images
 
-        return map_images(self, target, picture=picture, force=force, **asked)[0]
+        return map_images(self, target, picture=picture, all_paths=all_paths, force=force, **asked)[0]
 
     @takes(InspectPlace)
     def inspect(self, **place: Unpack[InspectPlace]) -> Inspection:

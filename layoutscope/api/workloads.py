@@ -10,6 +10,7 @@ import numpy as np
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.owners import resolve
 from layoutscope.api.keywords import profiles_of
+from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frames import pl
 from layoutscope.frozen import frozen
@@ -129,6 +130,11 @@ def host_of(work: WorkRequest) -> HostProfile:
         raise UsageError(str(error)) from error
 
 
+def said_of(host: HostProfile) -> Host:
+    """Return what is said of a host where its time is drawn."""
+    return Host(host.name, host.threads, host.processors)
+
+
 @frozen
 class Walk:
     """What a workload does.
@@ -236,8 +242,10 @@ def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: WorkRe
     """
     from layoutscope.analysis.costs import costs_of
     from layoutscope.drive import service
+    from layoutscope.drive.result import on_host
     from layoutscope.results.scan import Prediction
 
     (profile,) = profiles_of(drive)
     reads = walk(layout, work).reads
-    return costs_of(layout, reads, Prediction.of(service(reads, profile), profile), work.order)
+    served = on_host(service(reads, profile), profile, said_of(host_of(work)))
+    return costs_of(layout, reads, Prediction.of(served, profile), work.order)

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.arrays.pieces import take_ranges
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import DTypeLike, NDArray
+
+    from layoutscope.arrays.columns import I64
 
 _MARGIN: Final = 1.1
 """How much more is reserved than the rows so far promise."""
@@ -64,7 +68,7 @@ class GrowingColumn:
         self._room, self._length = room, length
 
     def room(self, least: int = 0, used: int = 0) -> NDArray[Any]:
-        """Return all that is reserved, for one who fills and counts it.
+        """Return all that is reserved, for one who fills and counts it; zeros where nobody wrote.
 
         Parameters
         ----------
@@ -75,7 +79,7 @@ class GrowingColumn:
         """
         room = self._room
         if room is None or least > len(room):
-            grown = np.empty(least, self._dtype if room is None else room.dtype)
+            grown = np.zeros(least, self._dtype if room is None else room.dtype)
             if room is not None:
                 grown[:used] = room[:used]
             self._room = room = grown
@@ -125,6 +129,6 @@ class GrowingTable:
         """All rows so far; views that the next addition may leave behind."""
         return {name: column.values for name, column in self._columns.items()}
 
-    def give_up(self, chosen: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """Return chosen rows; each column is let go as it has been copied, so that no two tables are held."""
-        return {name: self._columns.pop(name).values[chosen] for name in list(self._columns)}
+    def give_up(self, starts: I64, counts: I64) -> dict[str, NDArray[Any]]:
+        """Return ranges of rows; each column is let go as it has been copied, so that no two tables are held."""
+        return {name: take_ranges(self._columns.pop(name).values, starts, counts) for name in list(self._columns)}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from layoutscope.arrays.lookup import order_of
 from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
 
 JOIN_RUNS: Final = Kernel("join_runs", "llL")
 COMBINE_RUNS: Final = Kernel("combine_runs", "llnL")
-
-MANY: Final = 10_000
-DIGIT_BITS: Final = 16
-RUN: Final = 64
-"""Numbers that ascend for so long in the mean are merged more quickly than sorted."""
 
 ALL_SET: Final = 255
 WORD_BYTES: Final = 8
@@ -64,26 +60,6 @@ def plain_join(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np
 def _cut_off(runs: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Return the first runs; a copy where they would hold much memory that nobody uses."""
     return runs[:count] if 2 * count > len(runs) else runs[:count].copy()
-
-
-def order_of(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the order that sorts numbers, stable.
-
-    Digit by digit where they are many, in no order and not negative: numpy sorts 16 bits in one pass.
-
-    Examples
-    --------
-    >>> order_of(np.array([70000, 3, 3, 1])).tolist()
-    [3, 1, 2, 0]
-    """
-    is_few = len(values) < MANY or np.count_nonzero(values[1:] < values[:-1]) < len(values) // RUN
-    if is_few or int(values.min()) < 0:
-        return np.argsort(values, kind="stable")
-    order = np.argsort(values.astype(np.uint16), kind="stable")
-    for shift in range(DIGIT_BITS, int(values.max()).bit_length(), DIGIT_BITS):
-        digits = (values >> shift).astype(np.uint16)
-        order = order[np.argsort(digits[order], kind="stable")]
-    return order
 
 
 def union(sets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -152,7 +128,7 @@ def plain_combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int
     edges = np.concatenate([runs[:, 0], runs.sum(axis=1), other[:, 0], other.sum(axis=1)])
     n, m = len(runs), len(other)
     steps = np.concatenate([np.full(n, 1), np.full(n, -1), np.full(m, 2), np.full(m, -2)])
-    order = np.argsort(edges, kind="stable")
+    order = order_of(edges)
     edges, state = edges[order], np.cumsum(steps[order])
     if not len(edges):
         return np.empty((0, 2), np.int64)

@@ -26,7 +26,9 @@ def starts_of(counts: NDArray[np.integer[Any]]) -> I64:
     >>> starts_of(np.array([2, 0, 3])).tolist()
     [0, 2, 2]
     """
-    return np.cumsum(counts, dtype=np.int64) - counts
+    starts = np.cumsum(counts, dtype=np.int64)
+    starts -= counts
+    return starts
 
 
 def owners(counts: NDArray[np.integer[Any]]) -> I64:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from layoutscope.cli import inspect, predict, scan, words
+from layoutscope.cli import drives, inspect, predict, scan, words
 from layoutscope.cli.examples import EXAMPLES, OVERVIEW
 from layoutscope.cli.help import Verb
 from layoutscope.cli.running import Command
@@ -36,7 +36,9 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
         "series": scan.series,
         "trace": predict.trace,
         "replay": predict.replay,
-        "drives": predict.drives,
+        "validate": predict.validate,
+        "drives": drives.drives,
+        "kit": drives.kit,
     },
     "Data": {
         "export": inspect.export,

@@ -7,8 +7,29 @@ from __future__ import annotations
 
 from typing import Literal
 
-Order = Literal["fts", "readdir-stat", "bulk", "names", "catalog", "searchfs", "paths", "copy", "read"]
-OrderOrAll = Literal["fts", "readdir-stat", "bulk", "names", "catalog", "searchfs", "paths", "copy", "read", "all"]
+Order = Literal[
+    "fts",
+    "readdir-stat",
+    "du",
+    "backup",
+    "delete",
+    "mount",
+    "fsck",
+    "find",
+    "ls",
+    "ls-folder",
+    "archive",
+    "git-status",
+    "search",
+    "bulk",
+    "names",
+    "catalog",
+    "searchfs",
+    "paths",
+    "copy",
+    "read",
+]
+OrderOrAll = Literal[Order, "all"]
 Host = Literal["linux", "macos"]
 Table = Literal[
     "nodes",
@@ -28,7 +49,7 @@ Table = Literal[
 ExportFormat = Literal["csv", "parquet", "jsonl", "bodyfile", "dfxml", "speedscope", "perfetto", "folded"]
 CheckFormat = Literal["text", "json", "csv", "sarif"]
 TraceFormat = Literal["csv", "fio", "blkparse"]
-ReplayFormat = Literal["csv", "fio", "blkparse", "fs_usage", "pairs"]
+ReplayFormat = Literal["csv", "fio", "blkparse", "pairs", "fs_usage", "iosnoop", "biosnoop"]
 Buffer = Literal["own", "off", "join", "no-join"]
 Ordering = Literal["order", "xid", "time"]
 CacheVerb = Literal["show", "clear"]

@@ -55,11 +55,19 @@ EXAMPLES: Final[dict[str, Examples]] = {
     ),
     "replay": (
         ("layoutscope replay walk.csv --drive generic-7200", "What a drive makes of recorded reads."),
-        ("layoutscope replay blkparse.txt --against disk.img", "How well the prediction meets them."),
+        ("layoutscope replay fs_usage.txt --against disk.img", "How well the prediction meets them."),
+    ),
+    "validate": (
+        ("layoutscope validate layoutscope-kit.tar.gz", "What a Mac measured, beside what is predicted for it."),
+        ("layoutscope validate layoutscope-kit.tar.gz --drive mine.toml --json", "On its own drive, for programs."),
     ),
     "drives": (
         ("layoutscope drives", "Which profiles there are, and which to take."),
         ("layoutscope drives fit mine --random-ms 12.5 --rate-mb-s 140 -o mine.toml", "A profile of your own drive."),
+    ),
+    "kit": (
+        ("layoutscope kit -o kit.sh", "On any computer; then on the Mac: sudo sh kit.sh /Volumes/NAME."),
+        ("layoutscope kit | less", "To read what it will do."),
     ),
     "export": (
         ("layoutscope export disk.img --table entries -o entries.parquet", "Files and folders as Parquet."),

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 PANELS: Final = (
     "Place",
     "Workload",
+    "Recordings of fs_usage, iosnoop, biosnoop",
     "Fitting a new profile",
+    "Measuring a drive",
     "Output",
     "Choosing the volume",
     "Encrypted",

@@ -205,7 +205,7 @@ Later = Annotated[
 def check(
     image: Image, later: Later = None, *, options: CheckOptions, reading: Reading, as_json: AsJson = False
 ) -> int:
-    """Check the structures of an image, read-only: every contradiction with its code and address."""
+    """Check the structures of an image, read-only: each fault once, with its code and address."""
     from layoutscope.api.check import check as run
 
     chosen = options.as_chosen(as_json=as_json)

@@ -37,7 +37,9 @@ Image = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print JSON.")]
-Force = Annotated[bool, typer.Option("--force", rich_help_panel=OUTPUT, help="Overwrite existing outputs.")]
+Force = Annotated[
+    bool, typer.Option("--force", rich_help_panel=OUTPUT, help="Overwrite existing outputs; never a disk.")
+]
 Drives = Annotated[
     list[str] | None,
     typer.Option(
@@ -131,6 +133,15 @@ class Reading(Group):
     no_cache: Annotated[
         bool, typer.Option("--no-cache", rich_help_panel=COMPRESSED, help="Keep no decompressed image.")
     ] = False
+    evidence: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            show_default="not hashed",
+            help="Hash every file of the images before and after, and report it: .txt or .json.",
+        ),
+    ] = None
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress on the terminal.")] = False
 
     def __init__(self, **given: Any) -> None:
@@ -154,7 +165,7 @@ class Reading(Group):
         given = {**unasked, **vars(self), **self.heard_by, "volume_at": byte_count(self.volume_at)}
         given["names"] = not self.no_names
         given["cache_dir"] = None if self.no_cache else self.cache_dir or usual_cache()
-        for name in ("no_names", "no_cache", "heard_by", "quiet"):
+        for name in ("no_names", "no_cache", "heard_by", "quiet", "evidence"):
             given.pop(name, None)
         for secret in [name for name, (each, _) in read_options().items() if each.kind == "secret"]:
             given[secret] = secret_of(secret, given[secret], given.pop(f"{secret}_file"))

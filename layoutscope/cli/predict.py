@@ -1,14 +1,14 @@
-"""Times on drives: ``layoutscope predict``, ``trace``, ``replay`` and ``drives``."""
+"""Times on drives: ``layoutscope predict``, ``trace`` and ``replay``."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from layoutscope.cli.choices import Buffer, ReplayFormat, TraceFormat, complete_what_if
+from layoutscope.cli.choices import Buffer, Host, ReplayFormat, TraceFormat, complete_what_if
 from layoutscope.cli.inspect import Target
 from layoutscope.cli.options import (
     OUTPUT,
@@ -25,12 +25,9 @@ from layoutscope.cli.options import (
     byte_count,
 )
 from layoutscope.cli.running import Group, show
-from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from layoutscope.results.predict import DriveFacts
+    from layoutscope.api.replay import OfRecording
 
 
 class Question(Group):
@@ -76,7 +73,62 @@ class TraceFile(Target):
     disk: Annotated[str, typer.Option(metavar="PATH", help="Of a fio iolog: the disk to replay on.")] = "/dev/sdX"
 
 
-class Service(Group):
+RECORDED: Final = "Recordings of fs_usage, iosnoop, biosnoop"
+
+
+class RecordingOptions(Group):
+    """What is said of a recording that tells reads by a device and its blocks."""
+
+    trace_unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BYTES",
+            rich_help_panel=RECORDED,
+            show_default="found by trial",
+            help="What a block number counts: 512 or 4096.",
+        ),
+    ] = None
+    trace_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BYTES",
+            rich_help_panel=RECORDED,
+            show_default="found by trial",
+            help="Where block 0 lies on the image; with a minus, how far before it.",
+        ),
+    ] = None
+    trace_device: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=RECORDED,
+            show_default="those on the image",
+            help="Only reads of this device, as disk3s5.",
+        ),
+    ] = None
+    trace_process: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=RECORDED,
+            show_default="the one that reads most nodes",
+            help="Only reads of this program, as find.",
+        ),
+    ] = None
+
+    def told(self) -> OfRecording:
+        """Return what was said, in the library's words."""
+        is_before = self.trace_at is not None and self.trace_at.startswith("-")
+        at = byte_count(self.trace_at.removeprefix("-") if self.trace_at else None)
+        return {
+            "trace_unit": byte_count(self.trace_unit),
+            "trace_at": -at if at is not None and is_before else at,
+            "trace_devices": self.trace_device,
+            "trace_processes": self.trace_process,
+        }
+
+
+class Service(RecordingOptions):
     """What serves a trace, and what it is held against."""
 
     panel = WORKLOAD
@@ -103,44 +155,16 @@ class Service(Group):
     queue_depth: Annotated[int, typer.Option(metavar="N", min=1, help="Reads that are outstanding.")] = 1
 
 
-class FitOptions(Group):
-    """What a new profile is made of."""
+class WorkOfTrace(WorkOptions):
+    """What a recorded program did; on which host, its recorder may tell."""
 
-    panel = "Fitting a new profile"
-
-    datasheet: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=NUMBER", show_default="none", help="A number of a datasheet, such as rpm=7200."),
-    ] = None
-    fio: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default="none", help="Output of fio --output-format=json.")
-    ] = None
-    random_ms: Annotated[
-        float | None,
-        typer.Option(metavar="MS", show_default="the base's", help="Median random 4 KiB read, as of ioping."),
-    ] = None
-    rate_mb_s: Annotated[
-        float | None, typer.Option(metavar="MB/S", show_default="the base's", help="Sequential rate, as of dd.")
-    ] = None
-    base: Annotated[str, typer.Option(metavar="NAME", help="Profile that gives the rest.")] = "generic-7200"
-
-
-class DriveFiles(Group):
-    """Where plots of drives and new profiles go."""
-
-    panel = OUTPUT
-
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.html", show_default="not drawn", help="Plot seek curves and latencies."),
-    ] = None
-    output: Annotated[
-        Path | None,
+    host: Annotated[
+        Host | None,
         typer.Option(
-            "-o", "--output", metavar="FILE.toml", show_default="standard output", help="fit: where the profile goes."
+            show_default="macos where a tool of macOS recorded, else linux",
+            help="Operating system whose drivers and libraries do it.",
         ),
-    ] = None
-    force: Force = False
+    ] = None  # type: ignore[assignment]  # the others always have one
 
 
 def predict(
@@ -170,27 +194,31 @@ def trace(
     reading: Reading,
 ) -> None:
     """Write the reads of a workload in order: table, fio iolog or blkparse text."""
+    from layoutscope.api.outputs import check_output
     from layoutscope.api.trace import trace as run
     from layoutscope.api.trace import trace_form, write_trace
 
     target = sys.stdout.buffer if written.output is None else written.output
     trace_form(target, written.file_format)
+    if written.output is not None:
+        check_output(written.output, force=written.force, reads=[image])
     reads = run(image, workload=work.asked(), **reading.asked())
     write_trace(reads, target, file_format=written.file_format, disk=written.disk, force=written.force)
 
 
 def replay(
     trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="CSV, fio iolog, blkparse or fs_usage text, or pairs.")
+        Path,
+        typer.Argument(metavar="TRACE", help="CSV, fio iolog, blkparse, fs_usage, iosnoop or biosnoop text, or pairs."),
     ],
     *,
     service: Service,
-    work: WorkOptions,
+    work: WorkOfTrace,
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
     """Compute what drives make of a real trace, and score a prediction against it."""
-    from layoutscope.api.trace import replay as run
+    from layoutscope.api.replay import replay as run
 
     result = run(
         trace,
@@ -202,91 +230,35 @@ def replay(
         buffer=service.buffer,
         think_us=service.think_us,
         queue_depth=service.queue_depth,
+        **service.told(),
         **reading.asked(),
     )
     show(result, as_json=as_json)
 
 
-def drives(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...",
-            show_default="all profiles",
-            help="Profiles, model numbers or TOML files; 'fit NAME' makes a new one.",
+def validate(
+    kit: Annotated[
+        Path, typer.Argument(metavar="KIT", help="What the kit's script made on a Mac: the archive, or its folder.")
+    ],
+    *,
+    drive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=WORKLOAD,
+            show_default="by the model in the kit",
+            help="Drive by profile, model number or FILE.toml.",
         ),
     ] = None,
-    *,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="IMAGE", rich_help_panel=WORKLOAD, show_default="the kit's", help="Image or capture of the volume."
+        ),
+    ] = None,
     as_json: AsJson = False,
-    measured: FitOptions,
-    files: DriveFiles,
 ) -> None:
-    """List drive profiles, show one with its sources, compare several, or fit a new one to measurements."""
-    from layoutscope.api.drives import drives as describe
+    """Hold predictions against what a Mac measured, and print the rows for the table of measurements."""
+    from layoutscope.api.validate import validate as run
 
-    if names and names[0] == "fit":
-        if len(names) != 2:
-            raise UsageError("write: layoutscope drives fit NAME, with what it is fitted to")
-        _write(_fitted(names[1], measured), files)
-        return
-    found = describe(names or ())
-    if files.plot is not None:
-        from layoutscope.api.drives import write_drive_plot
-
-        write_drive_plot(found, files.plot, force=files.force)
-    _show_drives(found, as_json=as_json)
-
-
-def _fitted(name: str, measured: FitOptions) -> str:
-    from layoutscope.api.drives import fit
-
-    return fit(
-        name,
-        base=measured.base,
-        datasheet=numbers(measured.datasheet),
-        fio=measured.fio,
-        random_ms=measured.random_ms,
-        rate_mb_s=measured.rate_mb_s,
-    )
-
-
-def numbers(figures: list[str] | None) -> dict[str, float]:
-    """Read figures such as ``rpm=7200``.
-
-    Raises
-    ------
-    UsageError
-        If one is not of that form.
-    """
-    found = {}
-    for figure in figures or ():
-        name, _, value = figure.partition("=")
-        try:
-            found[name] = float(value)
-        except ValueError as error:
-            raise UsageError(f"{figure!r} is no figure; write NAME=NUMBER, such as rpm=7200") from error
-    return found
-
-
-def _write(text: str, files: DriveFiles) -> None:
-    """Write a profile to a file or to standard output."""
-    if files.output is None:
-        sys.stdout.write(text)
-        return
-    from layoutscope.api.outputs import output
-
-    with output(files.output, force=files.force) as file:
-        file.write(text.encode())
-
-
-def _show_drives(found: Sequence[DriveFacts], *, as_json: bool) -> None:
-    """Print profiles as JSON or as text."""
-    if as_json:
-        from layoutscope.report.json.predict import drives_json
-
-        sys.stdout.write(drives_json(found) + "\n")
-        return
-    from layoutscope.report.text.console import make_console
-    from layoutscope.report.text.predict import print_drives
-
-    print_drives(found, make_console(sys.stdout))
+    show(run(kit, drive=drive, against=against), as_json=as_json)

@@ -10,10 +10,11 @@ import inspect
 import os
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, get_origin, get_type_hints
 
 import typer
-from typer.models import ParameterInfo
+from typer.models import ArgumentInfo, ParameterInfo
 
 from layoutscope.cli.watch import watched
 from layoutscope.errors import (
@@ -29,7 +30,6 @@ from layoutscope.units import format_coverage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from layoutscope.results import Shown
 
@@ -133,6 +133,7 @@ class Command:
             for mark in getattr(item.annotation, "__metadata__", ()):
                 if isinstance(mark, ParameterInfo):
                     mark.readable = False  # whoever opens a file says why it cannot, with one exit code
+        self._arguments = [item.name for item in parameters if _is_argument(item)]
         self.__signature__ = inspect.Signature(parameters)
         self.__annotations__ = {item.name: item.annotation for item in parameters}
 
@@ -150,12 +151,25 @@ class Command:
         keep_freed_memory()
         said: list[str] = []
         with watched(quiet=reading is None or reading.quiet), heard_of_outputs(said):
-            code = self._function(**given)
+            code = self._examine(given, damage) if getattr(reading, "evidence", None) else self._function(**given)
         for line in dict.fromkeys(locked):
             warn(line)
         for line in said if reading is None or not reading.quiet else ():
             warn(line)
         return damage.exit_code() if code is None else code
+
+    def _examine(self, given: dict[str, Any], damage: Damage) -> int | None:
+        """Run the command between two hashes of what it examines."""
+        from layoutscope.api.evidence import examined
+
+        reading = given[READING]
+        named = [given[name] for name in self._arguments]
+        named += [vars(reading).get("second"), reading.ddrescue_map]
+        images = [path for item in named for path in (item if isinstance(item, list) else [item])]
+        with examined([path for path in images if isinstance(path, Path)], reading.evidence, sys.argv[1:]) as work:
+            code = self._function(**given)
+            work.exit_code = (EXIT_DAMAGED if damage.lines else EXIT_COMPLETE) if code is None else code
+        return code
 
 
 def keep_freed_memory() -> None:
@@ -183,6 +197,11 @@ def heard_of_outputs(said: list[str]) -> Iterator[None]:
 
     with written_told_to(hear):
         yield
+
+
+def _is_argument(item: inspect.Parameter) -> bool:
+    """Whether a parameter is no option, as images are."""
+    return any(isinstance(mark, ArgumentInfo) for mark in getattr(item.annotation, "__metadata__", ()))
 
 
 def _is_group(annotation: object) -> bool:

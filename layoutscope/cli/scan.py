@@ -60,6 +60,13 @@ class Pages(Group):
         bool,
         typer.Option("--difference", help="Of two states of one volume, the earlier first: what moved, came and went."),
     ] = False
+    all_paths: Annotated[
+        bool,
+        typer.Option(
+            "--all-paths",
+            help="Carry every path and where its file lies, however many there are; some 10 MB for a million files.",
+        ),
+    ] = False
     force: Force = False
 
 
@@ -110,7 +117,8 @@ def map_images(
     from layoutscope.api.map import map_images as run
 
     asked = enumerating.asked(reading)
-    results = run(images, pages.output, picture=pages.png, difference=pages.difference, force=pages.force, **asked)
+    shown = {"difference": pages.difference, "all_paths": pages.all_paths}
+    results = run(images, pages.output, picture=pages.png, force=pages.force, **shown, **asked)
     return max(result.exit_code for result in results)
 
 
@@ -157,7 +165,10 @@ def compare(
     """Compare file systems, ages or disks: metrics and predictions side by side, and what explains the difference."""
     from layoutscope.api.compare import compare as run
     from layoutscope.api.compare import write_changed_nodes
+    from layoutscope.api.outputs import check_output
 
+    if moved.nodes is not None:
+        check_output(moved.nodes, force=moved.force, reads=images)
     found = run(images, **enumerating.asked(reading))
     if moved.nodes is not None:
         write_changed_nodes(found, moved.nodes, force=moved.force)
@@ -177,7 +188,10 @@ def series(
     """Follow a volume over several images or captures: the aging curve of every metric and predicted time."""
     from layoutscope.api.compare import series as run
     from layoutscope.api.compare import write_series_plot
+    from layoutscope.api.outputs import check_output
 
+    if curves.plot is not None:
+        check_output(curves.plot, force=curves.force, reads=images)
     found = run(images, by=curves.by, **enumerating.asked(reading))
     if curves.plot is not None:
         write_series_plot(found, curves.plot, force=curves.force)

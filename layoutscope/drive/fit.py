@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.drive.geometry import turn_ms
 from layoutscope.drive.profile import DriveProfile, Figure
+from layoutscope.drive.spread import Spread
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 
 OVERHEAD_MS: Final = 0.15
 """Overhead of a command where nothing is known; measured drives have 0.07 to 0.28 ms."""
+
+
+LEAST_COVERED: Final = 0.05
+"""Share of a drive from which random reads tell of all of it: an error grows by the root of its inverse."""
+INNER_PART: Final = 0.7
+"""From there on a sequential rate is taken for that of the inner edge."""
 
 
 def from_datasheet(name: str, *, title: str = "", source: str = "datasheet", **figures: float) -> DriveProfile:
@@ -83,10 +90,14 @@ def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitt
         # fio's own default is a depth of 1. Deeper queues let the drive choose the nearest of several reads, so that
         # their latency says nothing about a single seek.
         if what.get("rw") == "randread" and int(what.get("iodepth", 1)) == 1:
-            fitted = fit_latency(fitted, median_ms(read), int(_size(what.get("bs", "4k"))), source="fio JSON")
+            covered = covered_bytes(what, fitted.capacity_bytes)
+            length = int(_size(what.get("bs", "4k")))
+            fitted = fit_latency(fitted, median_ms(read), length, range_bytes=covered, source="fio JSON")
+            fitted = _with_error(fitted, read)
             told += 1
         elif what.get("rw") == "read" and read.get("bw_bytes"):
-            fitted = fit_rate(fitted, float(read["bw_bytes"]) / 1e6, source="fio JSON")
+            at = _part(what.get("offset", "0"), fitted.capacity_bytes) / fitted.capacity_bytes
+            fitted = fit_rate(fitted, float(read["bw_bytes"]) / 1e6, at=at, source="fio JSON")
             told += 1
     if not told:
         raise UsageError("the fio report has neither random reads at queue depth 1 nor sequential reads")
@@ -109,11 +120,54 @@ def _size(text: object) -> int:
     return parse_size(str(text))
 
 
-def fit_latency(profile: DriveProfile, random_ms: float, length_bytes: int = 4096, *, source: str) -> DriveProfile:
-    """Fit a profile to the latency of single random reads over the whole drive, as ioping and fio measure it.
+def covered_bytes(what: Mapping[str, Any], capacity_bytes: int) -> int | None:
+    """Return how much of a drive a job of fio read from; None where its options do not say, which is all of it.
 
-    A disk: average seek = latency - half a turn - overhead, which assumes the other figures of the profile. Flash: the
-    latency of that size.
+    Parameters
+    ----------
+    what : mapping
+        Options of the job; ``size`` and ``filesize`` bound it, in bytes or per cent.
+    capacity_bytes : int
+        Of the drive.
+    """
+    told = [_part(what[key], capacity_bytes) for key in ("size", "filesize") if what.get(key)]
+    return min(told) if told else None
+
+
+def _part(text: object, capacity_bytes: int) -> int:
+    """Read a size of fio, which may be a share of the drive."""
+    word = str(text)
+    if word.endswith("%"):
+        try:
+            return int(float(word[:-1]) / 100 * capacity_bytes)
+        except (ValueError, OverflowError) as error:
+            raise UsageError(f"{word!r} is no share of a drive") from error
+    return int(_size(word))
+
+
+def _with_error(profile: DriveProfile, read: Mapping[str, Any]) -> DriveProfile:
+    """Say how well the average seek is known: as the mean of so many reads that differ by so much."""
+    latency = read.get("clat_ns") or read.get("lat_ns") or {}
+    count, deviation = float(latency.get("N", 0)), float(latency.get("stddev", 0)) / 1e6
+    if profile.kind != "hdd" or count < 2 or deviation <= 0:
+        return profile
+    error = deviation / count**0.5 / profile.number("average_seek_ms")
+    return replace(profile, spread=Spread(("average_seek_ms",), ((min(error, 1.0) ** 2,),)))
+
+
+def fit_latency(
+    profile: DriveProfile,
+    random_ms: float,
+    length_bytes: int = 4096,
+    *,
+    range_bytes: int | None = None,
+    source: str,
+) -> DriveProfile:
+    """Fit a profile to the latency of single random reads, as ioping and fio measure it.
+
+    A disk: mean seek = latency - half a turn - overhead, which assumes the other figures of the profile. Where the
+    reads covered a part of the drive, seeks rise with the root of the distance, so that what the mean seek has above
+    that of one track is the root of the part of what it is all over the drive. Flash: the latency of that size.
 
     Parameters
     ----------
@@ -123,29 +177,39 @@ def fit_latency(profile: DriveProfile, random_ms: float, length_bytes: int = 409
         Mean or median latency of a read.
     length_bytes : int
         Size of the reads; matters to flash alone.
+    range_bytes : int, bytes, optional
+        What part of the drive they covered; all of it without.
     source : str
         Where the figure comes from.
 
     Raises
     ------
     UsageError
-        If the latency leaves no time for a seek.
+        If the latency leaves no time for a seek, or the part is too small to tell of the rest.
     """
     if profile.kind == "ssd":
         return _fitted(profile, source, latency_bytes=[length_bytes], latency_us=[random_ms * 1000])
     overhead = profile.number("read_miss_ms", OVERHEAD_MS)
     # A sector at a random place is half a turn away on average when the arm has come to rest.
     seek = random_ms - turn_ms(profile) / 2 - overhead
-    if seek <= profile.number("track_to_track_ms", 0.0):
+    shortest = profile.number("track_to_track_ms", 0.0)
+    if seek <= shortest:
         raise UsageError(f"a random read of {random_ms:g} ms leaves no time for a seek at this rotation speed")
+    covered = min((range_bytes or profile.capacity_bytes) / profile.capacity_bytes, 1.0)
+    if covered < LEAST_COVERED:
+        raise UsageError(
+            f"the random reads covered {covered:.2%} of the drive, which says nothing of its seeks; "
+            f"read from at least {LEAST_COVERED:.0%} of it, such as with size=100% on the device itself"
+        )
+    seek = shortest + (seek - shortest) / covered**0.5
     # A full stroke that goes with another average would bend the curve; without one it follows from the other two.
     return _fitted(profile, source, average_seek_ms=seek, full_stroke_ms=None)
 
 
-def fit_rate(profile: DriveProfile, rate_mb_s: float, *, source: str) -> DriveProfile:
-    """Fit a profile to a sequential rate at the start of the drive, as dd measures it, in 10^6 bytes a second.
+def fit_rate(profile: DriveProfile, rate_mb_s: float, *, at: float = 0.0, source: str) -> DriveProfile:
+    """Fit a profile to a sequential rate, as dd measures it, in 10^6 bytes a second.
 
-    The inner rate of a disk keeps its proportion.
+    At the start of a disk the inner rate keeps its proportion; a rate of the inner part is the inner one.
 
     Parameters
     ----------
@@ -153,11 +217,15 @@ def fit_rate(profile: DriveProfile, rate_mb_s: float, *, source: str) -> DrivePr
         What is known otherwise.
     rate_mb_s : float
         The rate.
+    at : float, share
+        Where on the drive it was measured.
     source : str
         Where the figure comes from.
     """
     if profile.kind == "ssd":
         return _fitted(profile, source, bandwidth_mb_s=rate_mb_s)
+    if at >= INNER_PART:
+        return _fitted(profile, source, inner_mb_s=min(rate_mb_s, profile.number("outer_mb_s")))
     inner = profile.number("inner_mb_s") / profile.number("outer_mb_s") * rate_mb_s
     return _fitted(profile, source, outer_mb_s=rate_mb_s, inner_mb_s=inner)
 
@@ -184,6 +252,9 @@ def profile_text(profile: DriveProfile) -> str:
         f"{key} = {{ value = {_toml(figure.value)}, kind = {_toml(figure.kind)}, source = {_toml(figure.source)} }}"
         for key, figure in profile.figures.items()
     ]
+    if profile.spread is not None:
+        rows = (f"  {_toml([float(f'{item:.3g}') for item in row])}," for row in profile.spread.covariance)
+        lines += ["", "[spread]", f"figures = {_toml(list(profile.spread.figures))}", "covariance = [", *rows, "]"]
     return "\n".join(lines) + "\n"
 
 

@@ -90,11 +90,23 @@ def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> surfa
         seek=seek_ticks(profile, cylinders, ticks_per_ms),
         bus_sector=round(bus_ms(profile) * ticks_per_ms),
         start_anywhere=int(profile.number("start_anywhere", 0)),
-        segment_sectors=segment_sectors(profile),
-        behind_sectors=behind_sectors(profile),
-        join=("never", "next-sector", "window").index(profile.text("join", "window")),
+        **buffer_fields(profile),
         **ticks,
     )
+
+
+def buffer_fields(profile: DriveProfile) -> dict[str, int]:
+    """Return what a surface says of the drive's buffer."""
+    return {
+        "segment_sectors": segment_sectors(profile),
+        "behind_sectors": behind_sectors(profile),
+        "join": ("never", "next-sector", "window").index(profile.text("join", "window")),
+    }
+
+
+def with_buffer_of(tracks: surface.Surface, profile: DriveProfile) -> surface.Surface:
+    """Return the same tracks behind the buffer of another drive."""
+    return surface.Surface(**{**tracks._asdict(), **buffer_fields(profile)})
 
 
 def bus_ms(profile: DriveProfile) -> float:

@@ -58,6 +58,35 @@ FEWEST: Final[Mapping[str, int]] = {"seek_ms": 2, "latency_us": 1}
 """Results that a list needs: the last two seeks are prolonged, one latency holds up to its size."""
 
 
+_MEMBERS: Final = {
+    "sources": dict,
+    "figures": dict,
+    "members": list,
+    "name": str,
+    "note": str,
+    "take_for": str,
+    "models": list,
+    "spread": dict,
+}
+"""What a profile may say besides its kind, and as what."""
+
+
+def check_tables(name: str, table: Mapping[str, Any]) -> None:
+    """Check that what must be a table or a text is one.
+
+    Raises
+    ------
+    UsageError
+        If something else stands there.
+    """
+    for key, kind in _MEMBERS.items():
+        if not isinstance(table.get(key, kind()), kind):
+            raise UsageError(f"drive profile {name}: {key} is no {kind.__name__}")
+    for key in ("members", "models"):
+        if not all(isinstance(member, str) for member in table.get(key, [])):
+            raise UsageError(f"drive profile {name}: {key} are named by text")
+
+
 def check_figures(profile: str, values: Mapping[str, Any]) -> None:
     """Check all figures of a profile.
 
@@ -70,6 +99,9 @@ def check_figures(profile: str, values: Mapping[str, Any]) -> None:
         if name in RANGES and not _is_within(value, *RANGES[name]):
             low, high = RANGES[name]
             raise UsageError(f"drive profile {profile}: {name} is {value!r}, not a number from {low:g} to {high:g}")
+        # 0 means that it costs nothing; what is next to it would take for ever.
+        if name == "interface_mb_s" and 0 < value < RANGES["outer_mb_s"][0]:
+            raise UsageError(f"drive profile {profile}: {name} is {value!r}, neither 0 nor a rate")
         if name in WORDS and value not in WORDS[name]:
             raise UsageError(f"drive profile {profile}: {name} is {value!r}, not one of {', '.join(WORDS[name])}")
     for result, of in TABLES.items():
@@ -136,13 +168,17 @@ def unpacked(data: bytes) -> bytes:
 
     try:
         with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-            found: bytes = reader.read(MAX_UNPACKED_BYTES + 1)
+            found = bytearray()
+            # The library makes room for all that is asked for, before anything has come.
+            while len(found) <= MAX_UNPACKED_BYTES and (piece := reader.read(_PIECE_BYTES)):
+                found += piece
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from error
     if len(found) > MAX_UNPACKED_BYTES:
         raise ImageError(f"a compressed file holds more than {MAX_UNPACKED_BYTES:,} bytes")
-    return found
+    return bytes(found)
 
 
+_PIECE_BYTES: Final = 1 << 20
 MAX_UNPACKED_BYTES: Final = 1 << 30
 """A trace of 60 million reads; a map of all tracks of a large disk is a tenth of it."""

@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 from layoutscope import inputs
 from layoutscope.display import Displayed
 from layoutscope.drive.extracted import extracted_values, is_extracted
-from layoutscope.drive.limits import check_figures
+from layoutscope.drive.limits import check_figures, check_tables
+from layoutscope.drive.spread import Spread, read_spread
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 KINDS: Final = ("measured", "datasheet", "fitted", "assumed")
 
@@ -110,6 +114,8 @@ class DriveProfile(Displayed):
         Which drives it stands for, in words; empty where it stands for itself.
     models : tuple of str
         Model numbers by which such drives call themselves, without what makers append for sizes and firmware.
+    spread : Spread or None
+        How well figures that were measured together are known; None where nobody says.
     """
 
     name: str
@@ -121,6 +127,7 @@ class DriveProfile(Displayed):
     note: str = ""
     take_for: str = ""
     models: tuple[str, ...] = ()
+    spread: Spread | None = None
 
     def __contains__(self, figure: str) -> bool:
         return figure in self.figures
@@ -165,6 +172,19 @@ class DriveProfile(Displayed):
             if value is not None:
                 figures[name] = Figure(value, "assumed", "set by the caller")
         return replace(self, figures=figures)
+
+    def drawn(self, normal: NDArray[np.float64]) -> DriveProfile:
+        """Return a drive as this one may be as well, after its `spread`; itself where nothing is known of that.
+
+        Parameters
+        ----------
+        normal : (n_figures,) float64 array
+            Draws of the standard normal distribution, one for each of ``spread.figures``.
+        """
+        if self.spread is None:
+            return self
+        values = {name: figure.value for name, figure in self.figures.items()}
+        return replace(self.with_figures(**self.spread.drawn(values, normal)), spread=None)
 
     def with_cache(self, cache: str) -> DriveProfile:
         """Return the profile with another buffer.
@@ -282,8 +302,7 @@ def read_profile(path: Path) -> str:
         If it cannot be read, or is no text.
     """
     try:
-        inputs.note(path)
-        return path.read_text("utf-8")
+        return inputs.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read as a drive profile") from error
 
@@ -323,36 +342,10 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
     kind = table.get("kind", "hdd")
     if kind not in ("hdd", "ssd", "stripe", "concat", "fusion"):
         raise UsageError(f"drive profile {name}: unknown kind {kind!r}")
+    if "spread" in table:
+        words["spread"] = read_spread(name, table["spread"], {key: figure.value for key, figure in figures.items()})
     members = tuple(_member(member, folder, (*sets, name)) for member in table.get("members", []))
     return DriveProfile(name, table.get("name", name), kind, figures, folder, members, table.get("note", ""), **words)
-
-
-_MEMBERS: Final = {
-    "sources": dict,
-    "figures": dict,
-    "members": list,
-    "name": str,
-    "note": str,
-    "take_for": str,
-    "models": list,
-}
-"""What a profile may say besides its kind, and as what."""
-
-
-def check_tables(name: str, table: Mapping[str, Any]) -> None:
-    """Check that what must be a table or a text is one.
-
-    Raises
-    ------
-    UsageError
-        If something else stands there.
-    """
-    for key, kind in _MEMBERS.items():
-        if not isinstance(table.get(key, kind()), kind):
-            raise UsageError(f"drive profile {name}: {key} is no {kind.__name__}")
-    for key in ("members", "models"):
-        if not all(isinstance(member, str) for member in table.get(key, [])):
-            raise UsageError(f"drive profile {name}: {key} are named by text")
 
 
 def _extracted_profile(table: Mapping[str, Any], name: str, folder: Path) -> DriveProfile:

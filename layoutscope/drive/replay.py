@@ -1,12 +1,12 @@
-"""Read someone else's trace: CSV, fio iolog, blkparse text, macOS fs_usage, or pairs of numbers.
+"""Read someone else's trace: CSV, fio iolog, blkparse text, pairs of numbers, or a recording of a disk by its blocks.
 
-Output: an `AccessTrace` of its reads, in order; writes are left out.
+Output: an `AccessTrace` of its reads, in order, or a `Recorded`, of which it must still be found out where its blocks
+are; writes are left out.
 
 References
 ----------
 .. [1] fio documentation, "Trace file format v2" and "v3".
 .. [2] blkparse(1), default output format.
-.. [3] fs_usage(1): D= disk block number, B= bytes, the time of completion, the elapsed time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ import numpy as np
 
 from layoutscope import inputs
 from layoutscope.access.trace import AccessTrace
+from layoutscope.drive.fsusage import read_fs_usage
 from layoutscope.drive.limits import unpacked
+from layoutscope.drive.recorded import Place, Recorded
+from layoutscope.drive.snoops import read_snoop, titles_of
 from layoutscope.drive.surface import SECTOR_BYTES
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.frames import pl
@@ -37,27 +40,44 @@ BLKPARSE: Final = re.compile(
     r"^\s*\d+,\d+\s+\d+\s+\d+\s+(?P<second>\d+\.\d+)\s+\d+\s+(?P<action>[A-Z]+)\s+(?P<kind>[A-Z]+)"
     r"\s+(?P<sector>\d+)(?:\s+\+\s+(?P<sectors>\d+))?"
 )
-FS_USAGE: Final = re.compile(
-    r"^(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:\.\d+)?)\s+(?P<call>RdData|RdMeta|PgIn)\S*"
-    r"\s+D=0x(?P<block>[0-9a-fA-F]+)\s+B=0x(?P<length>[0-9a-fA-F]+).*?\s(?P<elapsed>\d+\.\d{6})(?:\s|$)"
-)
 
 
 def read_trace(
     path: str | Path, *, form: str = "", think_us: float | None = None, block_bytes: int = SECTOR_BYTES
 ) -> AccessTrace:
-    """Read a trace file.
+    """Read a trace file whose blocks are counted from the start of the image, or of one disk.
 
     Parameters
     ----------
     path : str or Path
         The file; ``.zst`` is unpacked.
     form : str
-        ``csv``, ``fio``, ``blkparse``, ``fs_usage``, ``pairs``; by default found out from name and content.
+        One of :data:`FORMS`; by default found out from name and content.
     think_us : float, optional
         Host time between reads, in place of what the file says or implies; the first read comes at once.
     block_bytes : int
-        Unit of the disk block numbers of ``fs_usage``.
+        Unit of the block numbers of a recording that does not tell it.
+
+    Raises
+    ------
+    ImageError
+        If the file is missing, or holds no reads that can be understood.
+    UsageError
+        If there is no such format.
+    """
+    found = load_trace(path, form=form)
+    if isinstance(found, Recorded):
+        unit = found.unit_bytes or block_bytes
+        found = found.trace([Place(device, unit) for device in found.devices])
+    check_reads(path, found)
+    if think_us is not None:
+        found.think_us[:] = think_us
+        found.think_us[:1] = 0
+    return found
+
+
+def load_trace(path: str | Path, *, form: str = "") -> AccessTrace | Recorded:
+    """Read a trace file, or a recording as far as it goes without an image; see :func:`read_trace`.
 
     Raises
     ------
@@ -68,24 +88,26 @@ def read_trace(
     """
     data = _unpacked(Path(path))
     name = form or guess_form(Path(path).name, data)
-    if name not in READERS and name != "fs_usage":
-        raise UsageError(f"unknown trace format {name!r}; there are {', '.join((*READERS, 'fs_usage'))}")
-    trace = _parsed(path, name, data, block_bytes)
+    if name not in FORMS:
+        raise UsageError(f"unknown trace format {name!r}; there are {', '.join(FORMS)}")
+    trace = _parsed(path, name, data)
     if len(trace) == 0:
-        tried = f"the format {name}" if form else f"any format that was tried: {', '.join((*READERS, 'fs_usage'))}"
-        raise ImageError(f"{path}: holds no reads in {tried}")
-    check_reads(path, trace)
-    if think_us is not None:
-        trace.think_us[:] = think_us
-        trace.think_us[0] = 0
+        tried = f"the format {name}" if form else f"any format that was tried: {', '.join(FORMS)}"
+        raise ImageError(f"{path}: holds no reads in {tried}{_first_unparsed(trace)}")
     return trace
 
 
-def _parsed(path: str | Path, name: str, data: bytes, block_bytes: int) -> AccessTrace:
+def _first_unparsed(trace: AccessTrace | Recorded) -> str:
+    """Say which line looked like a read and was none."""
+    number = trace.lines.first_unparsed if isinstance(trace, Recorded) else 0
+    return f"; line {number} begins as one and is cut or damaged" if number else ""
+
+
+def _parsed(path: str | Path, name: str, data: bytes) -> AccessTrace | Recorded:
     """Read a trace; whatever its numbers and words are, what cannot be understood is an error of the file."""
     try:
         with np.errstate(invalid="raise", over="raise"):
-            return read_fs_usage(data, block_bytes) if name == "fs_usage" else READERS[name](data)
+            return (READERS.get(name) or RECORDERS[name])(data)
     except (ValueError, ArithmeticError, IndexError, TypeError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ImageError(f"{path}: is no trace in the format {name}: {reason}") from error
@@ -138,8 +160,11 @@ def guess_form(name: str, data: bytes) -> str:
         return "fio"
     if "," in first and any(title in first for title in OFFSET_NAMES):
         return "csv"
-    if any(re.match(r"\d\d:\d\d:\d\d", line) for line in lines):
+    if any(re.match(r"\s*\d\d:\d\d:\d\d", line) for line in lines):
         return "fs_usage"
+    titles = next(filter(None, map(titles_of, lines)), None)
+    if titles is not None:
+        return "biosnoop" if "SECTOR" in titles else "iosnoop"
     return "blkparse"
 
 
@@ -220,24 +245,6 @@ def read_blkparse(data: bytes) -> AccessTrace:
     return _from_rows(np.array(rows, np.float64).reshape(-1, 3))
 
 
-def read_fs_usage(data: bytes, block_bytes: int = SECTOR_BYTES) -> AccessTrace:
-    """Read the disk lines of macOS ``fs_usage -w -f diskio``.
-
-    A line comes at the completion of an access and tells how long it took; think times follow from both. Block numbers
-    count in the units of the device.
-    """
-    rows, completed = [], -1.0
-    for line in data.decode("utf-8", "replace").splitlines():
-        match = FS_USAGE.match(line)
-        if match:
-            now = (int(match["hour"]) * 60 + int(match["minute"])) * 60 + float(match["second"])
-            # At midnight the clock begins again, and would make this negative.
-            think = max(now - float(match["elapsed"]) - completed, 0.0) * 1e6 if completed >= 0 else 0.0
-            rows.append((int(match["block"], 16) * block_bytes, int(match["length"], 16), think))
-            completed = now
-    return _from_rows(np.array(rows, np.float64).reshape(-1, 3))
-
-
 def _from_rows(rows: NDArray[np.float64]) -> AccessTrace:
     trace = AccessTrace.from_reads(rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64))
     trace.think_us[:] = rows[:, 2]
@@ -250,3 +257,13 @@ READERS: Final[dict[str, Callable[[bytes], AccessTrace]]] = {
     "blkparse": read_blkparse,
     "pairs": read_pairs,
 }
+
+RECORDERS: Final[dict[str, Callable[[bytes], Recorded]]] = {
+    "fs_usage": read_fs_usage,
+    "iosnoop": read_snoop,
+    "biosnoop": read_snoop,
+}
+"""Formats of recordings, which tell reads by a device and its blocks."""
+
+FORMS: Final = (*READERS, *RECORDERS)
+"""Every format of a trace."""

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutscope.display import Displayed
 from layoutscope.drive import hdd
+from layoutscope.drive.scaled import scaled_seconds
+from layoutscope.drive.uncertain import UNSAID, model_drives, model_error, uncertain
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive.profile import DriveProfile
-
-GEOMETRY_ERROR: Final[Mapping[str, float]] = {"none": 0.0, "map": 0.002, "zones": 0.031, "datasheet": 0.111}
-"""Largest error of the service time by what is known of the geometry.
-
-Measured over 32 runs: eight recorded directory walks on two drives whose every sector is known, buffer off and on,
-against the published simulator DiskSim 4.0 (tests/validation/test_disksim.py).
-"""
+    from layoutscope.drive.uncertain import Host
 
 
 @frozen
@@ -62,7 +59,8 @@ class ServiceResult(Displayed):
     seconds : float
         From the start to the end of the last read and of what the host does behind it: `service_s` + `host_s`.
     seconds_low, seconds_high : float
-        Interval over the start phases, widened by the error of drives of which as much is known.
+        Between which times nine in ten draws of what is not known of the drive and the host lie
+        (`layoutscope.drive.scaled`).
     service_s : float
         Sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`.
     seek_s, rotation_s, transfer_s : float
@@ -83,6 +81,10 @@ class ServiceResult(Displayed):
         Seconds for each start phase.
     reads_ms : ReadTimes
         Each read, for the first start phase.
+    draws_s : tuple of float
+        Seconds of each draw; those of two traces on one drive belong together one by one.
+    buffers : tuple of float
+        By how much the drive's time differs with the buffer of each draw; empty where the drive's own is known.
     """
 
     drive: str
@@ -105,20 +107,22 @@ class ServiceResult(Displayed):
     miss: float
     phases_s: tuple[float, ...]
     reads_ms: ReadTimes
+    draws_s: tuple[float, ...] = ()
+    buffers: tuple[float, ...] = ()
 
     @property
     def knowledge(self) -> str:
-        """Say in a sentence what the interval rests on."""
+        """Say in a sentence what is known of the drive, and how well the model tells such drives."""
         if self.geometry == "none":
-            return "Flash: the latencies of the profile, without spread."
+            return "Of flash the latencies of the profile are known, or assumed."
         known = {
             "map": "Every sector of this drive is known",
             "zones": "Of this drive the zones and skews are known",
             "datasheet": "Of this drive only datasheet figures are known",
         }[self.geometry]
         return (
-            f"{known}: over 32 walks on two drives measured to the sector, such profiles missed a published simulator "
-            f"by at most {GEOMETRY_ERROR[self.geometry]:.1%}. Whether the figures are those of your drive is not in it."
+            f"{known}: on nine in ten such drives walks take what a published simulator says within a factor of "
+            f"{model_error(self.geometry):.3g}, judged by {model_drives(self.geometry)} measured to the sector."
         )
 
     @property
@@ -171,7 +175,9 @@ def service_percentiles(service_ms: NDArray[np.float64]) -> dict[str, float]:
     return dict(zip(("median_ms", "p90_ms", "p99_ms", "max_ms"), (median, *high.tolist()), strict=True))
 
 
-def summarise(profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTimes]) -> ServiceResult:
+def summarise(
+    profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTimes], buffers: tuple[float, ...] = ()
+) -> ServiceResult:
     """Sum up the runs over the start phases.
 
     Parameters
@@ -181,37 +187,60 @@ def summarise(profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTime
     trace : AccessTrace
         The reads.
     runs : sequence of ReadTimes
-        One for each start phase: the first is the result, all make the interval, which is widened by what not knowing
-        the drive's geometry costs.
+        One for each start phase: the first is the result, all make the interval, with what is not known.
+    buffers : tuple of float
+        As of :class:`ServiceResult`.
     """
     times = runs[0]
     host_s = trace.host_us / 1e6
-    phases_s = tuple(float(run.service_ms.sum()) / 1000 + host_s for run in runs)
-    error = GEOMETRY_ERROR[profile.geometry]
+    served_s = tuple(float(run.service_ms.sum()) / 1000 for run in runs)
     service_s, seek_s, rotation_s, transfer_s = (
         float(values.sum()) / 1000 for values in (times.service_ms, times.seek_ms, times.rotation_ms, times.transfer_ms)
     )
-    return ServiceResult(
+    overhead_s = max(service_s - seek_s - rotation_s - transfer_s, 0.0)
+    shares = hit_shares(times.outcome)
+    result = ServiceResult(
         drive=profile.name,
         geometry=profile.geometry,
-        seconds=phases_s[0],
-        # What is not known of the geometry makes no difference to the host's own time.
-        seconds_low=host_s + (min(phases_s) - host_s) * (1 - error),
-        seconds_high=host_s + (max(phases_s) - host_s) * (1 + error),
+        seconds=served_s[0] + host_s,
+        seconds_low=served_s[0] + host_s,
+        seconds_high=served_s[0] + host_s,
         service_s=service_s,
         seek_s=seek_s,
         rotation_s=rotation_s,
         transfer_s=transfer_s,
-        overhead_s=max(service_s - seek_s - rotation_s - transfer_s, 0.0),
+        overhead_s=overhead_s,
         host_s=host_s,
         reads=len(trace),
         seeks=int((times.cylinders != 0).sum()),
         head_travel_bytes=head_travel_bytes(trace, times.outcome) if profile.geometry != "none" else 0,
         head_travel_strokes=strokes(profile, times.cylinders),
-        phases_s=phases_s,
+        phases_s=tuple(seconds + host_s for seconds in served_s),
         reads_ms=times,
-        **hit_shares(times.outcome),
+        whole_hit=shares["whole_hit"],
+        part_hit=shares["part_hit"],
+        miss=shares["miss"],
+        buffers=buffers,
     )
+    return on_host(result, profile, UNSAID)
+
+
+def on_host(result: ServiceResult, profile: DriveProfile, host: Host) -> ServiceResult:
+    """Draw the interval of a time anew, with what is not known of the host whose work the trace is.
+
+    Parameters
+    ----------
+    result : ServiceResult
+        The time of a trace.
+    profile : DriveProfile
+        The drive that it was served on.
+    host : Host
+        Whose drivers take the time between the reads.
+    """
+    served_s = [seconds - result.host_s for seconds in result.phases_s]
+    likely = scaled_seconds(result.causes_s, served_s, profile, uncertain(profile, host), result.buffers)
+    low, high = np.quantile(likely, (0.05, 0.95)).tolist()
+    return replace(result, seconds_low=low, seconds_high=high, draws_s=tuple(likely.tolist()))
 
 
 def hit_shares(outcome: NDArray[np.uint8]) -> dict[str, float]:

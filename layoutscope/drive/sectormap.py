@@ -8,6 +8,7 @@ angle are differences to the row before, modulo 2**32. Compressed with zstd.
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive.profile import DriveProfile
+
+MAX_PACKED_BYTES: Final = 1 << 28
+"""Of a map as it is stored; that of a disk of 147 GB has half a megabyte."""
 
 COLUMNS: Final = 6
 SECTORS, CYLINDERS, HEADS, _, TRACK_SECTORS, ANGLES = range(COLUMNS)
@@ -38,14 +42,25 @@ def mapped_runs(profile: DriveProfile) -> NDArray[np.int64]:
     """
     name = profile.text("map_file", "")
     try:
-        inputs.note(profile.folder / name)
-        runs = _runs((profile.folder / name).read_bytes())
+        runs = _runs(_packed(profile.folder, name))
     except (OSError, ImageError, ValueError) as error:
         raise UsageError(f"drive profile {profile.name}: {name} is no map of sectors: {error}") from error
     end = int(runs[-1, surface.LBN]) * SECTOR_BYTES
     if end < profile.capacity_bytes:
         raise UsageError(f"drive profile {profile.name}: {name} ends at byte {end:,}, the drive later")
     return runs
+
+
+def _packed(folder: Path, name: str) -> bytes:
+    """Read the file that a profile, which may be a stranger's, names; it lies beside it, and is no other one."""
+    if name != Path(name).name:
+        raise ValueError("it does not lie beside the profile")
+    inputs.note(folder / name)
+    with inputs.open_file(folder / name) as file:
+        data = file.read(MAX_PACKED_BYTES + 1)
+    if len(data) > MAX_PACKED_BYTES:
+        raise ValueError(f"it is longer than {MAX_PACKED_BYTES:,} bytes")
+    return data
 
 
 @lru_cache(maxsize=2)

@@ -13,12 +13,14 @@ import numpy as np
 
 from layoutscope.drive import hdd
 from layoutscope.drive.flash import flash_ms
-from layoutscope.drive.geometry import build_surface, num_segments, turn_ms
+from layoutscope.drive.geometry import build_surface, num_segments, turn_ms, with_buffer_of
 from layoutscope.drive.loops import new_drives, serve_in_order, serve_queue
 from layoutscope.drive.members import Parts, single_drives, split
+from layoutscope.drive.priors import num_draws
 from layoutscope.drive.profile import fusion_set
 from layoutscope.drive.result import ReadTimes, ServiceResult, summarise
 from layoutscope.drive.surface import SECTOR_BYTES, TURN
+from layoutscope.drive.uncertain import GEOMETRIES, UNSAID, drawn_drive, uncertain
 from layoutscope.errors import UsageError
 from layoutscope.frozen import frozen
 from layoutscope.progress import each
@@ -33,6 +35,12 @@ if TYPE_CHECKING:
 
 DRAWN_ANGLES: Final = (3_653_403_231, 2_735_729_615)
 """What ``numpy.random.default_rng(0)`` draws first; to load it takes longer than a simulation of a small scan."""
+
+BUFFER: Final = frozenset({"buffer", "join", "look_ahead"})
+"""Inputs that decide what the buffer serves."""
+SAMPLE_PIECES: Final = 2048
+STRETCHES: Final = 16
+"""To judge other buffers so many pieces are served, in so many stretches."""
 
 
 def service(
@@ -55,8 +63,7 @@ def service(
     start_offset_bytes : int, bytes, default 0
         Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
     phases : int, count, default 3
-        How many start angles are tried. The first is 0, the others are drawn; the result is that of the first, its
-        interval spans all.
+        How many start angles are tried. The first is 0, the others are drawn; the result is that of the first.
     queue_depth : int, count, default 1
         Reads that are outstanding. More than one: think times do not count, a disk picks the nearest among those of
         its window, flash serves some side by side.
@@ -87,9 +94,36 @@ def service(
     if queue_depth > 1:
         # With several reads outstanding the host's time passes beside the drive's.
         trace = replace(trace, think_us=np.zeros(len(trace)), after_us=0.0)
-    work = _lay_out(profile, parts, trace.think_us, queue_depth)
+    work = lay_out(profile, parts, trace.think_us, queue_depth)
     runs = [serve(work, angle) for angle in each(start_angles(phases), f"simulating {profile.name}")]
-    return summarise(profile, trace, runs)
+    # Who asks for one angle asks for a time, not for an interval.
+    return summarise(profile, trace, runs, _other_buffers(work, profile) if phases > 1 else ())
+
+
+def _other_buffers(work: Placed, profile: DriveProfile) -> tuple[float, ...]:
+    """Say by how much the disk's time differs with the buffers that are drawn for it; nothing where its own is known.
+
+    What a look-ahead catches depends on the reads alone: a few stretches of them are served again, on the same tracks.
+    """
+    unknown = uncertain(profile, UNSAID)
+    surface = work.surface
+    if surface is None or work.queue_depth > 1 or BUFFER.isdisjoint((*unknown.choice, *unknown.factor)):
+        return ()
+    taken = np.arange(len(work.pieces))
+    if len(taken) > SAMPLE_PIECES:
+        starts = np.arange(STRETCHES)[:, None] * (len(taken) // STRETCHES)
+        taken = (starts + np.arange(SAMPLE_PIECES // STRETCHES)).ravel()
+    sample = replace(work, pieces=work.pieces[taken])
+    own = max(_ticks(sample, surface, profile), 1.0)
+    drawn = (drawn_drive(profile, unknown, number) for number in range(GEOMETRIES))
+    return tuple(np.resize([_ticks(sample, surface, drive) / own for drive in drawn], num_draws()).tolist())
+
+
+def _ticks(work: Placed, tracks: Surface, profile: DriveProfile) -> float:
+    """Serve pieces on tracks that are laid out, with the buffer of a drive."""
+    disk = next(drive for drive in single_drives(profile) if drive.kind == "hdd")
+    times, _ = _run_disks(work, disk, with_buffer_of(tracks, disk), 0)
+    return float(times[:, hdd.SERVICE].sum())
 
 
 def start_angles(phases: int) -> list[int]:
@@ -141,8 +175,35 @@ class Placed:
     queue_depth: int
 
 
-def _lay_out(profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64], queue_depth: int) -> Placed:
-    """Lay the pieces of the reads out on the drives."""
+def lay_out(
+    profile: DriveProfile,
+    parts: Parts,
+    think_us: NDArray[np.float64],
+    queue_depth: int = 1,
+    *,
+    starts_outside: bool = True,
+) -> Placed:
+    """Lay the pieces of the reads out on the drives.
+
+    Parameters
+    ----------
+    profile : DriveProfile
+        The drive or set.
+    parts : Parts
+        The reads, cut at the borders of drives.
+    think_us : (n_reads,) float64 array
+        Host time before each read.
+    queue_depth : int
+        Reads that are outstanding.
+    starts_outside : bool
+        Whether the arm comes from the outer edge, so that all tracks from there on are needed; else it stands where the
+        first of those lies that are read.
+
+    Raises
+    ------
+    UsageError
+        If rotating members of a set are of several kinds.
+    """
     drives = single_drives(profile)
     flash, moved = _flash_parts(drives, parts, queue_depth)
     rotating = [k for k, drive in enumerate(drives) if drive.kind == "hdd"]
@@ -159,7 +220,7 @@ def _lay_out(profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64],
     number[rotating] = np.arange(len(rotating))
     pieces = _sector_parts(parts, number[parts.member], np.rint(flash * per_ms).astype(np.int64))
     think = np.rint(think_us * per_ms / 1000).astype(np.int64)
-    surface = touched_surface(disk, pieces)
+    surface = touched_surface(disk, pieces, starts_outside=starts_outside)
     num_drives, num_disks = len(drives), len(rotating)
     return Placed(parts, len(think), flash, moved, disk, num_drives, num_disks, pieces, think, surface, queue_depth)
 
@@ -209,10 +270,21 @@ def _run_queue(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -
     return serve_queue(new_drives(surface, 1, num_segments(disk)), work.pieces, window, angle)
 
 
-def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64]) -> Surface:
-    """Lay out the part of the disk that the pieces lie in."""
+def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64], *, starts_outside: bool = True) -> Surface:
+    """Lay out the part of the disk that the pieces lie in, and where the arm comes from.
+
+    Parameters
+    ----------
+    disk : DriveProfile
+        The disk.
+    pieces : (n_pieces, 5) int64 array
+        As of `Placed`.
+    starts_outside : bool
+        As of :func:`lay_out`.
+    """
     on_disk = pieces[pieces[:, 1] >= 0]
-    return build_surface(disk, int(on_disk[:, 2].min(initial=0)), int(on_disk[:, 3].max(initial=1)))
+    first = 0 if starts_outside or not len(on_disk) else int(on_disk[:, 2].min())
+    return build_surface(disk, first, int(on_disk[:, 3].max(initial=1)))
 
 
 def _by_read(

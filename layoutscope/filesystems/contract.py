@@ -59,6 +59,9 @@ class VolumeRequest:
         that the file system understands.
     options : mapping of str to value
         Its own options (:attr:`Traits.options`), as given or with their defaults.
+    kept : dict of int to Any, or None
+        Where reading leaves, by `image_offset`, what a check of the same place can take up, so that nothing is read
+        twice; None where no check follows.
     """
 
     source: Source
@@ -70,6 +73,51 @@ class VolumeRequest:
     sweep: bool = False
     second: tuple[Source, int] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    kept: dict[int, Any] | None = None
+
+    def keep(self, contents: object) -> None:
+        """Leave what was read to a check that follows, if one does."""
+        if self.kept is not None:
+            self.kept[self.image_offset] = contents
+
+    def take_up(self) -> Any:
+        """Take what reading left, which is then gone; None if there is nothing."""
+        return None if self.kept is None else self.kept.pop(self.image_offset, None)
+
+
+@frozen
+class Unchecked:
+    """A rule that could not be held against all that it is about.
+
+    Attributes
+    ----------
+    rule : str
+        Its name.
+    reason : str
+        Why, as what follows "because".
+    """
+
+    rule: str
+    reason: str
+
+
+@frozen
+class Checked:
+    """What a check of one volume, or of a container outside of its volumes, told.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        Everything that is wrong.
+    num_rules : int
+        How many rules there are for it.
+    unchecked : tuple of Unchecked
+        Those of them that did not run, or saw a part alone.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    num_rules: int = 0
+    unchecked: tuple[Unchecked, ...] = ()
 
 
 @frozen
@@ -227,7 +275,7 @@ class FileSystem(Protocol):
             If a state was asked for that does not exist.
         """
 
-    def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
+    def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check all that can be checked; of each layout that :meth:`read` made what is wrong with it."""
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:

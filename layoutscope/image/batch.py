@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from layoutscope.arrays.lookup import order_of
+from layoutscope.arrays.pieces import copy_pieces
 from layoutscope.errors import TruncatedError
 from layoutscope.frozen import frozen
 from layoutscope.progress import tick
@@ -146,7 +148,7 @@ def _in_address_order(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> 
     """Sort; extents that follow one another on disk and in the result become one, up to a request's size."""
     targets = np.cumsum(lengths) - lengths
     used = np.flatnonzero(lengths > 0)
-    order = used[np.argsort(starts[used], kind="stable")]
+    order = used[order_of(starts[used])]
     starts, lengths, targets = starts[order], lengths[order], targets[order]
     ends = starts + lengths
     is_first = np.ones(len(starts), bool)
@@ -170,7 +172,7 @@ def _request_bounds(extents: _Extents, gap_budget: float) -> NDArray[np.int64]:
 
 def _bridged(gaps: NDArray[np.int64], budget_bytes: float) -> NDArray[np.bool_]:
     """Mark the gaps that are read over: the small ones first, as far as the budget goes."""
-    order = np.argsort(gaps, kind="stable")
+    order = order_of(gaps)
     ascending = gaps[order]
     is_cheap = (np.cumsum(ascending) <= budget_bytes) & (ascending <= MAX_GAP_BYTES)
     bridged = np.zeros(len(gaps), bool)
@@ -183,18 +185,4 @@ def _scatter(source: ExtentReader, extents: _Extents, out: NDArray[np.uint8], ro
     base = int(extents.starts[0])
     data = room.scratch(int((extents.starts + extents.lengths).max()) - base)
     source.read_into(base, data.data)
-    for length in sorted(set(extents.lengths.tolist())):
-        chosen = extents.lengths == length
-        _copy(data, extents.starts[chosen] - base, out, extents.targets[chosen], length)
-
-
-def _copy(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], out: NDArray[np.uint8], targets: NDArray[np.int64], length: int
-) -> None:
-    """Copy extents of one length, through views in which row i is the bytes from i on."""
-    if len(starts) == 1:
-        out[targets[0] : targets[0] + length] = data[starts[0] : starts[0] + length]
-        return
-    rows = np.ndarray((len(data) - length + 1, length), np.uint8, data, strides=(1, 1))
-    places = np.ndarray((len(out) - length + 1, length), np.uint8, out, strides=(1, 1))
-    places[targets] = rows[starts]
+    copy_pieces(data, extents.starts - base, extents.lengths, extents.targets, out)

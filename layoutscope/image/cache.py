@@ -2,13 +2,13 @@
 
 An image is known by what no other file has: device, inode, size, and both times, of which the later one (of the inode)
 cannot be set back. Another image of the same name, or the same file written anew, is never taken for it. An image
-stands under its name only when it is whole and on the disk; what was used longest ago goes when there is not enough
-room.
+stands under its name only when it is whole and on the disk. Beside it lies a seal: a digest of its contents, and the
+state of the file in which they were so; a file that was touched since is read again before it is used. What was used
+longest ago goes when there is not enough room.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -33,6 +33,10 @@ ABANDONED_AFTER_S: Final = 24 * 3600
 
 _OWN: Final = re.compile(r"^(?P<name>.*)-[0-9a-f]{32}\.raw$", re.DOTALL)
 _STAT_BLOCK_BYTES: Final = 512
+
+
+SEAL: Final = ".seal"
+_MOST_SEAL_BYTES: Final = 256
 
 
 class Kept(NamedTuple):
@@ -95,6 +99,8 @@ def kept_name(name: str, status: os.stat_result) -> str:
     status : os.stat_result
         Of the same.
     """
+    import hashlib
+
     facts = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     digest = hashlib.blake2b(repr(facts).encode(), digest_size=16).hexdigest()
     return f"{name[:100]}-{digest}.raw"
@@ -122,10 +128,42 @@ def disk_bytes(status: os.stat_result) -> int:
     return blocks * _STAT_BLOCK_BYTES
 
 
-def touch(path: Path) -> None:
-    """Note that an image was used; whether its file may be changed does not matter."""
+def touch(path: Path, digest: str) -> None:
+    """Note that an image was used, and that its contents are as sealed; whether files may be changed does not matter.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is kept.
+    digest : str
+        Of its contents, which were just written, or found to be so.
+    """
     with suppress(OSError):
         os.utime(path)
+        text = f"{digest} {_state_of(path)}\n"
+        part = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name[-40:]}{SEAL}")
+        part.write_text(text)
+        part.replace(_seal_of(path))
+
+
+def sealed_digest(path: Path) -> tuple[str, bool]:
+    """Return the digest that an image was sealed with, and whether its file is as it was then; empty without a seal."""
+    try:
+        with _seal_of(path).open("rb") as file:
+            digest, _, state = file.read(_MOST_SEAL_BYTES).decode("ascii").strip().partition(" ")
+        return digest, state == _state_of(path)
+    except (OSError, ValueError):
+        return "", False
+
+
+def _seal_of(path: Path) -> Path:
+    return path.with_suffix(SEAL)
+
+
+def _state_of(path: Path) -> str:
+    """Tell one state of a file from every other: whoever writes to it changes the time of its inode."""
+    status = path.stat()
+    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
 def make_room(folder: Path, new_bytes: int) -> bool:
@@ -164,4 +202,5 @@ def remove(images: Iterable[Kept]) -> int:
         with suppress(OSError):
             item.path.unlink()
             freed += item.stored_bytes
+            _seal_of(item.path).unlink()
     return freed

@@ -94,12 +94,12 @@ def aligned(image_offset: int, length_bytes: int, sector_size_bytes: int) -> tup
 
 def _open(path: Path) -> int:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = inputs.open_untouched(path)
     except PermissionError as error:
         raise ImageError(f"{path}: permission denied; {_access_advice()}") from error
     except OSError as error:
         raise ImageError(f"{path}: {(error.strerror or str(error)).lower()}") from error
-    inputs.note(descriptor)
+    inputs.note(path, descriptor)
     return descriptor
 
 

@@ -16,6 +16,7 @@ from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.frozen import frozen
 from layoutscope.image import compressed
 from layoutscope.image.containers import asif, bundle, foreign, udif
+from layoutscope.image.files import mode_of, open_plain
 from layoutscope.image.raw import RawFile
 from layoutscope.image.signatures import (
     has_udif_trailer,
@@ -82,12 +83,12 @@ def open_image(
         if map_file is not None:
             source = _with_map(source, Path(map_file))
         refuse_encrypted(source)
-        inside = unwrap(source, decoder)
-        refuse_containers(inside)
+        source = unwrap(source, decoder)
+        refuse_containers(source)
     except LayoutscopeError:
         source.close()
         raise
-    return inside
+    return source
 
 
 def _with_map(source: Source, map_file: Path) -> Source:
@@ -99,47 +100,43 @@ def _with_map(source: Source, map_file: Path) -> Source:
 def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
     """Return the innermost disk of nested containers; the source itself where there is none.
 
+    The source is closed if that fails.
+
     Raises
     ------
     UnsupportedError
         If containers are nested too deeply, or what reads one of them is not installed.
     """
     for _ in range(MAX_DEPTH):
-        if has_udif_trailer(source):
-            source = udif.open_udif(source, decoder)
-            continue
-        if is_asif(source):
-            source = asif.open_asif(source, decoder)
-            continue
-        found = signature_of(head_of(source), trailer_of(source))
-        if found is None or not found.reader:
+        try:
+            inside = _unwrap_once(source, decoder)
+        except LayoutscopeError:
+            source.close()
+            raise
+        if inside is source:
             return source
-        source = foreign.open_foreign(source, found)
+        source = inside
+    source.close()
     raise UnsupportedError(f"{source.name}: holds disk images within disk images", code="nested-containers")
+
+
+def _unwrap_once(source: Source, decoder: Decoder) -> Source:
+    """Open the container that a source is; the source itself where it is none."""
+    if has_udif_trailer(source):
+        return udif.open_udif(source, decoder)
+    if is_asif(source):
+        return asif.open_asif(source, decoder)
+    found = signature_of(head_of(source), trailer_of(source))
+    return source if found is None or not found.reader else foreign.open_foreign(source, found)
 
 
 def _open(path: Path, cache_dir: Path | None) -> Source:
     if bundle.is_bundle(path):
         return bundle.SparseBundle(path)
-    mode = _mode(path)
+    mode = mode_of(path)
     if stat.S_ISDIR(mode):
         raise ImageError(f"{path}: is a directory, not an image")
-    if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
-        from layoutscope.image.device import Device
-
-        return Device(path)
-    if not stat.S_ISREG(mode):
-        raise ImageError(f"{path}: is neither a file nor a disk")
-    return _open_file(path, cache_dir)
-
-
-def _mode(path: Path) -> int:
-    try:
-        return path.stat().st_mode
-    except FileNotFoundError as error:
-        raise ImageError(f"{path}: no such file") from error
-    except (OSError, ValueError) as error:
-        raise ImageError(f"{path}: {getattr(error, 'strerror', None) or error}".lower()) from error
+    return _open_file(path, cache_dir) if stat.S_ISREG(mode) else open_plain(path)
 
 
 def _open_file(path: Path, cache_dir: Path | None) -> Source:

@@ -48,8 +48,7 @@ def open_read_only(path: Path) -> int:
         If that fails, in one line.
     """
     try:
-        # Opening a pipe waits for its writer otherwise, for ever where a stranger laid it beside an image.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = inputs.open_untouched(path)
     except PermissionError as error:
         raise ImageError(f"{path}: permission denied; run as a user who may read it") from error
     except FileNotFoundError as error:
@@ -59,7 +58,7 @@ def open_read_only(path: Path) -> int:
     if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise ImageError(f"{path}: is a pipe, not a file")
-    inputs.note(descriptor)
+    inputs.note(path, descriptor)
     return descriptor
 
 

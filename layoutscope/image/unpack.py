@@ -7,10 +7,11 @@ grow to is bounded: by the space on the disk, by a largest size, and by refusing
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -45,13 +46,32 @@ MAX_IMAGE_BYTES: Final = 32 * 1024**4
 _CHECK_EVERY_BYTES: Final = 64 * 1024**2
 
 
+class _Digest:
+    """Of what an image holds, wherever its file has holes: runs of data with their places."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, offset: int, data: memoryview) -> None:
+        """Take in a run that holds more than zeros."""
+        self._hash.update(offset.to_bytes(8, "little"))
+        self._hash.update(data)
+
+    def of(self, size_bytes: int) -> str:
+        """Return the digest of an image of this length."""
+        whole = self._hash.copy()
+        whole.update(size_bytes.to_bytes(8, "little"))
+        return whole.hexdigest()
+
+
 @dataclass(slots=True)
 class _Written:
-    """How far the decompressed image goes, and how much of it is stored."""
+    """How far the decompressed image goes, how much of it is stored, and the digest of that."""
 
     size_bytes: int = 0
     stored_bytes: int = 0
     checked_bytes: int = 0
+    digest: _Digest = field(default_factory=_Digest)
 
 
 def unpack(source: Source, way: Compression, *, cache_dir: Path | None) -> RawFile:
@@ -77,9 +97,28 @@ def unpack(source: Source, way: Compression, *, cache_dir: Path | None) -> RawFi
     kept = cache_dir / cache.kept_name(Path(source.name).name, source.status())
     with contextlib.suppress(ImageError):
         image = RawFile(kept)
-        cache.touch(kept)
-        return _named(image, source)
+        digest, is_untouched = cache.sealed_digest(kept)
+        if is_untouched or (digest and _digest_of(image) == digest):
+            cache.touch(kept, digest)
+            return _named(image, source)
+        image.close()
     return _named(_to_cache(source, way, kept), source)
+
+
+def _digest_of(image: RawFile) -> str:
+    """Read what is stored of an image that is kept."""
+    found, begun = _Digest(), 0
+    holes = [*image.holes.tolist(), (image.size_bytes, 0)]
+    with phase("checking what is kept", image.size_bytes) as read:
+        for hole, length in holes:
+            for offset in range(begun, hole, CHUNK_BYTES):
+                chunk = image.read(offset, min(CHUNK_BYTES, image.size_bytes - offset))
+                for first, last in _data_runs(chunk):
+                    found.add(offset + first, memoryview(chunk)[first:last])
+                begun = offset + CHUNK_BYTES
+            begun = max(begun, (hole + length) // CHUNK_BYTES * CHUNK_BYTES)
+            read.at(min(begun, image.size_bytes))
+    return found.of(image.size_bytes)
 
 
 def _named(image: RawFile, source: Source) -> RawFile:
@@ -107,7 +146,7 @@ def _to_cache(source: RawFile, way: Compression, kept: Path) -> RawFile:
     partial = Path(name)
     try:
         with os.fdopen(handle, "wb") as target:
-            _decompress(source, way, target, kept.parent)
+            digest = _decompress(source, way, target, kept.parent)
             # A name that a crash leaves must not lead to a file that it has emptied.
             os.fsync(target.fileno())
             image = RawFile(partial)
@@ -115,13 +154,15 @@ def _to_cache(source: RawFile, way: Compression, kept: Path) -> RawFile:
             if is_same and cache.make_room(kept.parent, cache.disk_bytes(os.fstat(target.fileno()))):
                 # Only a whole image gets the name by which the next run finds it.
                 partial.replace(kept)
+                cache.touch(kept, digest)
         return image
     finally:
         with contextlib.suppress(FileNotFoundError):
             partial.unlink()
 
 
-def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path) -> None:
+def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path) -> str:
+    """Write what comes to a sparse file; the digest of its contents."""
     packed = SourceReader(source)
     written = _Written()
     try:
@@ -140,12 +181,14 @@ def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path
         raise ImageError(
             f"{folder}: cannot hold the decompressed image: {(error.strerror or str(error)).lower()}"
         ) from error
+    return written.digest.of(written.size_bytes)
 
 
 def _write_sparse(descriptor: int, chunk: bytes, written: _Written) -> None:
     """Write what is not zero, at its place."""
     for start, stop in _data_runs(chunk):
         os.pwrite(descriptor, memoryview(chunk)[start:stop], written.size_bytes + start)
+        written.digest.add(written.size_bytes + start, memoryview(chunk)[start:stop])
         written.stored_bytes += stop - start
     written.size_bytes += len(chunk)
 

@@ -5,14 +5,16 @@ Input: nodes, extents and entries. Distances are between nearest edges, in bytes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import dense_codes, distinct, find, first_places
+from layoutscope.arrays.lookup import FEW_CODES, MAX_SPARSENESS, dense_codes, find, first_places
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.pieces import live_nodes, main_tree
+from layoutscope.metrics.ranks import median_and_percentiles
+from layoutscope.native import Kernel
 from layoutscope.tables import NULL_ROW
 
 if TYPE_CHECKING:
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.tables import Table, VolumeLayout
-
-PERCENTILES: Final = (10, 50, 90, 99)
-"""Percentiles that distances are reported with."""
 
 TO_DATA = Definition(
     "metadata-to-data",
@@ -78,35 +77,8 @@ def distance_metrics(layout: VolumeLayout) -> Iterator[Metric]:
 def _metric(definition: Definition, subject: str, distance: NDArray[np.int64]) -> Metric:
     if not len(distance):
         return Metric(definition, None, subject)
-    ordered = _partly_sorted(distance)
-    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
-    return Metric(definition, float(middle.mean()), subject, _percentiles(ordered))
-
-
-def percentiles(values: NDArray[np.integer[Any]]) -> tuple[tuple[str, float], ...]:
-    """Percentiles with their labels; nothing for no values."""
-    return _percentiles(_partly_sorted(values)) if len(values) else ()
-
-
-def _ranks(count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Ranks of the percentiles among so many values, and the places on which their values depend, with the median's."""
-    rank = (count - 1) * (np.array(PERCENTILES) / 100)
-    below = np.floor(rank).astype(np.int64)
-    return rank, np.concatenate([below, np.minimum(below + 1, count - 1), [(count - 1) // 2, count // 2]])
-
-
-def _partly_sorted(values: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
-    """Return the values, of which those that percentiles and the median need stand where sorting would bring them."""
-    return np.partition(values, distinct(_ranks(len(values))[1]))
-
-
-def _percentiles(ordered: NDArray[np.integer[Any]]) -> tuple[tuple[str, float], ...]:
-    # As ``np.percentile``, whose import of masked arrays would cost more than its work.
-    rank, places = _ranks(len(ordered))
-    below = places[: len(rank)]
-    low, high, share = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)], rank - below
-    found = np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
-    return tuple((f"p{p}", float(value)) for p, value in zip(PERCENTILES, found, strict=True))
+    middle, parts = median_and_percentiles(distance)
+    return Metric(definition, middle, subject, parts)
 
 
 def _between(layout: VolumeLayout, tree: str, reference: str) -> NDArray[np.int64]:
@@ -124,32 +96,106 @@ def _edges(nodes: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return start, start + nodes["size_bytes"].data
 
 
+APART_FROM_INODES: Final = Kernel("apart_from_inodes", "lblllbiIillL")
+
+
 def _to_data(layout: VolumeLayout) -> NDArray[np.int64]:
     """Distance from the inode's leaf to the first extent of each file; hard links count once."""
     extents, entries, nodes = (layout.columns(name) for name in ("extents", "entries", "nodes"))
     is_first = extents["fork"].equals("data") & (extents["logical_offset"].data == 0) & extents["image_offset"].is_known
-    rows, is_file = np.flatnonzero(is_first), entries["kind"].equals("file") & entries["inode_node_row"].is_known
-    (of_extent, of_file), bound = dense_codes(extents["file_id"].data[rows], entries["file_id"].data[is_file])
+    firsts = Firsts(
+        extents["file_id"].data, is_first, extents["image_offset"].data, extents["length_bytes"].data,
+        entries["file_id"].data, entries["kind"].equals("file") & entries["inode_node_row"].is_known,
+        entries["inode_node_row"].data,
+    )  # fmt: skip
+    return apart_from_inodes(firsts, _node_places(nodes), *_edges(nodes))
+
+
+class Firsts(NamedTuple):
+    """Extents, of which some are the first of a file, and entries, of which some are files with an inode.
+
+    Attributes
+    ----------
+    file_id : (n_extents,) uint64 array
+        The file of each extent.
+    is_first : (n_extents,) bool array
+        Whether the extent is the first of the file's data.
+    start, length_bytes : (n_extents,) int64 arrays
+        Where they lie.
+    entry_file_id : (n_entries,) uint64 array
+        The file of each entry.
+    is_file : (n_entries,) bool array
+        Whether it is a file of which the leaf is known.
+    leaf : (n_entries,) uint32 array
+        Row of that leaf.
+    """
+
+    file_id: NDArray[np.uint64]
+    is_first: NDArray[np.bool_]
+    start: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+    entry_file_id: NDArray[np.uint64]
+    is_file: NDArray[np.bool_]
+    leaf: NDArray[np.uint32]
+
+
+def apart_from_inodes(
+    firsts: Firsts, place: NDArray[np.int32], node_start: NDArray[np.int64], node_stop: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Find how far the first extent of each file is from the leaf with its inode, in the order of the extents.
+
+    Parameters
+    ----------
+    firsts : Firsts
+        Extents and entries.
+    place : (n_rows,) int32 array
+        Place of each row of the table of nodes.
+    node_start, node_stop : (n_nodes,) int64 arrays
+        Where the nodes lie.
+    """
+    last = max((int(one.max()) for one in (firsts.file_id, firsts.entry_file_id) if len(one)), default=0)
+    rows = len(firsts.file_id) + len(firsts.entry_file_id)
+    if last < MAX_SPARSENESS * rows + FEW_CODES:
+        apart = np.empty(min(len(firsts.file_id), len(firsts.entry_file_id)), np.int64)
+        count = APART_FROM_INODES(
+            *(_flat(one) for one in firsts), np.full(last + 1, -1, np.int32), place, _flat(node_start),
+            _flat(node_stop), apart,
+        )  # fmt: skip
+        if count is not None:
+            return apart[:count]
+    return plain_apart(firsts, place, node_start, node_stop)
+
+
+def _flat(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column as the kernel takes it."""
+    kind = np.dtype(np.uint8) if column.dtype == np.bool_ else np.dtype(f"i{column.itemsize}")
+    return np.ascontiguousarray(column).view(kind)
+
+
+def plain_apart(
+    firsts: Firsts, place: NDArray[np.int32], node_start: NDArray[np.int64], node_stop: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Find it column by column; the twin of the kernel.
+
+    Parameters
+    ----------
+    firsts, place, node_start, node_stop
+        As for :func:`apart_from_inodes`.
+    """
+    rows, is_file = np.flatnonzero(firsts.is_first), firsts.is_file
+    (of_extent, of_file), bound = dense_codes(firsts.file_id[rows], firsts.entry_file_id[is_file])
     leaf_of = np.full(bound, NULL_ROW)
-    leaf_of[of_file] = entries["inode_node_row"].data[is_file]
-    # Each column goes as the next one is made of it: there are as many rows as files.
-    del of_file, is_file, is_first
+    leaf_of[of_file] = firsts.leaf[is_file]
     first = first_places(of_extent, bound)
     rows, leaf = rows[first], leaf_of[of_extent[first]]
-    del first, of_extent, leaf_of
     rows, leaf = rows[leaf != NULL_ROW], leaf[leaf != NULL_ROW]
-    place = _node_places(nodes)[leaf]
-    start, (node_start, node_stop) = extents["image_offset"].data[rows], _edges(nodes)
-    apart: NDArray[np.int64] = start - node_stop[place]
-    start += extents["length_bytes"].data[rows]
-    np.maximum(apart, np.subtract(node_start[place], start, out=start), out=apart)
-    np.maximum(apart, 0, out=apart)
-    return apart
+    start, node = firsts.start[rows], place[leaf]
+    return edge_distance(start, start + firsts.length_bytes[rows], node_start[node], node_stop[node])
 
 
-def _node_places(nodes: Table) -> NDArray[np.int64]:
+def _node_places(nodes: Table) -> NDArray[np.int32]:
     """Place of each row of the table of nodes, by its key."""
     rows = nodes["row"].data
-    place = np.zeros(int(rows.max(initial=0)) + 1, np.int64)
-    place[rows] = np.arange(len(rows))
+    place = np.zeros(int(rows.max(initial=0)) + 1, np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
     return place

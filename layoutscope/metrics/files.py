@@ -102,7 +102,10 @@ def fork_fragments(extents: Table, block_size_bytes: int) -> Forks:
     is_apart[1:] |= start[1:] != start[:-1] + length[:-1]
     if not len(first):
         return Forks(held["file_id"].data, length, length)
-    size_bytes, fragments = (np.add.reduceat(values, first, dtype=np.int64) for values in (length, is_apart))
+    if len(first) == len(length):
+        size_bytes, fragments = length.astype(np.int64, copy=False), np.ones(len(length), np.int64)
+    else:
+        size_bytes, fragments = (np.add.reduceat(values, first, dtype=np.int64) for values in (length, is_apart))
     return Forks(held["file_id"].data[first], -(-size_bytes // block_size_bytes), fragments)
 
 
@@ -162,11 +165,11 @@ def power_of_two_histogram(
         Lower bound of the bin and its sum; empty bins are left out.
     """
     # Doubles hold sizes up to 8 PiB exactly; only beyond could one be rounded up to the next power.
-    exponent = np.full(len(sizes), -1, np.int64)
+    place = np.zeros(len(sizes), np.int64)
     positive = sizes > 0
-    exponent[positive] = np.frexp(sizes[positive].astype(np.float64))[1] - 1
-    bins, place = np.unique(exponent, return_inverse=True)
-    sums = np.bincount(place, weights, minlength=len(bins))
+    place[positive] = np.frexp(sizes[positive].astype(np.float64))[1]
+    counts, sums = np.bincount(place), np.bincount(place, weights)
     return tuple(
-        ("0" if power < 0 else format_bytes(2.0**power), float(total)) for power, total in zip(bins, sums, strict=True)
+        ("0" if power == 0 else format_bytes(2.0 ** (power - 1)), float(sums[power]))
+        for power in np.flatnonzero(counts).tolist()
     )

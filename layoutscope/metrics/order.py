@@ -5,12 +5,14 @@ Input: the leaves of one tree in key order, as addresses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays.lookup import order_of
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.pieces import live_nodes, node_edges
+from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +60,7 @@ def order_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     nodes = live_nodes(layout, tree)
     leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["key_rank"].is_known)
     # The table has nodes by number or address. Leaves that no index leads to have no rank, and no order of keys.
-    edges = node_edges(layout, leaves.take(np.argsort(leaves["key_rank"].data, kind="stable")))
+    edges = node_edges(layout, leaves.take(order_of(leaves["key_rank"].data)))
     rank = disk_rank(edges.start)
     n = len(rank)
     pairs = n * (n - 1) / 2
@@ -86,12 +88,28 @@ def disk_rank(image_offset: NDArray[np.int64]) -> NDArray[np.int64]:
         A permutation of ``0 .. n - 1``.
     """
     rank = np.empty(len(image_offset), np.int64)
-    rank[np.argsort(image_offset, kind="stable")] = np.arange(len(image_offset))
+    rank[order_of(image_offset)] = np.arange(len(image_offset))
     return rank
+
+
+COUNT_INVERSIONS: Final = Kernel("count_inversions", "LL")
 
 
 def inversions(permutation: NDArray[np.int64]) -> int:
     """Count the pairs that stand in falling order.
+
+    Parameters
+    ----------
+    permutation : (n,) int64 array
+        A permutation of ``0 .. n - 1``.
+    """
+    values = np.array(permutation, np.int64)
+    count = COUNT_INVERSIONS(values, np.empty(len(values), np.int64))
+    return plain_inversions(permutation) if count is None else count
+
+
+def plain_inversions(permutation: NDArray[np.int64]) -> int:
+    """Count them in passes over all; the twin of the kernel.
 
     Parameters
     ----------

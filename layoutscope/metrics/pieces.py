@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import find, is_ascending
+from layoutscope.arrays.lookup import find, is_ascending, order_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric
+from layoutscope.metrics.ranks import median
+from layoutscope.native import Kernel
 from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.units import KIB, MIB, format_bytes
 
@@ -110,8 +112,11 @@ def in_order(*many: Pieces) -> Pieces:
     start, stop = (np.concatenate(columns) for columns in zip(*many, strict=True))
     if is_ascending(start):
         return Pieces(start, stop)
-    order = np.argsort(start, kind="stable")
+    order = order_of(start)
     return Pieces(start[order], stop[order])
+
+
+JOIN_PIECES: Final = Kernel("join_pieces", "llnLL")
 
 
 def merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
@@ -128,6 +133,20 @@ def merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
     -------
     Pieces
         The runs, in address order.
+    """
+    start, stop = (np.ascontiguousarray(each) for each in pieces)
+    joined = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+    count = JOIN_PIECES(start, stop, gap_bytes, *joined)
+    return plain_merged_pieces(pieces, gap_bytes) if count is None else Pieces(*(each[:count] for each in joined))
+
+
+def plain_merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
+    """Join pieces column by column; the twin of the kernel.
+
+    Parameters
+    ----------
+    pieces, gap_bytes
+        As for :func:`merged_pieces`.
     """
     if not len(pieces.start):
         return pieces
@@ -227,7 +246,7 @@ def clump_metrics(pieces: Pieces, subject: str) -> Iterator[Metric]:
     clumps = [clump_bytes(pieces, gap) for gap in GAPS_BYTES]
     for definition, measure in (
         (CLUMP_COUNT, len),
-        (CLUMP_MEDIAN, np.median),
+        (CLUMP_MEDIAN, median),
         (CLUMP_LARGEST, lambda held: held.max() / held.sum()),
     ):
         values = [float(measure(held)) for held in clumps]

@@ -70,11 +70,16 @@ def _pieces(layouts: Sequence[VolumeLayout]) -> tuple[Pieces, ...]:
     data, pending, unclaimed = ([_of(_typed(layout, names)) for layout in layouts] for names in kinds)
     return (
         in_order(*map(metadata_pieces, layouts)),
-        in_order(*(_of(layout.columns("extents")) for layout in layouts), *data),
+        in_order(*(_solid(_of(layout.columns("extents"))) for layout in layouts), *data),
         in_order(*(_of(layout.columns("free")) for layout in layouts)),
         in_order(*pending),
         in_order(*unclaimed),
     )
+
+
+def _solid(pieces: Pieces) -> Pieces:
+    """Join pieces that touch: most files lie one behind the other."""
+    return merged_pieces(in_order(pieces), 0)
 
 
 def _typed(layout: VolumeLayout, kinds: tuple[str, ...]) -> Table:

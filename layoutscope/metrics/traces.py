@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.arrays.lookup import first_places, order_of
 from layoutscope.metrics.definition import Definition, Metric
-from layoutscope.metrics.distance import edge_distance, percentiles
+from layoutscope.metrics.distance import edge_distance
 from layoutscope.metrics.files import power_of_two_histogram
 from layoutscope.metrics.pieces import live_nodes, node_edges
+from layoutscope.metrics.ranks import median_and_percentiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +99,8 @@ def _distances(definition: Definition, distance: NDArray[np.int64]) -> Metric:
     if not len(distance):
         return Metric(definition, None, "walk")
     bins = tuple((f"from {label}", count) for label, count in power_of_two_histogram(distance))
-    return Metric(definition, float(np.median(distance)), "walk", percentiles(distance) + bins)
+    middle, parts = median_and_percentiles(distance)
+    return Metric(definition, middle, "walk", parts + bins)
 
 
 def sequential_share(start: NDArray[np.int64], stop: NDArray[np.int64]) -> float | None:
@@ -123,7 +126,7 @@ def seek_from_edge(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray
 def enumeration_layout_score(trace: AccessTrace, layout: VolumeLayout) -> float | None:
     """Share of first-touched nodes that start where the last one ended; None for fewer than two nodes."""
     nodes = live_nodes(layout)
-    nodes = nodes.take(np.argsort(nodes["image_offset"].data, kind="stable"))
+    nodes = nodes.take(order_of(nodes["image_offset"].data))
     edges = node_edges(layout, nodes)
     touched = first_touches(trace.image_offset, edges.start, edges.start + nodes["size_bytes"].data)
     return sequential_share(edges.start[touched], edges.stop[touched])
@@ -152,5 +155,5 @@ def first_touches(
     # superblocks and the data of files.
     node = np.searchsorted(start, read_offset, side="right") - 1
     inside = (node >= 0) & (read_offset < stop[np.maximum(node, 0)])
-    visited, when = np.unique(node[inside], return_index=True)
-    return np.asarray(visited[np.argsort(when)], np.int64)
+    visited = node[inside]
+    return visited[first_places(visited, len(start))]

@@ -9,8 +9,8 @@ import numpy as np
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric
-from layoutscope.metrics.distance import percentiles
 from layoutscope.metrics.pieces import clump_bytes, live_nodes, main_tree, merged_pieces, node_pieces
+from layoutscope.metrics.ranks import median_and_percentiles
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
@@ -145,4 +145,5 @@ def _age(nodes: Table, tree: str, stamp: int) -> Metric:
     # Damage makes numbers of 64 bits of them, which signed ones do not hold.
     now = np.uint64(stamp)
     age = now - np.minimum(nodes["xid"].present().astype(np.uint64), now)
-    return Metric(AGE, float(np.median(age)), tree, percentiles(age))
+    middle, parts = median_and_percentiles(age)
+    return Metric(AGE, middle, tree, parts)

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from layoutscope.recordtypes import Column, Field, RecordType
 
 Part = Literal["key", "val"]
-Coding = Literal["bytes", "utf-8", "utf-16"]
-"""Texts: as they stand; up to the first zero byte; big-endian UTF-16 that becomes UTF-8."""
+Coding = Literal["bytes", "utf-8", "utf-16", "utf-16-others"]
+"""Texts: as they stand; up to the first zero byte; big-endian UTF-16 that becomes UTF-8; the same as it stands, where
+it is not all ASCII, and nothing where it is."""
 
 NO_LEAF: Final = 255
 TEXT_DTYPE: Final = np.uint32

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from layoutscope.ondisk.leafplan import Case, Leaf, Plan, Repeated
     from layoutscope.recordtypes import Column, RecordType
 
-_CODINGS: Final = ("checked", "bytes", "utf-8", "utf-16")
+_CODINGS: Final = ("checked", "bytes", "utf-8", "utf-16", "utf-16-others")
 _PLACES: Final = ("key", "val", "item", "constant", "node", "key_at", "val_at", "owner", "before")
 _BIG, _SIGNED, _CLIPPED = 1, 2, 4
 _NO_TEST, _EQUAL, _DIFFERS = 0, 1, 2
@@ -125,6 +125,7 @@ class _Compiler:
         self._columns = {(each.table, each.column, each.is_data): k for k, each in enumerate(plan.outputs)}
         self._counters = {table: number for number, table in enumerate(plan.tables)}
         self._fields: list[list[int]] = []
+        self._lengths: dict[tuple[str, int, Column], int] = {}
         self._texts: list[list[int]] = []
         self._lists: list[list[int]] = []
         self._cases: list[list[int]] = []
@@ -185,7 +186,11 @@ class _Compiler:
     def _text(self, leaf: Leaf, name: str | int) -> list[int]:
         text = leaf.texts[name] if isinstance(name, str) else leaf.checked[name]
         record_type = leaf.key_type if text.part == "key" else leaf.val_type
-        length = self._number(text.part, record_type, text.length)
+        # Columns of one text have one field, so that the kernel sees that they are of one text.
+        place = (text.part, id(record_type), text.length)
+        if place not in self._lengths:
+            self._lengths[place] = self._number(text.part, record_type, text.length)
+        length = self._lengths[place]
         if isinstance(name, int):
             return [length, text.unit_bytes, 0, 0, 0]
         coding = _CODINGS.index(str(self._plan.tables[leaf.table][name]))

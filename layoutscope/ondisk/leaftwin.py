@@ -193,8 +193,9 @@ class LeafTwin:
                 length[rows] = units * leaf.texts[name].unit_bytes
         data = self._batch.buffer[ranges(start, length)]
         # Names are ASCII on most volumes: then the lower bytes are the text.
-        if coding == "utf-16" and not data[::2].any() and int(data.max(initial=0)) <= _ASCII_LAST:
-            return data[1::2], (length // 2).astype(TEXT_DTYPE)
+        if coding in {"utf-16", "utf-16-others"} and not data[::2].any() and int(data.max(initial=0)) <= _ASCII_LAST:
+            told = (data[1::2], length // 2) if coding == "utf-16" else (data[:0], np.zeros_like(length))
+            return told[0], told[1].astype(TEXT_DTYPE)
         if coding == "bytes" or (coding == "utf-8" and data.all()):
             return data, length.astype(TEXT_DTYPE)
         stops = np.cumsum(length)
@@ -218,6 +219,8 @@ def _recoded(raw: bytes, coding: str) -> bytes:
     if coding == "utf-16":
         # TN1150 forbids no unit: half of a surrogate pair becomes U+FFFD here; the stored name keeps it.
         return raw.decode("utf-16-be", "replace").encode()
+    if coding == "utf-16-others":
+        return b"" if raw.decode("utf-16-be", "replace").isascii() else raw
     # Lengths of names count the zero byte that ends them (Apple File System Reference, j_drec_key_t).
     return raw.split(b"\0", 1)[0]
 

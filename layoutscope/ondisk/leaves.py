@@ -52,6 +52,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from layoutscope.arrays.growing import GrowingColumn
+from layoutscope.arrays.pieces import take_ranges
 from layoutscope.native import Kernel
 from layoutscope.native.library import made_ready
 from layoutscope.ondisk.decoder import Bulk
@@ -129,20 +130,20 @@ class LeafTables:
         """Return how many rows a table has."""
         return int(self._counts[list(self.plan.tables).index(name)])
 
-    def give_up(self, name: str, rows: I64) -> Columns:
+    def give_up(self, name: str, starts: I64, counts: I64) -> Columns:
         """Return rows of a table's numbers; each column is let go as it has been copied: no two tables are held.
 
         Parameters
         ----------
         name : str
             Of the table.
-        rows : (n,) int64 array
-            Which rows, in which order.
+        starts, counts : (n,) int64 arrays
+            Ranges of rows, in the order wanted: the first row of each, and how many there are.
         """
         found: Columns = {}
         for k, output in self._outputs_of(name):
             if not isinstance(self.plan.tables[name][output.column], str):
-                found[output.column] = self._values(k)[rows]
+                found[output.column] = take_ranges(self._values(k), starts, counts)
                 self._columns[k] = GrowingColumn(output.dtype)
                 self._handed = None
         return found

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from layoutscope.drive import DriveProfile
+    from layoutscope.drive.calibration.measuring import Calibrated
     from layoutscope.results.compare import Cost, MetricRow, Series, TimeRow
     from layoutscope.results.predict import DriveFacts
 
@@ -220,6 +221,26 @@ def drive_page(drives: Sequence[DriveFacts]) -> str:
     figure.update_yaxes(title_text="% of reads that are no slower", row=1, col=2)
     figure.update_layout(template="plotly_white", height=HEIGHT_PIXELS)
     return _page(figure, "layoutscope drives")
+
+
+def calibration_page(found: Calibrated) -> str:
+    """Draw what each read of a calibration took beyond what its distance explains, and the seek curve."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    titles = ("What the distance does not explain: the wait of up to a turn, less half of it", "Seek time by distance")
+    figure = make_subplots(1, 2, subplot_titles=titles)
+    dots = {"mode": "markers", "marker": {"size": 3, "color": COLOURS[0]}, "name": "reads"}
+    figure.add_trace(go.Scattergl(x=found.tracks, y=found.residual_ms, **dots), 1, 1)
+    curve = seek_points(found.profile)
+    if curve is not None:
+        figure.add_trace(go.Scatter(x=curve[0], y=curve[1], line_color=COLOURS[1], name="seek"), 1, 2)
+    figure.update_xaxes(title_text="distance in tracks", type="log", row=1, col=1)
+    figure.update_yaxes(title_text="ms", row=1, col=1)
+    figure.update_xaxes(title_text="distance, share of a full stroke", row=1, col=2)
+    figure.update_yaxes(title_text="ms", row=1, col=2)
+    figure.update_layout(template="plotly_white", height=HEIGHT_PIXELS)
+    return _page(figure, "layoutscope drives measure")
 
 
 def _page(figure: Figure, title: str) -> str:

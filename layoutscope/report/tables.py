@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from layoutscope.tables import VolumeLayout
 
-FORMULA: Final = r"^[=+\-@\t\r]"
-"""First characters that spreadsheets take for a formula (OWASP, CSV injection)."""
+FORMULA: Final = r"^\s*[=+\-@\t\r\u{FF1D}\u{FF0B}\u{FF0D}\u{FF20}]"
+"""How text starts that spreadsheets take for a formula (OWASP, CSV injection): also behind white space, which some
+leave out, and in full width, which those of East Asia take for the same."""
 
 SLICE_ROWS: Final = 65_536
 """Rows that are turned into text at once."""

@@ -13,19 +13,48 @@ from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from layoutscope.filesystems.contract import Unchecked
     from layoutscope.findings import Finding
     from layoutscope.frames import pl
 
 
 @frozen
 class CheckedVolume(Displayed):
-    """One volume: what is wrong with it, and how much of its metadata was looked at."""
+    """One volume: what is wrong with it, and how much of it was looked at.
+
+    Attributes
+    ----------
+    volume : str
+        Its name.
+    findings : tuple of Finding
+        What is wrong; a consequence names its cause.
+    coverage : float or None
+        Share of its metadata that was read, 0 to 1; None where that is unknown.
+    num_rules : int
+        How many rules there are for it.
+    skipped : tuple of Unchecked
+        Those of them that did not run, or saw a part alone, each with its reason.
+    """
 
     volume: str
     findings: tuple[Finding, ...]
     coverage: float | None
+    num_rules: int = 0
+    skipped: tuple[Unchecked, ...] = ()
+
+    @property
+    def is_all_checked(self) -> bool:
+        """Whether all metadata was read and every rule held against all that it is about."""
+        return self.coverage == 1 and not self.skipped
+
+    def reasons(self) -> dict[str, tuple[str, ...]]:
+        """List the rules that were skipped by the reason."""
+        found: dict[str, tuple[str, ...]] = {}
+        for item in self.skipped:
+            found[item.reason] = (*found.get(item.reason, ()), item.rule)
+        return found
 
 
 @frozen
@@ -61,7 +90,7 @@ class CheckResult(Shown):
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing but information was found, and everything was looked at."""
+        """Whether nothing but information was found, and every rule was held against everything."""
         return all(finding.level == "info" for finding in self.every()) and not self.unchecked()
 
     def every(self) -> tuple[Finding, ...]:
@@ -69,8 +98,16 @@ class CheckResult(Shown):
         return (*self.findings, *(finding for volume in self.volumes for finding in volume.findings))
 
     def unchecked(self) -> tuple[str, ...]:
-        """Volumes whose metadata was not all looked at: locked, unread, or of an unknown extent."""
-        return tuple(item.volume for item in self.volumes if item.coverage != 1)
+        """Volumes that were not all checked: locked, read in part, of unknown extent, or with skipped rules."""
+        return tuple(item.volume for item in self.volumes if not item.is_all_checked)
+
+    def consequences(self) -> dict[Finding, list[str]]:
+        """Return the codes of what follows from each finding that is a cause."""
+        found: dict[Finding, list[str]] = {}
+        for item in self.every():
+            if item.cause is not None:
+                found.setdefault(item.cause, []).append(item.code)
+        return found
 
     def counts(self) -> dict[str, int]:
         """Count the findings by level: error, warning, info."""
@@ -111,7 +148,7 @@ class CheckResult(Shown):
 
     def _with(self, is_kept: Callable[[str, Finding], bool]) -> CheckResult:
         volumes = tuple(
-            replace(item, findings=tuple(each for each in item.findings if is_kept(item.volume, each)))
+            replace(item, findings=_with_causes_kept(each for each in item.findings if is_kept(item.volume, each)))
             for item in self.volumes
         )
         return replace(self, volumes=volumes, findings=tuple(each for each in self.findings if is_kept("", each)))
@@ -120,6 +157,13 @@ class CheckResult(Shown):
     def exit_code(self) -> int:
         """0 if clean, else 3."""
         return EXIT_COMPLETE if self.is_clean else EXIT_DAMAGED
+
+
+def _with_causes_kept(findings: Iterator[Finding]) -> tuple[Finding, ...]:
+    """Let what follows from a finding that is left out stand by itself."""
+    told = tuple(findings)
+    kept = set(told)
+    return tuple(item if item.cause is None or item.cause in kept else replace(item, cause=None) for item in told)
 
 
 def _told(finding: Finding) -> tuple[str, ...]:
@@ -148,12 +192,24 @@ class TableVerdict(Displayed):
 
 @frozen
 class Verification(Shown):
-    """All tables of an image, read with both decoders."""
+    """All tables of an image, read with both decoders.
+
+    Attributes
+    ----------
+    image : str
+        Its name.
+    tables : tuple of TableVerdict
+        Each table of each volume.
+    num_errors : int
+        Errors that reading found: what they hid, no decoder has seen.
+    """
 
     image: str
     tables: tuple[TableVerdict, ...]
+    num_errors: int = 0
 
     @property
     def exit_code(self) -> int:
-        """0 if both decoders agree, else 3."""
-        return EXIT_DAMAGED if any(table.differences for table in self.tables) else EXIT_COMPLETE
+        """0 if both decoders agree and all was read without an error, else 3."""
+        differ = any(table.differences for table in self.tables)
+        return EXIT_DAMAGED if differ or self.num_errors else EXIT_COMPLETE

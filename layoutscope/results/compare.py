@@ -65,6 +65,8 @@ class Cost(Displayed):
         Share of them that start where the last one ended: the enumeration layout score, 0 where it has no value.
     in_sequence, elsewhere : Reads
         Reads that start where the last one ended, and the others; with the host's time they sum up to `seconds`.
+    draws_s : tuple of float
+        Seconds of each draw of the drive and the host; those of both sides belong together one by one.
     """
 
     seconds: float
@@ -77,6 +79,7 @@ class Cost(Displayed):
     sequence_share: float
     in_sequence: Reads
     elsewhere: Reads
+    draws_s: tuple[float, ...] = ()
 
 
 @frozen

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from layoutscope.drive import DriveProfile
     from layoutscope.frames import pl
+    from layoutscope.results.recorded import HostTimes, MeasuredTimes, Recording
     from layoutscope.results.scan import ImageFacts, Prediction, WalkFacts
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.host import HostTime
@@ -85,12 +86,25 @@ class DriveCase(Displayed):
         What was asked for.
     directories : tuple of DirectoryCost
         The most expensive ones, the worst first.
+    best : Alternative or None
+        The best of all layouts of the nodes that were tried, the layout as it is among them: as near to a bound as is
+        known, and none.
+    tried : int
+        How many these were.
+    drive_was_named : bool
+        Whether somebody said that it is this drive, and it is none of the usual ones.
+    is_measured : bool
+        Whether every figure of the drive was measured.
     """
 
     prediction: Prediction
     packed: Alternative | None
     what_ifs: tuple[Alternative, ...]
     directories: tuple[DirectoryCost, ...]
+    best: Alternative | None = None
+    tried: int = 0
+    drive_was_named: bool = False
+    is_measured: bool = False
 
     @property
     def gain(self) -> float | None:
@@ -212,6 +226,12 @@ class ReplayResult(Shown):
         The prediction for the image, on the same drives; empty without an image.
     agreement : Score or None
         How well the predicted reads meet the real ones.
+    recording : Recording or None
+        Of a recording by blocks: where these are on the image, and what was used of it.
+    measured : tuple of MeasuredTimes
+        Of a recording that tells times: these beside those of each drive.
+    host : HostTimes or None
+        Of such a one, with an image: the time between reads beside that of the model.
     """
 
     trace: str
@@ -220,6 +240,9 @@ class ReplayResult(Shown):
     times: tuple[Prediction, ...]
     expected: tuple[Prediction, ...] = ()
     agreement: Score | None = None
+    recording: Recording | None = None
+    measured: tuple[MeasuredTimes, ...] = ()
+    host: HostTimes | None = None
 
 
 @frozen

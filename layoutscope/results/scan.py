@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from layoutscope.display import Displayed
-from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, LockedError, UsageError
+from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED, LockedError, UsageError
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 from layoutscope.results.locked import how_to_open, several_volumes
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
+    from layoutscope.drive.interval import Interval
     from layoutscope.findings import Finding
     from layoutscope.frames import pl
     from layoutscope.metrics import Metric, TreeSummary
@@ -108,6 +109,11 @@ class Prediction(Displayed):
         What limits the prediction.
     summary : tuple of (str, float)
         Totals, means and percentiles, see :meth:`layoutscope.drive.ServiceResult.summary`.
+    interval : Interval or None
+        Between which times it lies and what contributes, where drives like that were drawn; None where its causes were
+        scaled.
+    draws_s : tuple of float
+        Seconds of each draw, its causes scaled; those of two walks on one drive belong together one by one.
     """
 
     drive: str
@@ -123,17 +129,29 @@ class Prediction(Displayed):
     service_s: NDArray[np.float64]
     note: str = ""
     summary: tuple[tuple[str, float], ...] = ()
+    interval: Interval | None = None
+    draws_s: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, result: ServiceResult, profile: DriveProfile) -> Prediction:
-        """Turn the service time of a trace into what reports show."""
+    def of(cls, result: ServiceResult, profile: DriveProfile, interval: Interval | None = None) -> Prediction:
+        """Turn the service time of a trace into what reports show.
+
+        Parameters
+        ----------
+        result : ServiceResult
+            The time.
+        profile : DriveProfile
+            The drive.
+        interval : Interval, optional
+            Of draws; the one of the scaled causes without.
+        """
         return cls(
             drive=result.drive,
             title=profile.title,
             rotates=profile.geometry != "none",
             seconds=result.seconds,
-            seconds_low=result.seconds_low,
-            seconds_high=result.seconds_high,
+            seconds_low=result.seconds_low if interval is None else interval.low_s,
+            seconds_high=result.seconds_high if interval is None else interval.high_s,
             causes_s=tuple(result.causes_s.items()),
             seeks=result.seeks,
             head_travel_bytes=result.head_travel_bytes,
@@ -141,6 +159,8 @@ class Prediction(Displayed):
             service_s=result.reads_ms.service_ms / 1000,
             note=" ".join(filter(None, (profile.note, result.knowledge))),
             summary=tuple(result.summary().items()),
+            interval=interval,
+            draws_s=result.draws_s,
         )
 
 
@@ -239,8 +259,16 @@ class ScanResult(Shown):
 
     @property
     def exit_code(self) -> int:
-        """0 if everything was read, 3 with damage, gaps or a locked tree."""
+        """0 if everything was read, 3 with damage, gaps or a locked tree, 1 if nothing at all could be read."""
         everything = [*self.findings, *(finding for volume in self.volumes for finding in volume.findings)]
         # Of an image that ends early, all metadata may be there; it has a gap all the same.
         damaged = any(finding.level == "error" or finding.code == CUT_OFF for finding in everything)
-        return EXIT_DAMAGED if damaged or self.coverage != 1 else EXIT_COMPLETE
+        if not damaged and self.coverage == 1:
+            return EXIT_COMPLETE
+        return EXIT_FAILED if damaged and self._is_nothing else EXIT_DAMAGED
+
+    @property
+    def _is_nothing(self) -> bool:
+        """Whether neither a volume nor a node was read, as of the second device of a Fusion set alone."""
+        layouts = [volume.layout for volume in self.volumes]
+        return all(layout.facts.volume is None and not len(layout.columns("nodes")) for layout in layouts)

@@ -10,6 +10,7 @@ from layoutscope.tables.layout import (
     coverage_of,
     findings_table,
     layout_findings,
+    with_containers,
 )
 from layoutscope.tables.schema import LIVE_STATES, TABLES, Column
 from layoutscope.tables.table import NULL_OFFSET, NULL_ROW, Later, Table, build_table, stacked
@@ -32,4 +33,5 @@ __all__ = [
     "findings_table",
     "layout_findings",
     "stacked",
+    "with_containers",
 ]

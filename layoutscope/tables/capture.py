@@ -9,7 +9,6 @@ for their range, its references for what they refer to, since everything right o
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -18,12 +17,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from layoutscope import inputs
 from layoutscope.errors import ImageError
 from layoutscope.frames import pl
 from layoutscope.tables.frames import parquet
-from layoutscope.tables.layout import TreeFacts, VolumeFacts, VolumeLayout
-from layoutscope.tables.schema import OPTIONAL, REFERENCE, TABLES
+from layoutscope.tables.layout import TreeFacts, VolumeFacts, VolumeLayout, with_containers
+from layoutscope.tables.parquet import read_claims
+from layoutscope.tables.schema import NUMBERS, OPTIONAL, REFERENCE, TABLES
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -129,6 +132,11 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def _digest(path: Path) -> str:
+    # Whoever made the capture says with links which other files of this machine are read.
+    if path.is_symlink() or path.parent.is_symlink():
+        raise ValueError(f"{path.name} is a link, and may lead out of the capture")
+    import hashlib
+
     with inputs.open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -156,7 +164,8 @@ def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]
         manifest = _manifest(folder)
         volumes = enumerate(manifest["volumes"])
         with _without_panics():
-            return tuple(_layout(folder / str(number), volume) for number, volume in volumes), manifest
+            layouts = [_layout(folder / str(number), volume) for number, volume in volumes]
+            return tuple(with_containers(layouts)), manifest
     except _damage() as error:
         raise ImageError(f"{folder}: is a damaged capture: {type(error).__name__} {error}".splitlines()[0]) from error
 
@@ -188,6 +197,8 @@ def _without_panics() -> Iterator[None]:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
+    if (folder / MANIFEST).is_symlink():
+        raise ValueError("the manifest is a link, and may lead out of the capture")
     with inputs.open_file(folder / MANIFEST) as file:
         text = file.read(MAX_MANIFEST_BYTES + 1)
     if len(text) > MAX_MANIFEST_BYTES:
@@ -220,6 +231,8 @@ def _facts(saved: Mapping[str, Any]) -> VolumeFacts:
     check_values("facts", saved, FACT_TYPES)
     if not 512 <= saved["block_size_bytes"] <= MAX_BLOCK_BYTES:
         raise ValueError("the facts are those of no volume")
+    if not saved["size_bytes"] or saved["image_offset"] + saved["size_bytes"] > MAX_ADDRESS:
+        raise ValueError("the volume is empty or ends beyond every disk")
     for tree in saved["trees"]:
         check_values("tree", tree, TREE_TYPES)
     if not all(isinstance(word, str) for name in ("stack", "features") for word in saved[name]):
@@ -232,6 +245,15 @@ def _facts(saved: Mapping[str, Any]) -> VolumeFacts:
 
 MAX_ROWS_A_BYTE: Final = 64
 """No table of a real volume packs more rows into a byte of its file; one that does is made to fill the memory."""
+
+MAX_UNPACKED_A_BYTE: Final = 256
+"""Tables of real volumes take up to 10 times their file's length in memory, those of regular ones some dozen times."""
+
+FREE_BYTES: Final = 64 * 1024**2
+"""A table may always take so much memory, however short its file."""
+
+MAX_WORD_BYTES: Final = 64 * 1024
+"""No name, attribute or message is longer; Parquet keeps a word once, however many rows repeat it."""
 
 MAX_ADDRESS: Final = 2**62
 
@@ -259,19 +281,41 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     ValueError
         If it contradicts the schema.
     """
-    # The footer has their number, and is read before anything is unpacked: Parquet keeps a value that is repeated once,
-    # so that a few bytes can become any number of rows.
-    rows = int(pl.scan_parquet(path).select(pl.len()).collect().item())
-    if rows > path.stat().st_size * MAX_ROWS_A_BYTE:
-        raise ValueError(f"{name} claims {rows:,} rows in {path.stat().st_size:,} bytes")
+    _check_claims(path, name)
     frame = pl.read_parquet(path)
     if dict(frame.schema) != {column.name: column.dtype for column in TABLES[name]}:
         raise ValueError(f"the columns of {name} are not those of this version")
+    _check_lengths(name, frame)
     _check_rows(name, frame)
     _check_nulls(name, frame)
     _check_ranges(name, frame)
     _check_words(name, frame)
     return frame
+
+
+def _check_claims(path: Path, name: str) -> None:
+    """Refuse a table that would fill the memory, before anything of it is unpacked."""
+    try:
+        claims = read_claims(path)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from error
+    stored = path.stat().st_size
+    # Parquet keeps a value that is repeated once, so that a few bytes can become any number of rows.
+    if claims.rows > stored * MAX_ROWS_A_BYTE:
+        raise ValueError(f"{name} claims {claims.rows:,} rows in {stored:,} bytes")
+    width = sum(np.dtype(NUMBERS.get(column.kind, np.int64)).itemsize for column in TABLES[name])
+    memory = max(claims.unpacked_bytes, claims.rows * width)
+    if memory > max(FREE_BYTES, stored * MAX_UNPACKED_A_BYTE):
+        raise ValueError(f"{name} would take {format_bytes(memory)}, from {stored:,} bytes")
+
+
+def _check_lengths(name: str, frame: pl.DataFrame) -> None:
+    for column in frame.iter_columns():
+        words = column.unique().cast(pl.String) if column.dtype == pl.Categorical else column
+        lengths = words.bin.size() if words.dtype == pl.Binary else None
+        lengths = words.str.len_bytes() if words.dtype == pl.String else lengths
+        if lengths is not None and (lengths > MAX_WORD_BYTES).any():
+            raise ValueError(f"{name}.{column.name} has a text of more than {MAX_WORD_BYTES:,} bytes")
 
 
 def _check_rows(name: str, frame: pl.DataFrame) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, U8, Mask
 
 _ASCII_LAST: Final = 0x7F
+_FEW_TEXTS: Final = 4
 
 
 class Values:
@@ -184,7 +185,16 @@ class TextColumn:
 
     @cached_property
     def _start(self) -> I64:
-        return starts_of(self.length.astype(np.int64))
+        return starts_of(self.length)
+
+    def _starts(self, texts: NDArray[np.integer[Any]]) -> I64:
+        """Where some texts start; of a few it is counted for them alone."""
+        found: I64
+        if len(texts) > _FEW_TEXTS:
+            found = self._start[texts]
+        else:
+            found = np.array([int(self.length[:text].sum(dtype=np.int64)) for text in texts.tolist()], np.int64)
+        return found
 
     def is_ascii(self) -> bool:
         """Tell whether no row's text has a byte beyond ASCII."""
@@ -225,9 +235,9 @@ class TextColumn:
 
     def raw(self) -> list[bytes]:
         """Return the texts as bytes; for some rows that were taken."""
-        start, length = self._start, self.length
-        if self.rows is not None:
-            start, length = start[self.rows], length[self.rows]
+        start, length = (
+            (self._start, self.length) if self.rows is None else (self._starts(self.rows), self.length[self.rows])
+        )
         pairs = zip(start.tolist(), length.tolist(), strict=True)
         return [self.data[first : first + size].tobytes() for first, size in pairs]
 
@@ -243,7 +253,7 @@ class TextColumn:
         wanted = np.frombuffer(text, np.uint8)
         same: Mask = self.lengths(-1) == len(wanted)
         rows = np.flatnonzero(same)
-        spots = self._start[rows if self.rows is None else self.rows[rows]]
+        spots = self._starts(rows if self.rows is None else self.rows[rows])
         found = self.data[ranges(spots, np.full(len(rows), len(wanted)))].reshape(len(rows), len(wanted))
         same[rows] = (found == wanted).all(axis=1)
         return same

@@ -134,6 +134,7 @@ class VolumeLayout(Displayed):
     """Tables of one view of one volume; columns as in :data:`layoutscope.tables.schema.TABLES`.
 
     Each table is a frame to those who look at it, and arrays (:meth:`columns`) to those who compute with all of it.
+    Of a volume that shares a container, `container` is the layout of what belongs to no volume.
     """
 
     _costs: ClassVar[Callable[[VolumeLayout, Any, dict[str, Any]], WalkCosts]]
@@ -147,6 +148,7 @@ class VolumeLayout(Displayed):
     free: Framed = Framed()
     findings: Framed = Framed()
     node_views: Framed = Framed()
+    container: VolumeLayout | None = field(init=False, default=None)
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{len(self.columns(name)):,} {name}" for name in ("nodes", "entries", "extents", "findings"))
@@ -218,7 +220,14 @@ class VolumeLayout(Displayed):
             In place of its own.
         """
         kept = {name: tables.get(name, self.columns(name)) for name in TABLES}
-        return VolumeLayout(facts=self.facts if facts is None else facts, **kept)
+        return VolumeLayout(facts=self.facts if facts is None else facts, **kept).inside(self.container)
+
+    def inside(self, container: VolumeLayout | None) -> VolumeLayout:
+        """Return the layout as that of a volume in a container."""
+        tables: dict[str, Any] = {name: self.columns(name) for name in TABLES}
+        made = VolumeLayout(self.facts, **tables)
+        object.__setattr__(made, "container", container)
+        return made
 
     @property
     def coverage(self) -> float | None:
@@ -278,3 +287,10 @@ def layout_findings(layout: VolumeLayout) -> tuple[Finding, ...]:
     columns: dict[str, list[Any]] = {name: table.texts(name).to_list() for name in _FINDING_TEXTS}
     columns |= {name: table[name].to_list() for name in _FINDING_PLACE}
     return tuple(Finding(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+
+
+def with_containers(layouts: Sequence[VolumeLayout]) -> list[VolumeLayout]:
+    """Let volumes know the container that they lie in: the layout of no volume that starts where they do."""
+    own = {(one.facts.filesystem, one.facts.image_offset): one for one in layouts if one.facts.volume is None}
+    shared = [own.get((one.facts.filesystem, one.facts.image_offset)) for one in layouts]
+    return [one if own_of in (None, one) else one.inside(own_of) for one, own_of in zip(layouts, shared, strict=True)]

@@ -11,6 +11,7 @@ from layoutscope.access.trace import AccessTrace
 from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.frozen import frozen
 from layoutscope.walk.cache import cached_by_mount, read_limited, read_once
+from layoutscope.walk.visits import clock_at, visited
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from layoutscope.access.nodes import NodeTable
     from layoutscope.access.touches import Touches
     from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.visits import Visits
 
 
 def metadata_reads(
@@ -50,7 +52,24 @@ def metadata_reads(
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     counted = touch >= begin
     thread = passes[0][1] if len(passes) == 1 else np.concatenate([threads for _, threads in passes])
-    return requested(model, made, Timeline(needed, begin, thread), reads[counted], touch[counted])[0]
+    touch = touch[counted]
+    return requested(model, made, reads[counted], Timeline(clock_at(needed, touch, begin), thread[touch]))[0]
+
+
+def walked_reads(model: Model, visits: Visits) -> AccessTrace:
+    """Apply an unlimited cache to a walk that is done once.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    visits : Visits
+        What the walk does.
+    """
+    made = requests(model)
+    reads, at_us = visited(visits, model)
+    new = _lacking(made, reads.node, cached_by_mount(model))
+    return requested(model, made, reads[new], Timeline(np.concatenate([at_us[:1], at_us[1:-1][new], at_us[-1:]])))[0]
 
 
 def read_pages_once(
@@ -71,11 +90,17 @@ def read_pages_once(
     known : int32 array
         Nodes that are cached at the start.
     """
-    reads, touch = read_once(needed, model, size, known)
-    if not made.are_shared:
-        return reads, touch
-    new = made.new(reads.node, known)
+    reads, touch = read_once(needed, model, size)
+    new = _lacking(made, reads.node, known)
     return reads[new], touch[new]
+
+
+def _lacking(made: Requests, node: NDArray[np.int32], known: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Places of the nodes that are not cached at the start, nor with another one before."""
+    fresh = np.ones(len(made.unit), bool)
+    fresh[known] = False
+    new = np.flatnonzero(fresh[node])
+    return new[made.new(node[new], known)] if made.are_shared else new
 
 
 class Timeline(NamedTuple):
@@ -83,21 +108,18 @@ class Timeline(NamedTuple):
 
     Attributes
     ----------
-    needed : Touches
-        All touches, whose host time passes whether or not they are read.
-    begin : int
-        Touch at which the clock starts.
-    thread : (n_touches,) uint16 array, optional
-        The thread that makes each touch; the first one without it.
+    at_us : (n_reads + 2,) float64 array
+        Host time at the start, before each read, and in the end; all of it passes, read or not.
+    thread : (n_reads,) uint16 array, optional
+        The thread that makes each; the first one without it.
     """
 
-    needed: Touches
-    begin: int = 0
+    at_us: NDArray[np.float64]
     thread: NDArray[np.uint16] | None = None
 
 
 def requested(
-    model: Model, made: Requests, timeline: Timeline, reads: Touches, touch: NDArray[np.int64]
+    model: Model, made: Requests, reads: Touches, timeline: Timeline
 ) -> tuple[AccessTrace, NDArray[np.int64]]:
     """Turn reads of nodes and of pieces of files into requests.
 
@@ -107,12 +129,10 @@ def requested(
         The volume and its host.
     made : Requests
         The requests of each node and piece.
-    timeline : Timeline
-        The host's time, read or not.
     reads : Touches
         What the cache lacks.
-    touch : (n_reads,) int64 array
-        The touch that each read belongs to.
+    timeline : Timeline
+        Their times.
 
     Returns
     -------
@@ -120,9 +140,7 @@ def requested(
         The requests, and for each the read that it belongs to.
     """
     # Between two reads passes the time of all touches that the cache served, not of the next one alone.
-    clock = np.zeros(len(timeline.needed) + 1)
-    np.cumsum(timeline.needed.host_us, dtype=np.float64, out=clock[1:])
-    at_us = np.concatenate([clock[[timeline.begin]], clock[touch], clock[-1:]])
+    at_us = timeline.at_us
     place, source = made.of(made.unit[reads.node])
     node = np.minimum(reads.node, len(model.nodes))
     think_us = np.diff(at_us)[:-1] + np.where(node < len(model.nodes), model.costs.node_us, 0.0)
@@ -134,7 +152,7 @@ def requested(
         cause=reads.cause[source],
         tree=np.append(model.nodes.tree, np.uint8(len(model.nodes.trees)))[node[source]],
         directory_id=reads.directory_id[source],
-        issuer=np.zeros(len(source), np.uint16) if timeline.thread is None else timeline.thread[touch[source]],
+        issuer=np.zeros(len(source), np.uint16) if timeline.thread is None else timeline.thread[source],
         think_us=np.where(begins, think_us[source], 0.0),
         causes=CAUSES,
         trees=(*model.nodes.trees, "data"),

@@ -9,7 +9,7 @@ What the mount has read already is cached from the start.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,55 @@ MAX_WAY = 64
 """Longest chain of nodes that is followed; real ones have fewer than 16, a loop in a damaged volume has no end."""
 
 
-def read_once(touches: Touches, model: Model, size: int, known: NDArray[np.int32]) -> tuple[Touches, NDArray[np.int64]]:
-    """Reduce touches to what an unlimited cache reads.
+class NodeCache(NamedTuple):
+    """An unlimited cache of nodes and what it holds, as the kernels take it.
+
+    Attributes
+    ----------
+    parent, mapper : (n_nodes,) int32 arrays
+        What must be read before each node, -1 for nothing.
+    seen : (2 * size,) uint8 array
+        What was touched, by a search and from its neighbour.
+    state : (size,) uint8 array
+        What was read.
+    """
+
+    parent: NDArray[np.int32]
+    mapper: NDArray[np.int32]
+    seen: NDArray[np.uint8]
+    state: NDArray[np.uint8]
+
+    @classmethod
+    def empty(cls, model: Model, size: int) -> NodeCache:
+        """Return one that holds nothing; numbers run from 0 to ``size - 1``."""
+        parent, mapper = (np.ascontiguousarray(each, np.int32) for each in (model.nodes.parent, model.nodes.mapper))
+        return cls(parent, mapper, np.zeros(2 * size, np.uint8), np.zeros(size, np.uint8))
+
+    def read(self, needed: Touches, model: Model) -> tuple[Touches, NDArray[np.int64]] | None:
+        """Read what it lacks, as :func:`read_once`; None where no kernel runs, or ways of a damaged volume are loops.
+
+        Parameters
+        ----------
+        needed : Touches
+            What is needed, in order.
+        model : Model
+            The volume and its driver.
+        """
+        size = len(self.state)
+        node, cause, touch = np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.int64)
+        count = READ_ONCE(
+            np.ascontiguousarray(needed.node, np.int32), along_chain(needed, model).view(np.uint8),
+            np.ascontiguousarray(needed.cause), self.parent, self.mapper,
+            int(CODE["index"]), int(CODE[model.driver.locator_cause]), self.seen, self.state, node, cause, touch,
+        )  # fmt: skip
+        if count is None:
+            return None
+        origin = touch[:count]
+        return Touches(node[:count], cause[:count], needed.directory_id[origin], needed.host_us[origin]), origin
+
+
+def read_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
+    """Reduce touches to what an unlimited cache reads that knows nothing at first.
 
     Parameters
     ----------
@@ -39,35 +86,13 @@ def read_once(touches: Touches, model: Model, size: int, known: NDArray[np.int32
         The volume and its driver.
     size : int
         Numbers run from 0 to ``size - 1``.
-    known : int32 array
-        Nodes that are cached at the start.
 
     Returns
     -------
     Touches, int64 array
         Reads in their order, each once; the touch that each belongs to.
     """
-    reads, origin = _natively_once(touches, model, size) or plain_once(touches, model, size)
-    fresh = np.ones(size, bool)
-    fresh[known] = False
-    kept = fresh[reads.node]
-    return reads[kept], origin[kept]
-
-
-def _natively_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]] | None:
-    """Let the kernel find the reads; None where it does not run, or ways of a damaged volume are loops."""
-    node, cause, touch = np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.int64)
-    nodes = (np.ascontiguousarray(each, np.int32) for each in (model.nodes.parent, model.nodes.mapper))
-    count = READ_ONCE(
-        np.ascontiguousarray(touches.node, np.int32), along_chain(touches, model).view(np.uint8),
-        np.ascontiguousarray(touches.cause), *nodes,
-        int(CODE["index"]), int(CODE[model.driver.locator_cause]), np.zeros(2 * size, np.uint8),
-        np.zeros(size, np.uint8), node, cause, touch,
-    )  # fmt: skip
-    if count is None:
-        return None
-    origin = touch[:count]
-    return Touches(node[:count], cause[:count], touches.directory_id[origin], touches.host_us[origin]), origin
+    return NodeCache.empty(model, size).read(touches, model) or plain_once(touches, model, size)
 
 
 def plain_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:

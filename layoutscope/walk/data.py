@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from layoutscope.access.descent import descend, turns_of
 from layoutscope.access.touches import columns, concatenated, interleaved
 from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.errors import UsageError
 from layoutscope.walk.assemble import Timeline, read_pages_once, requested, requests
 from layoutscope.walk.cache import cached_by_mount
-from layoutscope.walk.directories import grouped_walk, listed_entries, lookups, reached, way_to
+from layoutscope.walk.directories import listed_entries, lookups, reached, stat_walk, way_to
 from layoutscope.walk.elevator import QueueRules, send
 from layoutscope.walk.filemap import PAGE_BYTES, FilePieces, file_map, pieces
 from layoutscope.walk.listing import buffers
-from layoutscope.walk.readahead import ReadAhead, sequential_windows
+from layoutscope.walk.readahead import ReadAhead, growing_windows, sequential_windows
+from layoutscope.walk.visits import clock_at
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from layoutscope.access.descent import Descent
@@ -35,24 +40,86 @@ def copy(model: Model, start_id: int) -> AccessTrace:
     """
     descent = listed_entries(model, descend(model.entries, start_id))
     cut = buffers(model, descent)
-    walked, per_buffer = grouped_walk(model, descent, cut)
-    entries, turn = _files_in_turn(model, descent)
-    files = file_map(model, entries)
-    file, begin, end = sequential_windows(files, model.host.read_ahead_bytes)
+    walked, per_buffer = stat_walk(model, descent, cut).laid_out()
+    walk = Step(walked, descent.turn[cut.directory], per_buffer)
+    return read_in_turn(model, [walk], files_in_turn(model, descent, model.entries.is_file), reached(model, start_id))
+
+
+class Step(NamedTuple):
+    """Part of what a walk touches, group by group.
+
+    Attributes
+    ----------
+    needed : Touches
+        Those of all groups.
+    turn, touched : (n_groups,) int64 arrays
+        When each group comes, and how many touches it has.
+    """
+
+    needed: Touches
+    turn: NDArray[np.int64]
+    touched: NDArray[np.int64]
+
+
+def read_in_turn(
+    model: Model,
+    steps: Sequence[Step],
+    wanted: tuple[NDArray[np.int64], NDArray[np.int64]],
+    way: Touches,
+    first_bytes: NDArray[np.int64] | None = None,
+) -> AccessTrace:
+    """Read files when their turns come in a walk.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    steps : sequence of Step
+        The walk; of equal turns the first step is first, and data come behind all of them.
+    wanted : tuple of (n_files,) int64 arrays
+        Entries of the files, and their turns.
+    way : Touches
+        What leads to where the walk starts.
+    first_bytes : (n_files,) int64 array, optional
+        What the first read of each file asks for, where that is less than a window.
+    """
+    entries, turn = wanted
+    files, largest = file_map(model, entries), model.host.read_ahead_bytes
+    if first_bytes is not None and model.host.random_read_ahead:
+        file, begin, end = growing_windows(files, largest, first_bytes)
+    else:
+        file, begin, end = sequential_windows(files, largest)
     parts = pieces(files, begin, end)
     fetched, each = _data_touches(model, parts, model.entries.parent_id[entries][file[parts.window]])
     per_file = np.bincount(file[parts.window], minlength=len(entries)) * each
-    places = _by_turn([descent.turn[cut.directory], turn], [per_buffer, per_file])
-    way = reached(model, start_id)
-    window = np.full(len(way) + len(walked) + len(fetched), -1)
-    window[len(way) + places[1]] = np.repeat(parts.window, each)
-    return _trace(model, concatenated([way, interleaved([walked, fetched], places)]), window, parts)
+    places = places_by_turn([*(step.turn for step in steps), turn], [*(step.touched for step in steps), per_file])
+    walked = interleaved([*(step.needed for step in steps), fetched], places)
+    window = np.full(len(way) + len(walked), -1)
+    window[len(way) + places[-1]] = np.repeat(parts.window, each)
+    return data_trace(model, concatenated([way, walked]), window, parts)
 
 
-def _files_in_turn(model: Model, descent: Descent) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Entries of the files that have data, in the order of the walk, and their turns; each file once."""
+def files_in_turn(
+    model: Model, descent: Descent, has_data: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find the files that have data, in the order of a walk.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    descent : Descent
+        Its directories.
+    has_data : (n_entries,) bool array
+        What may have some.
+
+    Returns
+    -------
+    int64 array, int64 array
+        Entries, and their turns; each file once.
+    """
     entries, turn = turns_of(descent, len(model.entries))
-    wanted = np.flatnonzero(model.entries.is_file[entries] & (model.entries.size_bytes[entries] > 0))
+    wanted = np.flatnonzero(has_data[entries] & (model.entries.size_bytes[entries] > 0))
     wanted = wanted[np.argsort(turn[wanted], kind="stable")]
     # When the second name of a hard link comes, the page cache has its data.
     _, first = np.unique(model.entries.file_id[entries[wanted]], return_index=True)
@@ -78,12 +145,12 @@ def read(
 
     Raises
     ------
-    ValueError
-        If there is no such file.
+    UsageError
+        If there is no such file, as of the root directory.
     """
     way = way_to(model, file_id)
     if not way:
-        raise ValueError(f"the volume lists no file {file_id}")
+        raise UsageError(f"the volume lists no file {file_id} that could be read")
     entry = np.array(way[-1:], np.int64)
     files = file_map(model, entry)
     if records is None:
@@ -96,7 +163,7 @@ def read(
     fetched, each = _data_touches(model, parts, np.full(len(parts), model.entries.parent_id[entry[0]]))
     searched, _ = lookups(model, np.array(way, np.int64))
     window = np.concatenate([np.full(len(searched), -1), np.repeat(parts.window, each)])
-    return _trace(model, concatenated([searched, fetched]), window, parts)
+    return data_trace(model, concatenated([searched, fetched]), window, parts)
 
 
 def _record_windows(
@@ -121,17 +188,23 @@ def _data_touches(model: Model, parts: FilePieces, directory_id: NDArray[np.uint
     return columns([parts.node, data], [model.driver.extents_cause, "data"], directory_id, [0.0, 0.0]), 2
 
 
-def _by_turn(turns: list[NDArray[np.int64]], counts: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """Places of the elements of two sequences of groups that are merged by turn."""
+def places_by_turn(turns: list[NDArray[np.int64]], counts: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Places of the elements of several sequences of groups that are merged by turn.
+
+    Parameters
+    ----------
+    turns, counts : lists of (n_groups,) int64 arrays
+        When each group of a sequence comes, and how many elements it has; of equal turns the first sequence is first.
+    """
     turn, count = np.concatenate(turns), np.concatenate(counts)
     order = np.argsort(turn, kind="stable")
     start = np.empty(len(turn), np.int64)
     start[order] = starts_of(count[order])
-    edge = len(turns[0])
-    return [ranges(start[:edge], count[:edge]), ranges(start[edge:], count[edge:])]
+    edges = np.cumsum([0, *map(len, turns)]).tolist()
+    return [ranges(start[begin:end], count[begin:end]) for begin, end in pairwise(edges)]
 
 
-def _trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: FilePieces) -> AccessTrace:
+def data_trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: FilePieces) -> AccessTrace:
     """Apply the cache, cut nodes into requests, and let the host's queue order them.
 
     Parameters
@@ -148,7 +221,7 @@ def _trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: File
     made = requests(model)
     made = made.followed_by(parts.device, parts.image_offset, parts.length_bytes)
     reads, touch = read_pages_once(made, needed, model, len(model.nodes) + len(parts), cached_by_mount(model))
-    in_turn, read = requested(model, made, Timeline(needed), reads, touch)
+    in_turn, read = requested(model, made, reads, Timeline(clock_at(needed, touch)))
     sent = send(
         in_turn.image_offset,
         in_turn.length_bytes,

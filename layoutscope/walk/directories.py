@@ -12,8 +12,9 @@ import numpy as np
 
 from layoutscope.access.descent import descend
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.touches import columns, merged, nothing, touches
-from layoutscope.walk.listing import buffer_start, buffers, listing_touches
+from layoutscope.access.touches import nothing
+from layoutscope.walk.listing import behind_the_first, buffer_start, buffers, read_ahead
+from layoutscope.walk.visits import Searches, Visits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,29 +25,40 @@ if TYPE_CHECKING:
     from layoutscope.walk.listing import Buffers
 
 
-def lookups(model: Model, entries: NDArray[np.int64]) -> tuple[Touches, int]:
-    """Look entries up by name and then by number, as ``lstat`` of a name that is not cached does.
+def searches_of_lookup(model: Model) -> Searches:
+    """Return what the look-up of an entry by name and then by number searches, as ``lstat`` of a new name does.
 
     What the name cache answers costs its system call alone.
+    """
+    table, costs = model.entries, model.costs
+    if model.names_are_cached:
+        return Searches((np.full(len(table), -1, np.int32),), ("name",), (model.driver.costs.entry_us,))
+    searches = model.driver.searches
+    host_us = [costs.entry_us + costs.search_us] + [costs.search_us] * (len(searches) - 1)
+    nodes = [getattr(table, search.leaf) for search in searches]
+    causes = [search.cause for search in searches]
+    if model.host.reads_decmpfs_for_stat:
+        nodes.append(_decmpfs(model))
+        causes.append("xattr")
+        host_us.append(0.0)
+    return Searches(tuple(nodes), tuple(causes), tuple(host_us))
+
+
+def _decmpfs(model: Model) -> NDArray[np.int32]:
+    """Leaf with the attribute that has the size of each compressed file."""
+    return np.where(model.entries.is_compressed, model.entries.xattr_node, -1).astype(np.int32)
+
+
+def lookups(model: Model, entries: NDArray[np.int64]) -> tuple[Touches, int]:
+    """Look entries up.
 
     Returns
     -------
     Touches, int
         Entry by entry, and the number of touches an entry has.
     """
-    table, costs = model.entries, model.costs
-    if model.names_are_cached:
-        entry_us = model.driver.costs.entry_us
-        return touches(np.full(len(entries), -1, np.int32), "name", table.parent_id[entries], entry_us), 1
-    searches = model.driver.searches
-    host_us = [costs.entry_us + costs.search_us] + [costs.search_us] * (len(searches) - 1)
-    nodes = [getattr(table, search.leaf)[entries] for search in searches]
-    causes = [search.cause for search in searches]
-    if model.host.reads_decmpfs_for_stat:
-        nodes.append(np.where(table.is_compressed[entries], table.xattr_node[entries], -1).astype(np.int32))
-        causes.append("xattr")
-        host_us.append(0.0)
-    return columns(nodes, causes, table.parent_id[entries], host_us), len(causes)
+    searches = searches_of_lookup(model)
+    return searches.of(entries, model.entries.parent_id[entries]), len(searches.nodes)
 
 
 def listed_entries(model: Model, descent: Descent) -> Descent:
@@ -58,7 +70,7 @@ def listed_entries(model: Model, descent: Descent) -> Descent:
     return replace(descent, count=count)
 
 
-def fts(model: Model, start_id: int, *, stat: bool) -> Touches:
+def fts(model: Model, start_id: int, *, stat: bool) -> Visits:
     """List each directory, stat its entries buffer by buffer, then descend.
 
     Parameters
@@ -71,13 +83,12 @@ def fts(model: Model, start_id: int, *, stat: bool) -> Touches:
         Whether every entry is stat'ed, or only directories are.
     """
     descent = listed_entries(model, descend(model.entries, start_id))
-    return grouped_walk(model, descent, buffers(model, descent), stat=stat)[0]
+    walk = stat_walk(model, descent, buffers(model, descent), reached(model, start_id))
+    return walk if stat else replace(walk, wanted=walk.wanted & type_asks_for_stat(model))
 
 
-def grouped_walk(
-    model: Model, descent: Descent, cut: Buffers, *, stat: bool = True
-) -> tuple[Touches, NDArray[np.int64]]:
-    """Walk buffer by buffer; returns the touches, and how many belong to each buffer.
+def stat_walk(model: Model, descent: Descent, cut: Buffers, way: Touches | None = None) -> Visits:
+    """List directories and stat all their entries, buffer by buffer.
 
     Parameters
     ----------
@@ -87,80 +98,79 @@ def grouped_walk(
         The directories in the order of the walk.
     cut : Buffers
         Their listings, buffer by buffer.
-    stat : bool
-        Whether every entry is stat'ed, or only directories are.
+    way : Touches, optional
+        What leads to where it starts.
     """
-    listed, per_buffer = listing_touches(model, descent, cut)
-    found, per_found = _looked_up(model, cut, stat=stat)
-    return merged(listed, found, per_buffer, per_found), per_buffer + per_found
+    costs = model.costs
+    return Visits(
+        directory_id=descent.directory_id[cut.directory],
+        first=cut.first,
+        count=cut.count,
+        start=buffer_start(model, descent, cut),
+        start_us=(costs.search_us + costs.list_us * cut.count).astype(np.float32),
+        leaf=model.entries.name_node,
+        looked_up=searches_of_lookup(model),
+        wanted=~model.entries.is_hidden,
+        parent_id=model.entries.parent_id,
+        way=nothing() if way is None else way,
+        ahead=read_ahead(cut),
+        behind=behind_the_first(model, descent, cut),
+    )
 
 
-def _looked_up(model: Model, cut: Buffers, *, stat: bool) -> tuple[Touches, NDArray[np.int64]]:
-    place = cut.entries()
-    wanted = ~model.entries.is_hidden[place]
-    if not stat:
-        wanted &= _type_asks_for_stat(model, place)
-    found, each = lookups(model, place[wanted])
-    ends = np.cumsum(cut.count)
-    running = np.concatenate([[0], np.cumsum(wanted)])
-    return found, (running[ends] - running[ends - cut.count]) * each
-
-
-def _type_asks_for_stat(model: Model, place: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Directories, and what a listing cannot tell the type of."""
+def type_asks_for_stat(model: Model) -> NDArray[np.bool_]:
+    """Mark directories, and what a listing cannot tell the type of."""
     table = model.entries
-    asks = table.is_directory[place]
-    if model.driver.hard_link_type_unknown:
-        asks = asks | table.is_hard_link[place]
-    return asks
+    return table.is_directory | table.is_hard_link if model.driver.hard_link_type_unknown else table.is_directory
 
 
-def names(model: Model, start_id: int) -> Touches:
+def names(model: Model, start_id: int) -> Visits:
     """List a directory to its end, then look each sub-directory up and list it in turn."""
     descent = listed_entries(model, descend(model.entries, start_id))
     cut = buffers(model, descent)
-    listed, per_buffer = listing_touches(model, descent, cut)
-    found, each = lookups(model, descent.entry[1:])
-    per_found = np.where(cut.is_first & (cut.directory > 0), each, 0)
-    return merged(found, listed, per_found, per_buffer)
+    walk = stat_walk(model, descent, cut, reached(model, start_id))
+    before = np.where(cut.is_first & (cut.directory > 0), descent.entry[cut.directory], -1)
+    return replace(walk, before=before, wanted=np.zeros(len(model.entries), bool))
 
 
-def bulk(model: Model, start_id: int, *, descend_by_stat: bool = False) -> Touches:
+def bulk(model: Model, descent: Descent, *, start_id: int, descend_by_stat: bool = False) -> Visits:
     """Get attributes together with the names; with `descend_by_stat` each sub-directory is then looked up as well.
 
     Parameters
     ----------
     model : Model
         The volume and its host.
+    descent : Descent
+        The directories in the order of the walk.
     start_id : int
-        Directory in which the walk starts.
+        Directory in which it starts.
     descend_by_stat : bool
         Whether each sub-directory is looked up before it is listed.
     """
-    descent = listed_entries(model, descend(model.entries, start_id))
+    table, costs = model.entries, model.costs
+    descent = listed_entries(model, descent)
     cut = buffers(model, descent)
-    listed, per_buffer = _attributes(model, descent, cut)
-    if not descend_by_stat:
-        return listed
-    found, per_found = _looked_up(model, cut, stat=False)
-    return merged(listed, found, per_buffer, per_found)
+    walk = stat_walk(model, descent, cut, reached(model, start_id))
+    wanted = walk.wanted & type_asks_for_stat(model) if descend_by_stat else np.zeros(len(table), bool)
+    return replace(
+        walk,
+        start_us=np.full(len(cut), costs.search_us, np.float32),
+        listed=_with_attributes(model),
+        ahead=None,
+        behind=None,
+        wanted=wanted,
+    )
 
 
-def _attributes(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, NDArray[np.int64]]:
+def _with_attributes(model: Model) -> Searches:
     """A listing that fetches each entry's inode as it goes."""
     table, costs = model.entries, model.costs
-    place = cut.entries()
-    own = [table.name_node[place], table.inode_node[place]]
-    causes = ["next", "inode"]
-    if model.host.reads_decmpfs_for_stat:
-        own.append(np.where(table.is_compressed[place], table.xattr_node[place], -1).astype(np.int32))
-        causes.append("xattr")
     search_us = 0.0 if model.driver.inode_beside_name else costs.search_us
-    each = columns(own, causes, table.parent_id[place], [costs.list_us + costs.entry_us, search_us, 0.0][: len(own)])
-    opened = touches(buffer_start(model, descent, cut), "list", descent.directory_id[cut.directory], costs.search_us)
-    per_buffer = cut.count * len(own)
-    once = np.ones(len(cut), np.int64)
-    return merged(opened, each, once, per_buffer), per_buffer + 1
+    own, causes = (table.name_node, table.inode_node), ("next", "inode")
+    host_us = (costs.list_us + costs.entry_us, search_us)
+    if not model.host.reads_decmpfs_for_stat:
+        return Searches(own, causes, host_us)
+    return Searches((*own, _decmpfs(model)), (*causes, "xattr"), (*host_us, 0.0))
 
 
 def reached(model: Model, start_id: int) -> Touches:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.arrays.lookup import order_of
 from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.frames import pl
 from layoutscope.frozen import frozen
@@ -99,7 +100,7 @@ def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
     base = starts_of(size)
     start = base[file] + logical
     stop = base[file] + np.minimum(logical + length, size[file])
-    order = np.argsort(start, kind="stable")
+    order = order_of(start)
     order = order[stop[order] > start[order]]
     return FileMap(
         base,

@@ -39,6 +39,7 @@ LINUX: Final = HostProfile(
     scan_read_bytes=32 * KIB,
     cache_bytes=None,
     name_cache_entries=None,
+    name_cache_keeps=0.0,
     threads=1,
     processors=4,
 )
@@ -60,6 +61,7 @@ MACOS: Final = HostProfile(
     scan_read_bytes=32 * KIB,
     cache_bytes=None,
     name_cache_entries=263_168,
+    name_cache_keeps=1.0,
     threads=1,
     processors=4,
 )
@@ -123,6 +125,10 @@ SOURCES: Final[dict[str, tuple[str, str]]] = {
     "name_cache_entries": (
         "Linux 6.1 fs/dcache.c, fs/inode.c: dentries and inodes outlive their pages (observed), until memory is short",
         "xnu bsd/dev/unix_startup.c: a vnode for each 64 KiB of memory, 263,168 at most (16 GiB and more)",
+    ),
+    "name_cache_keeps": (
+        "Linux 6.1 fs/dcache.c, prune_dcache_sb: the least recently used first",
+        "assumed: xnu takes vnodes from several lists and passes over those in use, in no strict order",
     ),
     "threads": ("fts is one thread", "fts is one thread"),
     "processors": ("assumed", "assumed: two cores with two threads each, as in the reports of 2017"),

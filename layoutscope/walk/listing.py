@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.access.entries import listed_bytes, padded, stored_bytes
-from layoutscope.access.touches import CODE, Touches, touches
-from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.arrays.ragged import starts_of
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
@@ -42,10 +41,6 @@ class Buffers:
 
     def __len__(self) -> int:
         return len(self.directory)
-
-    def entries(self) -> NDArray[np.int64]:
-        """Return the entries of all buffers, one after the other."""
-        return ranges(self.first, self.count)
 
 
 def whole_directories(descent: Descent) -> Buffers:
@@ -106,8 +101,17 @@ def _fills(model: Model, first: int, count: int) -> NDArray[np.int64]:
     return np.array(fills, np.int64)
 
 
-def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, NDArray[np.int64]]:
-    """List: the leaf where the listing starts, then each leaf that the cursor enters.
+def read_ahead(cut: Buffers) -> NDArray[np.int64]:
+    """How many entries are read for each buffer, shape (n_buffers,): those that it hands out, and one behind them."""
+    # The driver puts an entry into the buffer after it has read it; so the one that does not fit has been read, and its
+    # leaf belongs to this call, not to the next.
+    return cut.count + ~cut.is_last
+
+
+def behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32] | None:
+    """Leaf in which a backward listing sees that it has passed a directory's first record, -1 where there is none.
+
+    It is the leaf before where a leaf begins with the directory's own records.
 
     Parameters
     ----------
@@ -120,55 +124,14 @@ def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touch
 
     Returns
     -------
-    Touches, (n_buffers,) int64 array
-        The touches, and how many belong to each buffer.
-
-    Notes
-    -----
-    The entry that no longer fits into a buffer has been read already when the buffer is handed out.
+    (n_buffers,) int32 array or None
+        None where nothing is listed backwards.
     """
-    entered, per_buffer = _leaves_entered(model, cut)
-    behind = _behind_the_first(model, descent, cut)
-    ends = np.flatnonzero(behind >= 0)
-    total = per_buffer + 1 + (behind >= 0)
-    head = starts_of(total)
-    tail = head[ends] + total[ends] - 1
-    node = np.empty(int(total.sum()), np.int32)
-    is_body = np.ones(len(node), bool)
-    is_body[head] = is_body[tail] = False
-    node[head], node[tail], node[is_body] = buffer_start(model, descent, cut), behind[ends], entered
-    cause = np.full(len(node), CODE["next"], np.uint8)
-    cause[head] = CODE["list"]
-    listed = touches(node, cause, np.repeat(descent.directory_id[cut.directory], total))
-    listed.host_us[head] = model.costs.search_us + model.costs.list_us * cut.count
-    return listed, total
-
-
-def _leaves_entered(model: Model, cut: Buffers) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Leaves that each buffer's names lie in, one after the other, and how many each buffer has."""
-    # The driver puts an entry into the buffer after it has read it; so the one that does not fit has been read, and its
-    # leaf belongs to this call, not to the next.
-    ahead = cut.count + ~cut.is_last
-    leaf = model.entries.name_node[ranges(cut.first, ahead)]
-    begins = starts_of(ahead)
-    is_new = np.ones(len(leaf), bool)
-    is_new[1:] = leaf[1:] != leaf[:-1]
-    is_new[begins[ahead > 0]] = True
-    running = np.concatenate([[0], np.cumsum(is_new)])
-    return leaf[is_new], running[begins + ahead] - running[begins]
-
-
-def _behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:
-    """Leaf in which a backward listing sees that it has passed a directory's first record, -1 where there is none.
-
-    It is the leaf before where a leaf begins with the directory's own records.
-    """
-    none = np.full(len(cut), -1, np.int32)
     if not model.entries.backwards or not len(model.entries):
-        return none
+        return None
     own = descent.entry[cut.directory]
     end = np.where(own >= 0, model.entries.listing_end_node[np.maximum(own, 0)], -1)
-    return np.where(cut.is_last, end, none).astype(np.int32)
+    return np.where(cut.is_last, end, -1).astype(np.int32)
 
 
 def buffer_start(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:

@@ -2,29 +2,31 @@
 
 An :class:`Order` says what it needs and how it makes the reads that reach the drive.
 
->>> sorted(ORDERS)
-['bulk', 'catalog', 'copy', 'fts', 'names', 'paths', 'read', 'readdir-stat', 'searchfs']
+>>> sorted(ORDERS)[:6]
+['archive', 'backup', 'bulk', 'catalog', 'copy', 'delete']
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
+from layoutscope.access.descent import descend
 from layoutscope.access.entries import ROOT_ID, entry_table
 from layoutscope.access.model import Model
 from layoutscope.access.nodes import node_table
-from layoutscope.access.touches import CAUSES, CODE, concatenated, touches
-from layoutscope.access.trace import AccessTrace
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
-from layoutscope.walk import data, directories
-from layoutscope.walk.assemble import metadata_reads, requests
+from layoutscope.walk import archive, data, directories, git, programs, scans
+from layoutscope.walk.assemble import metadata_reads, walked_reads
+from layoutscope.walk.deleting import delete
 from layoutscope.walk.host import host_profile
+from layoutscope.walk.namecache import repeated
 from layoutscope.walk.paths import paths
+from layoutscope.walk.steps import fsck, mount
+from layoutscope.walk.visits import Visits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,9 +35,8 @@ if TYPE_CHECKING:
 
     from layoutscope.access.host import HostProfile
     from layoutscope.access.touches import Touches
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.tables import VolumeLayout
-
-T = TypeVar("T")
 
 
 @frozen
@@ -93,6 +94,8 @@ class Order:
         Whether it is done once, with nothing cached.
     does : str
         What a program gets by it, in a few words.
+    is_whole : bool
+        Whether it goes through all entries of a volume, so that its time can be said of so many of them.
     """
 
     name: str
@@ -100,6 +103,7 @@ class Order:
     needs: Literal["", "paths", "file"] = ""
     is_done_once: bool = False
     does: str = ""
+    is_whole: bool = True
 
     def check(self, given: Collection[str], *, is_repeated: bool) -> None:
         """Refuse work that this order cannot do.
@@ -123,83 +127,23 @@ class Order:
 
 
 def by_touches(
-    needed: Callable[[Model, Work], Touches | tuple[Touches, NDArray[np.uint16]]],
+    needed: Callable[[Model, Work], Visits | Touches | tuple[Touches, NDArray[np.uint16]]],
 ) -> Callable[[Model, Work], AccessTrace]:
     """Make an order's run of what it touches, before any cache, and of the threads that do so if they are several."""
 
     def run(model: Model, work: Work) -> AccessTrace:
         def once(one: Model) -> tuple[Touches, NDArray[np.uint16]]:
             found = needed(one, work)
-            return found if isinstance(found, tuple) else (found, np.zeros(len(found), np.uint16))
+            laid_out = found.touches() if isinstance(found, Visits) else found
+            return laid_out if isinstance(laid_out, tuple) else (laid_out, np.zeros(len(laid_out), np.uint16))
 
-        return metadata_reads(model, _repeated(model, once, work.passes + work.warm), uncounted=work.warm)
+        if not work.is_repeated and model.host.cache_bytes is None:
+            found = needed(model, work)
+            if isinstance(found, Visits):
+                return walked_reads(model, found)
+        return metadata_reads(model, repeated(model, once, work.passes + work.warm), uncounted=work.warm)
 
     return run
-
-
-def _repeated(model: Model, once: Callable[[Model], tuple[Touches, T]], times: int) -> list[tuple[Touches, T]]:
-    """Make the touches of each time that a workload is done.
-
-    Each look-up takes a place in the name cache. Gone through in one order again and again, a cache that drops the
-    least recently used answers all of them if it holds them all, and none otherwise.
-    """
-    first = once(model)
-    if times == 1:
-        return [first]
-    looked_up = np.count_nonzero(first[0].cause == CODE["name"])
-    room = model.host.name_cache_entries
-    is_kept = room is None or looked_up <= room
-    later = once(replace(model, names_are_cached=True)) if is_kept else first
-    return [first, *[later] * (times - 1)]
-
-
-def leaves(model: Model) -> Touches:
-    """Touch every leaf of the main tree in key order, as ``searchfs`` is taken to where it does not go by numbers."""
-    node = np.flatnonzero((model.nodes.tree == model.main_tree_code) & (model.nodes.level == 0))
-    ordered = node[np.argsort(model.nodes.key_rank[node], kind="stable")].astype(np.int32)
-    cause = np.full(len(ordered), CODE["next"], np.uint8)
-    cause[:1] = CODE["scan"]
-    return touches(ordered, cause, np.zeros(len(ordered), np.uint64))
-
-
-def all_nodes(model: Model) -> AccessTrace:
-    """Read the catalog node by node in the order of node numbers, several at once where they touch.
-
-    Apple's ``BTScanNextRecord``: links between nodes are ignored.
-    """
-    made = requests(model)
-    node = np.flatnonzero(model.nodes.tree == model.main_tree_code)
-    node = node[np.argsort(model.nodes.node_id[node], kind="stable")]
-    units = made.unit[node]
-    place, _ = made.of(units[np.sort(np.unique(units, return_index=True)[1])])
-    begins = _chunks(made.image_offset[place], made.length_bytes[place], model.host.scan_read_bytes)
-    first = np.flatnonzero(begins)
-    n = len(first)
-    length_bytes = np.add.reduceat(made.length_bytes[place], first) if n else np.empty(0, np.int64)
-    nodes_each = length_bytes / model.nodes.size_bytes[node].max(initial=1)
-    return AccessTrace(
-        device=made.device[place][first],
-        image_offset=made.image_offset[place][first],
-        length_bytes=length_bytes,
-        cause=np.full(n, CODE["scan"], np.uint8),
-        tree=np.full(n, max(model.main_tree_code, 0), np.uint8),
-        directory_id=np.zeros(n, np.uint64),
-        issuer=np.zeros(n, np.uint16),
-        think_us=model.costs.node_us * nodes_each,
-        causes=CAUSES,
-        trees=(*model.nodes.trees, "data"),
-    )
-
-
-def _chunks(offset: NDArray[np.int64], length: NDArray[np.int64], largest: int) -> NDArray[np.bool_]:
-    """Mark where requests begin when neighbours are joined up to `largest` bytes."""
-    begins = np.ones(len(offset), bool)
-    begins[1:] = offset[1:] != offset[:-1] + length[:-1]
-    run = np.cumsum(begins) - 1
-    within = offset - offset[begins][run] if len(offset) else offset
-    chunk = within // largest
-    begins[1:] |= (chunk[1:] != chunk[:-1]) & (run[1:] == run[:-1])
-    return begins
 
 
 def trace(
@@ -263,35 +207,87 @@ def model_of(layout: VolumeLayout, host: HostProfile) -> Model:
     return Model(layout, host, driver, chosen.traits.main_tree, nodes, entries)
 
 
-def _from_the_start(model: Model, work: Work, walked: Touches) -> Touches:
-    """Put before a walk what leads to the directory in which it starts."""
-    return concatenated([directories.reached(model, work.start_directory_id), walked])
+def _readdir_stat(model: Model, work: Work) -> Visits:
+    return directories.fts(model, work.start_directory_id, stat=work.stat)
 
 
-def _readdir_stat(model: Model, work: Work) -> Touches:
-    return _from_the_start(model, work, directories.fts(model, work.start_directory_id, stat=work.stat))
-
-
-def _fts(model: Model, work: Work) -> Touches:
+def _fts(model: Model, work: Work) -> Visits:
     if not (work.stat and model.host.listing_carries_attributes):
         return _readdir_stat(model, work)
-    return _from_the_start(model, work, directories.bulk(model, work.start_directory_id, descend_by_stat=True))
+    return _at_once(model, work, descend_by_stat=True)
 
 
-def _bulk(model: Model, work: Work) -> Touches:
-    return _from_the_start(model, work, directories.bulk(model, work.start_directory_id))
+def _at_once(model: Model, work: Work, *, descend_by_stat: bool = False) -> Visits:
+    start = work.start_directory_id
+    return directories.bulk(model, descend(model.entries, start), start_id=start, descend_by_stat=descend_by_stat)
 
 
-def _names(model: Model, work: Work) -> Touches:
-    return _from_the_start(model, work, directories.names(model, work.start_directory_id))
+def _bulk(model: Model, work: Work) -> Visits:
+    return _at_once(model, work)
+
+
+def _names(model: Model, work: Work) -> Visits:
+    return directories.names(model, work.start_directory_id)
+
+
+def _du(model: Model, work: Work) -> Visits | Touches:
+    # BSD's du takes what its fts hands out, which asks for all attributes with the names.
+    if model.host.listing_carries_attributes:
+        return _fts(model, work)
+    return programs.deferred(model, work.start_directory_id)
+
+
+def _find(model: Model, work: Work) -> Visits | Touches:
+    if model.host.listing_carries_attributes:
+        return directories.fts(model, work.start_directory_id, stat=False)
+    return programs.deferred(model, work.start_directory_id, stat=False)
+
+
+def _ls(model: Model, work: Work, *, is_deep: bool = True) -> AccessTrace:
+    if model.host.listing_carries_attributes:
+        return walked_reads(model, programs.ls_at_once(model, work.start_directory_id, is_deep=is_deep))
+    return programs.ls(model, work.start_directory_id, is_deep=is_deep)
+
+
+def _ls_folder(model: Model, work: Work) -> AccessTrace:
+    return _ls(model, work, is_deep=False)
+
+
+def _archive(model: Model, work: Work) -> AccessTrace:
+    return archive.archive(model, work.start_directory_id)
+
+
+def _git_status(model: Model, work: Work) -> tuple[Touches, NDArray[np.uint16]]:
+    return git.git_status(model, work.start_directory_id)
+
+
+def _search(model: Model, work: Work) -> AccessTrace:
+    # Linux has no call that searches a catalog: there a search by name is find.
+    return (_searchfs if model.host.listing_carries_attributes else by_touches(_find))(model, work)
+
+
+def _backup(model: Model, work: Work) -> AccessTrace:
+    return programs.backup(model, work.start_directory_id)
+
+
+def _delete(model: Model, work: Work) -> AccessTrace:
+    return delete(model, work.start_directory_id)
+
+
+def _mount(model: Model, _: Work) -> AccessTrace:
+    return mount(model)
+
+
+def _fsck(model: Model, _: Work) -> AccessTrace:
+    return fsck(model)
 
 
 def _catalog(model: Model, _: Work) -> Touches:
-    return leaves(model)
+    return scans.leaves(model)
 
 
 def _searchfs(model: Model, work: Work) -> AccessTrace:
-    return all_nodes(model) if model.driver.scans_by_number else by_touches(_catalog)(model, work)
+    return scans.all_nodes(model) if model.driver.scans_by_number else by_touches(_catalog)(model, work)
 
 
 def _paths(model: Model, work: Work) -> tuple[Touches, NDArray[np.uint16]]:
@@ -311,7 +307,24 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
         order.name: order
         for order in (
             Order("readdir-stat", by_touches(_readdir_stat), does="names and attributes: readdir, and stat of each"),
-            Order("fts", by_touches(_fts), does="names and attributes as fts(3) gets them: find, rsync, du"),
+            Order("fts", by_touches(_fts), does="names and attributes as fts(3) gets them: find -ls, chown -R"),
+            Order("du", by_touches(_du), does="names and attributes as du adds them up, entry by entry"),
+            Order("backup", _backup, is_done_once=True, does="names and attributes as rsync looks for what changed"),
+            Order("delete", _delete, is_done_once=True, does="what rm -r reads; what it writes is not in it"),
+            Order("mount", _mount, is_done_once=True, is_whole=False, does="what the system reads to mount the volume"),
+            Order("fsck", _fsck, is_done_once=True, does="what the maker's checker reads of a sound volume"),
+            Order("find", by_touches(_find), does="names as find prints them: no stat where no test needs one"),
+            Order("ls", _ls, is_done_once=True, does="names and attributes as ls -lR prints them, folder by folder"),
+            Order(
+                "ls-folder",
+                _ls_folder,
+                is_done_once=True,
+                is_whole=False,
+                does="names and attributes of one folder: ls -l",
+            ),
+            Order("archive", _archive, is_done_once=True, does="names, attributes and contents as tar puts them in"),
+            Order("git-status", by_touches(_git_status), does="what git status looks at where all files are tracked"),
+            Order("search", _search, is_done_once=True, does="all names, as a search by name goes through them"),
             Order("bulk", by_touches(_bulk), does="names and attributes at once: getattrlistbulk"),
             Order("names", by_touches(_names), does="names alone: readdir without stat"),
             Order("catalog", by_touches(_catalog), does="the whole tree in the order of its keys"),

@@ -43,7 +43,19 @@ def paths(model: Model, wanted: Sequence[str], start_id: int) -> tuple[Touches, 
     Touches, uint16 array
         The lookups, and the thread that makes each.
     """
-    components = entries_on_paths(model, wanted, start_id)
+    return looked_up(model, entries_on_paths(model, wanted, start_id))
+
+
+def looked_up(model: Model, components: NDArray[np.int64]) -> tuple[Touches, NDArray[np.uint16]]:
+    """Look up what was not seen before of each path, as :func:`paths` does.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    components : (n_paths, depth) int64 array
+        Entries of each path from its start on; -1 for none.
+    """
     order, thread = _in_step(len(components), model.host.threads)
     components = components[order]
     exists = components >= 0
@@ -78,7 +90,9 @@ def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_I
     (n_paths, depth) int64 array
         Entries in the order of the components; -1 behind the last one, and from the first that does not exist.
     """
-    split = pl.Series(list(wanted), dtype=pl.String).str.strip_chars("/").str.split("/")
+    # A list of paths may hold bytes that are no text; no name in the tables has them.
+    words = [path.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for path in wanted]
+    split = pl.Series(words, dtype=pl.String).str.strip_chars("/").str.split("/")
     depth = int(split.list.len().max() or 0)  # type: ignore[arg-type]
     if not len(model.entries):
         return np.full((len(split), depth), -1, np.int64)

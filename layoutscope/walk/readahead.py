@@ -7,7 +7,7 @@ followed page by page (:class:`ReadAhead`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -37,18 +37,100 @@ def sequential_windows(
     three (n_windows,) int64 arrays
         File, first position and end of each window in which there is something; of a hole the first window.
     """
-    size = np.where(files.is_packed[files.file], AT_ONCE, window_bytes)
+    kind = files.is_packed.astype(np.int64)
+    return _windows(files, Growth(kind, np.zeros((2, 1), np.int64), np.array([window_bytes, AT_ONCE])))
+
+
+def growing_windows(
+    files: FileMap, window_bytes: int, first_bytes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Cut files that are read from beginning to end in steps that are small against a window, which grows then.
+
+    Parameters
+    ----------
+    files : FileMap
+        The files.
+    window_bytes : int
+        Size of the largest window; compressed files are read at once.
+    first_bytes : (n_files,) int64 array
+        What the first read of each file asks for.
+
+    Returns
+    -------
+    three (n_windows,) int64 arrays
+        As of :func:`sequential_windows`.
+    """
+    limit = max(window_bytes // PAGE_BYTES, 1)
+    pages = np.maximum(-(-first_bytes // PAGE_BYTES), 1)
+    asked, kind = np.unique(pages, return_inverse=True)
+    edges = [_growing(int(count), limit) for count in asked.tolist()]
+    deepest = max(map(len, edges), default=1)
+    # A place that no page reaches stands behind those that grow in fewer steps.
+    table = np.array([[*each, *[AT_ONCE] * (deepest - len(each))] for each in [*edges, [0]]])
+    step = np.array([*[limit * PAGE_BYTES] * len(edges), AT_ONCE])
+    return _windows(files, Growth(np.where(files.is_packed, len(edges), kind), table, step))
+
+
+def _growing(wanted: int, limit: int) -> list[int]:
+    """List where windows begin, in bytes, up to the first that grows no more."""
+    state, edges = ReadAhead(0, limit), [0]
+    state.size = state._first_size(wanted)  # noqa: SLF001  (of this module)
+    while state.size < limit:
+        edges.append(edges[-1] + state.size * PAGE_BYTES)
+        state.size = state._next_size()  # noqa: SLF001
+    return edges
+
+
+class Growth(NamedTuple):
+    """Where the windows of files begin, by kinds of files.
+
+    Attributes
+    ----------
+    kind : (n_files,) int64 array
+        Kind of each file.
+    edges : (n_kinds, depth) int64 array
+        Where the first windows begin, in bytes from the start of a file; at least 0 itself, `AT_ONCE` for no window.
+    step : (n_kinds,) int64 array
+        Size of all windows from the last of these on.
+    """
+
+    kind: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    step: NDArray[np.int64]
+
+    def numbers(self, file: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Tell in which of its file's windows each place lies."""
+        kind = self.kind[file]
+        known = (self.edges[kind] <= at[:, None]).sum(axis=1) - 1
+        over = (at - self.edges[kind, known]) // self.step[kind]
+        found: NDArray[np.int64] = known + np.where(known == self._last()[kind], over, 0)
+        return found
+
+    def begins(self, file: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Tell where windows begin in their files."""
+        kind = self.kind[file]
+        last = self._last()[kind]
+        found: NDArray[np.int64] = self.edges[kind, np.minimum(number, last)]
+        found += np.maximum(number - last, 0) * self.step[kind]
+        return found
+
+    def _last(self) -> NDArray[np.int64]:
+        last: NDArray[np.int64] = (self.edges < AT_ONCE).sum(axis=1) - 1
+        return last
+
+
+def _windows(files: FileMap, growth: Growth) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     base = files.base[files.file]
-    first = (files.start - base) // size
-    last = np.where(files.image_offset >= 0, (files.stop - base - 1) // size, first)
+    first = growth.numbers(files.file, files.start - base)
+    last = np.where(files.image_offset >= 0, growth.numbers(files.file, files.stop - base - 1), first)
     extent = np.repeat(np.arange(len(first)), last - first + 1)
     number = ranges(first, last - first + 1)
     file = files.file[extent]
     new = np.ones(len(file), bool)
     new[1:] = (file[1:] != file[:-1]) | (number[1:] != number[:-1])
-    extent, number, file = extent[new], number[new], file[new]
-    begin = files.base[file] + number * size[extent]
-    return file, begin, np.minimum(begin + size[extent], np.append(files.base, AT_ONCE)[file + 1])
+    number, file = number[new], file[new]
+    begin, end = (files.base[file] + growth.begins(file, each) for each in (number, number + 1))
+    return file, begin, np.minimum(end, np.append(files.base, AT_ONCE)[file + 1])
 
 
 AT_ONCE = 2**62

@@ -9,7 +9,7 @@ blocks; only the pairs tell it from a real prediction.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -41,6 +41,9 @@ class Score(Displayed):
         Steps from block to block in the real trace, and those of them that are predicted.
     missed, extra : mapping of str to int
         Blocks that were not predicted, and that were predicted in vain, by the tree they belong to.
+    pairs_by_cause : mapping of str to (int, int)
+        Real steps and those of them that are predicted, by why the host reads the block that they lead to, as the
+        prediction says.
     """
 
     block_bytes: int
@@ -51,6 +54,7 @@ class Score(Displayed):
     shared_pairs: int
     missed: Mapping[str, int] = field(default_factory=dict)
     extra: Mapping[str, int] = field(default_factory=dict)
+    pairs_by_cause: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def block_share(self) -> float:
@@ -92,7 +96,30 @@ def score(real: AccessTrace, predicted: AccessTrace, layout: VolumeLayout | None
         shared_pairs=int(follows.sum()),
         missed=bytes_by_owner(missed * size, layout) if layout else {},
         extra=bytes_by_owner(extra * size, layout) if layout else {},
+        pairs_by_cause=_by_cause(there, follows, predicted, size),
     )
+
+
+NOT_PREDICTED: Final = "not predicted"
+
+
+def _by_cause(
+    there: NDArray[np.int64], follows: NDArray[np.bool_], predicted: AccessTrace, block_bytes: int
+) -> dict[str, tuple[int, int]]:
+    """Count steps by the predicted cause of the block that they lead to, the most frequent first."""
+    here, read = _blocks(predicted, block_bytes)
+    if not len(here) or not len(follows):
+        return {NOT_PREDICTED: (len(follows), 0)} if len(follows) else {}
+    known, first = np.unique(here, return_index=True)
+    place = np.minimum(np.searchsorted(known, there[1:]), len(known) - 1)
+    nothing = len(predicted.causes)
+    cause = np.where(known[place] == there[1:], predicted.cause[read[first[place]]].astype(np.int64), nothing)
+    steps = np.bincount(cause, minlength=nothing + 1)
+    met = np.bincount(cause[follows], minlength=nothing + 1)
+    names = (*predicted.causes, NOT_PREDICTED)
+    return {
+        names[code]: (int(steps[code]), int(met[code])) for code in np.argsort(-steps, kind="stable") if steps[code]
+    }
 
 
 def block_size(*traces: AccessTrace) -> int:
@@ -103,10 +130,16 @@ def block_size(*traces: AccessTrace) -> int:
 
 def first_blocks(trace: AccessTrace, block_bytes: int) -> NDArray[np.int64]:
     """Return the numbers of the blocks of a trace, each where it is read first."""
-    blocks = ranges(trace.image_offset // block_bytes, trace.length_bytes // block_bytes)
-    blocks = blocks + (np.repeat(trace.device.astype(np.int64), trace.length_bytes // block_bytes) << 56)
+    blocks, _ = _blocks(trace, block_bytes)
     _, first = np.unique(blocks, return_index=True)
     return blocks[np.sort(first)]
+
+
+def _blocks(trace: AccessTrace, block_bytes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of all blocks that are read, and the read of each."""
+    counts = trace.length_bytes // block_bytes
+    blocks = ranges(trace.image_offset // block_bytes, counts)
+    return blocks + (np.repeat(trace.device.astype(np.int64), counts) << 56), np.repeat(np.arange(len(trace)), counts)
 
 
 def _steps_predicted(there: NDArray[np.int64], here: NDArray[np.int64]) -> NDArray[np.bool_]:

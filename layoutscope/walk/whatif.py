@@ -6,7 +6,7 @@ Each changes one thing. Addresses change, contents do not: nobody reads a change
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from layoutscope.frames import pl
 from layoutscope.frozen import frozen
 from layoutscope.tables import LIVE_STATES
 from layoutscope.walk.host import host_profile
+from layoutscope.walk.orders import trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.host import HostProfile
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.tables import VolumeLayout
 
 
@@ -42,6 +44,8 @@ class WhatIf:
         The host, changed or not.
     start_offset_bytes : int or None
         Where the image lies on the drive in this case; None to leave it where it is.
+    reads : AccessTrace or None
+        What the work reads, as the volume is; the reads of ``fts`` without.
     """
 
     name: str
@@ -49,9 +53,12 @@ class WhatIf:
     layout: VolumeLayout
     host: HostProfile
     start_offset_bytes: int | None = None
+    reads: AccessTrace | None = None
 
 
-def what_if(name: str, layout: VolumeLayout, host: str | HostProfile = "linux") -> WhatIf:
+def what_if(
+    name: str, layout: VolumeLayout, host: str | HostProfile = "linux", reads: AccessTrace | None = None
+) -> WhatIf:
     """Change one thing of a case.
 
     Parameters
@@ -62,6 +69,8 @@ def what_if(name: str, layout: VolumeLayout, host: str | HostProfile = "linux") 
         The volume as it is.
     host : str or HostProfile
         The host as it is.
+    reads : AccessTrace, optional
+        What the work reads, as the volume is; the reads of ``fts`` without.
 
     Raises
     ------
@@ -69,7 +78,7 @@ def what_if(name: str, layout: VolumeLayout, host: str | HostProfile = "linux") 
         If there is no such what-if.
     """
     known = WHAT_IFS[name]
-    return known.change(WhatIf(name, known.because, layout, host_profile(host)))
+    return known.change(WhatIf(name, known.because, layout, host_profile(host), reads=reads))
 
 
 def walked_trees(layout: VolumeLayout) -> tuple[str, ...]:
@@ -103,6 +112,47 @@ def _clumped(case: WhatIf) -> WhatIf:
     """The same nodes in the same order on disk, without the data between them."""
     nodes = case.layout.nodes.with_row_index("place")
     return _laid_out(case, _walked(case.layout, nodes).sort("device", "image_offset"))
+
+
+def _walk_order(case: WhatIf) -> WhatIf:
+    """In the order in which the work reads them first; what it does not read, behind."""
+    reads = trace(case.layout, host=case.host) if case.reads is None else case.reads
+    nodes = case.layout.nodes.with_row_index("place")
+    moved = _walked(case.layout, nodes)
+    turn = first_reads(reads, moved["device"].fill_null(0).to_numpy(), moved["image_offset"].to_numpy())
+    return _laid_out(case, moved.with_columns(turn=turn).sort("turn", "image_offset"))
+
+
+def first_reads(reads: AccessTrace, device: NDArray[np.uint8], image_offset: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return by which read each node is touched first; as many as there are reads where it is not.
+
+    Parameters
+    ----------
+    reads : AccessTrace
+        Of whole nodes, of their pages, or of several nodes at once.
+    device, image_offset : (n_nodes,) arrays
+        Where the nodes begin.
+    """
+    place = place_of(device, image_offset)
+    order = np.argsort(place, kind="stable")
+    begin = place_of(reads.device, reads.image_offset)
+    # A read may begin within a node, which is the one before, and go on through several.
+    first = np.maximum(np.searchsorted(place[order], begin, side="right") - 1, 0)
+    stop = np.maximum(np.searchsorted(place[order], begin + reads.length_bytes, side="left"), first + 1)
+    turn = np.full(len(place), len(reads), np.int64)
+    for step in range(int((stop - first).max(initial=0))):
+        going_on = np.flatnonzero(first + step < np.minimum(stop, len(place)))
+        np.minimum.at(turn, order[first[going_on] + step], going_on)
+    return turn
+
+
+def place_of(device: NDArray[np.uint8], image_offset: NDArray[Any]) -> NDArray[np.int64]:
+    """Return places on all images of a set as one number."""
+    return (np.asarray(device).astype(np.int64) << DEVICE_BITS) + np.asarray(image_offset).astype(np.int64)
+
+
+DEVICE_BITS: Final = 60
+"""No image is as long as 2 to this power in bytes."""
 
 
 def _walked(layout: VolumeLayout, nodes: pl.DataFrame) -> pl.DataFrame:
@@ -197,6 +247,11 @@ WHAT_IFS: Final = {
         "the same nodes lie one behind the other in key order",
         "the nodes lie one behind the other in key order already",
     ),
+    "walk-order": Change(
+        _walk_order,
+        "the same nodes lie one behind the other in the order in which they are read",
+        "the nodes lie in that order already",
+    ),
     "clumped-like-hfs": Change(
         _clumped,
         "the nodes keep their order on disk, but no data lie between them",
@@ -215,3 +270,7 @@ WHAT_IFS: Final = {
     ),
 }
 """What-ifs by their names."""
+
+LAYOUTS: Final = ("packed", "walk-order", "clumped-like-hfs")
+"""Those that lay out the nodes anew: the best of them, the layout as it is among them, is as near to a bound as is
+known."""

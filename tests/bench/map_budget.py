@@ -19,15 +19,6 @@ from layoutscope.tables import NULL_ROW, VolumeFacts, VolumeLayout, build_table,
 
 DISK_BYTES = 2**40
 BLOCK_BYTES = 4096
-ZOOM = """async () => {
-  const map = layoutscope.maps[0], times = [];
-  for (let step = 0; step < 6; step++) {
-    const begin = performance.now();
-    await map.zoom(1 / 8, 5000);
-    times.push(performance.now() - begin);
-  }
-  return times;
-}"""
 
 
 def strewn_layout(num_nodes: int) -> VolumeLayout:
@@ -59,21 +50,18 @@ def strewn_layout(num_nodes: int) -> VolumeLayout:
     return VolumeLayout(facts, nodes, extents=extents, findings=findings_table([]), **empty)
 
 
-def browse(page: Path) -> tuple[float, list[float]]:
-    """Seconds until the page is ready, and milliseconds of each step of a zoom."""
+def browse(page: Path) -> list[str]:
+    """Tell what the page takes in a browser, in lines."""
     from playwright.sync_api import sync_playwright
 
+    from tests.bench.map_frames import figures
     from tests.browser.conftest import ARGUMENTS
 
     with (
         sync_playwright() as driver,
         driver.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS) as browser,
     ):
-        seen = browser.new_page()
-        begin = time.perf_counter()
-        seen.goto(page.as_uri())
-        seen.wait_for_selector("html[data-ready=yes]")
-        return time.perf_counter() - begin, seen.evaluate(ZOOM)
+        return list(figures(browser, page))
 
 
 def main() -> None:
@@ -89,8 +77,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
         page.write_text(text, "utf-8")
-        ready, steps = browse(page)
-    print(f"ready in {ready:.1f} s; zoom steps of {', '.join(f'{step:.0f}' for step in steps)} ms")  # noqa: T201
+        print("\n".join(browse(page)))  # noqa: T201
 
 
 if __name__ == "__main__":

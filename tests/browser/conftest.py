@@ -12,6 +12,9 @@ ARGUMENTS = [
     "--enable-unsafe-swiftshader",
 ]  # fmt: skip
 
+READY_MS = 180_000
+"""A page is ready in seconds; a machine that is busy with other tests takes longer."""
+
 
 @pytest.fixture(scope="session")
 def browser():
@@ -47,7 +50,7 @@ class Visit:
         self.page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.goto(path.as_uri() + fragment)
-        self.page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
+        self.page.wait_for_selector("html[data-ready=yes]", timeout=READY_MS)
 
     def run(self, script: str):
         """Evaluate JavaScript in the page."""

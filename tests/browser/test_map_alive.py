@@ -253,3 +253,29 @@ def test_wheel_and_drag_keep_the_place_under_the_pointer(visit, pages):
     _drag(seen.page, at, to)
     assert abs(seen.page.evaluate(under, to)[0] - byte) <= 2 * cell
     assert seen.run("() => scrollY") == scrolled
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "the page carries none of the disk's"),
+        ({"names": False}, "the page was made without names"),
+        ({"all_paths": True}, None),
+    ],
+)
+def test_a_page_without_paths_says_that_it_has_none(visit, scans, tmp_path, monkeypatch, given, told):
+    """Past the budget a search says in words what it cannot find and how it could; with all paths it finds each one."""
+    monkeypatch.setattr("layoutscope.report.map.entries.NAME_BUDGET", 3)
+    layout = scans["hfsplus"].volumes[0].layout
+    (tmp_path / "page.html").write_text(map_page([scans["hfsplus"]], **given), "utf-8")
+    seen = visit(tmp_path / "page.html")
+    field, found = seen.page.locator(".search input"), seen.page.locator(".found")
+    assert field.get_attribute("placeholder").startswith("path, file number or byte" if told is None else "byte")
+    file = layout.entries.filter(pl.col("kind").cast(pl.String) == "file").row(-1, named=True)
+    field.fill(file["name"])
+    if told is None:
+        found.locator("button", has_text=f"(file {file['file_id']})").first.wait_for()
+        return
+    found.get_by_text(told).wait_for()
+    assert ("--all-paths does" in found.inner_text()) == (not given)
+    assert (f"{layout.entries.height:,} paths" in found.inner_text()) == (not given)

@@ -376,6 +376,35 @@ def test_a_finger_reads_before_it_zooms(browser, pages):
     context.close()
 
 
+def test_two_fingers_zoom(browser, pages):
+    """Apart they zoom in to what lies between them, together they zoom out; neither chooses nor leaves the page."""
+    context = browser.new_context(has_touch=True, viewport={"width": 390, "height": 844}, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto((pages / "apfs.html").as_uri())
+    page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
+    page.locator(".map").scroll_into_view_if_needed()
+    box = page.locator(".map").bounding_box()
+    device = context.new_cdp_session(page)
+
+    def pinch(*apart):
+        """Put two fingers down, so many pixels apart, and move them."""
+        for number, distance in enumerate(apart):
+            points = [{"x": box["x"] + 150 + side * distance / 2, "y": box["y"] + 40} for side in (-1, 1)]
+            kind = "touchMove" if number else "touchStart"
+            device.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+            page.wait_for_timeout(50)
+        device.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        page.wait_for_timeout(100)
+        return page.evaluate("() => layoutscope.maps[0].view.size")
+
+    whole = page.evaluate("() => layoutscope.maps[0].view.size")
+    near = pinch(40, 60, 90, 130, 200)
+    assert near <= whole / 2
+    assert pinch(200, 130, 90, 60, 40) > near
+    assert page.evaluate("() => layoutscope.maps[0].selection.nodes.length") == 0
+    context.close()
+
+
 def test_other_colours_keep_the_view(visit, pages):
     """The button for dark and light draws anew what was on the screen: view, filters, choices."""
     seen = visit(pages / "apfs.html")
@@ -415,7 +444,7 @@ def test_search_shows_where_a_file_lies(visit, pages, scans):
     seen.page.locator(".found button", has_text="byte 1,000,000").click()
     seen.page.wait_for_function("() => layoutscope.maps[0].head === 1000000")
     seen.page.locator(".search input").fill("no such name")
-    assert "nothing of that name" in seen.page.locator(".found").inner_text()
+    seen.page.locator(".found", has_text="nothing of that name").wait_for()
 
 
 def test_marks_go_when_the_whole_walk_is_shown_again(visit, pages):
@@ -557,8 +586,10 @@ def test_what_is_chosen_in_one_view_is_chosen_in_all(visit, pages, scans):
     assert 0 < nodes.height <= len(chosen)
     assert set(nodes["image_offset"].to_list()) <= set(chosen)
     assert f"{len(chosen):,} nodes" in seen.page.locator(".chosen b").inner_text()
-    shown = """(panel) => [...document.querySelectorAll(panel + ' .plot')]
-      .reduce((sum, plot) => sum + plot.data.at(-1).x.length, 0)"""
+    shown = """async (panel) => {
+      await layoutscope.maps[0].selection.shown;
+      return [...document.querySelectorAll(panel + ' .plot')].reduce((sum, plot) => sum + plot.data.at(-1).x.length, 0);
+    }"""
     of_tree = (pl.col("kind").cast(pl.String) == "leaf") & (pl.col("tree").cast(pl.String) == "fs")
     leaves = nodes.filter(of_tree & pl.col("key_rank").is_not_null()).height
     assert 0 < leaves <= seen.page.evaluate(shown, "#order") <= len(chosen)

@@ -41,7 +41,6 @@ def test_tables_come_back_as_they_were(apfs_image, capture):
         ("scan", "--explain"),
         ("predict", "--drive", "generic-7200", "--json"),
         ("trace",),
-        ("check", "--json"),
         ("export", "--table", "entries"),
     ],
 )

@@ -38,7 +38,8 @@ def test_damage_is_told_with_code_address_and_meaning(run, cut_off):
     assert all(finding["meaning"] == CODES[finding["code"]] for finding in findings)
     text = run("check", cut_off).stdout
     assert text.endswith("not clean\n")
-    assert all(finding["code"] in text for finding in findings)
+    assert all(finding["code"] in text for finding in findings if finding["cause"] is None)
+    assert all(finding["cause"]["code"] in text for finding in findings if finding["cause"] is not None)
 
 
 def test_a_changed_count_is_found_at_its_place(run, image, tmp_path):
@@ -109,7 +110,7 @@ def test_a_finding_names_the_field(run, image, tmp_path):
     (finding,) = [each for item in document["volumes"] for each in item["findings"] if each["level"] != "info"]
     assert (finding["field"], finding["image_offset"]) == ("num_files", place)
     rows = run("check", target, "--format", "csv").stdout.splitlines()
-    assert rows[0] == "volume,level,code,structure,field,device,image_offset,message,expected,found"
+    assert rows[0] == "volume,level,code,structure,field,device,image_offset,message,expected,found,cause"
     assert any(f",file-count-differs,volume header,num_files,0,{place}," in row for row in rows[1:])
     sarif = json.loads(run("check", target, "--format", "sarif").stdout)
     assert {each["ruleId"] for each in sarif["runs"][0]["results"]} >= {"file-count-differs"}

@@ -133,7 +133,7 @@ def test_a_folder_that_takes_no_file_is_told(run, image, monkeypatch, tmp_path):
     def refuse(**_given):
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr("layoutscope.api.outputs.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
     result = run("export", image, "--table", "free", "-o", tmp_path / "a.csv")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert f"{tmp_path / 'a.csv'}: its folder takes no new file: " in result.stderr
@@ -188,7 +188,10 @@ def test_formats_that_were_tried_are_told(run, tmp_path):
     """Where no format was given, all are named; where one was, that one alone."""
     path = tmp_path / "notes.txt"
     path.write_text("Dear diary\n" * 50)
-    assert "any format that was tried: csv, fio, blkparse, pairs, fs_usage" in run("replay", path).stderr
+    assert (
+        "any format that was tried: csv, fio, blkparse, pairs, fs_usage, iosnoop, biosnoop"
+        in run("replay", path).stderr
+    )
     assert run("replay", path, "--format", "fio").stderr.count("fio") >= 1
     assert "any format" not in run("replay", path, "--format", "blkparse").stderr
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
+from layoutscope import inputs
+from layoutscope.api.outputs import disk_in
+from tests.unit.image.containers.test_udif import ZLIB, udif
 
 VERBS = {
     "export": ("export", "{image}", "--table", "nodes", "-o", "{target}"),
@@ -149,6 +154,39 @@ def test_what_is_no_regular_file_is_not_replaced(run, disk, tmp_path):
     assert "no regular file" in result.stderr
 
 
+WRAPPED = {
+    "raw": lambda data: data,
+    "compressed": gzip.compress,
+    "dmg": lambda data: udif([(ZLIB, data)]),
+    "qcow2": lambda data: b"QFI\xfb" + data,
+    "E01": lambda data: b"EVF\x09\x0d\x0a\xff\x00" + data,
+    "foreign": lambda data: bytes(510) + b"\x55\xaa" + bytes(1024 + 56 - 512) + b"\x53\xef" + bytes(len(data)),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("way", WRAPPED)
+def test_no_image_is_replaced_although_nobody_reads_it(run, disk, tmp_path, verb, way):
+    """An image that has nothing to do with the work, however it is wrapped, is no result of ours."""
+    precious = tmp_path / "precious"
+    precious.write_bytes(WRAPPED[way](disk.read_bytes()))
+    given = {"image": disk, "target": precious, "other": small_disk(tmp_path / "other.img")}
+    told = refused(run, [precious, disk], *(word.format(**given) for word in VERBS[verb]))
+    assert "holds a disk" in told or "is no capture" in told
+
+
+def test_what_was_written_holds_no_disk(run, disk, tmp_path):
+    """Every kind of file that is written is one that --force may overwrite."""
+    for name in ("a.csv", "a.parquet", "a.jsonl"):
+        assert run("export", disk, "--table", "entries", "-o", tmp_path / name).exit_code == 0
+    assert run("map", disk, "-o", tmp_path / "a.html").exit_code == 0
+    assert run("trace", disk, "-o", tmp_path / "a.fio").exit_code == 0
+    written = [path for path in tmp_path.iterdir() if path != disk]
+    assert {path.name: disk_in(path) for path in written} == dict.fromkeys((path.name for path in written), "")
+    assert len(written) == 5
+    assert disk_in(disk) == "HFS+"
+
+
 def test_other_outputs_are_still_overwritten(run, disk, tmp_path):
     """Results of an earlier run are, with --force."""
     target = tmp_path / "nodes.csv"
@@ -200,8 +238,6 @@ def test_a_capture_is_replaced_through_a_link(run, disk, tmp_path):
 
 def test_an_old_capture_survives_a_failure(disk, tmp_path, monkeypatch):
     """If the new one cannot be put in its place, the old one is there as it was."""
-    from pathlib import Path
-
     from layoutscope import save, scan
     from layoutscope.api.outputs import OutputError
 
@@ -221,3 +257,161 @@ def test_an_old_capture_survives_a_failure(disk, tmp_path, monkeypatch):
         save(result, capture, force=True)
     assert digest(capture) == known
     assert names(tmp_path) == ["disk.img", "disk.lscope"]
+
+
+SETS = {
+    "part of a vmdk": ("a.vmdk", "a-flat.vmdk"),
+    "segment of an E01": ("a.E01", "a.E02"),
+}
+
+
+@pytest.mark.parametrize("way", SETS)
+def test_files_that_a_container_names_are_protected(run, disk, tmp_path, peer, way):
+    """The extents of a vmdk and the segments behind the first are read as much as what was named."""
+    import subprocess
+
+    folder = tmp_path / "set"
+    folder.mkdir()
+    if way == "part of a vmdk":
+        pytest.importorskip("pyvmdk")
+        command = [peer("qemu-img"), "convert", "-O", "vmdk", "-o", "subformat=monolithicFlat", disk, folder / "a.vmdk"]
+    else:
+        pytest.importorskip("pyewf")
+        noise = tmp_path / "noise.img"
+        noise.write_bytes(disk.read_bytes() + os.urandom(3 << 20))
+        command = [peer("ewfacquire"), "-u", "-q", "-c", "none", "-S", str(2 << 20), "-t", folder / "a", noise]
+    subprocess.run(command, check=True, capture_output=True)
+    first, other = (folder / name for name in SETS[way])
+    refused(run, [first, other], "export", first, "--table", "nodes", "-o", other)
+
+
+def test_everything_else_that_is_read_is_protected(run, disk, tmp_path):
+    """The second device, a map of ddrescue, offsets, a trace, a profile, its map, a member, a report of fio."""
+    from tests.unit.drive.test_sectormap import PROFILE, ROWS, packed
+
+    folder = tmp_path / "beside"
+    folder.mkdir()
+    second = small_disk(folder / "second.img")
+    texts = {
+        "a.map": f"0x0 ? 1\n0x0 0x{disk.stat().st_size:x} +\n",
+        "offsets": "0\n4096\n",
+        "trace.csv": "image_offset,length_bytes\n0,512\n",
+        "disk.toml": PROFILE,
+        "set.toml": 'kind = "stripe"\nmembers = ["disk.toml"]\n[figures]\n'
+        'chunk_bytes = { value = 4096, kind = "assumed", source = "x" }\n',
+        "fio.json": json.dumps({"jobs": [{"job options": {"rw": "read"}, "read": {"bw_bytes": 1e8}}]}),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    (folder / "disk.map.zst").write_bytes(packed(ROWS))
+    table, every = ("export", disk, "--table", "nodes"), [disk, second, *(folder / name for name in texts)]
+    for name, words in {
+        "second.img": (*table, "--second", second),
+        "a.map": (*table, "--ddrescue-map", folder / "a.map"),
+        "offsets": ("trace", disk, "--order", "read", "--file", "/folder 000", "--offsets", folder / "offsets"),
+        "fio.json": ("drives", "fit", "new", "--base", "generic-7200", "--fio", folder / "fio.json"),
+    }.items():
+        told = refused(run, every, *words, "-o", folder / name)
+        assert "input" in told or "holds a disk" in told, name
+    for name in ("disk.toml", "disk.map.zst", "set.toml"):
+        words = ("predict", disk, "--drive", folder / "set.toml", "--ncdu", folder / name)
+        assert run(*words, "--force").exit_code in (1, 2)
+        assert [(folder / each).read_text() for each in texts] == list(texts.values())
+        assert (folder / "disk.map.zst").read_bytes() == packed(ROWS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_outputs_are_asked_for_before_any_work(run, tmp_path, verb):
+    """What exists is told before an image is looked for; nobody waits for hours and then loses the result."""
+    target = tmp_path / "there"
+    target.write_text("mine")
+    given = {"image": tmp_path / "absent.img", "target": target, "other": tmp_path / "absent"}
+    result = run(*(word.format(**given) for word in VERBS[verb]))
+    assert result.exit_code == 2
+    assert "there: " in result.stderr
+    assert target.read_text() == "mine"
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ("scan --save", "extract")])
+@pytest.mark.parametrize(
+    "head", [b"PK\x03\x04", b"%PDF-1.7\n\xe2\xe3\xcf\xd3\n1 0 obj\0", b"\x7fELF\2\1\1\0", b"\xff\xd8\xff\xe0"]
+)
+def test_what_is_never_written_here_is_not_overwritten(run, disk, tmp_path, verb, head):
+    """A document, a program, a photograph: whatever is forced."""
+    target = tmp_path / "thesis"
+    target.write_bytes(head + bytes(range(256)) * 20)
+    given = {"image": disk, "target": target, "other": small_disk(tmp_path / "other.img")}
+    words = [word.format(**given) for word in VERBS[verb]]
+    refused(run, [target, disk], *words)
+
+
+def test_the_null_device_takes_everything(run, disk, tmp_path):
+    """It is written to, never replaced, and needs no --force; that it was read from does not matter."""
+    inputs.note(os.devnull)
+    alias = tmp_path / "alias"
+    alias.symlink_to(os.devnull)
+    for target in (os.devnull, alias):
+        result = run("export", disk, "--table", "nodes", "-o", target)
+        assert result.exit_code == 0, result.stderr
+        assert Path(target).samefile(os.devnull)
+        assert Path(target).is_char_device()
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_permissions_are_those_of_the_mask(run, disk, tmp_path, mask, mode):
+    """New files, files in place of old ones, and captures."""
+    (tmp_path / "old.csv").write_text("a,b\n")
+    before = os.umask(mask)
+    try:
+        for name in ("new.csv", "old.csv"):
+            assert run("export", disk, "--table", "nodes", "-o", tmp_path / name, "--force").exit_code == 0
+            assert (tmp_path / name).stat().st_mode & 0o777 == mode
+        assert run("scan", disk, "--save", tmp_path / "a.lscope").exit_code == 0
+        assert (tmp_path / "a.lscope").stat().st_mode & 0o777 == mode | (mode & 0o444) >> 2
+    finally:
+        os.umask(before)
+
+
+def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypatch):
+    """Written under a name that nobody can guess, synced, renamed: in this order."""
+    from layoutscope.api.outputs import output
+
+    done = []
+    fsync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda number: done.append("synced") or fsync(number))
+    monkeypatch.setattr(Path, "replace", lambda self, target: done.append(self.name) or replace(self, target))
+    with output(tmp_path / "a.csv") as file:
+        file.write(b"a,b\n")
+        (part,) = [name for name in names(tmp_path) if name.endswith(".part")]
+    assert done == ["synced", part]
+    assert len(part) > len(".a.csv..part") + 6
+    assert (tmp_path / "a.csv").read_bytes() == b"a,b\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, verb):
+    """Files may not grow beyond some bytes: one line, exit code 1, and what was there before is there."""
+    import subprocess
+    import sys
+
+    target = tmp_path / "old.txt"
+    if verb == "scan --save":
+        subprocess.run([sys.executable, "-m", "layoutscope", "scan", disk, "--save", target], check=True)
+    elif verb != "extract":
+        target.write_text("image_offset,length_bytes\n0,512\n")
+    other = small_disk(tmp_path / "other.img")
+    words = [word.format(image=disk, target=target, other=other) for word in VERBS[verb]]
+    known, listed = digest(target) if target.exists() else [], names(tmp_path)
+    limited = (
+        "import resource, runpy, signal, sys",
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)",
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))",
+        "runpy.run_module('layoutscope', run_name='__main__')",
+    )
+    force = [] if verb == "extract" else ["--force"]
+    result = subprocess.run(
+        [sys.executable, "-c", "; ".join(limited), *words, *force], capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
+    assert names(tmp_path) == listed
+    assert (digest(target) if target.exists() else []) == known

@@ -44,6 +44,13 @@ def test_all_directories_together_cost_the_whole(predicted):
     )
 
 
+def test_mounting_is_charged_to_no_directory(run, image):
+    """No table of directories stands where no directory was read."""
+    text = run("predict", image, "--order", "mount", "--drive", "generic-7200").stdout
+    assert "mount: predicted times" in text
+    assert "irector" not in text
+
+
 def test_packing_and_what_ifs_are_shown_with_reasons(predicted):
     """Packed comes first, with the share that it saves; an SSD is faster than a disk."""
     (drive,) = predicted("--drive", "generic-7200", "--what-if", "ssd")["drives"]

@@ -13,7 +13,7 @@ from layoutscope.api.predict import WHAT_IF_NAMES
 from layoutscope.api.trace import FORMATS as TRACE_FORMATS
 from layoutscope.cli import choices
 from layoutscope.cli.help import RENAMED, renamed
-from layoutscope.drive.replay import READERS
+from layoutscope.drive.replay import FORMS
 from layoutscope.report.tables import FORMATS
 from layoutscope.walk.host import HOSTS
 from layoutscope.walk.orders import ORDERS
@@ -28,7 +28,7 @@ from layoutscope.walk.orders import ORDERS
         (get_args(choices.Table), [*EXPORTED, ALL]),
         (get_args(choices.ExportFormat), [*FORMATS, *DOCUMENT_FORMATS]),
         (get_args(choices.TraceFormat), TRACE_FORMATS),
-        (get_args(choices.ReplayFormat), [*READERS, "fs_usage"]),
+        (get_args(choices.ReplayFormat), [*FORMS]),
         (get_args(choices.Ordering), ORDERINGS),
         (choices.what_ifs(), WHAT_IF_NAMES),
     ],

@@ -69,6 +69,15 @@ def schema() -> None:
     table(("table", "column", "unit", "meaning"), rows)
 
 
+def orders() -> None:
+    """Print every order with what it does and what it needs."""
+    from layoutscope.walk.orders import ORDERS
+
+    again = {True: "once", False: "again, with `--warm` or `--passes`"}
+    rows = [(f"`{each.name}`", each.does, each.needs, again[each.is_done_once]) for each in ORDERS.values()]
+    table(("order", "what it gets", "needs", "done"), rows)
+
+
 def hosts() -> None:
     """Print the properties of the hosts, their values and where these come from."""
     from layoutscope.walk.host import LINUX, MACOS, property_values, sources

@@ -8,10 +8,13 @@ to them.
 from __future__ import annotations
 
 import json
+import plistlib
 import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import layoutscope
 from fixtures.hfsplus.scenarios import SCENARIOS
@@ -20,6 +23,7 @@ from layoutscope.report.json import result_document
 from layoutscope.report.json.inspect import states_json
 from layoutscope.report.json.predict import drives_json
 from layoutscope.report.json.scan import FIELDS
+from tests.recordings import fs_usage_lines, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +33,7 @@ HFSPLUS = "fixtures/images/hfsplus-scattered.img.zst"
 APFS = "fixtures/images/apfs-scattered.img.zst"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MAPS = ("space", "details", "parts", "causes_s", "figures", "facts", "by_cause", "by_reads", "missed", "extra")
+MAPS += ("pairs_by_cause", "foreign", "others", "cache_sizes")
 """Objects whose keys are words of the data: uses, causes, figures."""
 
 ANY = ("value",)
@@ -55,6 +60,34 @@ def _of_traces(folder: Path) -> Iterator[Any]:
         layoutscope.write_trace(layoutscope.trace(image, order=order), reads)
         yield result_document(layoutscope.replay(reads, drives="generic-7200"))
         yield result_document(layoutscope.replay(reads, drives=["generic-7200", "sata-ssd"], against=APFS))
+    yield from _of_recordings(folder / "walk.txt")
+
+
+def _of_recordings(target: Path) -> Iterator[Any]:
+    """Yield the documents of a recording that is met, and of one that no unit puts on nodes."""
+    reads = layoutscope.trace(APFS, host="macos")
+    took = np.full(len(reads), 5000.0)
+    others = [line(40_000e6, 8, 4096, 100, device="disk9"), line(40_000e6, 8, 4096, 100, process="mds")]
+    target.write_text("\n".join([*fs_usage_lines(reads, took), *others]))
+    yield from _of_kits(target)
+    for unit in (512, 777):
+        yield result_document(layoutscope.replay(target, drives="generic-7200", against=APFS, trace_unit=unit))
+
+
+def _of_kits(recorded: Path) -> Iterator[Any]:
+    """Yield the documents of a kit of one walk, and of one that says nothing of its Mac and has no capture."""
+    kit = recorded.parent / "kit"
+    kit.mkdir()
+    (kit / "kit.txt").write_text("kit = 1\ndevice = disk9s1\n")
+    yield result_document(layoutscope.validate(kit))
+    (kit / "walk-find.fs_usage.txt").write_bytes(recorded.read_bytes())
+    (kit / "walk-find.time.txt").write_text("real 3.27\nuser 0.1\nsys 0.2\n")
+    (kit / "walk-find.count.txt").write_text("4198\n")
+    (kit / "sysctl.txt").write_text("hw.memsize: 8589934592\n")
+    (kit / "steps.tsv").write_text("step\tstatus\tseconds\tnote\nwalk-ls\t1\t0\tno ls\n")
+    (kit / "physical.plist").write_bytes(plistlib.dumps({"SolidState": False}))
+    (kit / "volume.plist").write_bytes(plistlib.dumps({"DeviceBlockSize": 4096}))
+    yield result_document(layoutscope.validate(kit, against=APFS))
 
 
 def _of_images(empty: Path) -> Iterator[Any]:

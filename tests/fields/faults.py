@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.api.check import _findings
+from layoutscope.api.check import _checked
 from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import LayoutscopeError
 from layoutscope.ondisk.checksum import fletcher64
@@ -225,7 +225,8 @@ def found_on(path: Path, **options: Any) -> set[tuple[str, int | None]]:
     request = request_of(options)
     try:
         with opened(path, request) as image:
-            groups: list[tuple[Finding, ...]] = [*_findings(image, request), tuple(image.findings)]
+            groups: list[tuple[Finding, ...]] = [each.findings for each in _checked(image, request, {})]
+            groups.append(tuple(image.findings))
     except LayoutscopeError:
         return {(REFUSED, None)}
     return {(each.code, each.image_offset) for group in groups for each in group if each.level != "info"}

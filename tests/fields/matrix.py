@@ -7,7 +7,7 @@ each with the verdict of the maker's own checker, so that neither the images nor
 ``object``   what the field lies in, as :class:`tests.fields.faults.Field` names it
 ``field``    its address
 ``change``   how it was changed
-``at``       where, in bytes from the start of the volume
+``at``       where, in bytes from the start of the volume; with ``sum mended`` of the whole head that has the checksum
 ``old, new`` the bytes, in hexadecimal
 ``peer``     whether the peer found it: 1 or ``found``
 ``codes``    what this check found, codes with blanks between them; or
@@ -28,7 +28,7 @@ from tests.docs.spec.grammars import fields_of, types
 
 HERE: Final = Path(__file__).parent
 PAGE: Final = HERE.parents[1] / "docs" / "check-matrix.md"
-PEERS: Final = {"hfsplus": "fsck_hfs 627.40.1", "apfs": "apfsck"}
+PEERS: Final = {"hfsplus": "fsck_hfs 627.40.1", "apfs": "apfsck 0.2.1"}
 """Formats by the prefix of their grammars, and whose verdicts are recorded."""
 
 HEAD: Final = """# What `check` finds, field by field

@@ -1,6 +1,7 @@
 """Record what apfsck says of drawn changes of APFS fields, beside what ``check`` says.
 
-``python -m tests.fields.witness --seed N IMAGE...`` adds rows.
+``python -m tests.fields.witness --seed N IMAGE...`` adds rows; with ``--lacking``, of those fields alone of which no
+fault is recorded as found.
 
 apfsck is run as a program of its own. The table that it leaves, ``recorded/apfs.csv``, needs no program to be read.
 """
@@ -15,14 +16,23 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.fields.faults import found_on
-from tests.fields.places import drawn, fields_in_use, one_change
+from tests.fields.places import Places, drawn, fields_in_use, one_change
+
+if TYPE_CHECKING:
+    from tests.fields.faults import Field
+
+Draw = Callable[[Places, random.Random], Generator["Field", bool, None]]
 
 RECORDED = Path(__file__).parent / "recorded" / "apfs.csv"
 COLUMNS = ("image", "object", "field", "start", "at", "change", "old", "new", "peer", "ours")
 SECONDS = 60
+TRIES = 3
 
 
 def main() -> None:
@@ -32,10 +42,12 @@ def main() -> None:
     parser.add_argument("--apfsck", default="apfsck", help="the program")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=int, default=60, help="changes in each image")
+    parser.add_argument("--lacking", action="store_true", help="fields of which no fault is recorded as found, each")
     parser.add_argument("--output", type=Path, default=RECORDED, help="where the rows are added")
     arguments = parser.parse_args()
     for image in arguments.images:
-        rows = witnessed(image, arguments.apfsck, arguments.seed, arguments.count)
+        draw = _lacking(arguments.output) if arguments.lacking else partial(_drawn, count=arguments.count)
+        rows = witnessed(image, arguments.apfsck, arguments.seed, draw)
         is_new = not arguments.output.exists()
         with arguments.output.open("a", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
@@ -43,8 +55,8 @@ def main() -> None:
         sys.stdout.write(f"{image.stem}: {share([dict(zip(COLUMNS, row, strict=True)) for row in rows])}\n")
 
 
-def witnessed(image: Path, apfsck: str, seed: int, count: int) -> list[tuple[str, ...]]:
-    """Draw changes of an image's fields, and ask both programs.
+def witnessed(image: Path, apfsck: str, seed: int, draw: Draw) -> list[tuple[str, ...]]:
+    """Change fields of an image, and ask both programs.
 
     Parameters
     ----------
@@ -52,29 +64,60 @@ def witnessed(image: Path, apfsck: str, seed: int, count: int) -> list[tuple[str
         The image, which is copied.
     apfsck : str
         The program.
-    seed, count : int
-        Of the draw, and how many.
+    seed : int
+        Of what is random.
+    draw : callable
+        Chooses among the image's fields, and is told of each whether a change of it was found.
     """
     chance, rows = random.Random(f"{seed} {image.name}"), []  # noqa: S311
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copy(image, folder))
-        places, before = fields_in_use(copy), found_on(copy)
+        before, is_sound = found_on(copy), _verdict(apfsck, copy) == "silent"
         with copy.open("r+b", buffering=0) as file:
-            for _ in range(count):
-                field = drawn(places, chance)
+            fields = draw(fields_in_use(copy), chance)
+            field = next(fields, None)
+            while field is not None:
                 file.seek(field.start)
                 stored = file.read(field.size)
                 change, data = one_change(stored, field, chance)
                 file.seek(field.start)
                 file.write(data)
                 ours = bool(found_on(copy) - before)
-                peer = _verdict(apfsck, copy)
+                # Of what the program refuses as a whole, its word on a change says nothing.
+                peer = _verdict(apfsck, copy) if is_sound else "unsupported"
                 file.seek(field.start)
                 file.write(stored)
                 part = slice(field.at, field.at + field.length)
                 place = (image.stem, field.owner, field.address, str(field.start), str(field.at))
                 rows.append((*place, change, stored[part].hex(), data[part].hex(), peer, "found" if ours else "silent"))
+                try:
+                    field = fields.send(ours)
+                except StopIteration:
+                    field = None
     return rows
+
+
+def _drawn(places: Places, chance: random.Random, *, count: int) -> Generator[Field, bool, None]:
+    for _ in range(count):
+        yield drawn(places, chance)
+
+
+def _lacking(output: Path) -> Draw:
+    """Choose fields of which no fault is recorded as found: up to three changes of each, until one is."""
+    known = {row["field"] for several in recorded(output).values() for row in several if row["ours"] == "found"}
+
+    def choose(places: Places, chance: random.Random) -> Generator[Field, bool, None]:
+        by_address: dict[str, list[Field]] = defaultdict(list)
+        for objects in places.values():
+            for fields in objects.values():
+                for address, several in fields.items():
+                    by_address[address] += several
+        for address in sorted(set(by_address) - known):
+            for _ in range(TRIES):
+                if (yield chance.choice(by_address[address])):
+                    break
+
+    return choose
 
 
 def _verdict(apfsck: str, path: Path) -> str:
@@ -96,10 +139,10 @@ def share(rows: list[dict[str, str]]) -> str:
     return f"{seen} of {len(peer)}, {100 * seen / max(len(peer), 1):.1f} %"
 
 
-def recorded() -> dict[str, list[dict[str, str]]]:
+def recorded(path: Path = RECORDED) -> dict[str, list[dict[str, str]]]:
     """Read the recorded verdicts, by image."""
     found: dict[str, list[dict[str, str]]] = defaultdict(list)
-    with RECORDED.open(newline="") as file:
+    with path.open(newline="") as file:
         for row in csv.DictReader(file):
             found[row["image"]].append(row)
     return found

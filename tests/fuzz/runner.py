@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import tempfile
@@ -14,11 +15,12 @@ from layoutscope.errors import LayoutscopeError
 from tests.fuzz.base import Base, WorkFile
 from tests.fuzz.bounds import CASE_SECONDS, limited_time, strict_warnings
 from tests.fuzz.mutate import mutate
+from tests.fuzz.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.fuzz.recipe import Change, Recipe
+    from tests.fuzz.recipe import Change
     from tests.fuzz.targets import Target
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -53,15 +55,28 @@ class Runner:
         """Run a case within its bounds."""
         base = self.bases[recipe.base]
         self._file.become(base, recipe)
+        before = _state(self._file.path)
         try:
             with strict_warnings(), limited_time(self.seconds):
-                return Outcome(self.target.run(self._file.path, base))
+                code = self.target.run(self._file.path, base)
+            if _state(self._file.path) != before:
+                return Outcome(-1, "the file that was read is not what it was", "ChangedInput")
+            return Outcome(code)
         except LayoutscopeError:
             return Outcome(1)
         except Exception as error:  # noqa: BLE001  (whatever else escapes is what is looked for)
             return Outcome(-1, f"{type(error).__name__}: {error}"[:300], signature(error))
         finally:
             self._file.restore(base, recipe)
+
+    def digests(self) -> dict[str, str]:
+        """Hash every sound file, as it lies on the disk after whatever was run."""
+        found = {}
+        for name, base in self.bases.items():
+            self._file.become(base, Recipe(self.target.name, name, ()))
+            with self._file.path.open("rb") as file:
+                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        return found
 
     def shrink(self, recipe: Recipe, failed: Outcome) -> Recipe:
         """Leave out changes as long as the same thing fails."""
@@ -87,6 +102,12 @@ def _halves(change: Change, *, is_text: bool) -> Iterator[Change]:
         return
     yield replace(change, removed=middle, data=change.data[:middle])
     yield replace(change, at=change.at + middle, removed=len(change.data) - middle, data=change.data[middle:])
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What differs whenever anything but a read was done to a file."""
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
 
 
 def signature(error: BaseException) -> str:

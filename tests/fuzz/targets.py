@@ -26,12 +26,18 @@ class Target:
         Reads a case; returns the exit code that the command line would, or raises.
     suffix : str
         Of the case's file name.
+    share : int
+        How many of a thousand cases of a campaign are its own.
+    block : int
+        How many of them take a minute or so.
     """
 
     name: str
     bases: Callable[[], tuple[Base, ...]]
     run: Callable[[Path, Base], int]
-    suffix: str = ".img"
+    suffix: str
+    share: int
+    block: int
 
 
 def _late(module: str) -> tuple[Callable[[], tuple[Base, ...]], Callable[[Path, Base], int]]:
@@ -45,16 +51,22 @@ def _late(module: str) -> tuple[Callable[[], tuple[Base, ...]], Callable[[Path, 
 
 
 TARGETS = {
-    name: Target(name, *_late(f"of_{name}"), suffix)
-    for name, suffix in (
-        ("hfsplus", ".img"),
-        ("partitions", ".img"),
-        ("containers", ".img"),
-        ("maps", ".map"),
-        ("traces", ".txt"),
-        ("profiles", ".toml"),
-        ("captures", ".tar"),
-        ("apfs", ".img"),
+    name: Target(name, *_late(f"of_{name}"), suffix, share, block)
+    for name, suffix, share, block in (
+        ("hfsplus", ".img", 40, 500),
+        ("partitions", ".img", 110, 2000),
+        ("containers", ".img", 110, 2000),
+        ("maps", ".map", 130, 2000),
+        ("traces", ".txt", 180, 4000),
+        ("profiles", ".toml", 240, 5000),
+        ("captures", ".tar", 80, 1000),
+        ("foreign", ".img", 10, 200),
+        ("lists", ".txt", 80, 1000),
+        ("apfs", ".img", 20, 200),
+        ("sets", ".bin", 60, 500),
+        ("beside", ".bin", 60, 500),
+        ("timings", ".csv", 10, 100),
+        ("kits", ".bin", 10, 100),
     )
 }
 """Every target by its name; each has a module ``of_NAME`` with ``bases()`` and ``run(path, base)``."""

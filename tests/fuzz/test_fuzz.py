@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from layoutscope.image.containers.foreign import CREATE
+from tests.fuzz.campaign import counted, entries_of, remaining, table
 from tests.fuzz.mutate import mutate
 from tests.fuzz.recipe import from_json
 from tests.fuzz.runner import CORPUS, Runner
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 CASES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.rglob("*.json"))
 SHORT = {"hfsplus": 40, "apfs": 20, "partitions": 60, "containers": 120, "maps": 60, "traces": 40, "profiles": 120,
-         "captures": 40}  # fmt: skip
+         "captures": 40, "foreign": 20, "lists": 40, "sets": 36, "beside": 60, "timings": 6, "kits": 10}  # fmt: skip
 """So many cases take two or three seconds each."""
 
 _RUNNERS: dict[str, Runner] = {}
@@ -65,6 +69,8 @@ def test_new_cases_end_well(target, runner):
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_sound_files_end_with_0(target, runner):
     """What mutation starts from is sound, so that a case's end is due to its changes."""
+    for library in CREATE if target == "foreign" else ():
+        pytest.importorskip(library, reason="the extra 'containers' is not installed")
     from tests.fuzz.recipe import Recipe
 
     run = runner(target)
@@ -99,6 +105,75 @@ def test_failures_are_shrunk_to_what_they_need(runner, monkeypatch):
             raise RuntimeError
         return 0
 
-    monkeypatch.setattr(run, "target", type(run.target)("maps", run.target.bases, fail))
+    monkeypatch.setattr(run, "target", replace(run.target, run=fail))
     assert len(run.shrink(recipe, run.run(recipe)).changes) <= len(recipe.changes)
     assert run.run(run.shrink(recipe, run.run(recipe))).signature == "RuntimeError"
+
+
+def test_a_file_that_is_touched_is_a_failure(runner, monkeypatch):
+    """A reader that writes, or only sets a time, is found."""
+    run = runner("maps")
+
+    def touch(path: Path, _: object) -> int:
+        path.touch()
+        return 0
+
+    monkeypatch.setattr(run, "target", replace(run.target, run=touch))
+    assert run.run(run.case(1, 1)).signature == "ChangedInput"
+
+
+def test_campaigns_count_what_their_runs_report():
+    """The last report of each process counts, an early end and each kind of failure is one failure."""
+    lines = [
+        '{"target": "a", "cases": 10, "exits": {"0": 9, "1": 1}, "slowest_s": 0.1, "peak_MiB": 70}',
+        '{"target": "a", "cases": 20, "exits": {"0": 15, "1": 4, "-1": 1}, "slowest_s": 0.5, "peak_MiB": 90}',
+        '{"case": 20, "process ended with": -6}',
+        '{"case": 25, "failed": "KeyError", "at": "x", "kept": "y"}',
+        '{"target": "a", "cases": 5, "exits": {"0": 5}, "slowest_s": 0.2, "peak_MiB": 80}',
+    ]
+    found = counted(lines, 1)
+    assert (found["cases"], found["exits"], found["failed"]) == (25, {"0": 20, "1": 4}, 2)
+    assert (found["slowest_s"], found["peak_MiB"]) == (0.5, 90)
+    assert counted([], 9)["failed"] == 1
+    assert table([{"target": "a", **found}]).splitlines()[2] == "| a | 25 | 20 | 4 | 0 | 2 | 0.50 s | 90 MiB |"
+
+
+def test_a_campaign_goes_on_where_it_was(tmp_path):
+    """Blocks of the log are not run again, those of another seed are; targets advance side by side by their shares."""
+    whole = remaining(["hfsplus", "apfs"], 3000, [], 7)
+    assert {name: sum(each.count for each in whole if each.target == name) for name in ("hfsplus", "apfs")} == {
+        "hfsplus": 2000,
+        "apfs": 1000,
+    }
+    assert {each.target for each in whole[:2]} == {"hfsplus", "apfs"}
+    log = tmp_path / "log"
+    log.write_text("".join(json.dumps({**each._asdict(), "seed": 7}) + "\n" for each in whole[:3]) + '{"target": "ap')
+    assert remaining(["hfsplus", "apfs"], 3000, entries_of(log), 7) == whole[3:]
+    assert remaining(["hfsplus", "apfs"], 3000, entries_of(log), 8) == whole
+
+
+class Given:
+    """What Atheris hands over, in its words."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)  # noqa: S311
+
+    def ConsumeIntInRange(self, low: int, high: int) -> int:  # noqa: N802
+        """Give a number."""
+        return self._rng.randint(low, high)
+
+    def ConsumeBytes(self, length: int) -> bytes:  # noqa: N802
+        """Give bytes."""
+        return self._rng.randbytes(length)
+
+
+@pytest.mark.parametrize("target", ["partitions", "profiles", "beside"])
+def test_guided_cases_are_recipes_of_the_same_kind(target, runner):
+    """Whatever the fuzzer gives becomes changes of a sound file, which end as others do."""
+    from tests.fuzz.guided import recipe_of
+
+    run = runner(target)
+    for seed in range(8):
+        recipe = recipe_of(Given(seed), run)
+        assert recipe == from_json(recipe.to_json())
+        assert run.run(recipe).exit in (0, 1, 3)

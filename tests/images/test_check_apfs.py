@@ -121,9 +121,14 @@ OTHERWISE_TESTED = {
 }
 
 
-# Found on sealed volumes alone, whose fields have tests of their own (test_check_apfs_volumes.py).
-OF_SEALS = {"integrity-metadata"}
-STOOD_FOR = [name for name in (*CONTAINER_CHECKS, *VOLUME_CHECKS) if name not in OTHERWISE_TESTED | OF_SEALS]
+# Found on sealed volumes alone, or in snapshots; these have tests of their own (test_check_apfs_volumes.py and
+# test_check_apfs_snapshots.py), and so have inodes and structures that few containers have (test_check_apfs_inodes.py
+# and test_check_apfs_rare.py).
+OF_SOME_VOLUMES = {
+    *("integrity-metadata", "states", "inodes"),
+    *("jumpstart", "key-bags", "write-cache", "extended-metadata"),
+}
+STOOD_FOR = [name for name in (*CONTAINER_CHECKS, *VOLUME_CHECKS) if name not in OTHERWISE_TESTED | OF_SOME_VOLUMES]
 
 
 def findings(path, scenario="", *, decoder="bulk", image_offset=0, without=()):

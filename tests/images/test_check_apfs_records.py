@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from fixtures.apfs import locate as at
@@ -19,8 +20,14 @@ KINDS = {
     "extent": (RecordType.EXTENT, "extentref", "victim"),
     "snap_metadata": (RecordType.SNAP_METADATA, "snapmeta", "snapshots"),
 }
-CASES = [(kind, rule.field) for kind, (_, declared) in rules.VALUE_RULES.items() for rule in declared]
-VALUES = {"fixed.inum": bytes(8), "fixed.flags": b"\x08", "len_and_kind": bytes(8)}
+# States of keys stand in encrypted nodes, and hashes of files in nodes whose own hash their parents hold.
+CASES = [(kind, rule.field) for kind, (_, declared) in rules.VALUE_RULES.items() if kind in KINDS for rule in declared]
+VALUES = {
+    "fixed.inum": bytes(8),
+    "fixed.flags": b"\x08",
+    "len_and_kind": bytes(8),
+    "refcnt": bytes(4),
+}
 
 
 def in_value(kind, change, number=1):
@@ -52,6 +59,26 @@ def test_broken_rule_of_a_value_is_found_at_its_field(kind, field, victims):
     with planted(in_value(kind, change), victims) as image:
         found = {item.code for item in findings(image.path) if item.image_offset == image.where}
     assert "record-invalid" in found
+
+
+OUT_OF_REACH = [rule for kind in ("crypto_state", "file_info") for rule in rules.VALUE_RULES[kind][1]]
+AS_WRITTEN = {
+    "fixed.refcnt": 1,
+    "fixed.major_version": 5,
+    "fixed.persistent_class": 3,
+    "fixed.num_hashed_blocks": 1,
+    "fixed.len_hash": 32,
+}
+"""What macOS writes of a key's state and of a hash; zero where nothing is told."""
+
+
+@pytest.mark.parametrize("rule", OUT_OF_REACH, ids=lambda rule: str(rule.field))
+def test_rules_of_records_that_no_fault_can_be_planted_in(rule):
+    """What macOS writes satisfies each rule, and another value breaks it."""
+    sound = AS_WRITTEN.get(str(rule.field), 0)
+    broken = 0 if str(rule.field) in {"fixed.refcnt", "fixed.num_hashed_blocks", "fixed.len_hash"} else 0x77
+    values = np.array([sound, broken], rule.field.scalar)
+    assert rule.want(None).is_met(values).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("part", ["key", "val"])

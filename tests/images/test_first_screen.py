@@ -58,6 +58,8 @@ SENTENCES = {
     "Would not: rewriting in key order": ("aged/hfsplus-20000-c20.img", SCATTERED),
     "same on another kind of drive: SATA SSD": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
     "Under a second": ("driver/hfsplus-frag.img", "aged/apfs-20000-c20.img"),
+    "Under a second: there": ("driver/apfs-snap.img", "driver/hfsplus-frag.img"),
+    "Under a second, most likely": ("driver/hfsplus-frag.img", "driver/apfs-snap.img"),
     "takes no read at all": ("driver/apfs-empty.img", "driver/hfsplus-frag.img"),
     "LOCKED": ("apple/dissect_encrypted.raw", "apple/hdimac_apfs-c.raw"),
     "--password-file FILE": ("apple/dissect_encrypted.raw", "apple/hdimac_apfs-c.raw"),
@@ -120,3 +122,10 @@ def test_half_of_a_set_is_not_called_damaged(reference_image, half):
     text = screen(reference_image(f"fusion/{half}.img"))
     assert "INCOMPLETE: 1 error; fusion-half" in " ".join(text.split())
     assert "DAMAGED" not in text
+
+
+def test_second_device_alone_is_not_called_empty(reference_image):
+    """Its volumes are told by the main device: that none could be read is not that there is none."""
+    text = screen(reference_image("fusion/tier2.img"))
+    assert "no volume of it could be read" in text
+    assert "no volume in it" not in text

@@ -170,6 +170,12 @@ FOUND = {
     "list-claim": ("attribute-flag-differs", "attribute-flags"),
     "clump-attributes": ("clump-size-invalid", "volume-fields"),
     "clump-none": ("clump-size-invalid", "volume-fields"),
+    "bad-blocks-denied": ("volume-field-invalid", "volume-fields"),
+    "version": ("volume-field-invalid", "volume-fields"),
+    **dict.fromkeys(
+        ("header-magic", "header-type", "header-in-fork", "header-in-attribute", "compressed-plain", "compressed-data"),
+        ("compression-differs", "compressed-files"),
+    ),
     "next-block": ("volume-field-invalid", "volume-fields"),
     "unused-node": ("node-not-zeroed", "unused-nodes"),
     "attribute-flag": ("attribute-flag-differs", "attribute-flags"),

@@ -46,6 +46,16 @@ def test_flags_of_the_journal_that_hide_its_transactions(readings, flags, order)
     assert {reading.exit_code for reading in found} == {3}
 
 
+@pytest.mark.parametrize("flags", [2, 4, 5, 6])
+@pytest.mark.parametrize("order", ["", "-big-endian"])
+def test_a_journal_said_to_be_elsewhere_at_a_place_that_holds_none(readings, flags, order):
+    """The file of the journal leads to it where the journal info block does not."""
+    data = flags.to_bytes(4, "big") + bytes(32) + (1 << 20).to_bytes(8, "big")
+    found = readings(f"written-hfsplus-journal-pending{order}", "journal-info-block", 0, data)
+    assert all(is_told(reading) for reading in found)
+    assert {reading.exit_code for reading in found} == {3}
+
+
 @pytest.mark.parametrize("order", ["", "-big-endian"])
 def test_a_header_that_denies_its_journal(readings, order):
     """Called not journaled, a volume that was last mounted with its journal may owe changes to it."""
@@ -142,3 +152,41 @@ def test_a_container_that_claims_more_blocks_than_numbers_count(sounds, tmp_path
         found = [read(victim, sweep=sweep, seconds=20)[0] for sweep in (False, True)]
     assert [reading.failure for reading in found] == ["", ""]
     assert all(is_told(reading) for reading in found)
+
+
+@pytest.mark.parametrize("key", [2, 1])
+def test_the_entry_of_the_root_or_of_the_private_directory_is_moved(sounds, tmp_path, key):
+    """No inode counts the entries of directory 1: that one of them is gone is told by the inode that it named."""
+    victim = victim_of(sounds["written-apfs-group"], tmp_path)
+    # A key's first eight bytes: the number in 60 bits, the kind of record, 9 for an entry, in the highest four.
+    wanted = (1 | 9 << 60).to_bytes(8, "little")
+    spot = next(
+        spot for spot in victim.spots if spot.structure == "fs leaf" and wanted in victim.read(spot.at, spot.length)
+    )
+    leaf = bytearray(victim.read(spot.at, spot.length))
+    at = -1
+    for _ in range(key):
+        at = leaf.index(wanted, at + 1)
+    leaf[at : at + 4] = b"\x1e\x34\x6f\x36"
+    with damaged(victim, (Damage(spot, "bytes", True, spot.at, with_checksum(bytes(leaf))),)):
+        found = [read(victim, sweep=sweep)[0] for sweep in (False, True)]
+    assert all(reading.lost == 1 and is_told(reading) for reading in found)
+    assert {reading.exit_code for reading in found} == {3}
+
+
+def test_a_name_that_damage_turned_into_letters_beyond_ascii(sounds, tmp_path):
+    """Its hash is not that of the letters, which have folded as they do since Unicode 3.2: the name is damaged."""
+    victim = victim_of(sounds["written-apfs-rich"], tmp_path)
+    entries = layoutscope.scan(victim.path, drives=()).volumes[1].layout.entries
+    name = next(name for name in entries["name"] if name.isascii() and len(name) > 5).encode()
+    spot = next(
+        spot for spot in victim.spots if spot.structure == "fs leaf" and name in victim.read(spot.at, spot.length)
+    )
+    leaf = bytearray(victim.read(spot.at, spot.length))
+    # The same bytes stand in the inode's own field, too: every one of them is changed.
+    leaf = leaf.replace(name, b"8\xc7\x8e" + name[3:])
+    with damaged(victim, (Damage(spot, "bytes", True, spot.at, with_checksum(bytes(leaf))),)):
+        found = [read(victim, sweep=sweep) for sweep in (False, True)]
+    for reading, result in found:
+        assert is_told(reading)
+        assert ("name-hash-differs", "error") in {(item.code, item.level) for item in result.volumes[1].findings}

@@ -14,7 +14,7 @@ import numpy as np
 from layoutscope.access.driver import Driver, Mounted
 from layoutscope.access.host import Costs, PlainProperties
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.contract import PlainView
+from layoutscope.filesystems.contract import Checked, PlainView
 from layoutscope.filesystems.recognition import Content
 from layoutscope.filesystems.traits import PartitionTypes, ReadOption, Traits, TreeTraits
 from layoutscope.findings import Finding, declare
@@ -102,9 +102,8 @@ class Toy:
         extents = layouts[0].extents
         lost = extents.filter(extents["image_offset"] + extents["length_bytes"] > end)["file_id"].to_list()
         said = "the file ends behind the volume"
-        return [
-            tuple(Finding("toy-file-outside", "error", f"file {file}", request.image_offset, said) for file in lost)
-        ]
+        found = [Finding("toy-file-outside", "error", f"file {file}", request.image_offset, said) for file in lost]
+        return [Checked(tuple(found), num_rules=1)]
 
     def view(self, request, layout):  # noqa: ARG002  (bytes are not decrypted)
         """Show the bytes as they lie."""

@@ -18,6 +18,7 @@ from layoutscope.options import ReadOptions  # noqa: TC001  (the annotation is l
 from layoutscope.results.check import CheckResult, Verification
 from layoutscope.results.compare import Comparison, Series
 from layoutscope.results.inspect import Extract, Inspection, StateLine
+from layoutscope.results.kit import KitResult
 from layoutscope.results.predict import DriveFacts, PredictResult, ReplayResult
 from layoutscope.results.scan import ScanResult, VolumeScan
 from layoutscope.tables import VolumeLayout
@@ -31,6 +32,7 @@ assert_type(layoutscope.predict(IMAGE, order="names", top=3, sweep=True), Predic
 assert_type(layoutscope.predict(IMAGE, workload={"order": "names"}), PredictResult)
 assert_type(layoutscope.trace(IMAGE, order="paths", paths=["/a"]), AccessTrace)
 assert_type(layoutscope.replay("walk.csv", queue_depth=2, order="fts"), ReplayResult)
+assert_type(layoutscope.validate("layoutscope-kit.tar.gz", drive="generic-7200"), KitResult)
 assert_type(layoutscope.compare(IMAGE, "other.img"), Comparison)
 assert_type(layoutscope.compare([IMAGE, "other.img"], drives=["sata-ssd"]), Comparison)
 assert_type(layoutscope.series([IMAGE], by="time"), Series)

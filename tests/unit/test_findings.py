@@ -74,6 +74,17 @@ def test_nothing_wrong_is_no_finding():
     assert log.findings == []
 
 
+def test_what_was_written_after_a_mark_can_be_dropped():
+    """What was written before stays, and so does what is written afterwards."""
+    log = FindingLog()
+    log.add("truncated", "info", "before")
+    forget = log.mark()
+    log.at("node").add("truncated", "info", "between")
+    forget()
+    log.add("truncated", "info", "after")
+    assert [item.message for item in log.findings] == ["before", "after"]
+
+
 def test_branch_has_its_own_list():
     """What a branch finds reaches the log only when it is taken over."""
     log = FindingLog(base=4096).at("header", 0)

@@ -32,10 +32,11 @@ MISSPELT = {
     "series": lambda: layoutscope.series([IMAGE], bye="time"),
     "trace": lambda: layoutscope.trace(IMAGE, oder="names"),
     "verify": lambda: layoutscope.verify(IMAGE, partitoin=1),
+    "write_map": lambda: layoutscope.write_map([], "nowhere", allpaths=True),
 }
 MEANT = {"compare": "drives", "export": "file_format", "extract": "force", "fit": "random_ms", "inspect": "file_path"}
 MEANT |= {"map": "drives", "predict": "order", "read_layouts": "volume", "replay": "queue_depth", "scan": "snapshot"}
-MEANT |= {"series": "by", "trace": "order"}
+MEANT |= {"series": "by", "trace": "order", "write_map": "all_paths"}
 
 
 @pytest.mark.parametrize("verb", MISSPELT)

@@ -39,8 +39,8 @@ def value_for(option):
     return "grammar" if option.name == "decoder" else "7"
 
 
-HEARD = [each for each in Reading.options() if each.name != "quiet"]
-"""Options that the reader hears of; how a terminal is watched is none of its business."""
+HEARD = [each for each in Reading.options() if each.name not in ("quiet", "evidence")]
+"""Options that the reader hears of; how a terminal is watched, and what is written of it all, are not its business."""
 
 
 @pytest.mark.parametrize("option", HEARD, ids=lambda each: each.name)

@@ -45,8 +45,8 @@ DRIVER_POLICIES: Final[dict[str, ApfsPolicy | HfsPlusPolicy]] = {
 CYCLES: Final = 20
 GIT_THREADS: Final = 20
 """Threads of git's preload-index: one for each 500 files, at most 20 (preload-index.c)."""
-GIT_FILES: Final = 400_000
-"""Files of all repositories of that report: "over 400,000"."""
+GIT_FILES: Final = 250_000
+"""Files of the repository that ``git status`` looks at, by that report: "over 250,000"; all repositories have more."""
 GIT_REMARK: Final = "processor time of the host set from this report"
 NAMES_REMARK: Final = "more names than the name cache holds; were all kept,"
 BUILD_FILES: Final = 100_000

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.result import GEOMETRY_ERROR
 from tests.validation.disksim import CHEETAHS, HITS, SPLIT, Witness, claim_table, comparison_table, cumulative_figure
 
 
@@ -57,10 +56,8 @@ def test_every_workload_on_the_atlas_without_buffer(witness):
 
 @pytest.mark.parametrize("geometry", ["map", "zones", "datasheet"])
 def test_what_knowing_less_costs(witness, geometry):
-    """The largest error over the walks is the one that widens the intervals, rounded up, and below 15 %."""
-    worst = max(witness.walk_errors(geometry))
-    assert worst <= GEOMETRY_ERROR[geometry] <= worst + 0.002
-    assert worst < 0.15
+    """On the two drives that profiles were tried on the largest error over the walks is below 15 %."""
+    assert max(witness.walk_errors(geometry)) < 0.15
 
 
 def test_the_claim_by_both_witnesses(witness):

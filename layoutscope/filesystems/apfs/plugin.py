@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.apfs import CODES
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from layoutscope.access.driver import Driver
     from layoutscope.access.host import DriverProperties, HostProfile
     from layoutscope.filesystems.apfs.reader import Options
-    from layoutscope.filesystems.contract import FileSystem, ReadableState, View, VolumeRequest
+    from layoutscope.filesystems.contract import Checked, FileSystem, ReadableState, View, VolumeRequest
     from layoutscope.filesystems.recognition import Content
     from layoutscope.findings import Finding
     from layoutscope.image.source import Window
@@ -94,18 +95,20 @@ class Apfs:
         """Read a container with all its volumes."""
         from layoutscope.filesystems.apfs.reader import read_layouts
 
-        return read_layouts(request.source, image_offset=request.image_offset, options=_options(request))
+        keep = None if request.kept is None else request.keep
+        return read_layouts(request.source, image_offset=request.image_offset, options=_options(request), keep=keep)
 
-    def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
+    def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a container; old copies of nodes are counted where they are found, in reading."""
         from layoutscope.filesystems.apfs.reader import check_container
 
-        found = check_container(request.source, image_offset=request.image_offset, options=_options(request))
-        own = [
-            found.outside if layout.facts.volume is None else found.volumes.get(layout.facts.uuid, [])
-            for layout in layouts
+        kept = request.take_up()
+        found = check_container(request.source, image_offset=request.image_offset, options=_options(request), kept=kept)
+        own = [found.of(None if layout.facts.volume is None else layout.facts.uuid) for layout in layouts]
+        return [
+            replace(each, findings=(*each.findings, *_stale_nodes(layout)))
+            for each, layout in zip(own, layouts, strict=True)
         ]
-        return [(*each, *_stale_nodes(layout)) for each, layout in zip(own, layouts, strict=True)]
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a container; a password unlocks the nodes of the volume."""

@@ -15,7 +15,6 @@ from layoutscope.filesystems.apfs.check.consistency import compare_container, co
 from layoutscope.filesystems.apfs.check.extents import compare_extents
 from layoutscope.filesystems.apfs.container.container import open_container, report_changes, search_superblock
 from layoutscope.filesystems.apfs.container.fusion import main_first, report_missing, with_dirty
-from layoutscope.filesystems.apfs.container.keybag import unlock
 from layoutscope.filesystems.apfs.container.parts import read_container_parts
 from layoutscope.filesystems.apfs.layout.container import build_container_layout, second_half
 from layoutscope.filesystems.apfs.layout.nodes import with_stale
@@ -27,22 +26,24 @@ from layoutscope.filesystems.apfs.recovery.search import Evidence
 from layoutscope.filesystems.apfs.store.losses import report_losses
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.sweep import sweep
+from layoutscope.filesystems.apfs.volume import states
 from layoutscope.filesystems.apfs.volume.accounting import account
 from layoutscope.filesystems.apfs.volume.parts import ContainerContents, read_volume_parts
-from layoutscope.filesystems.apfs.volume.states import LIVE, given_up, read_snapshots, shown_as, states_of
-from layoutscope.filesystems.apfs.volume.trees import fs_source, is_encrypted
+from layoutscope.filesystems.apfs.volume.states import LIVE, given_up
+from layoutscope.filesystems.apfs.volume.trees import fs_source
+from layoutscope.filesystems.apfs.volume.unlocking import cipher_of
 from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume
 from layoutscope.findings import FindingLog
 from layoutscope.frozen import frozen
 from layoutscope.ondisk.decoder import decoder_named
+from layoutscope.tables import with_containers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from layoutscope.filesystems.apfs.check.rules import Checked
     from layoutscope.filesystems.apfs.container.container import Container, Half, Halves
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
-    from layoutscope.filesystems.apfs.store.crypto import Cipher
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.store.sweep import Swept
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
@@ -92,7 +93,29 @@ def has_superblock(stretch: Source) -> bool:
     return search_superblock(stretch, 0, num_blocks=64) is not None
 
 
-def read_layouts(source: Source, *, image_offset: int = 0, options: Options | None = None) -> list[VolumeLayout]:
+@frozen
+class Kept:
+    """What a check takes up of a container that was read for its tables.
+
+    Attributes
+    ----------
+    contents : ContainerContents
+        All that was read.
+    forget : list of callable
+        Drop what comparing for the tables wrote down since: a check says the same more exactly.
+    """
+
+    contents: ContainerContents
+    forget: list[Callable[[], None]]
+
+
+def read_layouts(
+    source: Source,
+    *,
+    image_offset: int = 0,
+    options: Options | None = None,
+    keep: Callable[[Kept], None] | None = None,
+) -> list[VolumeLayout]:
     """Read a container with all its volumes.
 
     Parameters
@@ -103,6 +126,8 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
         Where the container starts, in bytes.
     options : Options, optional
         Decoder, view, second image, password.
+    keep : callable, optional
+        Takes what a check of the same container needs again.
 
     Returns
     -------
@@ -122,15 +147,16 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
         return [alone]
     found = open_contents(source, image_offset, options)
     container, parts = found.container, found.parts
+    kept = Kept(found, [log.mark() for log in (container.log, *(volume.log for volume in found.volumes))])
     compare_container(container, parts)
     for volume in found.volumes:
         compare_volume(volume, found.slots[volume.state.number])
         compare_extents(volume)
         _bound_losses(volume, container.xid)
-        for tree in (volume.fs, volume.extentref):
+        for tree in (volume.fs, volume.extentref) if keep is None else ():
             tree.records.let_go()
     report_changes(container)
-    view = shown_as(container, options.xid)
+    view = states.shown_as(container, options.xid)
     newest = None if view == LIVE or container.younger else open_with(half, replace(options, xid=None), FindingLog())
     layouts = [
         build_volume_layout(container, volume, options.stack, view, given_up(newest, volume.state, volume.fs.nodes))
@@ -138,9 +164,12 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
     ]
     balance = account(container, parts, found.volumes)
     own = build_container_layout(found, balance, options.stack, view)
+    if keep is not None:
+        keep(kept)
     if found.swept is None:
-        return [own, *layouts]
-    return with_stale(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))
+        return with_containers([own, *layouts])
+    stale = with_stale(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))
+    return with_containers(stale)
 
 
 def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
@@ -153,7 +182,12 @@ def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
 
 
 def check_container(
-    source: Source, *, image_offset: int = 0, options: Options | None = None, without: Collection[str] = ()
+    source: Source,
+    *,
+    image_offset: int = 0,
+    options: Options | None = None,
+    without: Collection[str] = (),
+    kept: Kept | None = None,
 ) -> Checked:
     """Check the structure of an APFS container.
 
@@ -167,6 +201,8 @@ def check_container(
         Decoder, state, second image, password; as for reading.
     without : collection of str
         Names of checks that are left out.
+    kept : Kept, optional
+        What reading the tables left, so that nothing of it is read again.
 
     Returns
     -------
@@ -178,11 +214,16 @@ def check_container(
     FormatError
         If there is no usable superblock or checkpoint.
     """
+    from layoutscope.filesystems.apfs.check.needs import HALF_ALONE
     from layoutscope.filesystems.apfs.check.rules import Checked, run_checks
 
+    if kept is not None:
+        for forget in kept.forget:
+            forget()
+        return run_checks(kept.contents, without)
     options, alone = options or Options(), FindingLog()
     if not options.second and second_half((source, image_offset), options.stack, alone):
-        return Checked(alone.findings, {})
+        return Checked(alone.findings, {}, {"": [HALF_ALONE]})
     return run_checks(open_contents(source, image_offset, options), without)
 
 
@@ -218,7 +259,7 @@ def list_states(
     half, alone = (source, image_offset), FindingLog()
     if not second and second_half(half, (), alone):
         raise FormatError(alone.findings[-1].message, structure="container superblock", image_offset=image_offset)
-    return states_of(open_with(half, Options(second=second), FindingLog()))
+    return states.states_of(open_with(half, Options(second=second), FindingLog()))
 
 
 def open_contents(source: Source, image_offset: int, options: Options) -> ContainerContents:
@@ -252,8 +293,8 @@ def open_contents(source: Source, image_offset: int, options: Options) -> Contai
     parts = read_container_parts(container)
     container = with_dirty(container, parts.dirty)
     volumes = _read_volumes(container, parts, options, swept)
-    if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
-        raise UsageError(_no_such_state(container, options))
+    if not (volumes or _wants_live(container, options)):
+        raise UsageError(states.no_such_state(container, options.snapshot, options.xid))
     listed = list_volumes(container)
     slots = {options.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
     return ContainerContents(container, parts, volumes, slots, len(listed), swept)
@@ -318,9 +359,9 @@ def _opened(halves: Halves, options: Options, log: FindingLog) -> Container:
     return container
 
 
-def _wants_snapshot(container: Container, options: Options) -> bool:
-    """Tell whether the transaction that was asked for is no checkpoint's."""
-    return options.xid is not None and options.xid != container.xid
+def _wants_live(container: Container, options: Options) -> bool:
+    """Tell whether no snapshot was asked for: neither by its name nor by a transaction that is no checkpoint's."""
+    return options.snapshot is None and options.xid in (None, container.xid)
 
 
 def _read_volumes(
@@ -351,48 +392,8 @@ def _read_volumes(
 
 def _read_state(container: Container, volume: Volume, options: Options) -> VolumeParts | None:
     """Read the state of a volume that was asked for; None if it has no such state."""
-    view = _chosen_view(container, volume, options)
+    is_live = _wants_live(container, options)
+    view = LIVE if is_live else states.snapshot_view(container, volume, options.snapshot, options.xid)
     if view is None:
         return None
-    return read_volume_parts(container, volume, cipher=_unlock(container, volume, options), chosen=view)
-
-
-def _chosen_view(container: Container, volume: Volume, options: Options) -> str | None:
-    """Name of the view to read; None if this volume does not have it."""
-    if options.snapshot is None and not _wants_snapshot(container, options):
-        return "live"
-    for snapshot in read_snapshots(container, volume):
-        if options.snapshot in (None, snapshot.name) and options.xid in (None, container.xid, snapshot.xid):
-            return snapshot.view
-    return None
-
-
-def _unlock(container: Container, volume: Volume, options: Options) -> Cipher | None:
-    """Find the key of an encrypted volume; without one it stays locked, and a finding says why."""
-    if not is_encrypted(volume):
-        return None
-    code, uuid = "volume-locked", bytes(volume.superblock.vol_uuid)
-    if options.password is not None and container.superblock.is_crypto_sw:
-        try:
-            cipher = unlock(container, uuid, options.password)
-            if cipher is not None:
-                return cipher
-        except FormatError as error:
-            volume.log.survive(error)
-        message = "the password opens none of the volume's keys"
-    elif container.superblock.is_crypto_sw:
-        message = "the volume is encrypted; a password or recovery key unlocks it"
-    else:
-        code = "volume-hardware-locked"
-        message = (
-            "the volume's keys are bound to the hardware that made them, so that no password unlocks an image: unlock "
-            "it on the Mac it belongs to, and copy or clone it there to a disk of software encryption or none"
-        )
-    volume.log.at(f"volume {volume.name}", volume.paddr).add(code, "warning", message)
-    return None
-
-
-def _no_such_state(container: Container, options: Options) -> str:
-    wanted = f"snapshot {options.snapshot!r}" if options.snapshot is not None else f"state of transaction {options.xid}"
-    known = ", ".join(f"{row.kind} {row.label}" for row in states_of(container)) or "none"
-    return f"there is no {wanted}; there are: {known}"
+    return read_volume_parts(container, volume, cipher=cipher_of(container, volume, options.password), chosen=view)

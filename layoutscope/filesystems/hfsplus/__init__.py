@@ -58,6 +58,7 @@ CODES: Final[Mapping[str, str]] = declare(
         "attribute-invalid": "An attribute contradicts its record or its extents (HFS+).",
         "attribute-orphaned": "An attribute belongs to no file or folder (HFS+).",
         "attribute-flag-differs": "A file or folder denies attributes that it has, or claims what it lacks (HFS+).",
+        "compression-differs": "A compressed file contradicts the header that tells where its bytes lie (HFS+).",
         "clump-size-invalid": "A clump size is no whole number of blocks, or too large for its volume (HFS+).",
         "volume-field-invalid": "A field of the volume header is out of its range (HFS+).",
         "node-not-zeroed": "An unused B-tree node holds remains, although the volume says that none does (HFS+).",

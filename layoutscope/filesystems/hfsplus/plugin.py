@@ -17,9 +17,17 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Driver
     from layoutscope.access.host import DriverProperties, HostProfile
-    from layoutscope.filesystems.contract import FileSystem, InodeStats, Piece, ReadableState, Row, View, VolumeRequest
+    from layoutscope.filesystems.contract import (
+        Checked,
+        FileSystem,
+        InodeStats,
+        Piece,
+        ReadableState,
+        Row,
+        View,
+        VolumeRequest,
+    )
     from layoutscope.filesystems.recognition import Content
-    from layoutscope.findings import Finding
     from layoutscope.image.source import Source, Window
     from layoutscope.ondisk.grammar import Described
     from layoutscope.tables import VolumeLayout
@@ -129,12 +137,12 @@ class Hfsplus:
 
         return [read_layout(request)]
 
-    def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
+    def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a volume, once for each of its layouts."""
-        from layoutscope.filesystems.hfsplus.check.rules import check_volume
+        from layoutscope.filesystems.hfsplus.check.rules import checked_volume
 
-        found = check_volume(request)
-        return [tuple(found) for _ in layouts]
+        found = checked_volume(request)
+        return [found for _ in layouts]
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume, after the journal's replay if that was asked for."""

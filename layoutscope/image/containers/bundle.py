@@ -133,7 +133,8 @@ def _sizes(path: Path) -> tuple[int, int]:
         with inputs.open_file(path / "Info.plist") as file:
             facts: Any = plistlib.loads(file.read(MAX_PLIST_BYTES))
         size, band = facts["size"], facts["band-size"]
-    except (OSError, KeyError, TypeError, ValueError, ExpatError, plistlib.InvalidFileException) as error:
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, ExpatError,
+            plistlib.InvalidFileException) as error:  # fmt: skip
         raise ImageError(f"{path}: its Info.plist is not that of a sparse bundle") from error
     if not isinstance(size, int) or not isinstance(band, int) or not (0 < band <= size + band <= MAX_DISK_BYTES):
         raise ImageError(f"{path}: its Info.plist tells impossible sizes")

@@ -1,43 +1,54 @@
 """Containers of other makers, read in place by libyal's libraries: E01, qcow2, vhd, vhdx, vmdk, Apple sparse images.
 
-The libraries come with the extra ``containers``. They get a file object, never a name, so that what is compressed or
-itself inside of a container can be read too; only the further files of a set are looked up, beside the first one.
+The libraries come with the extra ``containers``, and run in a process of their own. They get bytes, never a name, so
+that what is compressed or itself inside of a container can be read too; the further files of a set are looked up here,
+beside the first one.
 """
 
 from __future__ import annotations
 
-import io
 import re
-from importlib import import_module
+from collections import OrderedDict
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import chain, product, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from layoutscope import inputs
-from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
+import numpy as np
+
+from layoutscope.arrays import intervals
+from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.image.containers.allocation import refuse_expansion, stored_runs
+from layoutscope.image.containers.parser import Parser, ParserError
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import ReadCounter, Source
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from numpy.typing import NDArray
 
     from layoutscope.image.signatures import Signature
 
 INSTALL: Final = "pip install 'layoutscope[containers]'"
-EWF_SEGMENT: Final = re.compile(r"\.([ELS])x?01$", re.IGNORECASE)
+EWF_SEGMENT: Final = re.compile(r"\.([ELS]x?)01$", re.IGNORECASE)
 MAX_EXTENTS: Final = 4096
 
+MAX_DISK_BYTES: Final = 64 * 1024**4
+"""The largest disk of every format here but qcow2; a larger one claims what nobody ever stored."""
 
-class Handle(Protocol):
-    """What is asked of an open container; the libraries come without types of their own."""
+BLOCK_BYTES: Final = 64 * 1024
+"""What is asked for at once at least: a cluster of qcow2, two chunks of E01, which are unpacked as a whole anyway."""
 
-    def get_media_size(self) -> int:
-        """Return the length of the disk inside, in bytes."""
+AHEAD_BLOCKS: Final = 8
+"""So many more are asked for where reads follow one another."""
 
-    def read_buffer_at_offset(self, size: int, offset: int, /) -> bytes:
-        """Read at most so many bytes of the disk inside, from a place on."""
+KEPT_BLOCKS: Final = 512
+MOST_BYTES: Final = 4 * 1024**2
+"""The longest answer."""
 
-    def close(self) -> None:
-        """Close it."""
+CREATE: Final = {"pyewf": "handle", "pymodi": "handle", "pyqcow": "file", "pyvhdi": "file", "pyvmdk": "handle"}
+"""What in each library makes a handle."""
 
 
 def open_foreign(source: Source, found: Signature) -> Source:
@@ -57,69 +68,30 @@ def open_foreign(source: Source, found: Signature) -> Source:
     ImageError
         If the container is damaged.
     """
-    try:
-        library = import_module(found.reader)
-    except ImportError as error:
+    if find_spec(found.reader) is None:
         raise UnsupportedError(
             f"{source.name}: is no raw image but: {found.name}",
             code="container",
             advice=f"install what reads it with: {INSTALL}; or {found.advice}",
-        ) from error
-    try:
-        handle = OPENERS[found.reader](library, source)
-        _refuse_layers(source, handle)
-        return ForeignSource(source, handle, found.name)
-    except LayoutscopeError:
-        raise
-    except (OSError, ValueError, MemoryError, TypeError, OverflowError, RuntimeError) as error:
-        raise _damaged(source, found.name, error) from error
+        )
+    return ForeignSource(source, found)
 
 
-def _damaged(source: Source, what: str, error: BaseException) -> ImageError:
-    """Tell in one line what the library has against a container."""
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return ImageError(f"{source.name}: {what} cannot be read: {reason}")
-
-
-class SourceFile(io.RawIOBase):
-    """A source as a file object, as libyal wants it."""
-
-    def __init__(self, source: Source) -> None:
-        super().__init__()
-        self._source = source
-        self._position = 0
-
-    def read(self, size: int = -1) -> bytes:
-        """Read from the current position."""
-        left = max(0, self._source.size_bytes - self._position)
-        length = left if size < 0 else min(size, left)
-        data = self._source.read(self._position, length)
-        self._position += length
-        return data
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._source.size_bytes}[whence]
-        self._position = max(0, base + offset)
-        return self._position
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._position
-
-    get_offset = tell
-
-    def get_size(self) -> int:
-        """Return the length in bytes."""
-        return self._source.size_bytes
-
-    def readable(self) -> bool:
-        """Tell that it can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Tell that it has positions."""
-        return True
+def segments_of(path: Path) -> list[Path]:
+    """List the segments of an Expert Witness image that lie beside its first: E01 to E99, EAA to ZZZ."""
+    match = EWF_SEGMENT.search(path.name)
+    if match is None:
+        return [path]
+    stem, kind = path.name[: match.start(1)], match[1]
+    letters = "abcdefghijklmnopqrstuvwxyz" if kind[-1].islower() and len(kind) == 1 else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    numbered = (f"{kind}{number:02}" for number in range(1, 100))
+    # Behind 99 letters count, and the last of the kind's own goes on with them: EZZ is followed by FAA, ExZZ by EyAA.
+    firsts = (
+        letters[letters.index(kind) :] if len(kind) == 1 else "".join(chr(ord(kind[-1]) + step) for step in range(3))
+    )
+    lettered = (kind[:-1] + "".join(each) for each in product(firsts, letters, letters))
+    found = (path.with_name(stem + suffix) for suffix in chain(numbered, lettered))
+    return list(takewhile(Path.exists, found))
 
 
 class ForeignSource(Source):
@@ -129,110 +101,136 @@ class ForeignSource(Source):
     ----------
     source : Source
         The container's file; closed with this.
-    handle : Handle
-        The library's.
-    kind : str
-        What the container is, for messages.
+    found : Signature
+        What it is, and what reads it.
     """
 
-    def __init__(self, source: Source, handle: Handle, kind: str) -> None:
-        self._source = source
-        self._handle = handle
-        self._kind = kind
+    def __init__(self, source: Source, found: Signature) -> None:
+        self._source, self._kind = source, found.name
         self.name = source.name
-        self.size_bytes = handle.get_media_size()
         self.counter = ReadCounter()
+        self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self._next_block = -1
+        self._others: list[Source] = []
+        try:
+            files = self._segments() if found.reader == "pyewf" else [source]
+            self._parser = Parser(found.reader, CREATE[found.reader], files, MAX_EXTENTS, self._extent)
+        except (ParserError, ImageError) as error:
+            self._close_others()
+            raise error if isinstance(error, ImageError) else self._damaged(error) from error
+        self.size_bytes = self._parser.size_bytes
+        try:
+            self._refuse_claims()
+        except (ImageError, UnsupportedError):
+            self._parser.close()
+            self._close_others()
+            raise
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        parts: list[bytes] = []
-        left = length_bytes
-        while left:
-            self.counter.reads += 1
-            try:
-                data = self._handle.read_buffer_at_offset(left, image_offset + length_bytes - left)
-            except (OSError, MemoryError) as error:
-                raise _damaged(self._source, self._kind, error) from error
-            if not data:
-                break
-            self.counter.bytes += len(data)
-            parts.append(data)
-            left -= len(data)
-        return b"".join(parts)
+    @property
+    def files(self) -> list[Path]:
+        """The container's file, and those that it names."""
+        return [Path(self.name), *(Path(each.name) for each in self._others)]
 
-    def close(self) -> None:
-        """Close the container and its file."""
-        self._handle.close()
-        self._source.close()
+    @cached_property
+    def holes(self) -> NDArray[np.int64]:
+        """Areas that the container does not store, shape (n, 2): offset and length in bytes.
 
+        Raises
+        ------
+        ImageError
+            If it claims to store more than its file can hold.
+        """
+        stored = stored_runs([self._source, *self._others], self.size_bytes)
+        files = self._source.size_bytes + sum(each.size_bytes for each in self._others)
+        refuse_expansion(self.name, intervals.total(stored), files)
+        return intervals.subtract(np.array([[0, self.size_bytes]]), stored)
 
-def _open_one(create: str) -> Callable[[Any, Source], Handle]:
-    """Open a container that is one file."""
-
-    def opener(library: Any, source: Source) -> Any:
-        handle = getattr(library, create)()
-        handle.open_file_object(SourceFile(source))
-        return handle
-
-    return opener
-
-
-def _open_segments(library: Any, source: Source) -> Any:
-    """Open an Expert Witness image with all segments that lie beside the first."""
-    path = Path(source.name)
-    handle = library.handle()
-    if EWF_SEGMENT.search(path.name) and isinstance(source, RawFile) and path.is_file():
-        segments = library.glob(str(path))
-        for segment in segments:
-            inputs.note(segment)
-        handle.open(segments)
-    else:
-        handle.open_file_objects([SourceFile(source)])
-    return handle
-
-
-def _open_extents(library: Any, source: Source) -> Any:
-    """Open a VMware disk with its extents: the file itself, or those that lie beside a description."""
-    handle = library.handle()
-    handle.open_file_object(SourceFile(source))
-    if handle.get_number_of_extents() > MAX_EXTENTS:
-        raise ImageError(f"{source.name}: claims {handle.get_number_of_extents():,} extents")
-    names = [handle.get_extent_descriptor(number).get_filename() for number in range(handle.get_number_of_extents())]
-    folder = Path(source.name).parent
-    handle.open_extent_data_files_as_file_objects([_extent(folder, name, source) for name in names])
-    return handle
-
-
-def _extent(folder: Path, name: str | None, source: Source) -> SourceFile:
-    """Open an extent; names with folders in them are taken for the file of that name beside the description."""
-    beside = folder / Path((name or "").replace("\\", "/")).name
-    # A disk in one file (KDMV) holds its extent itself, under whatever name its description had when it was made.
-    is_own = not name or source.read(0, 4) == b"KDMV"
-    return SourceFile(source if is_own else RawFile(beside))
-
-
-OPENERS: Final[dict[str, Callable[[Any, Source], Handle]]] = {
-    "pyewf": _open_segments,
-    "pymodi": _open_one("handle"),
-    "pyqcow": _open_one("file"),
-    "pyvhdi": _open_one("file"),
-    "pyvmdk": _open_extents,
-}
-"""How each library opens a container."""
-
-
-def _refuse_layers(source: Source, handle: Any) -> None:
-    """Refuse what holds differences to another file alone.
-
-    Raises
-    ------
-    UnsupportedError
-        If there is such a file.
-    """
-    for name in ("get_backing_filename", "get_parent_filename"):
-        below = getattr(handle, name, lambda: None)()
-        if below:
+    def _refuse_claims(self) -> None:
+        if self._parser.layer is not None:
             raise UnsupportedError(
-                f"{source.name}: holds the differences to {below!r:.200} alone",
+                f"{self.name}: holds the differences to {self._parser.layer!r:.200} alone",
                 code="container",
                 advice="join them with: qemu-img convert -O raw IMAGE RAW",
             )
+        if not 0 <= self.size_bytes <= MAX_DISK_BYTES:
+            raise ImageError(
+                f"{self.name}: {self._kind} claims a disk of {format_bytes(self.size_bytes)}; "
+                f"at most {format_bytes(MAX_DISK_BYTES)} are read"
+            )
+
+    def _segments(self) -> list[Source]:
+        """Open an Expert Witness image with all segments that lie beside the first."""
+        if not isinstance(self._source, RawFile) or not Path(self.name).is_file():
+            return [self._source]
+        self._others = [RawFile(path) for path in segments_of(Path(self.name))[1:]]
+        return [self._source, *self._others]
+
+    def _extent(self, name: str | None) -> Source:
+        """Open an extent; names with folders in them are taken for the file of that name beside the description."""
+        # A disk in one file (KDMV) holds its extent itself, under whatever name its description had when it was made.
+        if not name or self._source.read(0, 4) == b"KDMV":
+            return self._source
+        found = RawFile(Path(self.name).parent / Path(name.replace("\\", "/")).name)
+        self._others.append(found)
+        return found
+
+    def _damaged(self, error: Exception) -> ImageError:
+        """Tell in one line what the library has against a container."""
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return ImageError(f"{self.name}: {self._kind} cannot be read: {reason}")
+
+    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+        target = bytearray(length_bytes)
+        got = self._fetch_into(image_offset, memoryview(target))
+        return bytes(target[:got])
+
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        done = 0
+        while done < len(target):
+            at, left = image_offset + done, len(target) - done
+            if left >= MOST_BYTES:
+                got = self._ask(at, target[done : done + MOST_BYTES])
+            else:
+                block = self._block(at // BLOCK_BYTES, -(-(at + left) // BLOCK_BYTES))
+                piece = block[at % BLOCK_BYTES :][:left]
+                got = len(piece)
+                target[done : done + got] = piece
+            if not got:
+                break
+            done += got
+        return done
+
+    def _block(self, number: int, stop: int) -> bytes:
+        """Return a block; those up to `stop` that are not at hand either come with it."""
+        if number not in self._kept:
+            ahead = AHEAD_BLOCKS if number == self._next_block else 0
+            wanted = list(takewhile(lambda each: each not in self._kept, range(number, stop + ahead)))
+            start = number * BLOCK_BYTES
+            data = bytearray(max(0, min(len(wanted) * BLOCK_BYTES, self.size_bytes - start)))
+            del data[self._ask(start, memoryview(data)) :]
+            self._next_block = number + len(wanted)
+            for place, each in enumerate(wanted):
+                self._kept[each] = bytes(data[place * BLOCK_BYTES :][:BLOCK_BYTES])
+        self._kept.move_to_end(number)
+        while len(self._kept) > KEPT_BLOCKS:
+            self._kept.popitem(last=False)
+        return self._kept[number]
+
+    def _ask(self, image_offset: int, target: memoryview) -> int:
+        self.counter.reads += 1
+        try:
+            got = self._parser.read_into(image_offset, target)
+        except ParserError as error:
+            raise self._damaged(error) from error
+        self.counter.bytes += got
+        return got
+
+    def _close_others(self) -> None:
+        for each in self._others:
+            each.close()
+
+    def close(self) -> None:
+        """Close the container and its files, and end the process that reads it."""
+        self._parser.close()
+        self._close_others()
+        self._source.close()

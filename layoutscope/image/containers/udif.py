@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.intervals import runs_of, subtract
+from layoutscope.arrays.intervals import runs_of, subtract, total
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.frozen import frozen
+from layoutscope.image.containers.allocation import refuse_expansion
 from layoutscope.image.source import Source
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
@@ -117,11 +118,17 @@ def _block_maps(source: Source, trailer: Udif.Trailer, trailer_offset: int) -> l
     text = source.read(trailer.ofs_plist, trailer.len_plist)
     try:
         entries = plistlib.loads(text, fmt=plistlib.FMT_XML)["resource-fork"]["blkx"]
-        return [bytes(entry["Data"]) for entry in entries]
-    except (ExpatError, LookupError, TypeError, ValueError, AttributeError) as error:
+        maps = [entry["Data"] for entry in entries]
+    except (ExpatError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(
             f"cannot be read: {error}", structure="disk image property list", image_offset=trailer.ofs_plist
         ) from error
+    # A number in this place would be taken for a length by whoever makes bytes of it.
+    if not all(isinstance(each, bytes) for each in maps):
+        raise FormatError(
+            "a block map is no data", structure="disk image property list", image_offset=trailer.ofs_plist
+        )
+    return maps
 
 
 def _map_pieces(
@@ -228,7 +235,9 @@ class UdifSource(Source):
         kinds = grammar.Udif.Storage
         stored = ~np.isin(self._pieces.storage, [int(kinds.zeros), int(kinds.ignored)])
         start, stop = self._pieces.start[stored], self._pieces.stop[stored]
-        return subtract(np.array([[0, self.size_bytes]]), runs_of(start, stop - start))
+        runs = runs_of(start, stop - start)
+        refuse_expansion(self.name, total(runs), self._source.size_bytes)
+        return subtract(np.array([[0, self.size_bytes]]), runs)
 
     def close(self) -> None:
         """Close the file."""

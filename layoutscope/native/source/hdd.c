@@ -17,6 +17,9 @@ enum { READ, DRIVE, FIRST, STOP, FLASH, PART_COLUMNS };
 enum { MISS, PART_HIT, WHOLE_HIT };
 enum { NEVER, NEXT_SECTOR, WINDOW };
 
+/* So many pieces before it is served, the mark of a piece, and its run, are brought near. */
+enum { NEAR = 6, FAR = 12 };
+
 typedef struct {
     Surface *surface;
     int64_t *arm;
@@ -150,7 +153,10 @@ static int64_t find_segment(Drive *drive, int64_t lbn, int64_t stop)
     }
     for (int64_t k = 0; k < drive->num_segments; k++) {
         const int64_t *segment = drive->segments + k * SEGMENT_COLUMNS;
-        if (segment[BEGIN] > lbn || lbn >= segment[END])
+        /* On which side of a segment a read lies nobody can foresee, that it lies beside it is likely: one jump tells
+           that, as what is negative wraps around to what is very large; so does a segment that ends before it begins. */
+        if ((uint64_t)lbn - (uint64_t)segment[BEGIN] >= (uint64_t)segment[END] - (uint64_t)segment[BEGIN] ||
+            segment[BEGIN] > lbn || lbn >= segment[END])
             continue;
         const bool better = stop <= segment[END];
         if (found < 0 || (better && !whole) ||
@@ -165,10 +171,12 @@ static int64_t find_segment(Drive *drive, int64_t lbn, int64_t stop)
 /* The least recently used segment. */
 static int64_t oldest_segment(const Drive *drive)
 {
-    int64_t best = 0;
-    for (int64_t k = 1; k < drive->num_segments; k++)
-        if (drive->segments[k * SEGMENT_COLUMNS + USED] < drive->segments[best * SEGMENT_COLUMNS + USED])
-            best = k;
+    int64_t best = 0, least = drive->segments[USED];
+    for (int64_t k = 1; k < drive->num_segments; k++) {
+        const int64_t used = drive->segments[k * SEGMENT_COLUMNS + USED];
+        best = used < least ? k : best;
+        least = smaller(used, least);
+    }
     return best;
 }
 
@@ -329,6 +337,16 @@ static int64_t serve_part(Task *task, int64_t number, int64_t part, int64_t now)
     return plus(now, spent[SERVICE], &task->surface.refused);
 }
 
+/* Reads that lie anywhere wait for memory more than they compute: what later ones need is on its way meanwhile. */
+BROUGHT_NEAR void look_forward(const Task *task, int64_t part)
+{
+    const int64_t *piece = task->parts.data + part * PART_COLUMNS;
+    if (part + FAR < task->num_parts)
+        bring_near(&task->surface, piece[FAR * PART_COLUMNS + FIRST], false);
+    if (part + NEAR < task->num_parts)
+        bring_near(&task->surface, piece[NEAR * PART_COLUMNS + FIRST], true);
+}
+
 /* Serve reads one at a time; each arrives `think` ticks after the one before was complete. */
 KERNEL int64_t closed_loop(Words runs, Words guess, Words seek, Words figures, Words arms, Words segments, Words parts,
     Words think, int64_t now, Words spent, Bytes outcomes)
@@ -343,6 +361,7 @@ KERNEL int64_t closed_loop(Words runs, Words guess, Words seek, Words figures, W
     int64_t read = -1, done = now;
     for (int64_t k = 0; k < task.num_parts && !*refused; k++) {
         const int64_t *piece = parts.data + k * PART_COLUMNS;
+        look_forward(&task, k);
         if (piece[READ] != read) {
             read = piece[READ];
             if (!within(read, think.length))

@@ -19,6 +19,13 @@
 #define KERNEL __attribute__((visibility("default")))
 #endif
 
+/* A function that only brings memory near has no result: GCC leaves calls of such ones out, unless they are inlined. */
+#if defined(__GNUC__)
+#define BROUGHT_NEAR static inline __attribute__((always_inline))
+#else
+#define BROUGHT_NEAR static inline
+#endif
+
 enum { REFUSED = -1 };
 
 /* Buffers, with the number of their elements. */

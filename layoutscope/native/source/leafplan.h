@@ -27,22 +27,24 @@ enum {
 enum { KEY, VALUE, ITEM, CONSTANT, NODE, KEY_AT, VALUE_AT, OWNER, BEFORE, NUM_PLACES };
 enum { BIG = 1, SIGNED = 2, CLIPPED = 4 };
 enum { NO_TEST, EQUAL, DIFFERS, NUM_TESTS };
-enum { CHECKED, RAW, TO_ZERO, UTF16, NUM_CODINGS };
+enum { CHECKED, RAW, TO_ZERO, UTF16, OTHERS, NUM_CODINGS };
 
 /* How a number stands: as a word that is no part of the image, or in bytes, the lowest or the highest of which is first. */
 enum { WORD, BYTE, LITTLE_2, BIG_2, LITTLE_4, BIG_4, LITTLE_8, BIG_8 };
 
-enum { MOST_COUNTERS = 64, MOST_FIELDS = 1024, NO_LEAF = 255 };
+enum { MOST_COUNTERS = 64, MOST_FIELDS = 1024, MOST_CASES = 16, NO_LEAF = 255 };
 static const int64_t MOST = INT32_MAX; /* of any width, place or count in the tables */
 
 /* What a counter counts: records, repetitions, or the bytes of a column, whose number is added. */
 enum { NOTHING, RECORDS, REPETITIONS, TEXT_BYTES };
 
-/* What of a field is needed for each value; most are plain, that is, nothing is computed of them. */
+/* What of a field is needed for each value; most are plain, that is, nothing is computed of them, and few are special,
+ * that is, more is computed than shifts, sums and masks. */
 typedef struct {
     int32_t offset;
+    int64_t stop;
     uint8_t place, form, shift;
-    bool is_plain;
+    bool is_plain, is_special;
     uint64_t add, mask;
 } Source;
 
@@ -122,7 +124,7 @@ static bool are_sound_fields(
 static bool is_sound_text(Plan *plan, const int64_t *text, int64_t counter, const int64_t *bytes)
 {
     if (!is_sound_field(plan, text[TEXT_FIELD], bytes, 0) || field_at(plan, text[TEXT_FIELD])[PLACE] > VALUE ||
-        !within(text[CODING], NUM_CODINGS) || text[UNIT_BYTES] < (text[CODING] == UTF16 ? 2 : 1) ||
+        !within(text[CODING], NUM_CODINGS) || text[UNIT_BYTES] < (text[CODING] >= UTF16 ? 2 : 1) ||
         text[UNIT_BYTES] > 8)
         return false;
     if (text[CODING] == CHECKED)
@@ -140,8 +142,14 @@ static bool is_sound_list(Plan *plan, const int64_t *list, const int64_t *bytes)
         !is_number(list[TIMES]) || !is_number(list[STRIDE]))
         return false;
     const int64_t further = list[TIMES] > 0 ? (list[TIMES] - 1) * list[STRIDE] : 0;
-    return is_sound_field(plan, list[USED_FIELD], bytes, further) &&
-        are_sound_fields(plan, list[LIST_FIRST_FIELD], list[LIST_STOP_FIELD], list[LIST_COUNTER], bytes, further);
+    if (!is_sound_field(plan, list[USED_FIELD], bytes, further) || field_at(plan, list[USED_FIELD])[PLACE] != VALUE ||
+        !are_sound_fields(plan, list[LIST_FIRST_FIELD], list[LIST_STOP_FIELD], list[LIST_COUNTER], bytes, further))
+        return false;
+    /* Repetitions stand in values: a key is not repeated with them. */
+    for (int64_t k = list[LIST_FIRST_FIELD]; k < list[LIST_STOP_FIELD]; k++)
+        if (field_at(plan, k)[PLACE] == KEY)
+            return false;
+    return true;
 }
 
 static bool is_sound_leaf(Plan *plan, const int64_t *leaf)
@@ -152,7 +160,8 @@ static bool is_sound_leaf(Plan *plan, const int64_t *leaf)
         !are_sound_fields(plan, leaf[FIRST_FIELD], leaf[STOP_FIELD], leaf[COUNTER], bytes, 0) ||
         !is_range(leaf[FIRST_TEXT], leaf[STOP_TEXT], plan->texts.length / TEXT_WORDS) ||
         !is_range(leaf[FIRST_LIST], leaf[STOP_LIST], plan->lists.length / LIST_WORDS) ||
-        !is_range(leaf[FIRST_CASE], leaf[STOP_CASE], plan->cases.length / CASE_WORDS))
+        !is_range(leaf[FIRST_CASE], leaf[STOP_CASE], plan->cases.length / CASE_WORDS) ||
+        leaf[STOP_CASE] - leaf[FIRST_CASE] > MOST_CASES)
         return false;
     for (int64_t k = leaf[FIRST_TEXT]; k < leaf[STOP_TEXT]; k++)
         if (!is_sound_text(plan, row_of(plan->texts, k, TEXT_WORDS), leaf[COUNTER], bytes))
@@ -215,11 +224,12 @@ static Source source_of(const int64_t *field)
     const bool is_big = field[FLAGS] & BIG;
     Source source = {.place = (uint8_t)field[PLACE], .form = WORD, .shift = field[SHIFT] & 63};
     source.add = (uint64_t)field[ADD], source.mask = (uint64_t)field[MASK];
-    source.is_plain = !field[SHIFT] && !field[ADD] && field[MASK] == -1 && field[TEST] == NO_TEST &&
-        !(field[FLAGS] & (SIGNED | CLIPPED));
+    source.is_special = field[TEST] != NO_TEST || field[FLAGS] & (SIGNED | CLIPPED);
+    source.is_plain = !field[SHIFT] && !field[ADD] && field[MASK] == -1 && !source.is_special;
     if (!within(field[PLACE], ITEM + 1))
         return source;
     source.offset = is_number(field[OFFSET]) ? (int32_t)field[OFFSET] : 0;
+    source.stop = source.offset + (is_number(field[WIDTH]) ? field[WIDTH] : 0);
     source.form = BYTE;
     if (field[WIDTH] > 1)
         source.form = (field[WIDTH] == 2 ? LITTLE_2 : field[WIDTH] == 4 ? LITTLE_4 : LITTLE_8) + is_big;

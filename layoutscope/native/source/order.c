@@ -1,14 +1,11 @@
-/* What comes first: places of numbers that stand for the first time, and reads with what must be read before them.
+/* What comes first: places of numbers that stand for the first time, reads with what must be read before them, and how
+ * many pairs of numbers stand in falling order.
  *
- * Twins of first_places in layoutscope/arrays/lookup.py and of plain_once in layoutscope/walk/cache.py.
+ * Twins of first_places in layoutscope/arrays/lookup.py, of plain_once in layoutscope/walk/cache.py, and of
+ * plain_inversions in layoutscope/metrics/order.py.
  */
 
-#include "kernel.h"
-
-/* Longest chain of nodes that is followed; longer ones are left to the twin, as loops are. */
-enum { DEEPEST = 64 };
-enum { UNKNOWN, ON_THE_WAY, READ };
-enum { PARENT, MAPPER, ITSELF };
+#include "reads.h"
 
 /* Find the places where a number stands for the first time; returns how many. `seen` has a zero for each number. */
 KERNEL int64_t first_places(Words codes, Bytes seen, Words places)
@@ -28,65 +25,6 @@ KERNEL int64_t first_places(Words codes, Bytes seen, Words places)
     return count;
 }
 
-typedef struct {
-    int32_t node;
-    uint8_t cause, next;
-} Step;
-
-typedef struct {
-    Numbers parent, mapper;
-    Bytes state;
-    uint8_t index_cause, mapped_cause;
-    Numbers node;
-    Bytes cause;
-    Words touch;
-    int64_t count;
-} Reads;
-
-static bool note(Reads *reads, int32_t node, uint8_t cause, int64_t touch)
-{
-    if (reads->count == reads->node.length)
-        return false;
-    reads->node.data[reads->count] = node;
-    reads->cause.data[reads->count] = cause;
-    reads->touch.data[reads->count++] = touch;
-    reads->state.data[node] = READ;
-    return true;
-}
-
-/* Read a node after its parent and after what tells where it lies, each with theirs; `first` says where to begin. */
-static bool read_with_way(Reads *reads, int32_t node, uint8_t cause, uint8_t first, int64_t touch)
-{
-    Step way[DEEPEST];
-    int depth = 1;
-    way[0] = (Step){node, cause, first};
-    const bool is_new = reads->state.data[node] == UNKNOWN;
-    if (is_new)
-        reads->state.data[node] = ON_THE_WAY;
-    while (depth > 0) {
-        Step *step = way + depth - 1;
-        const uint8_t turn = step->next++;
-        if (turn >= ITSELF) {
-            if ((depth > 1 || is_new) && !note(reads, step->node, step->cause, touch))
-                return false;
-            depth--;
-            continue;
-        }
-        const Numbers table = turn == PARENT ? reads->parent : reads->mapper;
-        const int32_t other = step->node < table.length ? table.data[step->node] : -1;
-        if (other < 0)
-            continue;
-        if (!within(other, reads->state.length) || reads->state.data[other] == ON_THE_WAY || depth == DEEPEST)
-            return false;
-        if (reads->state.data[other] == READ)
-            continue;
-        reads->state.data[other] = ON_THE_WAY;
-        const bool is_mapped = turn == MAPPER || step->cause == reads->mapped_cause;
-        way[depth++] = (Step){other, is_mapped ? reads->mapped_cause : reads->index_cause, PARENT};
-    }
-    return true;
-}
-
 /* Find what an unlimited cache reads for touches; returns how many rows of the answer were filled.
  *
  * `seen` has two zeros for each number that can be touched, for touches of both kinds; `state` has one. `alone` are
@@ -95,25 +33,49 @@ static bool read_with_way(Reads *reads, int32_t node, uint8_t cause, uint8_t fir
 KERNEL int64_t read_once(Numbers touched, Bytes alone, Bytes cause, Numbers parent, Numbers mapper, int64_t index_cause,
     int64_t mapped_cause, Bytes seen, Bytes state, Numbers answer_node, Bytes answer_cause, Words answer_touch)
 {
-    const int64_t size = state.length, count = touched.length;
-    if (alone.length != count || cause.length != count || mapper.length != parent.length || parent.length > size ||
-        size > INT32_MAX || seen.length != 2 * size || !within(index_cause, 256) || !within(mapped_cause, 256) ||
-        answer_cause.length != answer_node.length || answer_touch.length != answer_node.length)
-        return REFUSED;
-    Reads reads = {parent, mapper, state, (uint8_t)index_cause, (uint8_t)mapped_cause, answer_node, answer_cause,
+    Reads reads = {parent, mapper, seen, state, (uint8_t)index_cause, (uint8_t)mapped_cause, answer_node, answer_cause,
         answer_touch, 0};
-    for (int64_t k = 0; k < count; k++) {
-        const int32_t node = touched.data[k];
-        if (node < 0)
-            continue;
-        if (node >= size || state.data[node] == ON_THE_WAY)
+    if (!are_sound(&reads) || alone.length != touched.length || cause.length != touched.length ||
+        !within(index_cause, 256) || !within(mapped_cause, 256))
+        return REFUSED;
+    for (int64_t k = 0; k < touched.length; k++)
+        if (!touch_node(&reads, touched.data[k], cause.data[k], alone.data[k], k))
             return REFUSED;
-        uint8_t *mark = seen.data + node + (alone.data[k] ? size : 0);
-        if (*mark)
-            continue;
-        *mark = 1;
-        if (!read_with_way(&reads, node, cause.data[k], alone.data[k] ? MAPPER : PARENT, k))
-            return REFUSED;
-    }
     return reads.count;
+}
+
+/* Merge two ascending stretches; returns how many pairs of one of each stood in falling order. */
+static int64_t merge_counted(const int64_t *one, int64_t ones, const int64_t *other, int64_t others, int64_t *merged)
+{
+    int64_t pairs = 0, k = 0, j = 0;
+    while (k < ones && j < others) {
+        const bool falls = other[j] < one[k];
+        *merged++ = falls ? other[j] : one[k];
+        pairs += falls ? ones - k : 0;
+        j += falls;
+        k += !falls;
+    }
+    memcpy(merged, one + k, (size_t)(ones - k) * sizeof *one);
+    memcpy(merged + (ones - k), other + j, (size_t)(others - j) * sizeof *other);
+    return pairs;
+}
+
+/* Count the pairs of numbers that stand in falling order; both buffers are written into. */
+KERNEL int64_t count_inversions(Words values, Words scratch)
+{
+    const int64_t count = values.length;
+    /* The pairs of so many numbers can be counted in 64 bits. */
+    if (scratch.length != count || count > INT32_MAX)
+        return REFUSED;
+    int64_t pairs = 0, *from = values.data, *to = scratch.data;
+    for (int64_t run = 1; run < count; run *= 2) {
+        for (int64_t first = 0; first < count; first += 2 * run) {
+            const int64_t middle = smaller(first + run, count), end = smaller(middle + run, count);
+            pairs += merge_counted(from + first, middle - first, from + middle, end - middle, to + first);
+        }
+        int64_t *const swapped = from;
+        from = to;
+        to = swapped;
+    }
+    return pairs;
 }

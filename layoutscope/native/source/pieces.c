@@ -1,9 +1,26 @@
-/* Many small reads of a file, each to its place in a buffer. Twin of plain_pieces in layoutscope/image/raw.py. */
+/* Many small pieces, each to its place in a buffer: read from a file, or copied. Twins of plain_pieces in
+ * layoutscope/image/raw.py and of plain_copy in layoutscope/arrays/pieces.py. */
 
 #define _XOPEN_SOURCE 700
 #define _FILE_OFFSET_BITS 64
 
 #include "kernel.h"
+
+/* Copy pieces of a buffer into another one; returns how many. */
+KERNEL int64_t copy_pieces(Bytes source, Words offsets, Words lengths, Words places, Bytes target)
+{
+    if (lengths.length != offsets.length || places.length != offsets.length)
+        return REFUSED;
+    for (int64_t k = 0; k < offsets.length; k++) {
+        const int64_t offset = offsets.data[k], length = lengths.data[k], place = places.data[k];
+        if (offset < 0 || length < 0 || place < 0 || length > source.length || offset > source.length - length ||
+            length > target.length || place > target.length - length)
+            return REFUSED;
+        if (length > 0)
+            memcpy(target.data + place, source.data + offset, (size_t)length);
+    }
+    return offsets.length;
+}
 
 #if defined(_WIN32)
 

@@ -1,4 +1,7 @@
-/* Sets of blocks as sorted runs, each a first block and a length. Twins of layoutscope/arrays/intervals.py. */
+/* Sets of blocks as sorted runs, each a first block and a length. Twins of layoutscope/arrays/intervals.py.
+ *
+ * `join_pieces` is the twin of plain_merged_pieces in layoutscope/metrics/pieces.py.
+ */
 
 #include "kernel.h"
 
@@ -79,4 +82,22 @@ KERNEL int64_t combine_runs(Words runs, Words other, int64_t wanted, Words found
         theirs += their_edge == edge && theirs < other.length;
     }
     return count;
+}
+
+/* Join pieces that ascend by their starts where the gap between two is small enough; returns how many there are then. */
+KERNEL int64_t join_pieces(Words start, Words stop, int64_t gap, Words joined_start, Words joined_stop)
+{
+    if (stop.length != start.length || joined_start.length != start.length || joined_stop.length != start.length)
+        return REFUSED;
+    int64_t count = 0, reach = INT64_MIN;
+    bool refused = false;
+    for (int64_t k = 0; k < start.length && !refused; k++) {
+        const bool goes_on = count > 0 && minus(start.data[k], reach, &refused) <= gap;
+        if (!goes_on)
+            joined_start.data[count++] = start.data[k];
+        /* Of pieces that overlap, as on damaged volumes, the one that starts last need not be the one that ends last. */
+        reach = larger(reach, stop.data[k]);
+        joined_stop.data[count - 1] = reach;
+    }
+    return refused ? REFUSED : count;
 }

@@ -70,6 +70,24 @@ static inline int64_t run_at(Surface *surface, int64_t lbn, int64_t near)
     return surface->refused ? 0 : run;
 }
 
+/* Bring near what `run_at` will look at for a sector: its mark, or, when that is there, its run. */
+BROUGHT_NEAR void bring_near(const Surface *surface, int64_t lbn, bool is_mark_near)
+{
+    const int64_t first = surface->runs.data[LBN];
+    if (lbn < first)
+        return;
+    const int64_t mark = (int64_t)((uint64_t)lbn - (uint64_t)first) >> surface->figures.data[GUESS_SHIFT];
+    if (!within(mark, surface->guess.length))
+        return;
+    if (!is_mark_near)
+        __builtin_prefetch(surface->guess.data + mark);
+    else if (within(surface->guess.data[mark], surface->num_rows - 1)) {
+        const int64_t *row = surface->runs.data + surface->guess.data[mark] * RUN_COLUMNS;
+        __builtin_prefetch(row);
+        __builtin_prefetch(row + RUN_COLUMNS);
+    }
+}
+
 /* How far it is from one run's cylinder to another's. */
 static inline int64_t distance(Surface *surface, int64_t origin, int64_t target)
 {

@@ -28,6 +28,8 @@ def check_document(result: CheckResult) -> dict[str, Any]:
             {
                 "volume": item.volume,
                 "coverage": item.coverage,
+                "num_rules": item.num_rules,
+                "skipped": [asdict(each) for each in item.skipped],
                 "findings": [_document(finding) for finding in item.findings],
             }
             for item in result.volumes
@@ -37,7 +39,14 @@ def check_document(result: CheckResult) -> dict[str, Any]:
 
 
 def _document(item: Finding) -> dict[str, Any]:
-    return {**finding_document(item), "field": item.field, "meaning": CODES[item.code]}
+    cause = None if item.cause is None else _reference(item.cause)
+    return {**finding_document(item), "field": item.field, "meaning": CODES[item.code], "cause": cause}
+
+
+def _reference(item: Finding) -> dict[str, Any]:
+    """Name a finding by what tells it from others of its volume."""
+    place = {"structure": item.structure, "field": item.field, "image_offset": item.image_offset}
+    return {"code": item.code, **place, "device": item.device, "message": item.message}
 
 
 def verification_document(found: Verification) -> dict[str, Any]:
@@ -46,6 +55,7 @@ def verification_document(found: Verification) -> dict[str, Any]:
         "schema": "layoutscope.verify/1",
         "image": found.image,
         "exit_code": found.exit_code,
+        "errors": found.num_errors,
         "tables": [asdict(item) for item in found.tables],
     }
 

@@ -13,11 +13,13 @@ from layoutscope.units import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from layoutscope.drive.interval import Interval
     from layoutscope.results.predict import DriveCase, DriveFacts, OrdersCase
+    from layoutscope.results.recorded import PlacedDevice, Recording
 
 AGREEMENT: Final = (
     *("block_bytes", "real_blocks", "predicted_blocks", "block_share", "extra_share"),
-    *("pair_share", "missed", "extra"),
+    *("pair_share", "missed", "extra", "pairs_by_cause"),
 )
 """What is told of how well a prediction meets a trace."""
 
@@ -70,7 +72,10 @@ def _case(case: DriveCase) -> dict[str, Any]:
     changes = [case.packed, *case.what_ifs] if case.packed is not None else case.what_ifs
     return {
         **prediction_document(case.prediction),
+        "interval": None if case.prediction.interval is None else _interval(case.prediction.interval),
         "packed_gain": case.gain,
+        "best_layout": None if case.best is None else {"name": case.best.name, "seconds": case.best.seconds},
+        "layouts_tried": case.tried,
         "what_ifs": [asdict(item) | {"is_applicable": item.is_applicable} for item in changes if item],
         "directories": [
             {
@@ -81,6 +86,19 @@ def _case(case: DriveCase) -> dict[str, Any]:
             }
             for cost in case.directories
         ],
+    }
+
+
+def _interval(found: Interval) -> dict[str, Any]:
+    return {
+        "of": found.of,
+        "draws": found.draws,
+        "p5_s": found.low_s,
+        "p25_s": found.quarter_s,
+        "p50_s": found.median_s,
+        "p75_s": found.three_quarters_s,
+        "p95_s": found.high_s,
+        "shares": dict(found.shares),
     }
 
 
@@ -95,7 +113,28 @@ def replay_document(result: ReplayResult) -> dict[str, Any]:
         "times": [prediction_document(item) | dict(item.summary) for item in result.times],
         "expected": [prediction_document(item) | dict(item.summary) for item in result.expected],
         "agreement": None if found is None else {name: getattr(found, name) for name in AGREEMENT},
+        "recording": None if result.recording is None else recording_document(result.recording),
+        "measured": [asdict(item) | {"ratio": item.ratio} for item in result.measured],
+        "host": None if result.host is None else asdict(result.host),
     }
+
+
+def recording_document(found: Recording) -> dict[str, Any]:
+    """Build the document of what became of a recording."""
+    plain = ("form", "used", "foreign_reads", "twice", "background", "overlapping", "is_timed", "tried", "on_nodes")
+    return {
+        **{name: getattr(found, name) for name in plain},
+        "lines": asdict(found.lines),
+        "placed": [_placed(item) for item in found.placed],
+        "foreign": dict(found.foreign),
+        "others": dict(found.others),
+        "processes": list(found.processes),
+        "problem": found.problem,
+    }
+
+
+def _placed(item: PlacedDevice) -> dict[str, Any]:
+    return {**asdict(item.place), "reads": item.reads, "tried": item.tried, "on_nodes": item.on_nodes}
 
 
 def drives_json(drives: Sequence[DriveFacts]) -> str:

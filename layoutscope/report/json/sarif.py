@@ -15,6 +15,8 @@ from layoutscope.findings import CODES
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from layoutscope.findings import Finding
     from layoutscope.results.check import CheckResult
 
@@ -53,8 +55,7 @@ def sarif_document(result: CheckResult) -> dict[str, Any]:
                         "executionSuccessful": not result.unchecked(),
                         "exitCode": result.exit_code,
                         "toolExecutionNotifications": [
-                            {"level": "warning", "message": {"text": f"not all of {name} was looked at"}}
-                            for name in result.unchecked()
+                            {"level": "warning", "message": {"text": text}} for text in _not_checked(result)
                         ],
                     }
                 ],
@@ -64,20 +65,37 @@ def sarif_document(result: CheckResult) -> dict[str, Any]:
     }
 
 
+def _not_checked(result: CheckResult) -> Iterator[str]:
+    for volume in result.volumes:
+        if volume.coverage != 1:
+            yield f"not all of {volume.volume} was looked at"
+        for reason, rules in volume.reasons().items():
+            yield f"{volume.volume}: not checked in full: {', '.join(rules)}; because {reason}"
+
+
 def _result(image: str, volume: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(image)}}
-    if finding.image_offset is not None:
-        physical["region"] = {"byteOffset": finding.image_offset}
     sides = f" (expected {finding.expected}, found {finding.found})" if finding.expected or finding.found else ""
-    name = "/".join(part for part in (volume, finding.structure, finding.field) if part)
-    return {
+    made: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": codes.index(finding.code),
         "level": LEVELS[finding.level],
         "message": {"text": f"{finding.structure}: {finding.message}{sides}"},
-        "locations": [{"physicalLocation": physical, "logicalLocations": [{"fullyQualifiedName": name}]}],
+        "locations": [_location(image, volume, finding)],
         "properties": {"expected": finding.expected, "found": finding.found, "device": finding.device},
     }
+    if finding.cause is not None:
+        # Where the fault is that this one may follow from (3.27.22).
+        text = f"{finding.cause.code}: {finding.cause.structure}: {finding.cause.message}"
+        made["relatedLocations"] = [{**_location(image, volume, finding.cause), "message": {"text": text}}]
+    return made
+
+
+def _location(image: str, volume: str, finding: Finding) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(image)}}
+    if finding.image_offset is not None:
+        physical["region"] = {"byteOffset": finding.image_offset}
+    name = "/".join(part for part in (volume, finding.structure, finding.field) if part)
+    return {"physicalLocation": physical, "logicalLocations": [{"fullyQualifiedName": name}]}
 
 
 def sarif_json(result: CheckResult) -> str:

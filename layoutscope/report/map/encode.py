@@ -42,7 +42,12 @@ def _narrow(numbers: NDArray[np.int64], *, delta: bool) -> dict[str, Any]:
 def _packed(values: NDArray[Any], name: str, *, delta: bool) -> dict[str, Any]:
     # Bytes of one significance together: they compress better.
     planes = values.view(np.uint8).reshape(len(values), values.itemsize).T
-    return {"type": name, "n": len(values), "delta": delta, "data": _deflated(np.ascontiguousarray(planes).tobytes())}
+    return {
+        "type": name,
+        "n": len(values),
+        "delta": delta,
+        "data": packed_bytes(np.ascontiguousarray(planes).tobytes()),
+    }
 
 
 ALPHABET: Final = "".join(map(chr, range(ord("!"), ord("}")))).translate(dict.fromkeys(map(ord, "\"&'<>\\`")))
@@ -63,13 +68,14 @@ def characters(data: bytes) -> str:
     return _DIGITS[np.append(np.uint8(filled), digits)].tobytes().decode("ascii")
 
 
-def _deflated(data: bytes) -> str:
+def packed_bytes(data: bytes) -> str:
+    """Compress bytes for the page."""
     return characters(zlib.compress(data, 6))
 
 
 def packed_text(value: str) -> str:
     """Compress a text for the page."""
-    return _deflated(value.encode("utf-8", "replace"))
+    return packed_bytes(value.encode("utf-8", "replace"))
 
 
 def packed_json(value: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -9,10 +11,11 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.report.map.first import headline_of
 from layoutscope.report.map.pyramid import held_by, partition, used_span
-from layoutscope.report.map.segments import METADATA, from_layouts, tree_class
+from layoutscope.report.map.segments import DAMAGED, METADATA, from_layouts, tree_class
 from layoutscope.report.notebook import framed
-from layoutscope.units import MIB
+from layoutscope.units import MIB, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
     Traces = list[go.Scatter | go.Heatmap]
 
+LINE: Final = 72
+"""Characters of a line of the headline over one disk."""
 COLUMNS: Final = 256
 ROWS: Final = 64
 MOST_POINTS: Final = 20_000
@@ -78,26 +83,28 @@ def figures(disks: Sequence[MapDisk], page: Callable[[], str]) -> Figures:
     Figures
         ``address``, ``walk``, ``costs`` and ``overview``, which puts the first two together.
     """
+    span, addresses = _addresses(disks)
     drawn = {
-        "address": _side_by_side(disks, _addresses(disks), "row"),
+        "address": _side_by_side(disks, addresses, "row"),
         "walk": _side_by_side(disks, [_walk(disk) for disk in disks], "place on disk, MiB"),
         "costs": _costs(disks),
-        "overview": _overview(disks),
+        "overview": _overview(disks, addresses, span),
     }
     for figure in drawn.values():
         figure.update_layout(modebar=KEPT_HERE)
     return Figures(drawn, page)
 
 
-def _addresses(disks: Sequence[MapDisk]) -> list[Traces]:
-    """Draw the part in use of each disk, on the scale of the largest."""
+def _addresses(disks: Sequence[MapDisk]) -> tuple[int, list[Traces]]:
+    """Draw the part in use of each disk, on the scale of the largest, whose bytes come first."""
     held = [
         partition(from_layouts(disk.layouts, disk.device), disk.image_offset, disk.size_bytes, disk.block_size_bytes)
         for disk in disks
     ]
     cells = COLUMNS * ROWS
     span = max(*map(used_span, held), *(cells * disk.block_size_bytes for disk in disks))
-    return [_address(shares, np.linspace(0, span, cells + 1).astype(np.int64)) for shares in held]
+    edges = np.linspace(0, span, cells + 1).astype(np.int64)
+    return span, [_address(shares, edges) for shares in held]
 
 
 def _address(shares: Sequence[Share], edges: NDArray[np.int64]) -> Traces:
@@ -107,7 +114,17 @@ def _address(shares: Sequence[Share], edges: NDArray[np.int64]) -> Traces:
     weight = np.where(metadata[:, None], held * 1e6, held)
     best = np.where(weight.max(axis=0) > 0, weight.argmax(axis=0), -1).reshape(ROWS, COLUMNS)
     classes = [share.item for share in shares]
-    return [_legend(classes[code]) for code in np.unique(best[best >= 0]).tolist()] + [_cells(best, classes)]
+    marks = [mark for k, item in enumerate(classes) if item is DAMAGED for mark in _marks(item, held[k], best != k)]
+    return [_legend(classes[code]) for code in np.unique(best[best >= 0]).tolist()] + [_cells(best, classes), *marks]
+
+
+def _marks(item: MapClass, held: NDArray[np.float64], is_other: NDArray[np.bool_]) -> Traces:
+    """Mark cells that hold a class among others: a node among many would leave no trace in their colour."""
+    row, column = np.nonzero((held.reshape(ROWS, COLUMNS) > 0) & is_other)
+    if not len(row):
+        return []
+    marker = {"symbol": "x-thin", "size": 6, "line": {"width": 1.5, "color": item.light}, "color": item.light}
+    return [go.Scatter(x=column, y=row, mode="markers", name=item.label, marker=marker, hoverinfo="skip")]
 
 
 def _cells(best: NDArray[np.int64], classes: Sequence[MapClass]) -> go.Heatmap:
@@ -137,9 +154,9 @@ def _walk_points(walk: MapWalk, disk: MapDisk) -> Traces:
     for code, tree in enumerate(walk.trace.trees):
         own = np.flatnonzero(walk.trace.tree == code)[::step]
         if len(own):
-            colour = tree_class(traits.tree(tree)).light
-            marker = {"size": 3, "color": colour}
-            points.append(go.Scatter(x=begin[own], y=place[own], mode="markers", name=tree, marker=marker))
+            item = tree_class(traits.tree(tree))
+            marker = {"size": 3, "color": item.light}
+            points.append(go.Scatter(x=begin[own], y=place[own], mode="markers", name=item.label, marker=marker))
     return points
 
 
@@ -182,9 +199,11 @@ def _costs(disks: Sequence[MapDisk]) -> go.Figure:
     return go.Figure(bars, {**layout, "xaxis": {"title": {"text": "seconds of the predicted walk, by cause"}}})
 
 
-def _overview(disks: Sequence[MapDisk]) -> go.Figure:
-    figure = make_subplots(2, len(disks), subplot_titles=[disk.title for disk in disks], vertical_spacing=0.08)
-    for column, (disk, address) in enumerate(zip(disks, _addresses(disks), strict=True), 1):
+def _overview(disks: Sequence[MapDisk], addresses: Sequence[Traces], span: int) -> go.Figure:
+    scale = f"from byte 0 to {format_bytes(span)}; a cell is {format_bytes(span // (COLUMNS * ROWS))}"
+    titles = [f"{escape(disk.title)}<br><sub>{scale}</sub>" for disk in disks]
+    figure = make_subplots(2, len(disks), subplot_titles=titles, vertical_spacing=0.08)
+    for column, (disk, address) in enumerate(zip(disks, addresses, strict=True), 1):
         _add(figure, address, 1, column)
         _add(figure, _walk(disk), 2, column)
     figure.update_yaxes(visible=False, autorange="reversed", row=1).update_xaxes(visible=False, row=1)
@@ -192,5 +211,12 @@ def _overview(disks: Sequence[MapDisk]) -> go.Figure:
     figure.update_yaxes(title_text="place on disk, MiB", row=2, col=1)
     first = len(disks) + 1  # the axes of the second row, all on the scale of its first
     figure.update_xaxes(matches=f"x{first}", row=2).update_yaxes(matches=f"y{first}", row=2)
-    legend = {"orientation": "h", "y": -0.12}
-    return figure.update_layout(template="plotly_white", legend=legend, width=700 * len(disks), height=900)
+    lines = wrap(headline_of(disks), LINE * len(disks))
+    return figure.update_layout(
+        template="plotly_white",
+        title={"text": "<br>".join(map(escape, lines)), "x": 0.05, "yref": "container", "y": 0.97, "yanchor": "top"},
+        margin={"t": 100 + 24 * len(lines)},
+        legend={"orientation": "h", "y": -0.12},
+        width=700 * len(disks),
+        height=900,
+    )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.analysis.story import drive_words
 from layoutscope.report.map.bands import file_list_reach, legend, picture, scale_of
-from layoutscope.report.map.model import images_of
+from layoutscope.report.map.model import first_walks, images_of
+from layoutscope.report.map.panels import walk_words
 from layoutscope.report.map.segments import UNKNOWN
 from layoutscope.units import format_bytes, format_seconds, format_share
 
@@ -42,43 +43,65 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
         HTML; every text from an image is escaped.
     """
     span = scale_of(disks, shares)
-    headline = comparison(disks)
-    # A disk alone says first what is in the way of its numbers, else the time; all else is read under its band.
-    first = (*disks[0].warnings, *disks[0].story, NO_TIME)[0] if len(images_of(disks)) == 1 else ""
+    headline = headline_of(disks)
+    first = headline if len(images_of(disks)) == 1 else ""
     bands = "".join(
         _band(place, disk, held, span, first) for place, (disk, held) in enumerate(zip(disks, shares, strict=True))
     )
-    headline = f'<p class="headline">{escape(first or headline)}</p>' if first or headline else ""
+    on_top = f'<p class="headline">{escape(headline)}</p>' if headline else ""
     return (
-        f'<section id="what">{headline}{bands}{_scale(span)}'
+        f'<section id="what">{on_top}{bands}{_scale(span)}'
         f'{legend(disks, shares)}<div id="race"></div>{_times(disks)}</section>'
     )
 
 
+def headline_of(disks: Sequence[MapDisk]) -> str:
+    """Return the sentence that says what matters: of one disk what is in the way of its numbers, else the time.
+
+    Parameters
+    ----------
+    disks : sequence of MapDisk
+        Several are compared; empty where there is nothing to compare.
+    """
+    if len(images_of(disks)) > 1:
+        return comparison(disks)
+    return (*disks[0].warnings, *disks[0].story, NO_TIME)[0]
+
+
 def comparison(disks: Sequence[MapDisk]) -> str:
     """Say how much longer the slowest of several disks takes than the quickest, on one drive and in one order."""
-    walks = [(disk, disk.walks[0]) for disk in images_of(disks) if disk.walks and disk.walks[0].entries]
-    if len(walks) < 2 or len({(walk.order, walk.drive) for _, walk in walks}) > 1:
+    listed = [disk for disk in images_of(disks) if disk.walks and _entries(disk)]
+    if len(listed) < 2 or len({(disk.walks[0].order, disk.walks[0].drive) for disk in listed}) > 1:
         return ""
-    ranked = sorted(walks, key=lambda item: item[1].seconds / item[1].entries)
-    (quick, least), (slow, most) = ranked[0], ranked[-1]
-    ratio = most.seconds / most.entries / (least.seconds / least.entries) if least.seconds else 0.0
+    ranked = sorted(listed, key=lambda disk: _seconds(disk) / _entries(disk))
+    quick, slow = ranked[0], ranked[-1]
+    most, least = ((_seconds(disk), _entries(disk)) for disk in (slow, quick))
+    ratio = most[0] / most[1] / (least[0] / least[1]) if least[0] else 0.0
     if ratio < WORTH_TELLING:
         return ""
-    per = abs(most.entries - least.entries) > SAME * most.entries
-    times = [format_seconds(1000 * walk.seconds / walk.entries if per else walk.seconds) for walk in (most, least)]
+    per = abs(most[1] - least[1]) > SAME * most[1]
+    times = [format_seconds(1000 * seconds / entries if per else seconds) for seconds, entries in (most, least)]
     names = (slow.kind, quick.kind) if slow.kind != quick.kind else (slow.title, quick.title)
     what = "1,000 files and folders" if per else "as many files"
     return (
-        f"On a {drive_words(most.drive)}, {names[0]} takes {ratio:.2g} times as long as {names[1]} "
+        f"On a {drive_words(slow.walks[0].drive)}, {names[0]} takes {ratio:.2g} times as long as {names[1]} "
         f"to list {what}: {times[0]} against {times[1]}."
     )
+
+
+def _seconds(disk: MapDisk) -> float:
+    """How long all volumes of a disk take, one after the other."""
+    return sum(walk.seconds for walk in first_walks(disk))
+
+
+def _entries(disk: MapDisk) -> int:
+    return sum(walk.entries for walk in first_walks(disk))
 
 
 def _band(place: int, disk: MapDisk, shares: Sequence[Share], span: int, first: str) -> str:
     walks = [walk for walk in disk.walks if walk.seconds]
     times = "".join(
-        f"<span><b>{format_seconds(walk.seconds)}</b> {escape(drive_words(walk.drive))}</span>"
+        f"<span><b>{format_seconds(walk.seconds)}</b> {escape(walk_words(walk))}</span>"
         for walk in (walks if not disk.device else ())
     )
     clock = f'<span class="clock">{format_seconds(walks[0].seconds)}</span>' if walks else ""
@@ -112,14 +135,18 @@ def _scale(span: int) -> str:
 
 def _times(disks: Sequence[MapDisk]) -> str:
     """Show where the time of each disk's first walk goes, on one scale, with what it is packed in key order."""
-    walks = [(disk, disk.walks[0]) for disk in images_of(disks) if disk.walks]
+    listed = [disk for disk in images_of(disks) if disk.walks]
+    walks = [(disk, walk) for disk in listed for walk in first_walks(disk)]
     most = max((walk.seconds for _, walk in walks), default=0.0)
     if not most:
         return ""
-    kinds = [disk.kind for disk, _ in walks]
+    kinds = [disk.kind for disk in listed]
     # Two disks of one file system are told apart by their titles.
     are_apart = all(kinds) and len(set(kinds)) == len(kinds)
-    rows = "".join(_time(disk.kind if are_apart else disk.title, walk, most) for disk, walk in walks)
+    rows = "".join(
+        _time(" ".join(filter(None, [disk.kind if are_apart else disk.title, walk.name])), walk, most)
+        for disk, walk in walks
+    )
     drive = drive_words(walks[0][1].drive)
     return f'<h3>Where the time goes on a {escape(drive)}</h3><table class="times">{rows}</table>'
 

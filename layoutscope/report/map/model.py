@@ -39,6 +39,8 @@ class MapWalk:
         Files and directories that it lists.
     volume : int
         Place of the volume that it goes through among its disk's layouts.
+    name : str
+        What tells that volume from others of its disk; empty where there is one.
     """
 
     order: str
@@ -50,6 +52,7 @@ class MapWalk:
     interval_s: tuple[float, float] | None = None
     entries: int = 0
     volume: int = 0
+    name: str = ""
 
     @property
     def seconds(self) -> float:
@@ -122,6 +125,11 @@ class MapDisk:
     states: list[tuple[str, int]] = field(default_factory=list)
     device: int = 0
     num_earlier: int = 0
+
+
+def first_walks(disk: MapDisk) -> list[MapWalk]:
+    """Return the walk of each volume of a disk that is shown first: in one order, on one drive."""
+    return [walk for walk in disk.walks if (walk.order, walk.drive) == (disk.walks[0].order, disk.walks[0].drive)]
 
 
 def images_of(disks: Sequence[MapDisk]) -> list[MapDisk]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.report.map import encode
+from layoutscope.report.map.segments import verified_xids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,7 @@ def packed_nodes(nodes: Table, item: MapDisk, segments: Segments, classes: list[
         "offset": encode.array(np.where(offset < 0, -1 - size, offset), delta=True),
         "size": encode.array(size),
         "records": encode.array(kept["num_records"].filled(0)),
-        "xid": encode.array(kept["xid"].filled(0)),
+        "xid": encode.array(verified_xids(kept)),
         "rank": encode.array(kept["key_rank"].signed()),
         "fill": encode.array(_fill(kept)),
         "cost": encode.array(_microseconds(seconds)),

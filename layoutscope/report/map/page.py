@@ -14,7 +14,8 @@ import numpy as np
 from layoutscope.report.map import encode
 from layoutscope.report.map.bands import scale_of
 from layoutscope.report.map.directories import directories
-from layoutscope.report.map.nodes import NODE_BUDGET, identifiers, ids_of, packed_nodes
+from layoutscope.report.map.entries import entries
+from layoutscope.report.map.nodes import NODE_BUDGET, identifiers, packed_nodes
 from layoutscope.report.map.panels import costs, distances, first_of, walk_panel, written_when
 from layoutscope.report.map.pyramid import Cells, Share, partition, pyramid, used_span
 from layoutscope.report.map.segments import from_layouts, merge_touching
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from layoutscope.report.map.segments import Segments
 
 
-def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
+def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths: bool = False) -> str:
     """Return the whole page; the same input gives the same text.
 
     Parameters
@@ -41,12 +42,14 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
         How it was made: version, identity of the image, options.
     names : bool
         Whether names from the image may appear.
+    all_paths : bool
+        Whether every path can be searched and every file's data found, however many there are.
     """
     segments = [from_layouts(item.layouts, item.device) for item in disks]
     shares = [disk_shares(item, own) for item, own in zip(disks, segments, strict=True)]
     parts = zip(disks, segments, shares, strict=True)
     data = {
-        "disks": [disk_data(item, own, held, names=names) for item, own, held in parts],
+        "disks": [disk_data(item, own, held, names=names, all_paths=all_paths) for item, own, held in parts],
         "scale": _scale(disks, shares),
     }
     title = " and ".join(item.title for item in disks) if names else "layout map"
@@ -61,12 +64,11 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
     )
 
 
-def _scale(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict[str, float]:
-    """Return what all disks are drawn on: bytes of the largest, bytes that are of interest, seconds of the slowest."""
+def _scale(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict[str, int]:
+    """Return what all disks are drawn on: bytes of the largest, and bytes that are of interest."""
     return {
         "span": max((disk.size_bytes for disk in disks), default=0),
         "used": scale_of(disks, shares),
-        "seconds": max((disk.walks[0].seconds for disk in disks if disk.walks), default=0.0),
     }
 
 
@@ -100,10 +102,7 @@ def asset(name: str) -> str:
 
 
 OWNER_BUDGET: Final = 800_000
-"""Stretches whose file or node the page can tell; past it those of files are left out."""
-
-NAME_BUDGET: Final = 100_000
-"""Directory entries up to which the page can name the file that an extent belongs to."""
+"""Stretches whose file or node the page tells in any case; past it those of files only where all are asked for."""
 
 TILE_SEGMENTS: Final = 16_384
 
@@ -117,7 +116,9 @@ def disk_shares(item: MapDisk, segments: Segments) -> tuple[Share, ...]:
     return partition(segments, item.image_offset, item.size_bytes, item.block_size_bytes)
 
 
-def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, names: bool) -> dict[str, Any]:
+def disk_data(
+    item: MapDisk, segments: Segments, shares: Sequence[Share], *, names: bool, all_paths: bool = False
+) -> dict[str, Any]:
     """Return what the page draws of one disk, ready for JSON.
 
     Parameters
@@ -130,10 +131,12 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
         What it holds, by class.
     names : bool
         Whether names from the image may appear.
+    all_paths : bool
+        Whether the page carries all paths and all that files hold.
     """
     # What is told of nodes is told of so many; places of the others are in the pyramid.
     owned = merge_touching(segments.take(np.flatnonzero((segments.owner != 0) & (segments.owner <= NODE_BUDGET))))
-    tells_files = len(owned) <= OWNER_BUDGET
+    tells_files = all_paths or len(owned) <= OWNER_BUDGET
     nodes = stacked([layout.columns("nodes") for layout in item.layouts])
     here = nodes if not nodes["device"].data.any() else nodes.take(nodes["device"].data == item.device)
     # Orders and ages of two states at once would say nothing.
@@ -150,7 +153,7 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
         "tells_files": tells_files,
         "nodes": packed_nodes(nodes, item, segments, [share.item.key for share in shares]),
         "files": _files(owned.files),
-        "entries": _entries(item) if names else None,
+        "entries": entries(item, names=names, all_paths=all_paths),
         "walks": [walk_panel(one, item, first_of(one.trace, item.walks)) for one in item.walks],
         "costs": [costs(one) for one in item.walks if not item.device],
         "directories": None if item.device else encode.packed_json(directories(item, names=names)),
@@ -163,29 +166,6 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
 def _files(files: NDArray[np.uint64]) -> dict[str, Any]:
     """Pack which volume's file each owner of data is."""
     return {"volume": encode.array(files[:, 0]), **identifiers(files[:, 1])}
-
-
-def _entries(item: MapDisk) -> dict[str, Any] | None:
-    """Pack the directories of all volumes, with the leaf of each inode; None for too many entries."""
-    tables = [layout.columns("entries") for layout in item.layouts]
-    counts = [len(table) for table in tables]
-    if not 0 < sum(counts) <= NAME_BUDGET:
-        return None
-    base = np.cumsum([0, *(len(layout.columns("nodes")) for layout in item.layouts)])
-    rows = [table["inode_node_row"].signed() for table in tables]
-    nodes = [np.where(row >= 0, row + first, -1) for row, first in zip(rows, base, strict=False)]
-    volume, found = np.repeat(np.arange(len(tables)), counts), stacked(tables)
-    # By their numbers: ids and nodes rise then, and take a fifth of the room.
-    order = np.lexsort((found["file_id"].filled(0), volume))
-    entries = found.take(order)
-    names = [name or "" for name in entries.texts("name").to_list()]
-    return {
-        "volume": encode.array(volume),
-        "node": encode.array(np.concatenate(nodes)[order], delta=True),
-        "id": identifiers(ids_of(entries["file_id"])),
-        "parent": identifiers(ids_of(entries["parent_id"])),
-        "names": encode.packed_json(names),
-    }
 
 
 def _class(share: Share) -> dict[str, Any]:

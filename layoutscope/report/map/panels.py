@@ -14,6 +14,8 @@ import numpy as np
 from layoutscope.analysis.story import drive_words
 from layoutscope.arrays.lookup import dense_codes, find, first_places
 from layoutscope.report.map import encode
+from layoutscope.report.map.nodes import NODE_BUDGET
+from layoutscope.report.map.segments import verified_xids
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
@@ -63,12 +65,22 @@ def _range(values: NDArray[Any]) -> tuple[float, float]:
     return low, high if high > low else low + 1.0
 
 
+TOUCHING: Final = 0
+"""The bin of what touches; the one of the first power of two is the next."""
+
+NO_BIN: Final = 255
+
+
 def distances(item: MapDisk, nodes: Table) -> dict[str, Any]:
-    """Return the histograms and the key-order picture of one disk, whose nodes are those of all its layouts."""
+    """Return the histograms and the key-order picture of one disk, whose nodes are those of all its layouts.
+
+    Each histogram says of what it counts in which bin it is: of the reads that the page draws, and of files, with the
+    page's node that holds each one's inode.
+    """
     return {
         "seek": _seeks(item),
         "key_order": _key_order(item, nodes),
-        "to_data": _histogram(_to_data(item)),
+        "to_data": _to_data(item),
     }
 
 
@@ -76,20 +88,38 @@ def _seeks(item: MapDisk) -> dict[str, Any] | None:
     """Distances from the end of one read to the start of the next, of the first walk."""
     if not item.walks:
         return None
-    trace = item.walks[0].trace
-    trace = trace[trace.device == item.device] if trace.device.any() else trace
-    jump = trace.image_offset[1:] - (trace.image_offset[:-1] + trace.length_bytes[:-1])
-    return _histogram(np.abs(jump))
+    trace = own_reads(item.walks[0].trace, item.device)
+    jump = np.abs(trace.image_offset[1:] - (trace.image_offset[:-1] + trace.length_bytes[:-1]))
+    found, bins = _histogram(jump)
+    drawn = np.concatenate([[NO_BIN], bins])[: len(trace)][:: drawn_step(len(trace))]
+    return {**found, "reads": encode.array(drawn.astype(np.uint8))}
 
 
-def _histogram(values: NDArray[np.int64]) -> dict[str, Any]:
-    """Counts by powers of two; what touches counts apart."""
-    touching = int((values == 0).sum())
-    apart = values[values > 0]
-    power = np.floor(np.log2(apart)).astype(np.int64) if len(apart) else np.empty(0, np.int64)
-    counts = np.bincount(power) if len(power) else np.empty(0, np.int64)
-    first = int(power.min()) if len(power) else 0
-    return {"touching": touching, "first_power": first, "counts": counts[first:].tolist(), "total": len(values)}
+def own_reads(trace: AccessTrace, device: int) -> AccessTrace:
+    """Return the reads of one device of a set; all where there is one."""
+    return trace[trace.device == device] if trace.device.any() or device else trace
+
+
+def drawn_step(reads: int) -> int:
+    """Every how many of so many reads is drawn."""
+    return max(1, -(-reads // POINTS))
+
+
+def _histogram(values: NDArray[np.int64]) -> tuple[dict[str, Any], NDArray[np.int64]]:
+    """Return counts by powers of two, where what touches counts apart, and the bin of each value."""
+    apart = values > 0
+    power = np.zeros(len(values), np.int64)
+    power[apart] = np.floor(np.log2(values[apart])).astype(np.int64)
+    first = int(power[apart].min()) if apart.any() else 0
+    bins = np.where(apart, power - first + 1, TOUCHING)
+    counts = np.bincount(bins, minlength=1)
+    told = {
+        "touching": int(counts[TOUCHING]),
+        "first_power": first,
+        "counts": counts[TOUCHING + 1 :].tolist(),
+        "total": len(values),
+    }
+    return told, bins
 
 
 def _key_order(item: MapDisk, nodes: Table) -> list[dict[str, Any]]:
@@ -98,7 +128,10 @@ def _key_order(item: MapDisk, nodes: Table) -> list[dict[str, Any]]:
     leaves = nodes.take(is_leaf)
     tree, names = leaves["tree"].numbered()
     sizes = dict(zip(names, np.bincount(tree, minlength=len(names)).tolist(), strict=True))
-    chosen = sorted((name for name in names if sizes[name] > 1), key=lambda name: (-sizes[name], name))[:TREES]
+    # Two trees of one kind, of a leaf each, have no order: both leaves are their tree's first.
+    ordered = set(tree[leaves["key_rank"].data > 0].tolist())
+    several = (name for number, name in enumerate(names) if number in ordered)
+    chosen = sorted(several, key=lambda name: (-sizes[name], name))[:TREES]
     return [_tree_order(name, leaves.take(tree == names.index(name)), item) for name in chosen]
 
 
@@ -107,30 +140,44 @@ def _tree_order(tree: str, leaves: Table, item: MapDisk) -> dict[str, Any]:
     return {"tree": tree, "total": len(leaves), "picture": density(leaves["key_rank"].data, place)}
 
 
-def _to_data(item: MapDisk) -> NDArray[np.int64]:
-    """Distance from the leaf with a file's inode to its first extent, in bytes."""
-    return np.concatenate([np.empty(0, np.int64), *map(_to_first_extents, item.layouts)])
+def _to_data(item: MapDisk) -> dict[str, Any]:
+    """Distance from the leaf with a file's inode to its first extent, in bytes, by the place of the leaf."""
+    base = np.cumsum([0, *(len(layout.columns("nodes")) for layout in item.layouts)])
+    parts = [_to_first_extents(layout, item.device) for layout in item.layouts]
+    found = np.concatenate([np.empty(0, np.int64), *(distance for distance, _ in parts)])
+    node = np.concatenate(
+        [np.empty(0, np.int64), *(first + place for first, (_, place) in zip(base, parts, strict=False))]
+    )
+    told, bins = _histogram(found)
+    order = np.argsort(node, kind="stable")
+    order = order[: np.searchsorted(node[order], NODE_BUDGET)]
+    return {**told, "node": encode.array(node[order], delta=True), "bin": encode.array(bins[order].astype(np.uint8))}
 
 
-def _to_first_extents(layout: VolumeLayout) -> NDArray[np.int64]:
-    """Of a volume; a file is where its first entry says that its inode is."""
+def _to_first_extents(layout: VolumeLayout, device: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return distances within a volume, and the nodes they begin at; a file is where its first entry says.
+
+    Of a set, an inode on one device and its data on another have no distance.
+    """
     extents, entries, nodes = (layout.columns(name) for name in ("extents", "entries", "nodes"))
-    starts = extents.take(extents["image_offset"].is_known & (extents["logical_offset"].data == 0))
+    is_here = extents["device"].data == device
+    starts = extents.take(extents["image_offset"].is_known & (extents["logical_offset"].data == 0) & is_here)
     (of_extent, of_entry), bound = dense_codes(starts["file_id"].data, entries["file_id"].data)
     first, entry = first_places(of_extent, bound), first_places(of_entry, bound)
     start = np.full(bound, -1, np.int64)
     start[of_extent[first]] = starts["image_offset"].data[first]
     data = start[of_entry[entry]]
     node = find(nodes["row"].data.astype(np.int64), entries["inode_node_row"].take(entry).signed())
-    place = np.append(nodes["image_offset"].signed(), -1)[node]
+    places = np.where(nodes["device"].data == device, nodes["image_offset"].signed(), -1)
+    place = np.append(places, -1)[node]
     chosen = (data >= 0) & (place >= 0)
     found: NDArray[np.int64] = np.abs(data[chosen] - place[chosen])
-    return found
+    return found, node[chosen].astype(np.int64)
 
 
 def written_when(item: MapDisk, nodes: Table) -> dict[str, Any] | None:
     """Return the transactions of all nodes as a picture, and the states that can be read; None without transactions."""
-    dated = nodes.take((nodes["xid"].filled(0) > 0) & nodes["image_offset"].is_known)
+    dated = nodes.take((verified_xids(nodes) > 0) & nodes["image_offset"].is_known)
     xid = dated["xid"].data
     if not len(xid) or xid.min() == xid.max():
         return None
@@ -167,21 +214,21 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
     trace = item.trace
     end = np.cumsum(item.service_s + trace.think_us * 1e-6)
     begin = end - item.service_s
-    if trace.device.any():
-        own = trace.device == disk.device
-        trace, begin = trace[own], begin[own]
-    step = max(1, -(-len(trace) // POINTS))
+    if trace.device.any() or disk.device:
+        begin = begin[trace.device == disk.device]
+    trace = own_reads(trace, disk.device)
+    step = drawn_step(len(trace))
     shown = slice(None, None, step)
-    low = int(trace.image_offset.min(initial=disk.image_offset + disk.size_bytes))
     reads = {
         "offset": encode.array(trace.image_offset[shown], delta=True),
         "length": encode.array(trace.length_bytes[shown]),
         "tree": encode.array(trace.tree[shown]),
     }
     return {
-        "label": drive_words(item.drive),
+        "label": walk_words(item),
+        "drive": drive_words(item.drive),
         "order": item.order,
-        "reach": [low, max(low, int((trace.image_offset + trace.length_bytes).max(initial=0)))],
+        "reach": _reach(trace),
         "total_s": item.seconds,  # with what the host does behind the last read
         "reads": len(trace),
         "step": step,
@@ -192,6 +239,18 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
         **(reads if disk.walks[first] is item else {}),
         "rates": _rates(begin, trace.image_offset, trace.length_bytes),
     }
+
+
+def walk_words(item: MapWalk) -> str:
+    """Name a walk by its drive, and by its volume where its disk has several."""
+    return f"{item.name}, {drive_words(item.drive)}" if item.name else drive_words(item.drive)
+
+
+def _reach(trace: AccessTrace) -> tuple[int, int] | None:
+    """Return the first and the last byte that are read; None where nothing is."""
+    if not len(trace):
+        return None
+    return int(trace.image_offset.min()), int((trace.image_offset + trace.length_bytes).max())
 
 
 def _rates(begin: NDArray[np.float64], offset: NDArray[np.int64], length: NDArray[np.int64]) -> dict[str, Any]:
@@ -214,7 +273,7 @@ def rounded(values: NDArray[np.float64], digits: int = 6) -> list[float]:
 def costs(item: MapWalk) -> dict[str, Any]:
     """Return the causes of one prediction, in seconds."""
     return {
-        "drive": drive_words(item.drive),
+        "drive": walk_words(item),
         "order": item.order,
         "causes": {name: float(value) for name, value in item.causes_s.items()},
         "bound_s": item.bound_s,

@@ -14,6 +14,7 @@ from layoutscope.arrays.lookup import match
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report import escape_text
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
+from layoutscope.report.map.segments import verified_xids
 from layoutscope.tables import coverage_of
 from layoutscope.units import format_bytes, format_seconds, format_share, format_value
 
@@ -113,6 +114,7 @@ def _range(volume: VolumeScan) -> tuple[int, int]:
 def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapDisk:
     named = [volume for volume in volumes if volume.layout.facts.volume is not None] or volumes
     facts = named[0].layout.facts
+    called = _called(volumes, names=names)
     return MapDisk(
         title=_title(result, named) if names else "volume",
         subtitle=f"{' > '.join(dict.fromkeys((*facts.stack, facts.variant)))}, {format_bytes(facts.size_bytes)}",
@@ -120,14 +122,47 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
         image_offset=facts.image_offset,
         size_bytes=facts.size_bytes,
         block_size_bytes=facts.block_size_bytes,
-        walks=[walk for place, volume in enumerate(volumes) if volume in named for walk in _walks(place, volume)],
+        walks=[
+            walk
+            for place, volume in enumerate(volumes)
+            if volume in named
+            for walk in _walks(place, volume, called.get(place, ""))
+        ],
         facts=[fact for volume in volumes for fact in _facts(volume, names=names)],
-        story=tuple(sentence for volume in named for sentence in story(volume)),
+        story=tuple(
+            sentence
+            for place, volume in sorted(enumerate(volumes), key=lambda item: -_slowness(item[1]))
+            if volume in named
+            for sentence in _story(volume, called.get(place, ""))
+        ),
         kind=facts.variant,
         coverage=coverage_of([volume.layout for volume in volumes]),
         warnings=tuple(warning for volume in volumes for warning in _warnings(volume, names=names)),
         states=[state for volume in named for state in _states(volume, names=names)],
     )
+
+
+def _called(volumes: Sequence[VolumeScan], *, names: bool) -> dict[int, str]:
+    """Name the volumes that can be listed, by their places, where there are several."""
+    listed = [(place, volume.layout.facts) for place, volume in enumerate(volumes) if volume.walk is not None]
+    if len(listed) < 2:
+        return {}
+    return {
+        place: (escape_text(facts.name) if names else "") or f"volume {number}"
+        for number, (place, facts) in enumerate(listed, 1)
+    }
+
+
+def _slowness(volume: VolumeScan) -> float:
+    """How long listing a volume takes on the first drive: what takes longest is told first."""
+    return volume.predictions[0].seconds if volume.predictions else 0.0
+
+
+def _story(volume: VolumeScan, name: str) -> Iterator[str]:
+    """Tell of a volume, which the first sentence names where its disk has several."""
+    sentences = story(volume)
+    for place, sentence in enumerate(sentences):
+        yield f"“{name}”: {sentence}" if name and not place else sentence
 
 
 def _warnings(volume: VolumeScan, *, names: bool) -> Iterator[str]:
@@ -140,7 +175,9 @@ def _warnings(volume: VolumeScan, *, names: bool) -> Iterator[str]:
     errors = [item for item in volume.findings if item.level == "error"]
     if errors:
         count = "one error" if len(errors) == 1 else f"{len(errors):,} errors"
-        yield f"{who} is damaged: {count}, first of all: {escape_text(errors[0].message)}."
+        place = errors[0].image_offset
+        where = "" if place is None else f" at byte {place:,}"
+        yield f"{who} is damaged: {count}, first of all{where}: {escape_text(errors[0].message)}."
     if facts.num_missing_entries:
         yield f"At least {facts.num_missing_entries:,} entries of {who} are missing here."
 
@@ -153,7 +190,7 @@ def _states(volume: VolumeScan, *, names: bool) -> Iterator[tuple[str, int]]:
     view, words = views["view"].numbered()
     newest = np.zeros(len(words), np.int64)
     if is_there.any():
-        np.maximum.at(newest, view[is_there], nodes["xid"].signed()[row[is_there]])
+        np.maximum.at(newest, view[is_there], verified_xids(nodes).astype(np.int64)[row[is_there]])
     found = sorted(
         (xid, word)
         for word, xid in zip(words, newest.tolist(), strict=True)
@@ -168,14 +205,14 @@ def _title(result: ScanResult, volumes: list[VolumeScan]) -> str:
     return f"{escape_text(PurePath(result.image.name).name)}: {names}"
 
 
-def _walks(place: int, volume: VolumeScan) -> Iterator[MapWalk]:
+def _walks(place: int, volume: VolumeScan, name: str) -> Iterator[MapWalk]:
     if volume.walk is None:
         return
     for prediction in volume.predictions:
-        yield _walk(place, volume, volume.walk, prediction)
+        yield replace(_walk(volume, volume.walk, prediction), volume=place, name=name)
 
 
-def _walk(place: int, volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWalk:
+def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWalk:
     verdict = volume.verdict
     return MapWalk(
         order=walk.order,
@@ -186,7 +223,6 @@ def _walk(place: int, volume: VolumeScan, walk: WalkFacts, prediction: Predictio
         bound_s=verdict.packed_seconds if verdict is not None and verdict.drive == prediction.drive else None,
         interval_s=(prediction.seconds_low, prediction.seconds_high),
         entries=volume.layout.facts.num_files + volume.layout.facts.num_directories,
-        volume=place,
     )
 
 

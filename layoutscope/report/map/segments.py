@@ -177,6 +177,11 @@ def _bad_class(layout: VolumeLayout) -> MapClass:
     return LOCKED if layout.facts.details.get("locked") else DAMAGED
 
 
+def verified_xids(nodes: Table) -> NDArray[Any]:
+    """Return the transaction of each node; 0 where there is none, or where the node's checksum denies what it says."""
+    return np.where(nodes["valid"].equals("no"), 0, nodes["xid"].filled(0))
+
+
 def _collect_regions(layout: VolumeLayout, device: int, collector: _Collector) -> None:
     regions, free = _on(layout.columns("regions"), device), _on(layout.columns("free"), device)
     collector.add(regions["image_offset"], regions["length_bytes"], _region_codes(regions, collector), 0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.frozen import frozen
 from layoutscope.report.map.first import first_screen
+from layoutscope.report.map.segments import verified_xids
 from layoutscope.units import format_bytes, format_share
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ PANELS: Final = (
     Panel("distances", "Distances", "How far apart lies what belongs together.", folded=True),
 )
 
+
+OF_WALKS: Final = ("costs", "walk", "directories")
+"""Panels that show nothing where no disk can be listed."""
 
 CHANGED: Final = (
     "Each cell is a stretch of the disk. What changed shows through whatever stayed: the stronger the colour, the "
@@ -89,8 +93,8 @@ def _has(panel: Panel, disks: Sequence[MapDisk]) -> bool:
     if any(disk.num_earlier for disk in disks):
         return panel.anchor == "map"
     if panel.anchor == "history":
-        return any((layout.columns("nodes")["xid"].filled(0) > 0).any() for disk in disks for layout in disk.layouts)
-    return panel.anchor != "directories" or any(disk.walks for disk in disks)
+        return any((verified_xids(layout.columns("nodes")) > 0).any() for disk in disks for layout in disk.layouts)
+    return panel.anchor not in OF_WALKS or any(disk.walks for disk in disks)
 
 
 def _panel(panel: Panel, num_disks: int) -> str:

@@ -1,4 +1,7 @@
-"""A check and a verification as text: every finding with its address, and where the decoders differ."""
+"""A check and a verification as text: each fault with its address, and where the decoders differ.
+
+What may follow from a finding is counted with it; JSON, CSV and SARIF have every one.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from layoutscope.analysis.advice import what_to_do
 from layoutscope.findings import CODES
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import STYLES, plain_table, print_parts
-from layoutscope.results.check import CheckResult, Verification
+from layoutscope.results.check import CheckedVolume, CheckResult, Verification
 from layoutscope.units import NOTHING, format_coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console, RenderableType
 
@@ -28,22 +31,38 @@ def print_check(result: CheckResult, console: Console) -> None:
 
 
 def _parts(result: CheckResult) -> Iterator[RenderableType]:
+    consequences = result.consequences()
     if result.findings:
-        yield _table(f"{escape_text(result.image)}: outside of the volumes", result.findings)
+        yield _table(f"{escape_text(result.image)}: outside of the volumes", result.findings, consequences)
     for volume in result.volumes:
         coverage = f"{format_coverage(volume.coverage)} of the known metadata was looked at"
         yield Text(f"{escape_text(volume.volume)}: {coverage}")
         if volume.findings:
-            yield _table("Findings", volume.findings)
+            yield _table("Findings", volume.findings, consequences)
     if result.findings or any(volume.findings for volume in result.volumes):
         yield Text("What a code means, and what to do about it: layoutscope explain CODE")
-        yield Text(", ".join(f"{_PLURALS[level]}: {count:,}" for level, count in result.counts().items() if count))
-    for volume_name in result.unchecked():
-        yield Text(f"Not all of {escape_text(volume_name)} was looked at, so that nothing is said of the rest.")
+        counted = [f"{_PLURALS[level]}: {count:,}" for level, count in result.counts().items() if count]
+        folded = sum(map(len, consequences.values()))
+        yield Text(", ".join(counted) + (f"; {folded:,} of them may follow from another one" if folded else ""))
+    for volume in result.volumes:
+        yield from _not_checked(volume)
     yield Text(_verdict(result), style="bold" if result.is_clean else "bold red")
 
 
 _PLURALS: Final = {"error": "errors", "warning": "warnings", "info": "notes"}
+
+
+def _not_checked(volume: CheckedVolume) -> Iterator[Text]:
+    """Say what of a volume nothing is said about, and why."""
+    name = escape_text(volume.volume)
+    if volume.coverage != 1:
+        yield Text(f"Not all of {name} was looked at, so that nothing is said of the rest.")
+    if volume.skipped:
+        skipped = len({item.rule for item in volume.skipped})
+        of = f" of {volume.num_rules:,}" if volume.num_rules else ""
+        yield Text(f"{name}: {skipped:,}{of} rules were not held against everything.")
+    for reason, rules in volume.reasons().items():
+        yield Text(f"  not checked in full: {', '.join(rules)}; because {escape_text(reason)}")
 
 
 def _verdict(result: CheckResult) -> str:
@@ -60,32 +79,37 @@ def print_meanings(result: CheckResult, console: Console) -> None:
 
 
 MOST_ROWS: Final = 20
-"""So many findings of one code are listed of a volume; the rest, consequences as a rule, are counted in a row."""
+"""So many findings of one code are listed of a volume; the rest is counted in a row."""
 
 
-def _table(title: str, findings: tuple[Finding, ...]) -> RenderableType:
+def _table(title: str, findings: tuple[Finding, ...], consequences: Mapping[Finding, Sequence[str]]) -> RenderableType:
+    """Make a table of the findings that follow from no other one."""
     rank = {"error": 0, "warning": 1, "info": 2}
     columns = [("Level", False), ("Code", False), ("Byte", True), ("What", False)]
     rows = []
     listed: Counter[tuple[str, str]] = Counter()
-    every = Counter((item.level, item.code) for item in findings)
-    for item in sorted(findings, key=lambda finding: rank[finding.level]):
+    causes = [item for item in findings if item.cause is None]
+    every = Counter((item.level, item.code) for item in causes)
+    for item in sorted(causes, key=lambda finding: rank[finding.level]):
         kind = item.level, item.code
         listed[kind] += 1
         if listed[kind] <= MOST_ROWS:
-            rows.append(_row(item))
+            rows.append(_row(item, consequences.get(item, ())))
         elif listed[kind] == MOST_ROWS + 1:
             more = f"{every[kind] - MOST_ROWS:,} more of this code; --format json has them all"
             rows.append((Text(item.level, STYLES[item.level]), item.code, NOTHING, more))
     return plain_table(title, columns, rows)
 
 
-def _row(item: Finding) -> tuple[Text, str, str, str]:
+def _row(item: Finding, consequences: Sequence[str]) -> tuple[Text, str, str, str]:
     address = NOTHING if item.image_offset is None else f"{item.image_offset:,}"
     sides = f" (expected {item.expected}, found {item.found})" if item.expected or item.found else ""
     # Rules of single fields begin with the field's name already.
     field = "" if item.message.startswith(item.field.rpartition("/")[2]) else f"/{item.field}"
-    what = escape_text(f"{item.structure}{field}: {item.message}{sides}")
+    count = len(consequences)
+    codes = ", ".join(dict.fromkeys(consequences))
+    follows = f", and {count:,} consequence{'s'[: count != 1]} ({codes})" if count else ""
+    what = escape_text(f"{item.structure}{field}: {item.message}{sides}{follows}")
     return Text(item.level, STYLES[item.level]), item.code, address, what
 
 
@@ -104,7 +128,15 @@ def _verified(found: Verification) -> Iterator[RenderableType]:
         f"{escape_text(found.image)}: read twice, through bulk dtypes and through the grammars", columns, rows
     )
     differing = sum(bool(item.differences) for item in found.tables)
-    yield Text(f"{differing} tables differ" if differing else "Both decoders agree on every row.", style="bold")
+    yield Text(
+        f"{differing} tables differ"
+        if differing
+        else f"Both decoders agree on every row{' that was read' if found.num_errors else ''}.",
+        style="bold",
+    )
+    if found.num_errors:
+        errors = f"{found.num_errors:,} error{'s' if found.num_errors != 1 else ''}"
+        yield Text(f"Reading found {errors}: of what they hid neither has a row; check says more.", style="bold red")
 
 
 PRINTERS: Final = {CheckResult: print_check, Verification: print_verification}

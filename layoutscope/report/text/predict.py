@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from layoutscope.analysis.width import bound, width
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import image_line, plain_table, print_parts
+from layoutscope.report.text.recorded import host_line, measured_table, recording_lines
 from layoutscope.results.predict import PredictResult, ReplayResult
 from layoutscope.units import NOTHING, format_bytes, format_coverage, format_seconds, format_share
 from layoutscope.walk.orders import ORDERS
@@ -127,8 +129,12 @@ def _case(case: DriveCase) -> Iterator[RenderableType]:
     if item.rotates:
         travel = f"{format_bytes(item.head_travel_bytes)}, {item.head_travel_strokes:,.1f} strokes"
         yield Text(f"  {item.seeks:,} reads move the arm; head travel {travel}")
+    for sentence in width(case):
+        yield Text(f"  {sentence}")
     for change in filter(None, (case.packed, *case.what_ifs)):
         yield Text(f"  {change.name}: {_instead(change, item)}")
+    if bound(case):
+        yield Text(f"  {bound(case)}")
     if case.directories:
         yield _directories(case)
 
@@ -160,11 +166,17 @@ def print_replay(result: ReplayResult, console: Console) -> None:
 
 def _replay(result: ReplayResult) -> Iterator[RenderableType]:
     yield Text(f"{escape_text(result.trace)}: {result.reads:,} reads, {format_bytes(result.read_bytes)}", style="bold")
+    if result.recording is not None:
+        yield from recording_lines(result.recording)
     if result.times:
         yield prediction_table(result.times, "The trace on drives, and the share of each cause")
+    for measured in result.measured:
+        yield measured_table(measured)
     if result.agreement is None:
         return
     yield from _agreement(result.agreement)
+    if result.host is not None:
+        yield host_line(result.host)
     yield _side_by_side(result)
 
 
@@ -177,6 +189,9 @@ def _agreement(found: Score) -> Iterator[RenderableType]:
     for title, blocks in (("not predicted", found.missed), ("predicted in vain", found.extra)):
         if blocks:
             yield Text(f"  {title}: " + ", ".join(f"{count:,} {name}" for name, count in blocks.items()))
+    if found.pair_share < 1:
+        steps = (f"{name} {met:,} of {steps:,}" for name, (steps, met) in found.pairs_by_cause.items())
+        yield Text("  steps by what they lead to: " + ", ".join(steps))
 
 
 def _side_by_side(result: ReplayResult) -> RenderableType:

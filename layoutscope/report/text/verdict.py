@@ -30,6 +30,7 @@ from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.findings import ABSENT
 from layoutscope.metrics.pieces import node_density
 from layoutscope.report import escape_text
+from layoutscope.results.verdict import WORTH_S
 from layoutscope.tables import coverage_of
 from layoutscope.units import format_bytes, format_seconds, format_share
 
@@ -155,7 +156,7 @@ def _block(
     result: ScanResult, volume: VolumeScan, *, alone: bool, is_ascii: bool, is_tight: bool = False
 ) -> Iterator[Text]:
     facts = volume.layout.facts
-    yield Text(_cut(f"{_title(facts)}, {format_bytes(facts.size_bytes)}; {_files(facts)}"), style=_HEAD[alone])
+    yield Text(_cut(f"{_title(facts)}, {format_bytes(facts.size_bytes)}; {_files(volume)}"), style=_HEAD[alone])
     yield from _state(result, volume)
     yield from _alone(volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
     if len(volume.layout.columns("nodes")):
@@ -170,9 +171,11 @@ def _title(facts: VolumeFacts) -> str:
     return f"{number}: {escape_text(facts.variant)}{name}{view}"
 
 
-def _files(facts: VolumeFacts) -> str:
+def _files(volume: VolumeScan) -> str:
+    facts = volume.layout.facts
     if facts.volume is None:
-        return "no volume in it"
+        is_damaged = any(item.level == "error" for item in volume.findings)
+        return "no volume of it could be read" if is_damaged else "no volume in it"
     folders = f"{facts.num_directories:,} folder{'s' if facts.num_directories != 1 else ''}"
     return f"{facts.num_files:,} file{'s' if facts.num_files != 1 else ''}, {folders}"
 
@@ -241,7 +244,8 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     if left > 0 and most == MOST_ROWS:
         yield Text(f"  {left} more drives in --details")
     if not verdict.is_worth_a_word:
-        yield Text("  Under a second: there is little to be gained.")
+        likely = ", most likely" if volume.predictions[0].seconds_high >= WORTH_S else ""
+        yield Text(f"  Under a second{likely}: there is little to be gained.")
         return
     yield Text(_cut(f"  {yardstick(verdict)}{' (the first drive)' if len(volume.predictions) > 1 else ''}"))
     if verdict.yardsticks:

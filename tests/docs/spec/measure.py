@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.api.check import _findings  # what check says, beside the tables of the same reading
+from layoutscope.api.check import _checked  # what check says, beside the tables of the same reading
 from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import LayoutscopeError
 from layoutscope.ondisk.checksum import fletcher64
@@ -197,7 +197,11 @@ def outcome(path: Path, options: dict[str, Any]) -> tuple[set[str], dict[str, in
     try:
         with opened(path, request) as image:
             layouts = image.layouts
-            codes = {finding.code for each in (*_findings(image, request), image.findings) for finding in each}
+            codes = {
+                finding.code
+                for each in (*(part.findings for part in _checked(image, request, {})), image.findings)
+                for finding in each
+            }
     except LayoutscopeError:
         return {REFUSED}, {}
     digests = {name: sum(hash(repr(layout.table(name).rows())) for layout in layouts) for name in TABLES}

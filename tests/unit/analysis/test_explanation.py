@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from layoutscope.analysis.explanation import explain, growth_by_cause, growth_by_reads
@@ -58,3 +60,13 @@ def test_sides_in_the_other_order_give_the_same_sentence():
 def test_equal_times_are_called_equal():
     """Nothing is explained where there is no difference."""
     assert explain("disk", (FAST, FAST), ("A", "B")) == "On disk, A and B take equally long: 1.00 s against 1.00 s."
+
+
+def test_doubt_is_told_only_where_a_drive_could_turn_the_sides():
+    """Slower on every drive that is drawn: no doubt, however wide the intervals; on two of twenty not: doubt."""
+    fast = replace(FAST, draws_s=tuple(range(1, 21)))
+    always = replace(SLOW, seconds_low=0.1, draws_s=tuple(number + 0.5 for number in range(1, 21)))
+    assert "though" not in explain("disk", (fast, always), ("A", "B"))
+    turned = replace(always, draws_s=(0.5, 0.5, *always.draws_s[2:]))
+    assert "though not on every drive like that" in explain("disk", (fast, turned), ("A", "B"))
+    assert "though" not in explain("disk", (FAST, SLOW), ("A", "B"))

@@ -181,6 +181,14 @@ def test_span_and_density_are_arithmetic():
     assert placement(walk_of(made, 9), 0.0) is None
 
 
+def test_a_few_nodes_far_away_are_not_said_to_be_among_the_rest():
+    """The span is that of the middle 98 %, and says so: one node far from 201 is outside."""
+    made = layout(nodes=leaves(*range(201), 5000), size_bytes=10_000 * NODE)
+    found = placement(walk_of(made, 0, 5000, *range(1, 201)), 0.0)
+    assert found.span_bytes < 202 * NODE
+    assert "the middle 98 % of them fill 100 % of" in lie(found)
+
+
 def test_every_cause_and_remedy_has_its_words():
     """Nothing is counted that cannot be told."""
     assert set(WHY) == set(CAUSES)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutscope.arrays import intervals
+from layoutscope.arrays.lookup import order_of
 
 RUNS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=8)
 
@@ -43,7 +44,7 @@ def test_set_operations_are_those_of_sets(one, two):
 def test_many_numbers_are_sorted_as_few_are(seed, limit, least):
     """Twelve thousand numbers, with repetitions, in the order of numpy's stable sort: of one, two and three digits."""
     values = np.random.default_rng(seed).integers(least, limit, 12_000)
-    assert (intervals.order_of(values) == np.argsort(values, kind="stable")).all()
+    assert (order_of(values) == np.argsort(values, kind="stable")).all()
 
 
 def test_runs_of_blocks_as_arithmetic_on_paper():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,72 @@ def test_knowing_less():
     assert sheet.number("inner_mb_s") == pytest.approx(9.78, rel=0.05)
     assert sheet.number("average_seek_ms") == pytest.approx(5.402, rel=0.015)
     assert sheet.number("buffer_bytes") == 3 * 561 * 512
+
+
+ODD_SIZE = {"job options": {"rw": "randread", "bs": "many"}, "read": {"clat_ns": {"mean": 9e6}}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"jobs": 7}', '{"jobs": [7]}', json.dumps({"jobs": [ODD_SIZE]}), '{"jobs": [{"read": []}]}'],
+)
+def test_what_is_no_report_of_fio_is_named(tmp_path, text):
+    """Nested without end, of other types, with sizes that are none: one line with the file's name."""
+    from layoutscope.api.drives import fit
+
+    (tmp_path / "fio.json").write_text(text)
+    with pytest.raises(UsageError, match="fio"):
+        fit("new", base="generic-7200", fio=tmp_path / "fio.json")
+
+
+def test_a_job_that_covered_a_part_is_no_full_stroke():
+    """Over a quarter of the stroke a seek above that of one track is half as long on the mean: 1 + 8 / 0.5 = 17 ms."""
+    sheet = from_datasheet("x", **SHEET)
+    # 9 ms of seek, half a turn of 5.556 and 0.15 of overhead.
+    profile = fit_latency(sheet, 9 + 60_000 / 5400 / 2 + 0.15, range_bytes=10**12 // 4, source="fio")
+    assert profile.number("average_seek_ms") == pytest.approx(17.0)
+    # More sectors lie outside, so that a quarter of the bytes is less than a quarter of the stroke.
+    narrow = AccessTrace.from_reads(
+        np.random.default_rng(2).integers(0, 10**12 // 4096 // 4, 6000) * 4096, np.full(6000, 4096)
+    )
+    assert service(narrow, profile, phases=1).summary()["mean_ms"] == pytest.approx(14.7, rel=0.08)
+
+
+def test_a_job_in_a_corner_tells_nothing():
+    """A gibibyte of a terabyte is refused, by fio's own options, too."""
+    with pytest.raises(UsageError, match=r"0\.11% of the drive"):
+        fit_latency(from_datasheet("x", **SHEET), 8.0, range_bytes=1 << 30, source="ioping")
+    job = {"job options": {"rw": "randread", "size": "1g"}, "read": {"clat_ns": {"mean": 8e6}}}
+    with pytest.raises(UsageError, match="size=100%"):
+        from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
+
+
+@pytest.mark.parametrize(("size", "seek"), [("100%", 9.294), ("25%", 1 + 8.294 * 2), ("250g", 1 + 8.294 * 1.93)])
+def test_fio_tells_what_its_job_covered(size, seek):
+    """In bytes or as a share of the drive."""
+    job = {"job options": {"rw": "randread", "size": size}, "read": {"clat_ns": {"mean": 15e6}}}
+    profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
+    assert profile.number("average_seek_ms") == pytest.approx(seek, rel=2e-3)
+
+
+def test_an_inner_rate_is_told_from_the_outer_one():
+    """A stream from 90 % of the drive on is that of the inner edge; the outer one stays."""
+    job = {"job options": {"rw": "read", "offset": "90%"}, "read": {"bw_bytes": 60_000_000}}
+    profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
+    assert (profile.number("outer_mb_s"), profile.number("inner_mb_s")) == (110.0, 60.0)
+
+
+def test_the_error_of_a_job_goes_into_the_profile():
+    """The mean of 400 reads that differ by 4 ms is known to 0.2 ms, of a seek of 9.294."""
+    read = {"clat_ns": {"mean": 15e6, "stddev": 4e6, "N": 400}}
+    job = {"job options": {"rw": "randread"}, "read": read}
+    profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
+    assert profile.spread.figures == ("average_seek_ms",)
+    assert profile.spread.covariance[0][0] ** 0.5 == pytest.approx(0.2 / 9.294, rel=1e-3)
+
+
+def test_a_share_that_is_none_is_refused():
+    """Sizes of fio may be shares, which are numbers."""
+    job = {"job options": {"rw": "randread", "size": "x%"}, "read": {"clat_ns": {"mean": 15e6}}}
+    with pytest.raises(UsageError, match="no share"):
+        from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))

@@ -24,6 +24,7 @@ def test_sound_figures_pass():
         ("capacity_bytes", float("nan")),
         ("capacity_bytes", 10**30),
         ("rpm", 0),
+        ("interface_mb_s", 1e-320),
         ("rpm", True),
         ("rpm", "7200"),
         ("join", "always"),

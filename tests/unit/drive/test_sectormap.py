@@ -81,3 +81,22 @@ def test_what_is_no_map_is_refused(disk, data, reason):
     reads = AccessTrace.from_reads(np.array([0]), np.array([512]))
     with pytest.raises(UsageError, match=reason):
         service(reads, disk(data))
+
+
+@pytest.mark.parametrize("name", ["../disk.map.zst", "/dev/zero", "pipe", "folder"])
+def test_only_a_file_beside_the_profile_is_read(disk, tmp_path, name):
+    """A profile from a stranger leads to no file elsewhere, and a pipe or a folder beside it is not waited for."""
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    profile = disk(packed(ROWS))
+    with pytest.raises(UsageError, match="no map of sectors"):
+        mapped_runs(profile.with_figures(map_file=name))
+
+
+def test_a_map_without_end_is_not_read(disk, monkeypatch):
+    """What is longer than any map is refused by its length, what unpacks to more by that."""
+    monkeypatch.setattr("layoutscope.drive.sectormap.MAX_PACKED_BYTES", 20)
+    with pytest.raises(UsageError, match="longer than 20 bytes"):
+        mapped_runs(disk(packed(ROWS)))

@@ -7,8 +7,9 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.result import GEOMETRY_ERROR, service_percentiles
+from layoutscope.drive.result import service_percentiles
 from layoutscope.drive.simulation import start_angles
+from layoutscope.drive.uncertain import model_error
 from layoutscope.errors import UsageError
 from tests.unit.drive.toys import disk, drive_set, flash, trace
 
@@ -39,22 +40,23 @@ def test_angles_are_those_of_one_generator(phases):
     assert start_angles(phases) == [0, *drawn[: max(phases - 1, 0)]]
 
 
-def test_start_phases_give_an_interval():
-    """The same seed gives the same interval, around the result; more phases never make it narrower."""
+def test_start_phases():
+    """The same seed gives the same angles, the first of which make the result; more phases begin with the same."""
     few, more = (service(trace(*RANDOM), disk(), phases=n) for n in (2, 6))
     again = service(trace(*RANDOM), disk(), phases=6)
     assert again.phases_s == more.phases_s
     assert len(set(more.phases_s)) > 1
     assert more.phases_s[:2] == few.phases_s
-    assert more.seconds_low <= few.seconds_low <= few.seconds <= few.seconds_high <= more.seconds_high
+    assert more.seconds == more.phases_s[0]
+    assert more.seconds_low < more.seconds < more.seconds_high
 
 
-def test_the_interval_contains_what_is_not_known():
-    """One phase: the interval is the error of drives of which zones are known, and the sentence says so."""
+def test_what_is_said_of_the_model_depends_on_what_is_known_of_the_drive():
+    """The sentence has the factor of drives of which zones are known; less known, larger factor; of flash nothing."""
     result = service(trace(*RANDOM), disk(), phases=1)
-    assert result.seconds_high == pytest.approx(result.seconds * (1 + GEOMETRY_ERROR["zones"]))
-    assert f"{GEOMETRY_ERROR['zones']:.1%}" in result.knowledge
-    assert GEOMETRY_ERROR["map"] < GEOMETRY_ERROR["zones"] < GEOMETRY_ERROR["datasheet"]
+    assert f"{model_error('zones'):.3g}" in result.knowledge
+    assert 1 < model_error("map") < model_error("zones")
+    assert "simulator" not in service(trace(0, 8), flash(), phases=1).knowledge
 
 
 def test_summary_has_the_names_of_the_witness():

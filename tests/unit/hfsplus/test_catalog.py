@@ -59,7 +59,7 @@ def test_names_are_shown_and_stored(reader):
     """A slash is shown as a colon; what is stored stays as it is."""
     catalog, _ = collected(reader, FOLDER_LEAF, FILE_LEAF)
     assert catalog.name.to_list() == ["a:b", "na\u00efve"]
-    assert catalog.name_raw.raw() == [name.encode("utf-16-be") for name in ("a/b", "na\u00efve")]
+    assert catalog.names.stored().raw() == [name.encode("utf-16-be") for name in ("a/b", "na\u00efve")]
 
 
 def test_a_thread_leads_from_an_id_to_a_parent(reader):

@@ -5,7 +5,6 @@ import pytest
 
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.ondisk.leaves import Texts
-from layoutscope.tables import Later, TextColumn
 
 
 @pytest.mark.parametrize(
@@ -41,29 +40,46 @@ def test_equals_compares_whole_names():
     assert found.tolist() == [True, True, False]
 
 
-def _columns(stored, order):
-    shown = [name.replace("/", ":").encode("utf-8", "replace") for name in stored]
+def _texts(raw):
+    return Texts(np.frombuffer(bytearray(b"".join(raw)), np.uint8), np.array(list(map(len, raw)), np.uint32))
+
+
+def _decoded(stored):
     raw = [name.encode("utf-16-be", "surrogatepass") for name in stored]
-    return (
-        TextColumn(np.frombuffer(b"".join(texts), np.uint8), np.array(list(map(len, texts)), np.uint32), order)
-        for texts in (shown, raw)
-    )
+    others = [b"" if name.isascii() else units for name, units in zip(stored, raw, strict=True)]
+    return _texts([name.encode("utf-8", "replace") for name in stored]), _texts(others), raw
+
+
+NAMES = [
+    ["a/b", "", "\0c"],
+    ["\u65e5", "pl/ain", "\u00e9x"],
+    ["\u00e9", "\u00e8", "\U0001f600"],
+    ["", "", ""],
+    ["a:b", "c/d", "\ud800:"],
+    ["a:b", "", "e"],
+]
 
 
 @pytest.mark.parametrize("order", [None, np.array([2, 0, 1], np.uint32)])
-@pytest.mark.parametrize(
-    "stored", [["a/b", "", "\0c"], ["\u65e5", "pl/ain", "\u00e9x"], ["\u00e9", "\u00e8", "\U0001f600"], ["", "", ""]]
-)
+@pytest.mark.parametrize("stored", NAMES)
 def test_stored_names_are_told_by_those_shown(stored, order):
-    """Bytes as stored come back, in any order; what is kept of names in ASCII are those that are shown."""
-    shown, raw = _columns(stored, order)
-    kept = names.told_by(shown, raw)
-    assert isinstance(kept, Later)
-    assert len(kept) == len(stored)
-    assert kept.make().raw() == raw.raw()
+    """Bytes as stored come back, in any order, even where a colon is among them, which is shown as a slash is."""
+    text, others, raw = _decoded(stored)
+    kept = names.KeptNames.of(text, others, order)
+    rows = range(3) if order is None else order.tolist()
+    assert kept.stored().raw() == [raw[row] for row in rows]
+    assert kept.shown.raw() == [stored[row].replace("/", ":").encode("utf-8", "replace") for row in rows]
 
 
-def test_a_colon_on_the_disk_is_not_taken_for_a_slash():
-    """Both are shown as a colon: where one is on the disk, nothing is left out."""
-    shown, raw = _columns(["a:b", "c/d", "e"], None)
-    assert names.told_by(shown, raw) is raw
+def test_names_of_ascii_are_not_kept_twice():
+    """Nothing is held of them as stored, not even lengths of nothing."""
+    text, others, _ = _decoded(["a/b", "c", ""])
+    assert [len(each) for each in names.KeptNames.of(text, others, None).others] == [0, 0]
+
+
+@pytest.mark.parametrize("stored", NAMES)
+def test_sums_are_those_of_the_units(stored):
+    """Number and sum of all units, as they lie, in whichever form names are held."""
+    text, others, raw = _decoded(stored)
+    units = np.frombuffer(b"".join(raw), np.uint16)
+    assert names.sum_of_units(text, others) == (len(units), int(units.sum(dtype=np.uint64)))

@@ -56,8 +56,9 @@ def test_a_file_that_changes_meanwhile_is_not_kept(tmp_path, monkeypatch):
     path = packed(tmp_path / "disk.zst", 1)
 
     def slow(*given):
-        whole(*given)
+        digest = whole(*given)
         os.utime(path)
+        return digest
 
     monkeypatch.setattr(unpack, "_decompress", slow)
     assert first_byte(path, tmp_path / "kept") == 1
@@ -82,7 +83,7 @@ def test_an_image_that_is_larger_than_the_limit_is_read_and_not_kept(tmp_path, m
     monkeypatch.setenv(cache.LIMIT_VARIABLE, "64KiB")
     assert first_byte(packed(tmp_path / "b.zst", 2), tmp_path / "kept") == 2
     assert [item.name for item in cache.kept_images(tmp_path / "kept")] == ["a.zst"]
-    assert len(list((tmp_path / "kept").iterdir())) == 1
+    assert len(list((tmp_path / "kept").glob("*.raw"))) == 1
 
 
 def test_only_the_user_may_look_into_it(tmp_path):
@@ -120,3 +121,56 @@ def test_a_limit_that_is_no_size_is_refused(monkeypatch):
     monkeypatch.setenv(cache.LIMIT_VARIABLE, "plenty")
     with pytest.raises(UsageError, match="LAYOUTSCOPE_CACHE_LIMIT"):
         cache.limit_bytes()
+
+
+def sparse(path):
+    """Write a compressed image with data at its start, in its midst, and at an end that is no whole block."""
+    image = bytearray(5 << 20)
+    image[0], image[(2 << 20) + 5000], image[-1:] = 1, 2, b"\3abc"
+    path.write_bytes(zstandard.compress(bytes(image)))
+    return bytes(image)
+
+
+@pytest.mark.parametrize("change", ["byte", "hole", "length", "seal"])
+def test_an_image_that_was_changed_where_it_is_kept_is_made_anew(tmp_path, change):
+    """Whoever writes to it, or to its seal, changes nothing of what is read; sizes and times may be as before."""
+    image = sparse(tmp_path / "disk.zst")
+    first_byte(tmp_path / "disk.zst", tmp_path / "kept")
+    (item,) = cache.kept_images(tmp_path / "kept")
+    before = item.path.stat()
+    with item.path.open("r+b") as file:
+        if change == "length":
+            file.truncate(1 << 20)
+        elif change != "seal":
+            file.seek(0 if change == "byte" else 1 << 20)
+            file.write(b"X")
+    if change == "seal":
+        item.path.with_suffix(cache.SEAL).write_text("0 0 0\n")
+    os.utime(item.path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with open_image(tmp_path / "disk.zst", cache_dir=tmp_path / "kept") as source:
+        assert source.read(0, source.size_bytes) == image
+
+
+def test_an_image_that_was_touched_is_read_and_kept(tmp_path, monkeypatch):
+    """Its contents are what they were, so nothing is decompressed again; the next use need not read it."""
+    from layoutscope.image import unpack
+
+    image = sparse(tmp_path / "disk.zst")
+    first_byte(tmp_path / "disk.zst", tmp_path / "kept")
+    (item,) = cache.kept_images(tmp_path / "kept")
+    os.utime(item.path, (1_000_000, 1_000_000))
+    monkeypatch.setattr(unpack, "_to_cache", None)
+    read, digests = unpack._digest_of, []
+    monkeypatch.setattr(unpack, "_digest_of", lambda kept: digests.append(read(kept)) or digests[-1])
+    for _ in range(2):
+        with open_image(tmp_path / "disk.zst", cache_dir=tmp_path / "kept") as source:
+            assert source.read(0, source.size_bytes) == image
+    assert len(digests) == 1
+
+
+def test_what_is_removed_leaves_no_seal(tmp_path):
+    """Nothing of an image stays in the folder."""
+    first_byte(packed(tmp_path / "disk.zst", 1), tmp_path / "kept")
+    assert len(list((tmp_path / "kept").iterdir())) == 2
+    cache.remove(cache.kept_images(tmp_path / "kept"))
+    assert list((tmp_path / "kept").iterdir()) == []

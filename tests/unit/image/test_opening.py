@@ -95,11 +95,7 @@ def test_containers_are_named_with_advice(tmp_path, monkeypatch, signature):
     place = signature.head_offset if signature.head_offset is not None else 8192 - 512 + signature.trailer_offset
     data[place : place + len(signature.magic)] = signature.magic
     (tmp_path / "image.raw").write_bytes(data)
-
-    def absent(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr("layoutscope.image.containers.foreign.import_module", absent)
+    monkeypatch.setattr("layoutscope.image.containers.foreign.find_spec", {}.get)
     with pytest.raises(UnsupportedError) as caught:
         open_image(tmp_path / "image.raw")
     assert caught.value.code == signature.code

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from layoutscope.metrics import DEFINITIONS, measure, tree_summaries
-from layoutscope.metrics.distance import PERCENTILES, distance_metrics, percentiles
+from layoutscope.metrics.distance import distance_metrics
 from layoutscope.metrics.files import file_metrics, free_metrics, power_of_two_histogram
+from layoutscope.metrics.ranks import PERCENTILES, median_and_percentiles
 from layoutscope.metrics.space import zone_bytes, zone_metric
 from layoutscope.metrics.trees import health_metrics
 from layoutscope.units import GIB, MIB
@@ -196,8 +197,9 @@ def test_every_definition_says_unit_denominator_text_and_source():
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 99, 100, 101, 1000, 4097])
-def test_percentiles_are_those_of_numpy(count):
+def test_medians_and_percentiles_are_those_of_numpy(count):
     """To the last bit: between two values in proportion."""
     values = np.random.default_rng(count).integers(0, 2**50, count)
-    expected = np.percentile(values, PERCENTILES).tolist()
-    assert [value for _, value in percentiles(values)] == expected
+    middle, parts = median_and_percentiles(values)
+    assert middle == np.median(values)
+    assert [value for _, value in parts] == np.percentile(values, PERCENTILES).tolist()

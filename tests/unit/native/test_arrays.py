@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.access.touches import CODE, Touches
-from layoutscope.arrays import intervals
+from layoutscope.arrays import intervals, lookup
 from layoutscope.arrays.lookup import FIRST_PLACES, first_places, plain_first_places
+from layoutscope.metrics import order
 from layoutscope.walk import cache
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 
@@ -124,7 +125,8 @@ def columns(reads: Touches) -> list:
 @given(given_volume=volumes(with_loops=False))
 def test_the_same_is_read_once(given_volume):
     """Every read with its way, in order, and the touch that it belongs to."""
-    ours, origin = cache._natively_once(*given_volume)
+    touches, model, size = given_volume
+    ours, origin = cache.NodeCache.empty(model, size).read(touches, model)
     theirs, their_origin = cache.plain_once(*given_volume)
     assert columns(ours) == columns(theirs)
     assert origin.tolist() == their_origin.tolist()
@@ -134,7 +136,8 @@ def test_the_same_is_read_once(given_volume):
 @given(given_volume=volumes(with_loops=True))
 def test_ways_that_are_loops_are_left_to_the_twin(given_volume):
     """What the kernel accepts is what the twin reads; loops it refuses."""
-    found = cache._natively_once(*given_volume)
+    touches, model, size = given_volume
+    found = cache.NodeCache.empty(model, size).read(touches, model)
     if found is not None:
         theirs, their_origin = cache.plain_once(*given_volume)
         assert columns(found[0]) == columns(theirs)
@@ -157,3 +160,59 @@ def test_hostile_ways_lead_nowhere(data, index, mapped):
     cache.READ_ONCE(*fenced.copies[:5], *codes, *fenced.copies[5:])
     assert fenced.hold()
     assert fenced.unchanged(*range(5))
+
+
+@EXAMPLES
+@given(values=st.permutations(range(40)), count=st.integers(0, 40))
+def test_inversions_are_the_same(values, count):
+    """As by passes over all, and pair by pair."""
+    permutation = np.argsort(values[:count], kind="stable").astype(np.int64)
+    numbers = permutation.tolist()
+    expected = sum(numbers[k] > later for k in range(count) for later in numbers[k + 1 :])
+    work = permutation.copy(), np.empty(count, np.int64)
+    assert order.COUNT_INVERSIONS(*work) == order.plain_inversions(permutation) == expected
+    assert permutation.tolist() == numbers
+
+
+@EXAMPLES
+@given(data=st.data(), values=NUMBERS, room=st.integers(0, 60))
+def test_any_numbers_are_counted_in_their_buffers(data, values, room):
+    """Numbers of any size, also twice; a buffer of another length is refused."""
+    fenced = Fenced(*spoil(data.draw, [np.array(values, np.int64), np.zeros(room, np.int64)]))
+    given_values, scratch = fenced.copies
+    numbers = given_values.tolist()
+    found = order.COUNT_INVERSIONS(given_values, scratch)
+    assert fenced.hold()
+    assert (found is None) == (len(numbers) != len(scratch))
+    expected = sum(numbers[k] > later for k in range(len(numbers)) for later in numbers[k + 1 :])
+    assert found in (None, expected)
+
+
+@EXAMPLES
+@given(
+    values=st.lists(
+        st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5) | st.integers(0, 2**21).map(lambda k: k << 12)
+    )
+)
+def test_numbers_are_ordered_as_numpy_does(values):
+    """Equal ones stay as they stand, those below zero come first; the kernel did not refuse."""
+    numbers = np.array(values, np.int64)
+    expected = np.argsort(numbers, kind="stable").tolist()
+    assert lookup.order_of(numbers).tolist() == lookup.plain_order(numbers).tolist() == expected
+    found = np.empty(len(numbers), np.int64)
+    assert lookup.ORDER_NUMBERS(numbers, found, np.empty(len(numbers), np.int64)) == len(numbers)
+    assert found.tolist() == expected
+
+
+@EXAMPLES
+@given(data=st.data(), values=NUMBERS, room=st.integers(0, 60))
+def test_numbers_are_ordered_in_their_buffers(data, values, room):
+    """Numbers of any size; a buffer of another length is refused."""
+    sizes = [np.zeros(data.draw(st.sampled_from([len(values), room])), np.int64) for _ in range(2)]
+    fenced = Fenced(*spoil(data.draw, [np.array(values, np.int64), *sizes]))
+    given_values, found, scratch = fenced.copies
+    count = lookup.ORDER_NUMBERS(given_values, found, scratch)
+    assert fenced.hold()
+    assert fenced.unchanged(0)
+    assert (count is None) == (len({len(given_values), len(found), len(scratch)}) > 1)
+    assert count is None or found.tolist() == np.argsort(given_values, kind="stable").tolist()

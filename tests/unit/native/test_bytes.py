@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layoutscope.arrays.pieces import COPY_PIECES, plain_copy, take_ranges
+from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.image.raw import READ_PIECES, SMALL_BYTES, plain_pieces
 from layoutscope.ondisk.checksum import FLETCHER64, fletcher64, plain_fletcher64
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced
@@ -84,3 +86,53 @@ def test_no_file_no_pieces(descriptor):
     """What is no descriptor is refused, or nothing comes."""
     piece = np.array([[0], [4], [0]])
     assert READ_PIECES(descriptor, 64, *piece, np.zeros(4, np.uint8)) in (None, 0)
+
+
+@EXAMPLES
+@given(data=st.data(), length=st.integers(1, 60))
+def test_the_same_pieces_are_copied(data, length):
+    """Of any lengths, none among them, to places one behind the other in any order."""
+    lengths = np.array(data.draw(st.lists(st.sampled_from([0, 1, 7, length]), max_size=9)), np.int64)
+    offsets = np.array([data.draw(st.integers(0, 60 - size)) for size in lengths.tolist()], np.int64)
+    order = np.array(data.draw(st.permutations(range(len(lengths)))), np.int64)
+    places = np.empty(len(lengths), np.int64)
+    places[order] = starts_of(lengths[order])
+    source, room = np.arange(60, dtype=np.uint8), int(lengths.sum())
+    fenced, theirs = Fenced(np.zeros(room, np.uint8)), np.zeros(room, np.uint8)
+    assert COPY_PIECES(source, offsets, lengths, places, fenced.copies[0]) == len(lengths)
+    plain_copy(source, offsets, lengths, places, theirs)
+    assert fenced.copies[0].tobytes() == theirs.tobytes()
+    assert fenced.hold()
+
+
+@EXAMPLES
+@given(pieces=st.lists(st.tuples(EVIL, EVIL, EVIL), min_size=1, max_size=4), sound=st.integers(0, 2))
+def test_no_piece_is_copied_anywhere_else(pieces, sound):
+    """Offsets, lengths and places of any size are refused, or stay in the buffers."""
+    columns = np.array([(0, 8, 8)] * sound + pieces, np.int64).T.copy()
+    fenced = Fenced(np.zeros(100, np.uint8), np.arange(80, dtype=np.uint8))
+    COPY_PIECES(fenced.copies[1], *columns, fenced.copies[0])
+    assert fenced.hold()
+    assert fenced.unchanged(1)
+
+
+def test_columns_of_unlike_lengths_are_no_pieces():
+    """As many offsets, lengths and places there must be."""
+    two, three = np.zeros(2, np.int64), np.zeros(3, np.int64)
+    for columns in ((two, three, three), (three, two, three), (three, three, two)):
+        assert COPY_PIECES(np.zeros(9, np.uint8), *columns, np.zeros(9, np.uint8)) is None
+
+
+@EXAMPLES
+@given(data=st.data(), dtype=st.sampled_from([np.bool_, np.uint16, np.float32, np.int64]), width=st.integers(0, 3))
+def test_ranges_of_rows_are_taken_as_by_their_places(data, dtype, width):
+    """Of columns with one value a row or several, or none, in any order and more than once."""
+    rows = data.draw(st.integers(0, 12))
+    values = np.arange(rows * max(width, 1)).astype(dtype).reshape((rows, width) if width else (rows,))
+    first = data.draw(st.lists(st.integers(0, rows), max_size=6))
+    ends = [data.draw(st.integers(start, rows)) for start in first]
+    starts = np.array(first, np.int64)
+    counts = np.array(ends, np.int64) - starts
+    found = take_ranges(values, starts, counts)
+    assert found.dtype == values.dtype
+    assert found.tolist() == values[ranges(starts, counts)].tolist()

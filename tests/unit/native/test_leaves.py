@@ -88,7 +88,9 @@ def plans(draw) -> Plan:
         names = [f"c{k}" for k in range(draw(st.integers(1, 5)))]
         tables[table] = {name: draw(st.sampled_from(DTYPES)) for name in names}
         tables[table] |= {"node": np.int32, "key_at": np.uint16, "val_at": np.uint16, "wide": np.int64, "has": np.bool_}
-        tables[table]["text"] = draw(st.sampled_from(("bytes", "utf-8", "utf-16")))
+        tables[table]["text"] = draw(st.sampled_from(("bytes", "utf-8", "utf-16", "utf-16-others")))
+        if tables[table]["text"] == "utf-16" and draw(st.booleans()):
+            tables[table]["rest"] = "utf-16-others"
     kind_type = draw(st.sampled_from(("u1", ">u2", "<u8")))
     part = draw(st.sampled_from(("key", "val")))
     found = []
@@ -103,7 +105,8 @@ def plans(draw) -> Plan:
             if name[0] == "c" and draw(st.booleans())
         }
         from_key = {name: draw(st.sampled_from(numbers_of(key))) for name in tables[table] if name[0] == "c"}
-        text = Text(draw(st.sampled_from(("key", "val"))), key.length, 2 if tables[table]["text"] == "utf-16" else 1)
+        unit_bytes = 2 if tables[table]["text"].startswith("utf-16") else 1
+        text = Text(draw(st.sampled_from(("key", "val"))), key.length, unit_bytes)
         runs = value.valextents
         lists = [
             Repeated("extents", runs.count, {"start": runs.start, "what": number})
@@ -120,7 +123,7 @@ def plans(draw) -> Plan:
                 value,
                 {**pick, "has": draw(st.integers(0, 1))},
                 from_key,
-                {"text": text} if draw(st.booleans()) else {},
+                {name: text for name in ("text", "rest") if name in tables[table]} if draw(st.booleans()) else {},
                 (text,) if draw(st.booleans()) else (),
                 tuple(lists),
                 cases if draw(st.booleans()) else {},
@@ -291,7 +294,7 @@ def test_extents_of_a_file_follow_one_another(decoder):
     assert {name: column.tolist() for name, column in extents.items()} == {
         "owner": [0, 0, 0], "fork": [0, 0, 255], "before": [0, 4, 0], "start": [100, 300, 900], "count": [4, 2, 1],
     }  # fmt: skip
-    chosen = some.give_up("extents", np.array([2, 0]))
+    chosen = some.give_up("extents", np.array([2, 0]), np.array([1, 1]))
     assert chosen["start"].tolist() == [900, 100]
 
 

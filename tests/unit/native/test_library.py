@@ -10,6 +10,7 @@ import pytest
 
 from layoutscope.arrays.intervals import COMBINE_RUNS, JOIN_RUNS
 from layoutscope.arrays.lookup import FIRST_PLACES
+from layoutscope.arrays.pieces import COPY_PIECES
 from layoutscope.drive.loops import CLOSED_LOOP, QUEUED_LOOP
 from layoutscope.image.raw import READ_PIECES
 from layoutscope.native import Kernel
@@ -61,7 +62,7 @@ def test_a_library_of_other_sources_is_not_taken(tmp_path, monkeypatch):
 
 KERNELS = (
     CLOSED_LOOP, QUEUED_LOOP, LRU_MISSES, READ_ONCE, READ_PIECES, FLETCHER64, DECODE_LEAVES,
-    FIRST_PLACES, JOIN_RUNS, COMBINE_RUNS,
+    FIRST_PLACES, JOIN_RUNS, COMBINE_RUNS, COPY_PIECES,
 )  # fmt: skip
 
 

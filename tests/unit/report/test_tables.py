@@ -16,12 +16,14 @@ def written(frame, file_format):
     return file.getvalue().decode("utf-8")
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize(
+    "start", ["=", "+", "-", "@", "\t", "\r", " =", "  -", "\u00a0@", "\uff1d", "\uff0b", "\uff0d", "\uff20", " \uff1d"]
+)
 def test_formulas_are_guarded_in_csv(start):
     """A name that a spreadsheet would run starts with an apostrophe; others stay."""
     made = layout(nodes=leaves(1), entries=entries((2, 20, f"{start}1+1", "file", 0), (2, 21, "a=b", "file", 0)))
     rows = list(csv.DictReader(io.StringIO(written(made.entries, "csv"), newline="")))
-    shown = f"'{start}1+1" if start.isprintable() else f"\\u{ord(start):04x}1+1"
+    shown = f"\\u{ord(start):04x}1+1" if start in "\t\r" else f"'{start}1+1"
     assert [row["name"] for row in rows] == [shown, "a=b"]
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+import layoutscope.api  # noqa: F401  (results are printed and framed as it says)
 from layoutscope.errors import UsageError
+from layoutscope.filesystems.contract import Unchecked
 from layoutscope.findings import CODES, Finding, FindingLog
 from layoutscope.report.json.check import check_document
 from layoutscope.report.json.sarif import sarif_json
@@ -38,6 +41,39 @@ def test_what_was_not_all_looked_at_is_not_clean(coverage):
     assert "Not all of hfsplus Fixture was looked at" in printed(result)
     assert check_document(result)["unchecked"] == ["hfsplus Fixture"]
     assert json.loads(sarif_json(result))["runs"][0]["invocations"][0]["executionSuccessful"] is False
+
+
+def test_rules_that_were_skipped_are_counted_and_named():
+    """All metadata was read, but two rules could not be held against all of it: not clean, and it says why."""
+    skipped = tuple(Unchecked(rule, "the catalog B-tree cannot be read") for rule in ("threads", "valence"))
+    volume = CheckedVolume("hfsplus Fixture", (NOTE,), 1.0, 40, skipped)
+    result = CheckResult("disk.img", (volume,), ())
+    assert (result.is_clean, result.exit_code, result.unchecked()) == (False, 3, ("hfsplus Fixture",))
+    said = printed(result)
+    assert "hfsplus Fixture: 2 of 40 rules were not held against everything." in said
+    assert "not checked in full: threads, valence; because the catalog B-tree cannot be read" in said
+    (told,) = check_document(result)["volumes"]
+    assert [item["rule"] for item in told["skipped"]] == ["threads", "valence"]
+    (run,) = json.loads(sarif_json(result))["runs"]
+    assert run["invocations"][0]["executionSuccessful"] is False
+    assert "threads, valence" in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+
+
+def test_consequences_stand_with_their_cause():
+    """Text lists the cause alone and counts what follows; the other forms have every finding and name the cause."""
+    follows = [replace(COUNT, image_offset=at, cause=MAP) for at in (1, 2)]
+    result = checked(MAP, *follows)
+    said = printed(result)
+    assert "and 2 consequences (valence-differs)" in said
+    assert said.count("valence-differs") == 1
+    assert "errors: 2, warnings: 1; 2 of them may follow from another one" in said
+    told = check_document(result)["volumes"][0]["findings"]
+    assert [item["cause"] and item["cause"]["code"] for item in told] == [None, MAP.code, MAP.code]
+    assert result.frame["cause"].to_list() == ["", *[f"{MAP.code}: {MAP.structure}"] * 2]
+    shown = json.loads(sarif_json(result))["runs"][0]["results"]
+    assert [len(item.get("relatedLocations", ())) for item in shown] == [0, 1, 1]
+    # Where the cause is not among what was asked for, what follows from it stands by itself.
+    assert [item.cause for item in result.of_rules(COUNT.code).every()] == [None, None]
 
 
 def test_notes_leave_an_image_clean():

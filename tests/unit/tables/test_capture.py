@@ -79,6 +79,56 @@ def test_more_rows_than_bytes_are_refused_before_they_are_read(capture):
         read_layouts(capture)
 
 
+def test_a_word_that_fills_the_memory_is_refused_before_it_is_unpacked(capture):
+    """A name of 100 MB packs into kilobytes."""
+    frame = pl.read_parquet(capture / "1" / "entries.parquet")
+    names = ["a" * 100_000_000, *frame["name"][1:]]
+    rewrite(capture, "entries", frame.with_columns(pl.Series("name", names)))
+    assert (capture / "1" / "entries.parquet").stat().st_size < 10**6
+    with pytest.raises(ImageError, match=r"entries would take 95.6 MiB, from"):
+        read_layouts(capture)
+
+
+def test_words_that_no_file_system_has_are_refused(capture):
+    """A name of 70,000 bytes, which every row may repeat at no cost, would be written out as often."""
+    long = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("a" * 70_000)).otherwise("name")
+    change(capture, "entries", long.alias("name"))
+    with pytest.raises(ImageError, match=r"entries.name has a text of more than 65,536 bytes"):
+        read_layouts(capture)
+
+
+def test_rows_that_are_few_bytes_are_counted_in_memory(capture):
+    """Ten million rows in 200 KB are within the rows a byte, and beyond the bytes a byte."""
+    frame = pl.read_parquet(capture / "1" / "extents.parquet")
+    noise = pl.Series("logical_offset", list(range(0, 2**40, 2**25)), pl.Int64)
+    rows = frame.head(1).select(pl.all().repeat_by(10_000_000).explode()).with_columns(
+        pl.concat([noise, pl.zeros(10_000_000 - len(noise), pl.Int64, eager=True)]).alias("logical_offset")
+    )  # fmt: skip
+    rewrite(capture, "extents", rows)
+    with pytest.raises(ImageError, match=r"extents would take .* from"):
+        read_layouts(capture)
+
+
+@pytest.mark.parametrize("what", ["1/nodes.parquet", "1", "manifest.json"])
+def test_links_out_of_a_capture_are_not_followed(capture, tmp_path, what):
+    """A table, a folder or a manifest that is a link is refused, although what it leads to is sound."""
+    (capture / what).rename(tmp_path / "outside")
+    (capture / what).symlink_to(tmp_path / "outside")
+    with pytest.raises(ImageError, match="is a link"):
+        read_layouts(capture)
+
+
+def test_every_table_is_held_to_its_digest(capture):
+    """A byte that differs in any table is told, also where the values would be sound."""
+    for path in sorted(capture.glob("*/*.parquet")):
+        sound = path.read_bytes()
+        path.write_bytes(sound + b"PAR1")
+        with pytest.raises(ImageError, match="differs from its SHA-256"):
+            read_layouts(capture)
+        path.write_bytes(sound)
+    assert len(read_layouts(capture)) == 2
+
+
 MANIFESTS = {
     "infinite": ("block_size_bytes", float("inf")),
     "text": ("size_bytes", "many"),
@@ -86,6 +136,9 @@ MANIFESTS = {
     "block": ("block_size_bytes", 0),
     "tree": ("trees", [{"tree": "fs"}]),
     "true": ("num_files", True),
+    "empty": ("size_bytes", 0),
+    "far": ("image_offset", 2**63),
+    "long": ("size_bytes", 2**62 + 1),
 }
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from layoutscope.errors import UsageError
 from layoutscope.walk import Work, host_profile, random_records, trace
 from layoutscope.walk.elevator import QueueRules, send
 from layoutscope.walk.filemap import FileMap
@@ -97,8 +98,8 @@ def test_random_records_are_read_alone(hfs_file):
 
 
 def test_unknown_file_is_refused(hfs_file):
-    """A number that no directory lists raises ValueError."""
-    with pytest.raises(ValueError, match="999"):
+    """A number that no directory lists is an error of usage."""
+    with pytest.raises(UsageError, match="999"):
         trace(hfs_file.layout(), order="read", work=Work(file_id=999))
 
 

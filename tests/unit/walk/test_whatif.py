@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from layoutscope.access.trace import AccessTrace
 from layoutscope.filesystems.hfsplus.layout.nodes import with_locators
 from layoutscope.walk import host_profile, trace
-from layoutscope.walk.whatif import WHAT_IFS, what_if
+from layoutscope.walk.whatif import WHAT_IFS, first_reads, what_if
 
 
 def test_packed_nodes_lie_in_key_order(apfs_plan):
@@ -78,3 +79,29 @@ def test_what_was_laid_out_once_is_not_changed_again(apfs_plan, name):
     """Nodes that lie so already are left as they are: the case is the same, and the what-if does not apply."""
     once = what_if(name, apfs_plan.layout()).layout
     assert what_if(name, once).layout is once
+
+
+def test_nodes_in_the_order_of_the_walk_are_read_on_and_on(apfs_plan):
+    """Laid out as they are read, each read begins where the last one ended, but for what the mount has read before."""
+    reads = trace(what_if("walk-order", apfs_plan.layout()).layout)
+    ends = reads.image_offset[:-1] + reads.length_bytes[:-1]
+    assert (reads.image_offset[1:] == ends).all()
+    assert len(reads) == len(trace(apfs_plan.layout())) > 2
+
+
+def test_the_order_of_a_work_is_its_own(apfs_plan):
+    """Nodes go where the reads that are handed over have them: here from the last to the first."""
+    layout = apfs_plan.layout()
+    reads = trace(layout)
+    back = reads[np.arange(len(reads))[::-1]]
+    moved = trace(what_if("walk-order", layout, reads=back).layout)
+    assert (np.diff(moved.image_offset) < 0).all()
+
+
+def test_first_reads_of_pages_and_of_several_nodes():
+    """A read within a node is one of that node; one of three nodes is of all; a node that is not read comes last."""
+    reads = AccessTrace.from_reads(np.array([12288, 16384, 4096]), np.array([4096, 24576, 4096]))
+    nodes = np.array([0, 8192, 16384, 24576, 32768, 40960])
+    turn = first_reads(reads, np.zeros(6, np.uint8), nodes)
+    # The first read is the second half of the second node, the third the second half of the first.
+    assert turn.tolist() == [2, 0, 1, 1, 1, 3]

@@ -49,6 +49,10 @@ NX, MAP = NX_SUPERBLOCK, CHECKPOINT_MAP_HEAD
 FEATURE = grammar.ApfsContainer.ContainerFeature
 INCOMPATIBLE = grammar.ApfsContainer.ContainerIncompatibleFeature
 _SUPERBLOCK_OID: Final = 1
+_CONTAINER_FLAGS: Final = int(grammar.ApfsContainer.ContainerFlag.crypto_sw)
+"""The two others are reserved."""
+_EPHEMERAL: Final = 4 << 16 | 1
+"""Of the first number about ephemeral objects: how many structures a volume has, and the version."""
 _VOLUME_BYTES: Final = 512 << 20
 _MOST_VOLUMES: Final = int(NX.fs_oid.counts[0])
 
@@ -76,6 +80,7 @@ SUPERBLOCK_RULES: Final[tuple[FieldRule[Container], ...]] = (
         (NX.readonly_compatible_features, ZERO, UNKNOWN),
         (NX.incompatible_features, only_bits(sum(int(bit) for bit in INCOMPATIBLE)), UNKNOWN),
         (NX.max_file_systems, _most_volumes, "a volume for each 512 MiB, begun ones too, and no more than 100"),
+        (NX.flags, only_bits(_CONTAINER_FLAGS), UNKNOWN),
         (NX.test_type, ZERO, "a field for tests is set"),
         (NX.test_oid, ZERO, "a field for tests is set"),
         level="warning",
@@ -93,6 +98,14 @@ SUPERBLOCK_RULES: Final[tuple[FieldRule[Container], ...]] = (
             NX.xp_data_next,
             partial(_behind, "xp_data_index", "num_data_used", "num_data_blocks"),
             "the next block of the ring is not behind those in use",
+        ),
+        (
+            NX.ephemeral_info,
+            Want(
+                lambda found: found & np.uint64(0xFFFF_FFFF) == np.array([_EPHEMERAL, 0, 0, 0]),
+                f"{_EPHEMERAL:#x}, 0, 0, 0",
+            ),
+            "not the version and the number of structures that are known",
         ),
         (
             NX.fusion_uuid,

@@ -88,7 +88,7 @@ def check_file_claims(subject: Subject) -> None:
         extents = parts.file_extents()
         if not len(extents["obj_id"]) or parts.is_locked:
             continue
-        report = subject.records(parts)
+        report = subject.extents(parts)
         # Block 0 is the superblock's and no file's: as an address it stands for a hole.
         real = extents["paddr"] != 0
         start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)

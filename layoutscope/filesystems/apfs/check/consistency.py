@@ -107,11 +107,16 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     _check_link_counts(report, inodes, np.bincount(named, minlength=len(inodes["obj_id"])))
     parents = drecs["obj_id"] if named is spot else drecs["obj_id"][found]
     wrong = ~_is_listed(named, parents, inodes["parent_id"]) & ~is_deleted(inodes)
-    # The root and the private directory lie in directory 1, which has entries but no inode (reference,
-    # ROOT_DIR_PARENT).
-    wrong &= inodes["parent_id"] != int(grammar.ApfsInode.InodeNumber.root_dir_parent)
-    message, field = "the directory that it names does not list it", "val.inode_val_fixed.parent_id"
-    report.cases(wrong, inodes, "inode", Contradiction("record-differs", message, found=inodes["parent_id"]), field)
+    # The root and the private directory lie in directory 1, which has entries but no inode that could count them
+    # (reference, ROOT_DIR_PARENT).
+    is_top = inodes["parent_id"] == int(grammar.ApfsInode.InodeNumber.root_dir_parent)
+    unlisted: tuple[tuple[NDArray[np.bool_], Level, str], ...] = (
+        (wrong & ~is_top, "warning", "the directory that it names does not list it"),
+        (wrong & is_top, "error", "the entry that names it is missing"),
+    )
+    for where, level, message in unlisted:
+        found_there = Contradiction("record-differs", message, level, found=inodes["parent_id"])
+        report.cases(where, inodes, "inode", found_there, "val.inode_val_fixed.parent_id")
     wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)
     message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
     report.cases(wrong, drecs, "entry of directory", Contradiction("record-differs", message), field)

@@ -120,15 +120,29 @@ def check_extent_references(parts: VolumeParts, physical: Columns, report: Repor
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.len_and_kind"
     report.cases(~np.isin(physical["kind"], kinds), physical, what, Contradiction(code, "unknown kind"), field)
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
-    first, length = stretches(parts.file_extents(), parts.state.store.blocks.block_size)
+    extents = parts.file_extents()
+    first, length = stretches(extents, parts.state.store.blocks.block_size)
     if (physical["refcnt"] == 1).all() and _match_once(parts, count, length):
         return
-    used = _uses(first, length, start, start + count)
-    wrong = used != physical["refcnt"].astype(np.int64) * count
+    weights = physical["refcnt"].astype(np.int64)
+    wrong = _unbalanced((start, count, weights), (first, length, np.full(len(first), -1)))
     message = "it counts other references than extents refer to it"
-    report.cases(
-        wrong, physical, what, Contradiction(code, message, found=physical["refcnt"]), "val.phys_ext_val.refcnt"
-    )
+    found = Contradiction(code, message, found=physical["refcnt"])
+    report.cases(is_touched(wrong, start, count), physical, what, found, "val.phys_ext_val.refcnt")
+    _report_uncounted(parts, report, wrong, intervals.runs_of(start, count))
+
+
+def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int64], counted: NDArray[np.int64]) -> None:
+    """Report extents of files on blocks that no reference counts: `wrong` are those on which sums differ."""
+    extents, lacking = parts.file_extents(), intervals.subtract(wrong, intervals.union([counted]))
+    if not len(lacking):
+        return
+    first, length = stretches(extents, parts.state.store.blocks.block_size)
+    chosen = np.zeros(len(extents["obj_id"]), bool)
+    chosen[np.flatnonzero(extents["paddr"] != 0)[is_touched(lacking, first, length)]] = True
+    nodes = parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
+    what = Contradiction("reference-differs", "no reference counts its blocks")
+    Report(report.log, nodes, report.most).cases(chosen, extents, "extent of data stream", what, LENGTH)
 
 
 def _match_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
@@ -160,6 +174,7 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
     length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
     first, size = stretches(extents, parts.state.store.blocks.block_size)
     wrong = _unbalanced((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
+    _report_uncounted(parts, Report(log, parts.fs.nodes, most), wrong, intervals.runs_of(start, length))
     begin = 0
     for tree, table in zip(trees, tables, strict=True):
         rows = slice(begin, begin + len(table["obj_id"]))
@@ -232,16 +247,3 @@ def check_owners(parts: VolumeParts, physical: Columns, report: Report) -> None:
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.owning_obj_id"
     message, sides = "its owner does not exist", (None, physical["owning_obj_id"])
     report.cases(lost, physical, what, Contradiction(code, message, "warning", *sides), field)
-
-
-def _uses(
-    first: NDArray[np.int64], length: NDArray[np.int64], start: NDArray[np.int64], stop: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """How many blocks of extents, counted as often as they are used, lie between each start and stop."""
-    total = np.zeros(len(start), np.int64)
-    for edges, sign in ((np.sort(first), 1), (np.sort(first + length), -1)):
-        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(edges)])
-        for limit, side in ((stop, sign), (start, -sign)):
-            before = np.searchsorted(edges, limit)
-            total += side * (before * limit - sums[before])
-    return total

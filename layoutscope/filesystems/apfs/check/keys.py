@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.filesystems.apfs.check.nodes import TreeNodes
 from layoutscope.filesystems.apfs.check.record_fields import check_records
-from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sources, volume_sources
+from layoutscope.filesystems.apfs.check.rows import traits_of
+from layoutscope.filesystems.apfs.check.states import snapshot_sources
+from layoutscope.filesystems.apfs.check.subject import MOST_CASES, InodeNotes, container_sources, volume_sources
+from layoutscope.filesystems.apfs.store.btree import children_of
 from layoutscope.filesystems.apfs.store.source import low_keys
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.ondisk import grammar, records
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.source import TreeSource
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.filesystems.apfs.volume.volume import Volume
     from layoutscope.findings import FindingLog
     from layoutscope.recordtypes import Column, RecordType
 
@@ -52,7 +58,8 @@ NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, 
 class WholeKeys(NamedTuple):
     """Keys of consecutive records: two numbers that sort as the tree does, where the rest is, and each one's address.
 
-    `name` is the place of the name in the buffer, `stop` where the key ends; equal where there is none.
+    `name` is the place of the name in the buffer, `stop` where the key ends; equal where there is none. `child` is the
+    node that an index record leads to.
     """
 
     lead: NDArray[np.uint64]
@@ -60,40 +67,59 @@ class WholeKeys(NamedTuple):
     name: NDArray[np.int64]
     stop: NDArray[np.int64]
     image_offset: NDArray[np.int64]
+    child: NDArray[np.uint64]
 
 
 @dataclass(slots=True)
 class Level:
-    """Keys of one level of a tree: those of the level above, and what was seen of this one."""
+    """Keys of one level of a tree: those of the level above with the nodes that they lead to, and what was seen."""
 
-    above: list[WholeKeys] = field(default_factory=list)
+    above: WholeKeys | None = None
+    children: Index = field(default_factory=lambda: index_of(np.empty(0, np.uint64)))
     own: list[WholeKeys] = field(default_factory=list)
     number: int = -1
-    num_nodes: int = 0
     last: tuple[int, int, bytes] | None = None
 
     def enter(self, number: int) -> None:
         """Go down to a level."""
         if number != self.number:
-            self.above, self.own, self.number, self.num_nodes, self.last = self.own, [], number, 0, None
+            if self.own:
+                self.above = WholeKeys(*(np.concatenate(column) for column in zip(*self.own, strict=True)))
+                self.children = index_of(self.above.child)
+            self.own, self.number, self.last = [], number, None
 
 
 def check_container_keys(subject: Subject) -> None:
     """Compare all keys of the container's own trees."""
     for source in container_sources(subject):
-        check_tree(subject, source, hashed_names=False)
+        check_tree(subject, source)
 
 
 def check_keys(subject: Subject) -> None:
     """Compare all keys of a volume's trees."""
     for parts in subject.volumes:
         for source in volume_sources(subject, parts):
-            superblock = parts.state.superblock
-            is_plain = bool(superblock.is_unencrypted and not superblock.is_sealed)
-            check_tree(subject, source, hashed_names=bool(superblock.has_hashed_names), is_plain=is_plain)
+            check_tree(
+                subject, source, parts.state, notes=_notes(subject, parts, parts.view) if source.tree == "fs" else None
+            )
+        # States of a volume share most of their leaves; each is looked at once.
+        known = parts.fs.nodes.paddr
+        for view, state, source in snapshot_sources(subject, parts):
+            check_tree(subject, source, state, known=known, notes=_notes(subject, parts, view))
+            known = np.union1d(known, parts.views[view].paddr)
 
 
-def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool, is_plain: bool = False) -> None:
+def _notes(subject: Subject, parts: VolumeParts, view: str) -> InodeNotes:
+    return subject.inodes.setdefault((parts.state.number, view), InodeNotes())
+
+
+def check_tree(
+    subject: Subject,
+    source: TreeSource,
+    state: Volume | None = None,
+    known: NDArray[np.uint64] | None = None,
+    notes: InodeNotes | None = None,
+) -> None:
     """Compare the keys of one tree, level by level.
 
     Parameters
@@ -102,21 +128,23 @@ def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool, is_p
         The container under check; its log is told which keys are out of order and which nodes are empty.
     source : TreeSource
         The tree, which is read once more.
-    hashed_names : bool
-        Whether directory keys carry a hash of the name, which then sorts before the name.
-    is_plain : bool
-        Whether it is of a volume that is neither encrypted nor sealed.
+    state : Volume, optional
+        Of which it is: says whether directory keys carry a hash of the name, which then sorts before the name.
+    known : (n,) uint64 array, optional
+        Addresses of nodes that were looked at in another state.
+    notes : InodeNotes, optional
+        Takes what is compared when all records are known.
     """
+    traits = traits_of(state)
     level, nodes = Level(), TreeNodes(subject)
-    for batch in read_levels(source):
+    for batch in read_levels(source, known=known):
         level.enter(batch.level)
-        keys = whole_keys(batch, hashed_names=hashed_names)
+        keys = whole_keys(batch, hashed_names=traits.hashed_names)
         _check_order(subject, batch, keys, level)
         _check_bounds(subject, batch, keys, level)
         _check_empty(subject, batch)
         nodes.add(batch)
-        check_records(subject, batch, is_plain=is_plain, hashed_names=hashed_names)
-        level.num_nodes += len(batch.places)
+        check_records(subject, batch, traits, notes)
         if batch.level:
             level.own.append(keys)
         if len(keys.lead):
@@ -137,7 +165,10 @@ def whole_keys(batch: ReadNodes, *, hashed_names: bool) -> WholeKeys:
         second = batch.column("key", source.kind.key_type, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
     where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
-    return WholeKeys(lead, second, name, slots.key_start + slots.key_len, where)
+    child = np.zeros(len(slots), np.uint64)
+    if batch.level:
+        child[slots.val_len >= batch.tree.shape.sizes.child] = children_of(batch)[1]
+    return WholeKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
 
 
 def _volume_keys(batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool) -> None:
@@ -205,18 +236,13 @@ def _falls(tree: str, one: tuple[int, int, bytes], other: tuple[int, int, bytes]
 
 def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: Level) -> None:
     """The first key of a node is not before the key that leads to it."""
-    if not level.above:
+    if level.above is None:
         return
-    lead, second, where = (
-        np.concatenate([getattr(part, name) for part in level.above]) for name in ("lead", "second", "image_offset")
-    )
+    lead, second, where = level.above.lead, level.above.second, level.above.image_offset
     firsts = np.flatnonzero(np.diff(batch.slots.node, prepend=-1) != 0)
     node = batch.slots.node[firsts]
-    entry = level.num_nodes + node
-    known = entry < len(lead)
-    firsts, node, entry = firsts[known], node[known], entry[known]
-    # Where nodes are missing, the n-th record is not that of the n-th node.
-    known = lead[entry] == batch.places.low_key[node]
+    entry, known = level.children.find(batch.places.node_id[node])
+    known &= lead[entry] == batch.places.low_key[node]
     firsts, node, entry = firsts[known], node[known], entry[known]
     wrong = (keys.lead[firsts] < lead[entry]) | (
         (keys.lead[firsts] == lead[entry]) & (keys.second[firsts] < second[entry])

@@ -184,9 +184,20 @@ def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = Fal
         return
     sides, field = (hashes, drecs["name_hash"]), "key.drec_hashed_key.len_name_and_hash"
     message, what = "its hash is not that of its name", "entry of directory"
-    # How a character folds is a matter of Unicode's version, but in ASCII: there the name or the hash is damaged.
-    report.cases(wrong & is_plain, drecs, what, Contradiction("name-hash-differs", message, "error", *sides), field)
-    report.cases(wrong & ~is_plain, drecs, what, Contradiction("name-hash-differs", message, "warning", *sides), field)
+    # How a character folds is a matter of Unicode's version, but for old ones: there the name or the hash is damaged.
+    is_settled = is_plain.copy()
+    others = wrong & ~is_plain
+    is_settled[others] = [_is_settled(name) for name in drecs["name"].take(others).raw()]
+    report.cases(wrong & is_settled, drecs, what, Contradiction("name-hash-differs", message, "error", *sides), field)
+    report.cases(
+        wrong & ~is_settled, drecs, what, Contradiction("name-hash-differs", message, "warning", *sides), field
+    )
+
+
+def _is_settled(raw: bytes) -> bool:
+    """Whether all characters of a name are of Unicode 3.2, whose folding has not changed since."""
+    old = unicodedata.ucd_3_2_0
+    return all(old.category(character) != "Cn" for character in raw.decode(errors="replace"))
 
 
 def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -> None:
@@ -196,12 +207,13 @@ def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -
         return
     wrong = np.zeros(len(names), bool)
     for row, raw in enumerate(names.raw()):
-        wrong[row] = not is_plain[row] and not _is_utf8(raw)
+        wrong[row] = not is_plain[row] and not is_text(raw)
     message, field = "its name is not UTF-8", "key.drec_hashed_key.len_name_and_hash"
     report.cases(wrong, drecs, "entry of directory", Contradiction("record-invalid", message, "error"), field)
 
 
-def _is_utf8(raw: bytes) -> bool:
+def is_text(raw: bytes) -> bool:
+    """Tell whether a name is UTF-8."""
     try:
         raw.decode()
     except UnicodeDecodeError:

@@ -7,15 +7,17 @@ flags; the object's own header repeats number and transaction, unless it has non
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sources, volume_roots
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.container.container import NoMap
-from layoutscope.filesystems.apfs.store.losses import find_losses, report_losses
+from layoutscope.filesystems.apfs.store.losses import find_losses, report_losses, tell_losses
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.verify import object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.store.walk import read_levels
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.ondisk.grammar import ApfsContainer
 
 SUPERBLOCK: Final = NX_SUPERBLOCK
@@ -47,17 +50,19 @@ KEY: Final = OMAP_KEY
 VALUE: Final = OMAP_VAL
 OID_BYTES: Final = OBJ_PHYS.xid.offset - OBJ_PHYS.oid.offset
 MAPPING_FIELDS: Final = (MAPPING.type, MAPPING.subtype, MAPPING.len_object, MAPPING.oid, MAPPING.paddr)
+_NONE: Final = np.empty(0, np.uint64)
 ENTRY_FIELDS: Final = (VALUE.paddr, VALUE.len_object, VALUE.is_deleted, VALUE.is_encrypted, VALUE.is_noheader)
 
 
 def check_roots(subject: Subject) -> None:
     """Every tree of a volume can be reached from the field that names its root, and every node from its parent."""
     for parts in subject.volumes:
-        for source, log in volume_roots(subject, parts):
-            if not find_losses(source)[1]:
+        # Whoever reads a tree tells of each node that is no node of it: where nothing was told, nothing is missing.
+        for source, log in volume_roots(subject, parts) if parts.log.findings or parts.view != "live" else ():
+            losses, has_root = find_losses(source)
+            if not has_root:
                 log.add("tree-unreadable", "error", f"leads to no root of the {source.tree} tree")
-            records = parts.fs.records if source.tree == "fs" else None
-            report_losses(source, records, subject.log)
+            tell_losses(losses, source, parts.fs.records if source.tree == "fs" else None, subject.log)
 
 
 def check_container_trees(subject: Subject) -> None:
@@ -162,17 +167,20 @@ def check_object_maps(subject: Subject) -> None:
     """Compare every entry of volumes' object maps with its object."""
     for parts in subject.volumes:
         may_encrypt = not parts.state.superblock.is_unencrypted
-        _check_map(subject, "omap", parts.state.omap_header.tree_oid, may_encrypt=may_encrypt)
+        known = parts.fs.nodes if not parts.log.findings and parts.view == "live" else None
+        _check_map(subject, "omap", parts.state.omap_header.tree_oid, may_encrypt=may_encrypt, known=known)
 
 
-def _check_map(subject: Subject, tree: str, root: int, *, may_encrypt: bool) -> None:
+def _check_map(subject: Subject, tree: str, root: int, *, may_encrypt: bool, known: NodeRows | None = None) -> None:
+    """Compare the entries of an object map with their objects; those that were read and sound are `known`."""
     container = subject.container
+    headers = _Headers() if known is None else _Headers(index_of(known.paddr), known.node_id, known.xid)
     for batch in read_levels(TreeSource(subject.apart, tree, root, container.xid)):
         if not batch.level and len(batch.slots):
-            _check_entries(subject, batch, may_encrypt=may_encrypt)
+            _check_entries(subject, batch, headers, may_encrypt=may_encrypt)
 
 
-def _check_entries(subject: Subject, batch: ReadNodes, *, may_encrypt: bool) -> None:
+def _check_entries(subject: Subject, batch: ReadNodes, headers: _Headers, *, may_encrypt: bool) -> None:
     source = batch.tree.source
     blocks = source.blocks
     entry = batch.columns("key", KEY, (KEY.oid, KEY.xid)) | batch.columns("val", VALUE, ENTRY_FIELDS)
@@ -192,7 +200,7 @@ def _check_entries(subject: Subject, batch: ReadNodes, *, may_encrypt: bool) -> 
     # and number and transaction of them stand in the map alone.
     plain = ~(deleted | outside | future | odd | entry["is_encrypted"] | entry["is_noheader"])
     plain &= blocks.readable(entry["paddr"], blocks.block_size)
-    _check_objects(report, np.flatnonzero(plain))
+    _check_objects(report, np.flatnonzero(plain), headers)
 
 
 def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -202,17 +210,44 @@ def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
     return result
 
 
-def _check_objects(report: _Entries, rows: NDArray[np.int64]) -> None:
+@frozen
+class _Headers:
+    """Numbers and transactions of objects: of nodes that were read and sound, and of what is read for it.
+
+    Attributes
+    ----------
+    nodes : Index
+        Addresses of the nodes.
+    oid, xid : (n,) uint64 arrays
+        What their headers say.
+    """
+
+    nodes: Index = field(default_factory=lambda: index_of(_NONE))
+    oid: NDArray[np.uint64] = field(default_factory=lambda: _NONE)
+    xid: NDArray[np.uint64] = field(default_factory=lambda: _NONE)
+
+    def of(self, source: TreeSource, paddr: NDArray[np.uint64]) -> dict[str, NDArray[np.uint64]]:
+        """Return what the headers of objects say, by their addresses."""
+        row, is_known = self.nodes.find(paddr)
+        head = {name: np.zeros(len(paddr), np.uint64) for name in ("oid", "xid")}
+        for name, known in (("oid", self.oid), ("xid", self.xid)) if is_known.any() else ():
+            head[name][is_known] = known[row[is_known]]
+        blocks, other = source.blocks, np.flatnonzero(~is_known)
+        if len(other):
+            data = blocks.read(paddr[other], blocks.block_size).reshape(-1)
+            starts = np.arange(len(other), dtype=np.int64) * blocks.block_size
+            for name, values in source.decoder.columns(OBJ_PHYS, data, starts, (OBJ_PHYS.oid, OBJ_PHYS.xid)).items():
+                head[name][other] = values
+        return head
+
+
+def _check_objects(report: _Entries, rows: NDArray[np.int64], headers: _Headers) -> None:
     """Compare number and transaction with those in the objects' headers."""
-    source, entry = report.batch.tree.source, report.entry
-    blocks = source.blocks
+    entry = report.entry
     if not len(rows):
         return
-    data = blocks.read(entry["paddr"][rows], blocks.block_size).reshape(-1)
-    starts = np.arange(len(rows), dtype=np.int64) * blocks.block_size
-    head = source.decoder.columns(OBJ_PHYS, data, starts, (OBJ_PHYS.oid, OBJ_PHYS.xid))
-    found = {name: entry[name].copy() for name in head}
-    for name, values in head.items():
+    found = {name: entry[name].copy() for name in ("oid", "xid")}
+    for name, values in headers.of(report.batch.tree.source, entry["paddr"][rows]).items():
         found[name][rows] = values
     other = found["oid"] != entry["oid"]
     report.cases(other, "key.oid", "the object there has another number", entry["oid"], found["oid"])

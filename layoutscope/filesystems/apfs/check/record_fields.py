@@ -6,12 +6,16 @@ and values to be long enough; here they are as long as they say themselves, and 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays.ragged import ordinals, owners
+from layoutscope.filesystems.apfs.check.extended_fields import check_extended
+from layoutscope.filesystems.apfs.check.inode_fields import FLAG, check_inodes
+from layoutscope.filesystems.apfs.check.name_fields import IN_KEYS, check_names, check_texts
 from layoutscope.filesystems.apfs.check.object_fields import OBSERVED, REFERENCE, RESERVED, UNKNOWN
+from layoutscope.filesystems.apfs.check.rows import INVALID, CheckedRows, RowTraits
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES
 from layoutscope.filesystems.apfs.store.shapes import SHAPES
 from layoutscope.frozen import frozen
@@ -29,9 +33,11 @@ from layoutscope.ondisk.fieldrules import (
     rules,
 )
 from layoutscope.ondisk.records import (
+    CRYPTO_VAL,
     DREC_HASHED_KEY,
     DREC_VAL_FIXED,
     FILE_EXTENT_VAL,
+    FILE_INFO_VAL,
     FREE_QUEUE_KEY,
     INODE_VAL_FIXED,
     J_KEY,
@@ -39,25 +45,22 @@ from layoutscope.ondisk.records import (
     OMAP_VAL,
     PHYS_EXT_VAL,
     SNAP_METADATA_VAL,
-    X_FIELD,
     XATTR_VAL,
-    XF_BLOB_HEAD,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.check.rows import RowTraits
+    from layoutscope.filesystems.apfs.check.subject import InodeNotes, Subject
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.shapes import RecordShape
-    from layoutscope.findings import FindingLog
     from layoutscope.recordtypes import Column, RecordType
 
-INVALID: Final = "record-invalid"
 INODE, EXTENT, SNAPSHOT = INODE_VAL_FIXED, FILE_EXTENT_VAL, SNAP_METADATA_VAL.fixed
 _NAMES: Final = {int(kind): kind.name for kind in grammar.ApfsRecord.RecordType}
+KEY_STATE: Final = CRYPTO_VAL.fixed
+_CRYPTO_VERSION: Final = 5
 _CLASSES: Final = (0, 1, 2, 3, 4, 6, 14)
 _PHYSICAL_TREE: Final = 0x40000002
 _NAME_LENGTH: Final = 0x3FF
@@ -69,15 +72,33 @@ class _Facts:
     """What is known of the records of a batch."""
 
     xid: int
-    is_plain: bool
+    traits: RowTraits
+    notes: InodeNotes | None = None
     has_size: NDArray[np.bool_] | None = None
+    is_update: NDArray[np.bool_] | None = None
 
     def no_size(self) -> Want | None:
         has_size = self.has_size
         return None if has_size is None else Want(lambda found: (found == 0) | has_size, "0 without the flag for it")
 
     def no_key(self) -> Want | None:
-        return ZERO if self.is_plain else None
+        return ZERO if self.traits.is_plain else None
+
+    def owner(self) -> Want | None:
+        """New blocks name their first owner; a change of references to older ones names none."""
+        is_update = self.is_update
+        return (
+            None
+            if is_update is None
+            else Want(
+                lambda found: ((found == _NO_OWNER) == is_update) & ((found == _NO_OWNER) | self._is_number(found)),
+                "of new blocks alone a number that was given",
+            )
+        )
+
+    def _is_number(self, found: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Tell which are numbers of objects that the volume gave."""
+        return (found >= _FIRST_NUMBER) & (found < np.uint64(self.traits.next_number))
 
     def past(self) -> Want:
         return Want(lambda found: (found > 0) & (found <= self.xid), f"1 to {self.xid}")
@@ -87,7 +108,11 @@ def _declared(*rows: Any, of: str) -> tuple[FieldRule[_Facts], ...]:
     return rules(INVALID, f"{REFERENCE}, {of}; {OBSERVED}", *rows, level="warning")
 
 
-_INODE_FLAGS: Final = sum(int(flag) for flag in grammar.ApfsInode.InodeFlag)
+_INODE_FLAGS: Final = sum(int(flag) for flag in FLAG if flag != FLAG.flag_unused) | 0x0200_0000
+"""The highest one is not in the reference; apfsck knows it, and macOS sets it with flags of what may be purged."""
+_FIRST_NUMBER: Final = np.uint64(grammar.ApfsInode.InodeNumber.min_user)
+_NO_OWNER: Final = 0xFFFF_FFFF_FFFF_FFFF
+_UPDATE: Final = int(grammar.ApfsExtents.PhysExtKind.update)
 
 VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] = {
     "inode": (
@@ -129,7 +154,29 @@ VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] 
                 Want(lambda found: found & ((1 << 60) - 1) != 0, "one block at least"),
                 "an extent without blocks",
             ),
+            (PHYS_EXT_VAL.owning_obj_id, _Facts.owner, "an owner of no new blocks, or new blocks without one"),
+            (PHYS_EXT_VAL.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
             of="j_phys_ext_val_t",
+        ),
+    ),
+    "crypto_state": (
+        CRYPTO_VAL,
+        _declared(
+            (KEY_STATE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
+            # Of the state that stands for software encryption, macOS writes no version.
+            (KEY_STATE.major_version, one_of(0, _CRYPTO_VERSION), "the only version"),
+            (KEY_STATE.minor_version, ZERO, "the only version"),
+            (KEY_STATE.cpflags, ZERO, UNKNOWN),
+            (KEY_STATE.persistent_class, one_of(*_CLASSES), "no class of protection"),
+            of="j_crypto_val_t, wrapped_crypto_state_t",
+        ),
+    ),
+    "file_info": (
+        FILE_INFO_VAL,
+        _declared(
+            (FILE_INFO_VAL.fixed.num_hashed_blocks, NOT_ZERO, "a hash of no blocks"),
+            (FILE_INFO_VAL.fixed.len_hash, NOT_ZERO, "no hash"),
+            of="j_file_data_hash_val_t",
         ),
     ),
     "snap_metadata": (
@@ -169,7 +216,7 @@ FIXED_RULES: Final[dict[str, tuple[str, RecordType, tuple[FieldRule[_Facts], ...
 """Rules of keys or values in trees of one kind of record."""
 
 
-def check_records(subject: Subject, batch: ReadNodes, *, is_plain: bool, hashed_names: bool) -> None:
+def check_records(subject: Subject, batch: ReadNodes, traits: RowTraits, notes: InodeNotes | None = None) -> None:
     """Hold the records of a batch against the rules of their fields.
 
     Parameters
@@ -178,71 +225,37 @@ def check_records(subject: Subject, batch: ReadNodes, *, is_plain: bool, hashed_
         The container under check.
     batch : ReadNodes
         Nodes of any tree.
-    is_plain : bool
-        Whether the volume is neither encrypted nor sealed.
-    hashed_names : bool
-        Whether directory keys carry a hash of the name.
+    traits : RowTraits
+        What its volume says of its records.
+    notes : InodeNotes, optional
+        Takes what is compared when all records are known.
     """
     source, slots = batch.tree.source, batch.slots
     if not len(slots):
         return
-    facts = _Facts(subject.container.xid, is_plain)
+    facts = _Facts(subject.container.xid, traits, notes)
     if source.tree in FIXED_RULES and not batch.level:
         part, kind, declared = FIXED_RULES[source.tree]
-        _hold(_Rows(subject, batch, np.arange(len(slots))), part, kind, declared, facts)
+        _hold(CheckedRows(subject, batch, np.arange(len(slots))), part, kind, declared, facts)
     elif source.kind.key_type is J_KEY:
         kinds = batch.column("key", J_KEY, J_KEY.record_type)
         for kind in np.unique(kinds).tolist():
-            rows = _Rows(subject, batch, np.flatnonzero(kinds == kind))
-            _check_kind(rows, _NAMES.get(kind, ""), facts, hashed_names=hashed_names)
+            rows = CheckedRows(subject, batch, np.flatnonzero(kinds == kind))
+            _check_kind(rows, _NAMES.get(kind, ""), facts)
 
 
-@frozen
-class _Rows:
-    """Records of one kind in a batch."""
-
-    subject: Subject
-    batch: ReadNodes
-    row: NDArray[np.int64]
-
-    def starts(self, part: str) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = getattr(self.batch.slots, f"{part}_start")[self.row]
-        return found
-
-    def lengths(self, part: str) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = getattr(self.batch.slots, f"{part}_len")[self.row].astype(np.int64)
-        return found
-
-    def take(self, chosen: NDArray[np.bool_]) -> _Rows:
-        return _Rows(self.subject, self.batch, self.row[chosen])
-
-    def at(self, part: str) -> Callable[[int, int], FindingLog]:
-        """Bind the log to a byte of a key or value."""
-        starts, node = self.starts(part), self.batch.slots.node[self.row]
-        return lambda number, plus: self.batch.at(int(node[number]), int(starts[number]) + plus, log=self.subject.log)
-
-    def report(self, wrong: NDArray[np.bool_], part: str, message: str, sides: tuple[Any, Any] | None = None) -> None:
-        at = self.at(part)
-        for number in np.flatnonzero(wrong)[:MOST_CASES].tolist():
-            expected, found = ("", "") if sides is None else (sides[0][number], sides[1][number])
-            at(number, 0).add(INVALID, "warning", message, expected=expected, found=found)
-
-    def column(self, part: str, record_type: RecordType, field: Any) -> NDArray[Any]:
-        decoder = self.batch.tree.source.decoder
-        found: NDArray[Any] = decoder.column(record_type, self.batch.buffer, self.starts(part), field)
-        return found
-
-
-def _hold(rows: _Rows, part: str, kind: RecordType, declared: tuple[FieldRule[_Facts], ...], facts: _Facts) -> None:
+def _hold(
+    rows: CheckedRows, part: str, kind: RecordType, declared: tuple[FieldRule[_Facts], ...], facts: _Facts
+) -> None:
     structures = Structures(kind, rows.batch.buffer, rows.starts(part), rows.batch.tree.source.decoder)
     check_fields(structures, declared, facts, rows.at(part), MOST_CASES)
 
 
-def _check_kind(rows: _Rows, name: str, facts: _Facts, *, hashed_names: bool) -> None:
+def _check_kind(rows: CheckedRows, name: str, facts: _Facts) -> None:
     shape = SHAPES.get(name)
     if shape is None:
         return
-    key_type = DREC_HASHED_KEY if name == "dir_rec" and hashed_names else shape.key_type
+    key_type = DREC_HASHED_KEY if name == "dir_rec" and facts.traits.hashed_names else shape.key_type
     long_enough = rows.lengths("key") >= key_type.width
     if not rows.batch.level:
         long_enough &= rows.lengths("val") >= shape.val_type.width
@@ -250,23 +263,30 @@ def _check_kind(rows: _Rows, name: str, facts: _Facts, *, hashed_names: bool) ->
     if not len(rows.row):
         return
     _check_length(rows, "key", name, key_type, shape.key_tail)
+    if name in IN_KEYS:
+        check_names(rows, name, key_type, facts.traits)
     if not rows.batch.level:
         _check_value(rows, name, shape, facts)
 
 
-def _check_value(rows: _Rows, name: str, shape: RecordShape, facts: _Facts) -> None:
+def _check_value(rows: CheckedRows, name: str, shape: RecordShape, facts: _Facts) -> None:
+    fields = None
     if shape.has_xfields:
-        _check_xfields(rows, name, shape.val_type.width)
+        fields = check_extended(rows, name, shape.val_type.width)
     else:
         _check_length(rows, "val", name, shape.val_type, shape.val_tail)
+        check_texts(rows, name)
+    if name == "inode":
+        has_size = rows.column("val", INODE, INODE.has_uncompressed_size)
+        facts = replace(facts, has_size=has_size.astype(bool))
+        check_inodes(rows, fields, facts.notes, is_plain=facts.traits.is_plain)
+    elif name == "extent":
+        facts = replace(facts, is_update=rows.column("val", PHYS_EXT_VAL, PHYS_EXT_VAL.kind) == _UPDATE)
     if name in VALUE_RULES:
-        if name == "inode":
-            has_size = rows.column("val", INODE, INODE.has_uncompressed_size)
-            facts = _Facts(facts.xid, facts.is_plain, has_size.astype(bool))
         _hold(rows, "val", *VALUE_RULES[name], facts)
 
 
-def _check_length(rows: _Rows, part: str, name: str, kind: RecordType, tail: Column | None) -> None:
+def _check_length(rows: CheckedRows, part: str, name: str, kind: RecordType, tail: Column | None) -> None:
     """A key or value is as long as its fixed part, and what one of its fields says that follows."""
     expected = np.full(len(rows.row), kind.width, np.int64)
     if kind is DREC_HASHED_KEY:
@@ -276,90 +296,3 @@ def _check_length(rows: _Rows, part: str, name: str, kind: RecordType, tail: Col
     found = rows.lengths(part)
     what = "key" if part == "key" else "value"
     rows.report(found != expected, part, f"{name}: its {what} has another length than it says", (expected, found))
-
-
-_KNOWN_TYPES: Final = {"inode": range(1, 18), "dir_rec": range(1, 2)}
-_XFIELD_FLAGS: Final = 0x3B
-"""All but the reserved ones."""
-_XFIELDS: Final = {
-    ("inode", 4): ((2,), None),
-    ("inode", 8): ((0x20,), 40),
-    ("inode", 10): ((0x22,), 8),
-    ("inode", 13): ((0x28,), 8),
-    ("inode", 14): ((0, 0x22), 4),
-    ("dir_rec", 1): ((0, 2), 8),
-}
-"""Flags and size of extended fields by the kind of record and their type, as macOS and Linux write them."""
-
-
-def _check_xfields(rows: _Rows, name: str, width: int) -> None:
-    """Extended fields fill the rest of the value, padded with zeros, each with the flags and the size of its type."""
-    batch, size = rows.batch, rows.lengths("val") - width
-    some = size > 0
-    rows = rows.take(some)
-    start, size = rows.starts("val") + width, size[some]
-    short = size < XF_BLOB_HEAD.width
-    rows, start, size = rows.take(~short), start[~short], size[~short]
-    if not len(size):
-        return
-    decoder = batch.tree.source.decoder
-    head = decoder.columns(XF_BLOB_HEAD, batch.buffer, start, (XF_BLOB_HEAD.num_exts, XF_BLOB_HEAD.used_data))
-    count, used = head["num_exts"].astype(np.int64), head["used_data"].astype(np.int64)
-    front = XF_BLOB_HEAD.width + count * X_FIELD.width
-    wrong = front + used != size
-    message = f"{name}: its extended fields do not fill its value"
-    rows.report(wrong, "val", message, (size - front, used))
-    rows, start, count, used = rows.take(~wrong), start[~wrong], count[~wrong], used[~wrong]
-    owner = owners(count)
-    spots = start[owner] + XF_BLOB_HEAD.width + ordinals(count) * X_FIELD.width
-    if not len(spots):
-        return
-    found = decoder.columns(X_FIELD, batch.buffer, spots, (X_FIELD.type, X_FIELD.flags, X_FIELD.len_data))
-    length = found["len_data"].astype(np.int64)
-    padded = -(-length // 8) * 8
-    total = np.bincount(owner, padded, len(count)).astype(np.int64)
-    message = f"{name}: the lengths of its extended fields do not add up to what they use"
-    rows.report(total != used, "val", message, (total, used))
-    _check_types(rows, name, owner, found, length)
-    begin = start + XF_BLOB_HEAD.width + count * X_FIELD.width
-    _check_padding(rows, name, owner, _Data(begin, length, padded, total == used))
-
-
-def _check_types(
-    rows: _Rows, name: str, owner: NDArray[np.int64], found: dict[str, NDArray[Any]], length: NDArray[np.int64]
-) -> None:
-    kind, flags = found["type"], found["flags"]
-    wrong = ~np.isin(kind, np.array(_KNOWN_TYPES[name])) | (flags & np.uint8(~_XFIELD_FLAGS & 0xFF) != 0)
-    for (record, number), (allowed, size) in _XFIELDS.items():
-        if record == name:
-            here = kind == number
-            wrong |= here & ~np.isin(flags, np.array(allowed))
-            if size is not None:
-                wrong |= here & (length != size)
-    broken = np.bincount(owner, wrong, len(rows.row)) > 0
-    rows.report(broken, "val", f"{name}: an extended field has a type, flags or a size that it cannot have")
-
-
-@frozen
-class _Data:
-    """Data of extended fields: where those of each record begin, and lengths of each field, plain and padded."""
-
-    start: NDArray[np.int64]
-    length: NDArray[np.int64]
-    padded: NDArray[np.int64]
-    is_sound: NDArray[np.bool_]
-
-
-def _check_padding(rows: _Rows, name: str, owner: NDArray[np.int64], data: _Data) -> None:
-    """What fills a field up to eight bytes is zero."""
-    # Data stand one after the other; those of one record begin behind its headers.
-    ends = np.append(0, np.cumsum(data.padded))
-    first = np.searchsorted(owner, np.arange(len(rows.row)))
-    begin = data.start[owner] + ends[:-1] - ends[first][owner]
-    gap = data.padded - data.length
-    chosen = np.flatnonzero(data.is_sound[owner] & (gap > 0))
-    item, step = owners(gap[chosen]), ordinals(gap[chosen])
-    places = begin[chosen][item] + data.length[chosen][item] + step
-    wrong = np.zeros(len(rows.row), bool)
-    wrong[owner[chosen][item][rows.batch.buffer[places] != 0]] = True
-    rows.report(wrong, "val", f"{name}: the padding of an extended field is not zero")

@@ -8,34 +8,50 @@ the message says.
 
 from __future__ import annotations
 
+from dataclasses import field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.filesystems import contract
 from layoutscope.filesystems.apfs.check import (
     checkpoint_fields,
     claims,
     consistency,
     extents,
+    inodes,
     keys,
     names,
     object_fields,
     pointers,
+    rare_fields,
     records,
     snapshots,
     space,
     space_fields,
+    states,
     volume_fields,
+)
+from layoutscope.filesystems.apfs.check.causes import CONTAINER_CAUSES, named_tree
+from layoutscope.filesystems.apfs.check.needs import (
+    unchecked_of_container,
+    unchecked_rules,
+    unread_trees,
+    whole_for,
 )
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, of_volume, open_subject
 from layoutscope.filesystems.apfs.container.container import report_changes, uuid_text
+from layoutscope.filesystems.apfs.store.fsrecords import no_records
 from layoutscope.findings import Finding, FindingLog, refined
 from layoutscope.frozen import frozen
+from layoutscope.ondisk.consequences import told_once, with_causes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.volume.parts import ContainerContents, VolumeParts
+    from layoutscope.filesystems.contract import Unchecked
 
 
 def _identity(subject: Subject) -> None:
@@ -83,9 +99,9 @@ def _owners(subject: Subject) -> None:
 
 
 def _with_references(subject: Subject) -> list[tuple[VolumeParts, Columns]]:
-    """Volumes in their live state, with their extent references."""
+    """Volumes in their live state, with their extent references; with none, where all are those of snapshots."""
     found = [(parts, parts.extentref.records.get("extent")) for parts in subject.whole if parts.view == "live"]
-    return [(parts, physical) for parts, physical in found if "refcnt" in physical]
+    return [(parts, physical if "refcnt" in physical else no_records("extent")) for parts, physical in found]
 
 
 def _snapshots(subject: Subject) -> None:
@@ -111,6 +127,9 @@ CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "chunk-heads": space_fields.check_heads,
     "pool-versions": space_fields.check_versions,
     "map-head": object_fields.check_container_omap,
+    "jumpstart": rare_fields.check_jumpstart,
+    "key-bags": rare_fields.check_keybags,
+    "write-cache": rare_fields.check_write_cache,
     "newer-superblocks": lambda subject: consistency.check_newer(subject.reporting),
     "chunk-checksums": lambda subject: consistency.check_space_blocks(subject.container, subject.parts),
     "checkpoints": pointers.check_checkpoints,
@@ -131,6 +150,7 @@ VOLUME_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "map-heads": object_fields.check_volume_omaps,
     "superblocks": volume_fields.check_superblocks,
     "integrity-metadata": volume_fields.check_integrity,
+    "extended-metadata": rare_fields.check_extended_metadata,
     "object-maps": pointers.check_object_maps,
     "keys": keys.check_keys,
     "volume-identity": _identity,
@@ -140,6 +160,7 @@ VOLUME_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "sibling-links": records.check_sibling_links,
     "directories": records.check_directories,
     "name-hashes": names.check_name_hashes,
+    "inodes": inodes.check_inode_notes,
     "streams": _streams,
     "stream-sizes": records.check_stream_sizes,
     "attributes": _attributes,
@@ -153,6 +174,19 @@ VOLUME_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
 }
 """Every check of one volume; what is found while reading comes before all of them."""
 
+OF_STATES: Final = (
+    *("volume-counts", "entries", "links", "sibling-links", "directories", "name-hashes", "inodes"),
+    *("streams", "stream-sizes", "attributes", "lost-records", "extents"),
+)
+"""Checks of a volume that the states of its snapshots are put to."""
+
+
+def _states(subject: Subject) -> None:
+    states.check_states(subject, [VOLUME_CHECKS[name] for name in OF_STATES])
+
+
+VOLUME_CHECKS["states"] = _states
+
 
 @frozen
 class Checked:
@@ -164,14 +198,36 @@ class Checked:
         Outside of volumes.
     volumes : dict
         Of each volume, by its UUID as people write it.
+    unchecked : dict
+        Rules that were not held against everything, by the same UUIDs; those of the container itself by "".
     """
 
     outside: list[Finding]
     volumes: dict[str, list[Finding]]
+    unchecked: dict[str, list[Unchecked]] = field(default_factory=dict)
 
     def findings(self) -> list[Finding]:
         """Everything that was found."""
         return [*self.outside, *(item for found in self.volumes.values() for item in found)]
+
+    def of(self, uuid: str | None) -> contract.Checked:
+        """Return what concerns one volume, or the container itself."""
+        if uuid is None:
+            return contract.Checked(tuple(self.outside), len(CONTAINER_CHECKS), tuple(self.unchecked.get("", ())))
+        findings, unchecked = self.volumes.get(uuid, ()), self.unchecked.get(uuid, ())
+        return contract.Checked(tuple(findings), len(VOLUME_CHECKS), tuple(unchecked))
+
+
+def with_one_cause(found: Checked) -> Checked:
+    """Tell everything once, and name causes, which may lie in another part of the container."""
+    outside, *volumes = [told_once(findings) for findings in (found.outside, *found.volumes.values())]
+    told = iter(with_causes([*outside, *(item for each in volumes for item in each)], CONTAINER_CAUSES, named_tree))
+    first = list(islice(told, len(outside)))
+    return replace(
+        found,
+        outside=first,
+        volumes={uuid: list(islice(told, len(each))) for uuid, each in zip(found.volumes, volumes, strict=True)},
+    )
 
 
 def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Checked:
@@ -190,23 +246,32 @@ def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Ch
         Of each part what is found while reading first, then in the order of the checks.
     """
     subject = open_subject(contents)
+    unread = {parts.state.number: unread_trees(parts) for parts in contents.volumes}
+    unchecked = {"": list(unchecked_of_container(contents, subject, unread))}
     outside = _run(subject, contents.container.log, CONTAINER_CHECKS, without)
     volumes, seen = dict[str, list[Finding]](), len(subject.log.findings)
     for parts in contents.volumes:
-        found = _run(of_volume(subject, parts), parts.log, VOLUME_CHECKS, without)
-        volumes.setdefault(uuid_text(bytes(parts.state.superblock.vol_uuid)), []).extend(found)
+        lost = unread[parts.state.number]
+        found = _run(of_volume(subject, parts), parts.log, VOLUME_CHECKS, without, lost)
+        uuid = uuid_text(bytes(parts.state.superblock.vol_uuid))
+        volumes.setdefault(uuid, []).extend(found)
+        unchecked.setdefault(uuid, []).extend(unchecked_rules(VOLUME_CHECKS, lost))
     report_changes(subject.reporting)
-    return Checked([*outside, *subject.log.findings[seen:]], volumes)
+    return with_one_cause(Checked([*outside, *subject.log.findings[seen:]], volumes, unchecked))
 
 
 def _run(
-    subject: Subject, read: FindingLog, checks: dict[str, Callable[[Subject], None]], without: Collection[str]
+    subject: Subject,
+    read: FindingLog,
+    checks: dict[str, Callable[[Subject], None]],
+    without: Collection[str],
+    unread: Mapping[str, str] | None = None,
 ) -> list[Finding]:
-    """Run checks; `read` is what reading found, and some checks add to it."""
+    """Run checks; `read` is what reading found, and some checks add to it, `unread` what of a volume is not whole."""
     coarse = list(read.findings)
     for name, check in checks.items():
         if name not in without:
-            check(subject)
+            check(subject if unread is None else whole_for(subject, name, unread))
     fine = [*read.findings[len(coarse) :], *subject.log.findings]
     # Reading finds what is wrong with a structure, a check the byte of it; what has no place is what others sum up.
     exact = {(item.code, item.structure) for item in fine if item.image_offset is not None}

@@ -21,16 +21,17 @@ from layoutscope.filesystems.apfs.check.object_fields import (
     passed,
     stored_as,
 )
-from layoutscope.filesystems.apfs.check.space import chunk_table, spaceman_field
+from layoutscope.filesystems.apfs.check.space import INVALID, chunk_table, spaceman_field
 from layoutscope.filesystems.apfs.check.subject import queue_sources
+from layoutscope.filesystems.apfs.check.zone_fields import check_zones
 from layoutscope.filesystems.apfs.store.walk import read_nodes
+from layoutscope.findings import Contradiction
 from layoutscope.frozen import frozen
 from layoutscope.ondisk.fieldrules import (
     ZERO,
     FieldRule,
     Structures,
     Want,
-    at_most,
     check_fields,
     equals,
     only_bits,
@@ -57,10 +58,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import FindingLog
     from layoutscope.recordtypes import Field, RecordType
 
-SPACE, CHUNK, ZONES = SPACEMAN_PHYS, CHUNK_INFO, DATAZONE.zones
-_PREVIOUS: Final = 7
-"""Earlier places of a zone."""
-INVALID: Final = "spaceman-invalid"
+SPACE, CHUNK = SPACEMAN_PHYS, CHUNK_INFO
 _POOL_VERSIONS: Final = 16
 _BLOCK_BYTES: Final = 4096
 _WHOLE: Final = SPACE.width + DATAZONE.width
@@ -199,9 +197,19 @@ def check_space(subject: Subject) -> None:
             message = f"free_queues.tree_oid[{number}]: the checkpoint holds no such object"
             log = spaceman_field(subject, "tree_oid", queue=number)
             log.add(INVALID, "warning", message, found=queue.tree_oid)
+        if queue.num_blocks and not queue.tree_oid:
+            log = spaceman_field(subject, "num_blocks", queue=number)
+            message = f"free_queues.num_blocks[{number}]: blocks of a queue that has no tree"
+            log.add(INVALID, "warning", message, expected=0, found=queue.num_blocks)
     oldest: list[int | None] = [0 if not queue.tree_oid else None for queue in header.free_queues]
     for number, source in queue_sources(subject):
-        _, leaves = read_nodes(source)
+        nodes, leaves = read_nodes(source)
+        limit = int(header.free_queues[number].tree_node_limit)
+        if len(nodes) > limit:
+            # Linux's driver 0.3.0 lets a queue grow beyond its limit while much is deleted; apfsck says so too.
+            message = f"free_queues.tree_node_limit[{number}]: the queue has more nodes than it may have"
+            log = spaceman_field(subject, "tree_node_limit", queue=number)
+            log.add(INVALID, "warning", message, expected=f"at least {len(nodes)}", found=limit)
         xids = [batch.column("key", FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid) for batch in leaves if len(batch.slots)]
         oldest[number] = int(xids[0][0]) if xids else 0
     facts = _Facts(
@@ -216,48 +224,7 @@ def check_space(subject: Subject) -> None:
     )
     hold(subject, Objects("space manager", SPACE, [item.paddr]), SPACE_RULES, facts)
     if facts.is_versioned:
-        _check_zones(subject, item.paddr)
-
-
-ZONE_RULES: Final[tuple[FieldRule[None], ...]] = rules(
-    INVALID,
-    f"{REFERENCE}, spaceman_allocation_zone_info_phys_t; {OBSERVED}",
-    (ZONES.reserved, ZERO, RESERVED),
-    (ZONES.previous_boundary_index, at_most(_PREVIOUS), "there is no such earlier place"),
-    level="warning",
-)
-"""Rules of the zones of a versioned space manager."""
-
-
-def _check_zones(subject: Subject, paddr: int) -> None:
-    """A zone without number has no blocks, and one without earlier places none of those."""
-    decoder, blocks = subject.container.decoder, subject.container.blocks
-    data = blocks.read(np.array([paddr], np.uint64), blocks.block_size).reshape(-1)
-    structures = Structures(DATAZONE, data, np.array([SPACE.width]), decoder)
-
-    def at(_: int, plus: int) -> FindingLog:
-        return subject.log.at("space manager", paddr, plus=SPACE.width + plus)
-
-    check_fields(structures, ZONE_RULES, None, at)
-    fields = (
-        *(ZONES.zone_id, ZONES.previous_boundary_index, ZONES.current.start_paddr, ZONES.current.stop_paddr),
-        *(ZONES.previous.start_paddr, ZONES.previous.stop_paddr),
-    )
-    found = decoder.columns(DATAZONE, data, structures.starts, fields)
-    has_number, index = found[ZONES.zone_id][0] != 0, found[ZONES.previous_boundary_index][0]
-    for part, is_used in (
-        (ZONES.current, has_number),
-        (ZONES.previous, np.repeat((index != 0)[:, None], _PREVIOUS, axis=1)),
-    ):
-        start, stop = found[part.start_paddr][0], found[part.stop_paddr][0]
-        for field, wrong, message in (
-            (part.start_paddr, ~is_used & (start != 0), "blocks of a zone that is not used"),
-            (part.stop_paddr, ~is_used & (stop != 0), "blocks of a zone that is not used"),
-            (part.stop_paddr, is_used & (start >= stop) & ((start | stop) != 0), "before the start of the zone"),
-        ):
-            for place in np.argwhere(wrong)[:1].tolist():
-                plus = field.offset + sum(n * stride for n, stride in zip(place, field.strides, strict=True))
-                at(0, plus).add(INVALID, "warning", f"{field}: {message}")
+        check_zones(subject, item.paddr)
 
 
 _CHUNK_HEADS: Final = (("spaceman-cib", CIB_HEAD, TYPES.spaceman_cib), ("spaceman-cab", CAB_HEAD, TYPES.spaceman_cab))
@@ -314,6 +281,16 @@ def _check_chunks(subject: Subject, device: int) -> None:
         return subject.log.at(f"chunk {number}", int(table.cib_paddr[number]), plus=where)
 
     check_fields(structures, CHUNK_RULES, heads["hdr.xid"][row], at)
+    newest = np.zeros(len(heads["paddr"]), np.uint64)
+    np.maximum.at(newest, row, table.columns["xid"])
+    what = Contradiction(INVALID, "hdr.xid: not that of its youngest chunk", "warning", newest, heads["hdr.xid"])
+    wrong = (newest != heads["hdr.xid"]) & (newest > 0)
+
+    def at_head(number: int) -> FindingLog:
+        return subject.log.at("chunk information", int(heads["paddr"][number]), plus=CIB_HEAD.hdr.xid.offset)
+
+    # A block of chunks is written anew with a chunk, and only then.
+    subject.log.cases(wrong, what, at_head)
 
 
 def check_versions(subject: Subject) -> None:

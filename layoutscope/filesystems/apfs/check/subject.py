@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from layoutscope.filesystems.apfs.container.spaceman import queue_source
 from layoutscope.filesystems.apfs.store.source import TreeSource
@@ -15,7 +17,6 @@ from layoutscope.ondisk.records import APFS_SUPERBLOCK, OMAP_PHYS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.container import Container
@@ -30,6 +31,21 @@ if TYPE_CHECKING:
 VOLUME: Final = APFS_SUPERBLOCK
 MOST_CASES: Final = 100
 """So many cases of one kind are listed, each with its address; the others are counted."""
+
+
+@dataclass(slots=True)
+class InodeNotes:
+    """What was seen of inodes that no table keeps; lists of arrays with a row an inode, one array a batch."""
+
+    obj_id: list[NDArray[np.uint64]] = field(default_factory=list)
+    flags: list[NDArray[np.uint64]] = field(default_factory=list)
+    kinds: list[NDArray[np.uint32]] = field(default_factory=list)
+    sparse: list[NDArray[np.uint64]] = field(default_factory=list)
+    name: list[NDArray[np.uint64]] = field(default_factory=list)
+
+    def joined(self) -> dict[str, NDArray[Any]]:
+        """Return whole columns; nothing where no inode was seen."""
+        return {name: np.concatenate(getattr(self, name)) for name in self.__slots__} if self.obj_id else {}
 
 
 @frozen
@@ -52,6 +68,8 @@ class Subject:
         Whether every structure could be read, so that what is not claimed belongs to nothing.
     log : FindingLog
         Is told what is wrong.
+    inodes : dict
+        What was seen of inodes while trees were read, by number of the volume and view.
     """
 
     container: Container
@@ -61,6 +79,7 @@ class Subject:
     whole: list[VolumeParts]
     is_whole: bool
     log: FindingLog
+    inodes: dict[tuple[int, str], InodeNotes] = field(default_factory=dict)
 
     @property
     def reporting(self) -> Container:
@@ -111,18 +130,18 @@ def volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSou
     fields = [("extentref", "extentref_tree_oid"), ("snapmeta", "snap_meta_tree_oid")]
     if superblock.is_sealed and superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical):
         fields.append(("fext", "fext_tree_oid"))
-    for tree, field in (("omap", "tree_oid"), ("omap-snapshots", "snapshot_tree_oid")):
-        root = getattr(state.omap_header, field)
+    for tree, link in (("omap", "tree_oid"), ("omap-snapshots", "snapshot_tree_oid")):
+        root = getattr(state.omap_header, link)
         if root:
-            plus = OMAP_PHYS.offset_of(field)
+            plus = OMAP_PHYS.offset_of(link)
             log = subject.log.at("volume object map", superblock.omap_oid, plus=plus)
             yield TreeSource(store, tree, root, xid), log
     if not parts.is_locked:
         yield fs_source(store, state, parts.cipher), _at_superblock(subject, parts, "root_tree_oid")
-    for tree, field in fields:
-        root = getattr(superblock, field)
+    for tree, link in fields:
+        root = getattr(superblock, link)
         if root:
-            yield TreeSource(store, tree, root, xid), _at_superblock(subject, parts, field)
+            yield TreeSource(store, tree, root, xid), _at_superblock(subject, parts, link)
     for snapshot, log in snapshot_places(subject, parts, "extentref_tree_oid"):
         if snapshot.extentref_paddr:
             yield TreeSource(store, "extentref", snapshot.extentref_paddr, xid), log

@@ -99,8 +99,9 @@ class _Facts:
     def next_number(self) -> Want | None:
         return at_most(int(self.live.next_obj_id)) if self.is_copy else None
 
-    def fewer_snapshots(self) -> Want | None:
-        return at_most(int(self.superblock.hdr.xid)) if self.is_copy else None
+    def role(self) -> Want | None:
+        # The live superblock is compared while it is read.
+        return one_of(*(int(role) for role in grammar.ApfsVolume.VolumeRole)) if self.is_copy else None
 
     def snapshot_xid(self) -> Want:
         return one_of(0, *(xid for xid, _ in self.snapshots))
@@ -171,6 +172,7 @@ VOLUME_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
     *((field, _Facts.of_live, "a snapshot has none of its own")
       for field in (VOLUME.omap_oid, VOLUME.extentref_tree_oid, VOLUME.snap_meta_tree_oid)),
     (VOLUME.root_tree_oid, _Facts.same_root, "another tree than the volume's"),
+    (VOLUME.role, _Facts.role, "no known role"),
     (VOLUME.next_obj_id, _Facts.next_number, "more than the volume has come to since"),
     (VOLUME.revert_to_xid, _Facts.snapshot_xid, "there is no such snapshot"),
     (VOLUME.revert_to_sblock_oid, _Facts.snapshot_copy, "there is no such snapshot"),

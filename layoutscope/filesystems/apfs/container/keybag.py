@@ -99,7 +99,34 @@ def read_keybag(container: Container, start_paddr: int, num_blocks: int, owner: 
     FormatError
         If it lies outside, is damaged, or its entries leave it.
     """
-    blocks = container.blocks
+    data, where = (
+        decrypted_bag(container, (start_paddr, num_blocks), owner, structure),
+        container.blocks.at(start_paddr),
+    )
+    bag = grammar.parse(grammar.ApfsKeybag.Keybag, data, structure=structure, image_offset=where)
+    return list(_entries(data, bag.locker.num_keys, structure, where))
+
+
+def decrypted_bag(container: Container, run: tuple[int, int], owner: bytes, structure: str) -> bytes:
+    """Read and decrypt the blocks of a key bag.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    run : (int, int)
+        First block, and how many.
+    owner : bytes
+        UUID of the container or volume: its key.
+    structure : str
+        Its name, for errors.
+
+    Raises
+    ------
+    FormatError
+        If they lie outside, or their checksum differs.
+    """
+    (start_paddr, num_blocks), blocks = run, container.blocks
     where = blocks.at(start_paddr)
     if not 0 < num_blocks <= MAX_BAG_BLOCKS:
         raise FormatError("impossible length", structure=structure, image_offset=where, found=str(num_blocks))
@@ -109,10 +136,10 @@ def read_keybag(container: Container, start_paddr: int, num_blocks: int, owner: 
     # superblock (Apple File System Reference, Encryption).
     plain = decrypt_blocks(owner + owner, stored[None, :], paddr, blocks.block_size)
     data = plain.tobytes()
-    bag = grammar.parse(grammar.ApfsKeybag.Keybag, data, structure=structure, image_offset=where)
-    if int(fletcher64(plain)[0]) != bag.hdr.cksum:
+    head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)
+    if int(fletcher64(plain)[0]) != head.cksum:
         raise FormatError("checksum differs after decryption", structure=structure, image_offset=where)
-    return list(_entries(data, bag.locker.num_keys, structure, where))
+    return data
 
 
 def _entries(data: bytes, count: int, structure: str, image_offset: int) -> Iterator[Entry]:

@@ -119,7 +119,19 @@ def report_losses(source: TreeSource, records: RecordTables | None, log: Finding
     log : FindingLog
         Is told of each subtree.
     """
-    losses, _ = find_losses(source)
+    tell_losses(find_losses(source)[0], source, records, log)
+
+
+def tell_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
+    """Say of missing subtrees of a tree, as :func:`find_losses` lists them, what they held.
+
+    Parameters
+    ----------
+    losses : list of Loss
+        What is missing.
+    source, records, log
+        As of :func:`report_losses`.
+    """
     for loss in losses[:MOST_LISTED]:
         what = _objects(source, loss, records)
         name = f"{source.tree} tree, node {loss.node_id}"

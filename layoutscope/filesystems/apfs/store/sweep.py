@@ -147,7 +147,9 @@ def _on_device(within: NDArray[np.int64] | None, mark: int, device: int) -> NDAr
 def _chunks(source: Source, block_size: int, within: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
     """Yield the first block and the blocks of each part of a device that is stored and wanted."""
     whole = intervals.intersect(np.array([[0, source.size_bytes // block_size]], np.int64), within)
-    skipped = np.concatenate([source.holes, source.unread_ranges()])
+    holes = source.holes
+    source.counter.hole_bytes += intervals.total(holes)
+    skipped = np.concatenate([holes, source.unread_ranges()])
     first = -(-skipped[:, 0] // block_size)
     length = np.maximum(skipped.sum(axis=1) // block_size - first, 0)
     step = max(CHUNK_BYTES // block_size, 1)

@@ -6,7 +6,6 @@ the hash of each child and the integrity metadata that of the root; it is over t
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -201,6 +200,9 @@ def report_damaged(store: Store, paddrs: NDArray[np.uint64], structure: str) -> 
 
 def hash_size(hash_type: int) -> int:
     """Return the length of a hash in bytes, 0 for none; `hash_type` as in the integrity metadata."""
+    # OpenSSL takes longer to load than a small volume to be read, and few are sealed.
+    import hashlib
+
     return hashlib.new(_name(hash_type)).digest_size if hash_type else 0
 
 
@@ -223,6 +225,8 @@ def hash_objects(hash_type: int, objects: NDArray[np.uint8]) -> NDArray[np.uint8
     -------
     (n, hash_size) uint8 array
     """
+    import hashlib
+
     joined = b"".join(hashlib.new(_name(hash_type), row.tobytes()).digest() for row in objects)
     return np.frombuffer(joined, np.uint8).reshape(-1, hash_size(hash_type))
 

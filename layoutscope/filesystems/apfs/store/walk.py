@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.source import Places, Store
 
 
-def read_levels(source: TreeSource, workspace: Workspace | None = None) -> Iterator[ReadNodes]:
+def read_levels(
+    source: TreeSource, workspace: Workspace | None = None, *, known: NDArray[np.uint64] | None = None
+) -> Iterator[ReadNodes]:
     """Read a tree from the root down; nodes that cannot be used are findings, and left out or yield no records.
 
     Parameters
@@ -42,6 +44,9 @@ def read_levels(source: TreeSource, workspace: Workspace | None = None) -> Itera
         The tree.
     workspace : Workspace, optional
         Memory for the nodes' bytes, which are then valid until the next batch.
+    known : (n,) uint64 array, optional
+        Addresses of nodes that another state showed: leaves among them under nodes among them are left out, and
+        nothing is counted.
 
     Yields
     ------
@@ -52,9 +57,14 @@ def read_levels(source: TreeSource, workspace: Workspace | None = None) -> Itera
     if opened is None:
         return
     tree, places = opened
-    tally, first = Tally(tree), 0
+    tally, first, base = Tally(tree), 0, 0
+    above = np.empty(0, np.uint64)
     for level in range(tree.shape.level, -1, -1):
         children: list[Places] = []
+        if known is not None and not level and len(above):
+            is_new = ~np.isin(above, known)
+            places = places.take(~np.isin(places.paddr, known) | is_new[places.parent - base])
+        above, base = places.paddr, first
         for start in range(0, len(places), BATCH_NODES):
             some = places.take(slice(start, start + BATCH_NODES))
             batch = read_batch(tree, some, level, first, workspace)
@@ -65,7 +75,8 @@ def read_levels(source: TreeSource, workspace: Workspace | None = None) -> Itera
             if level:
                 children.append(_children(batch))
         if not level:
-            tally.compare(first)
+            if known is None:
+                tally.compare(first)
             return
         places = named_once(source, joined_places(children))
         if not len(places):

@@ -270,3 +270,40 @@ def open_all(volume: Volume, snapshots: list[Snapshot]) -> list[tuple[Snapshot, 
         except FormatError as error:
             volume.log.survive(error)
     return opened
+
+
+def snapshot_view(container: Container, volume: Volume, name: str | None, xid: int | None) -> str | None:
+    """Name the view of the snapshot that was asked for; None if this volume does not have it.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    volume : Volume
+        The volume.
+    name : str or None
+        The snapshot's name; any will do without.
+    xid : int or None
+        Its transaction; any will do where it is the container's own, or without.
+    """
+    for snapshot in read_snapshots(container, volume):
+        if name in (None, snapshot.name) and xid in (None, container.xid, snapshot.xid):
+            return snapshot.view
+    return None
+
+
+def no_such_state(container: Container, name: str | None, xid: int | None) -> str:
+    """Say that a snapshot or transaction is not there, and what is.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    name : str or None
+        The snapshot that was asked for; None where it was a transaction.
+    xid : int or None
+        That transaction.
+    """
+    wanted = f"snapshot {name!r}" if name is not None else f"state of transaction {xid}"
+    known = ", ".join(f"{row.kind} {row.label}" for row in states_of(container)) or "none"
+    return f"there is no {wanted}; there are: {known}"

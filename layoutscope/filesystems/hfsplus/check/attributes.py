@@ -14,6 +14,8 @@ from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.check.located import Batch, TreeRecords, read_records
 from layoutscope.filesystems.hfsplus.records.attributes import (
+    COMPRESSION_ATTRIBUTE,
+    DECMPFS,
     EXTENT_FIELDS,
     EXTENTS,
     FORK,
@@ -47,6 +49,9 @@ FIRST_LINK: Final = "com.apple.system.hfs.firstlink"
 ACCESS_LIST: Final = "com.apple.system.Security"
 """The attribute that holds an access list (kauth.h, KAUTH_FILESEC_XATTR)."""
 
+HEADER_FIELDS: Final = (DECMPFS.compression_magic, DECMPFS.compression_type, DECMPFS.len_uncompressed)
+"""What of the header of a compressed file is held against its forks."""
+
 # CNIDs have 32 bits, so that 4294967295 is the largest.
 MOST_DIGITS: Final = 10
 
@@ -75,6 +80,8 @@ class AttributeRecords:
         Extents; zeros in inline records.
     is_access_list : (n,) bool array
         Whether it is the attribute of an access list.
+    decmpfs : Columns
+        Fields of the header that makes a file a compressed one; -1 in other attributes.
     """
 
     located: TreeRecords
@@ -93,6 +100,7 @@ class AttributeRecords:
     starts: I64
     counts: I64
     is_access_list: Mask
+    decmpfs: Columns
 
     def field(self, row: int, path: str) -> FindingLog:
         """Bind the log to a field of a record's data; of its key where the path starts with ``key.``."""
@@ -132,7 +140,21 @@ class _Collector:
         columns["first_link"][rows] = _numbers(buffer, data[rows] + INLINE.width, columns["size"][rows], stop[rows])
         columns["is_access_list"] = np.zeros(len(data), np.bool_)
         columns["is_access_list"][_named(units, counts, ACCESS_LIST)] = True
+        rows = _named(units, counts, COMPRESSION_ATTRIBUTE)
+        columns |= self._headers(buffer, data, rows[kind[rows] == TYPES.inline_data], stop)
         self.parts.append(columns)
+
+    def _headers(self, buffer: U8, data: I64, rows: I64, stop: I64) -> Columns:
+        """Decode the headers of compressed files; one that is shorter is none."""
+        rows = rows[data[rows] + INLINE.width + DECMPFS.width <= stop[rows]]
+        found = self.volume.decoder.columns(DECMPFS, buffer, data[rows] + INLINE.width, HEADER_FIELDS)
+        columns = {}
+        for name in HEADER_FIELDS:
+            columns[f"decmpfs.{name}"] = np.full(len(data), -1, np.int64)
+            # Sizes have 64 bits without a sign: one that does not fit is impossible, and stays so when it is cut.
+            wide = np.minimum(found[name].astype(np.uint64), np.uint64(np.iinfo(np.int64).max))
+            columns[f"decmpfs.{name}"][rows] = wide.astype(np.int64)
+        return columns
 
     def _kinds(self, batch: Batch, data: I64, stop: I64) -> I64:
         place = np.where(data + TYPE.width <= stop, data, 0)
@@ -191,7 +213,9 @@ def read_attributes(volume: Volume, tree: Tree) -> AttributeRecords:
     none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
     plain = ("key", "data", "stop", "kind", "count", "file_id", "start_block", "size", "blocks", "first_link")
     nothing: Columns = {**dict.fromkeys(plain, none), "starts": eight, "counts": eight}
+    nothing |= {f"decmpfs.{name}": none for name in HEADER_FIELDS}
     rows = concatenate(collector.parts, {**nothing, "is_access_list": none.astype(np.bool_)})
     units = np.concatenate([np.empty(0, np.uint16), *collector.names])
     start = starts_of(rows["count"])
-    return AttributeRecords(located, units=units, start=start, **rows)
+    decmpfs = {str(name): rows.pop(f"decmpfs.{name}") for name in HEADER_FIELDS}
+    return AttributeRecords(located, units=units, start=start, decmpfs=decmpfs, **rows)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
+from layoutscope.arrays.growing import GrowingColumn, GrowingTable
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.check.located import Batch, TreeRecords, read_records
-from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, RECORD_SIZES, THREAD
+from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, RECORD_SIZES, THREAD
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
@@ -22,6 +22,7 @@ from layoutscope.ondisk.records import CATALOG_RECORD_TYPE, HFSPLUS_VOLUME_EXTEN
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.findings import FindingLog
@@ -142,39 +143,36 @@ def field_offset(record_type: RecordType, path: str) -> int:
     return start + int(number or 0) * HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width
 
 
+_PARTS: Final = {
+    "files": (FILE, FILE_FIELDS, (TYPES.file,)),
+    "folders": (FOLDER, FOLDER_FIELDS, (TYPES.folder,)),
+    "threads": (THREAD, THREAD_FIELDS, (TYPES.folder_thread, TYPES.file_thread)),
+}
+
+
 @dataclass(slots=True)
 class _Collector:
     """Collects what the leaves of the catalog hold."""
 
     volume: Volume
     num_rows: int = 0
-    rows: list[Columns] = field(default_factory=list)
-    names: list[NDArray[np.uint16]] = field(default_factory=list)
-    thread_names: list[NDArray[np.uint16]] = field(default_factory=list)
-    parts: dict[str, list[Columns]] = field(default_factory=lambda: {"files": [], "folders": [], "threads": []})
+    rows: GrowingTable = field(default_factory=lambda: GrowingTable({"kind": np.int64, "excess": np.bool_}))
+    thread_names: GrowingColumn = field(default_factory=lambda: GrowingColumn(np.uint16))
+    parts: dict[str, GrowingTable] = field(default_factory=lambda: {name: GrowingTable() for name in _PARTS})
 
     def read(self, batch: Batch) -> None:
         """Read a batch of leaves."""
         decoder, everything = self.volume.decoder, np.ones(len(batch.shift), np.bool_)
-        key, data, stop = (batch.at(name, everything) for name in ("key", "data", "stop"))
+        data, stop = (batch.at(name, everything) for name in ("data", "stop"))
         kind, excess = self._kinds(batch, data, stop)
-        keys = decoder.columns(KEY, batch.buffer, key, (KEY.parent_id, KEY.num_name_units))
-        counts = keys["num_name_units"].astype(np.int64)
-        self.names.append(names.gather(batch.buffer, key + KEY.width, counts))
-        self.rows.append(
-            {"kind": kind, "excess": excess, "parent_id": keys["parent_id"].astype(np.int64), "count": counts}
-        )
-        for part, record_type, fields, types in (
-            ("files", FILE, FILE_FIELDS, (TYPES.file,)),
-            ("folders", FOLDER, FOLDER_FIELDS, (TYPES.folder,)),
-            ("threads", THREAD, THREAD_FIELDS, (TYPES.folder_thread, TYPES.file_thread)),
-        ):
+        self.rows.add({"kind": kind, "excess": excess}, batch.to_come)
+        for part, (record_type, fields, types) in _PARTS.items():
             chosen = np.flatnonzero(np.isin(kind, [int(item) for item in types]))
             found = decoder.columns(record_type, batch.buffer, data[chosen], fields)
             found = {"row": self.num_rows + chosen, **found}
             if part == "threads":
                 found["num_name_units"] = self._thread_names(batch, data[chosen], stop[chosen], found["num_name_units"])
-            self.parts[part].append(found)
+            self.parts[part].add(found, batch.to_come)
         self.num_rows += len(kind)
 
     def _kinds(self, batch: Batch, data: I64, stop: I64) -> tuple[I64, Mask]:
@@ -196,7 +194,7 @@ class _Collector:
         start = data + THREAD.width
         wide = lengths.astype(np.int64)
         fits = start + names.UNIT_BYTES * wide <= stop
-        self.thread_names.append(names.gather(batch.buffer, start, np.where(fits, wide, 0)))
+        self.thread_names.add(names.gather(batch.buffer, start, np.where(fits, wide, 0)), batch.to_come)
         return np.where(fits, wide, -1)
 
 
@@ -204,35 +202,28 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     """Read all catalog records again, with all fields that a check compares."""
     collector = _Collector(volume)
     located = read_records(volume, tree, collector.read)
-    none = np.empty(0, np.int64)
-    rows = concatenate(
-        collector.rows, {"kind": none, "excess": none.astype(np.bool_), "parent_id": none, "count": none}
-    )
+    rows, stored = collector.rows.values, located.stored
     parts = {
-        part: concatenate(collector.parts[part], _nothing(record_type, fields, volume))
-        for part, record_type, fields in (
-            ("files", FILE, FILE_FIELDS),
-            ("folders", FOLDER, FOLDER_FIELDS),
-            ("threads", THREAD, THREAD_FIELDS),
-        )
+        part: collector.parts[part].values or _nothing(record_type, fields, volume)
+        for part, (record_type, fields, _) in _PARTS.items()
     }
     threads = parts["threads"]
     threads["num_name_units"] = threads["num_name_units"].astype(np.int64)
-    counts = np.maximum(threads["num_name_units"], 0)
-    no_units = np.empty(0, np.uint16)
+    # Leaves come first, so that names of index records stand behind those of theirs.
+    leaves = slice(len(rows["kind"]))
     return CatalogRecords(
         located,
         rows["kind"],
         rows["excess"],
-        rows["parent_id"],
-        np.concatenate([no_units, *collector.names]),
-        starts_of(rows["count"]),
-        rows["count"],
+        stored.ident[leaves],
+        stored.units,
+        stored.start[leaves],
+        stored.count[leaves],
         parts["files"],
         parts["folders"],
         threads,
-        np.concatenate([no_units, *collector.thread_names]),
-        starts_of(counts),
+        collector.thread_names.values,
+        starts_of(np.maximum(threads["num_name_units"], 0)),
     )
 
 

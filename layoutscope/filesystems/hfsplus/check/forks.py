@@ -48,16 +48,20 @@ def check_fork_sizes(subject: Subject) -> None:
     for fork_type, name in FORKS.items():
         total = catalog.files[f"{name}.num_blocks"].astype(np.int64)
         counted = fork_arrays(catalog, name)[1].sum(axis=1) + _overflow_blocks(subject, catalog, fork_type)
-        for place in subject.cases("fork-size-differs", np.flatnonzero(total != counted), "catalog files"):
-            catalog.field(int(catalog.files["row"][place]), f"{name}.num_blocks").add(
-                "fork-size-differs",
-                "error",
-                "a fork counts other blocks than its extents hold",
-                expected=int(counted[place]),
-                found=int(total[place]),
-            )
-        # Blocks beyond the size are no contradiction: files are extended by clumps, of which the last may be empty yet.
         size = catalog.files[f"{name}.len_logical"]
+        needed = np.minimum(-(-size.astype(np.float64) // float(block)), _LARGEST).astype(np.int64)
+        for place in subject.cases("fork-size-differs", np.flatnonzero(total != counted), "catalog files"):
+            sums, row = (int(total[place]), int(counted[place])), int(catalog.files["row"][place])
+            slot = _wrong_extent(fork_arrays(catalog, name)[1][place], *sums, int(needed[place]))
+            if slot is None:
+                message = "a fork counts other blocks than its extents hold"
+                log, (found, expected) = catalog.field(row, f"{name}.num_blocks"), sums
+            else:
+                message = "an extent has other blocks than its fork counts, and needs for its size"
+                found = int(fork_arrays(catalog, name)[1][place, slot])
+                log, expected = catalog.field(row, f"{name}.extents.num_blocks#{slot}"), found + sums[0] - sums[1]
+            log.add("fork-size-differs", "error", message, expected=expected, found=found)
+        # Blocks beyond the size are no contradiction: files are extended by clumps, of which the last may be empty yet.
         longer = np.flatnonzero(size > total.astype(np.uint64) * block)
         for place in subject.cases("fork-size-differs", longer, "catalog files"):
             catalog.field(int(catalog.files["row"][place]), f"{name}.len_logical").add(
@@ -67,6 +71,18 @@ def check_fork_sizes(subject: Subject) -> None:
                 expected=f"at most {int(total[place]) * int(block)}",
                 found=int(size[place]),
             )
+
+
+def _wrong_extent(counts: I64, total: int, counted: int, needed: int) -> int | None:
+    """Which extent is to blame where a fork counts other blocks than its extents hold; None where it is the count.
+
+    The size in bytes is the third witness: what it agrees with is right. Of several extents none can be told.
+    """
+    used = np.flatnonzero(counts)
+    is_sum_wrong = counted < needed <= total if total > counted else needed <= total
+    if not is_sum_wrong or len(used) > 1 or (len(used) == 1 and counts[used[0]] != counted):
+        return None
+    return int(used[0]) if len(used) else 0
 
 
 def _overflow_blocks(subject: Subject, catalog: CatalogRecords, fork_type: int) -> I64:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
-from layoutscope.arrays.ragged import heads
+from layoutscope.arrays.growing import GrowingColumn, GrowingTable
+from layoutscope.arrays.ragged import heads, starts_of
 from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
 from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG_SIZES
 from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, pieces_of
-from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined_keys, read_keys, without_case
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, read_keys, without_case
 from layoutscope.filesystems.hfsplus.tree.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
@@ -57,11 +58,17 @@ class Batch:
         What leads from a place in the buffer to one in the tree's file.
     rows : Columns
         ``ROW_COLUMNS``; places in the tree's file.
+    keys : Keys
+        Their keys, with the cases of the names.
+    to_come : float
+        How many times as many nodes of the level follow.
     """
 
     buffer: U8
     shift: I64
     rows: Columns
+    keys: Keys
+    to_come: float
 
     def at(self, name: str, chosen: Mask) -> I64:
         """Places in the buffer."""
@@ -81,6 +88,8 @@ class TreeRecords:
         without the length field, ``child`` (-1 in leaves).
     keys : Keys
         Their keys, folded where the tree does not tell cases apart.
+    stored : Keys
+        The same with the cases that they have on the disk.
     flaws : Columns
         ``at, node, kind`` of offsets, counts and keys that cannot be.
     """
@@ -89,6 +98,7 @@ class TreeRecords:
     tree: Tree
     rows: Columns
     keys: Keys
+    stored: Keys
     flaws: Columns
 
     @property
@@ -126,27 +136,28 @@ def read_records(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | N
         Called with each batch of leaves.
     """
     form = FORMS[tree.file.tree]
-    parts: list[Columns] = []
-    keys: list[Keys] = []
+    rows = GrowingTable(dict.fromkeys(ROW_COLUMNS, np.int64))
+    keys, units = GrowingTable({"ident": np.int64, "count": np.int64}), GrowingColumn(np.uint16)
     flaws: list[Columns] = []
     for level, numbers in _levels(tree):
-        for nodes in _batches(volume, tree, numbers):
-            batch = _sound_records(volume, tree, nodes, level, flaws)
-            parts.append(batch.rows)
-            keys.append(read_keys(volume.decoder, form, batch.buffer, batch.rows["key"] - batch.shift))
+        for nodes, to_come in _batches(volume, tree, numbers):
+            batch = _sound_records(volume, tree, nodes, (level, to_come), flaws)
+            rows.add(batch.rows, to_come)
+            keys.add({"ident": batch.keys.ident, "count": batch.keys.count}, to_come)
+            units.add(batch.keys.units, to_come)
             if leaves is not None and level == 0:
                 leaves(batch)
-    none = np.empty(0, np.int64)
-    found = joined_keys(keys)
+    count = keys.values["count"]
+    stored = Keys(keys.values["ident"], units.values, starts_of(count), count)
     # Names of attributes compare unit by unit on every volume (hfs_xattr.c, `hfs_attrkeycompare`): only catalogs fold.
-    if form.has_name and not form.tail and not is_case_sensitive(volume, tree):
-        found = without_case(found)
+    is_folded = form.has_name and not form.tail and not is_case_sensitive(volume, tree)
     return TreeRecords(
         volume,
         tree,
-        concatenate(parts, dict.fromkeys(ROW_COLUMNS, none)),
-        found,
-        concatenate(flaws, dict.fromkeys(FLAW_COLUMNS, none)),
+        rows.values,
+        without_case(stored) if is_folded else stored,
+        stored,
+        concatenate(flaws, dict.fromkeys(FLAW_COLUMNS, np.empty(0, np.int64))),
     )
 
 
@@ -159,21 +170,24 @@ def _levels(tree: Tree) -> Iterator[tuple[int, I64]]:
         yield level, chosen[np.argsort(tree.nodes.key_rank[chosen], kind="stable")]
 
 
-def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[ReadNodes]:
+def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[tuple[ReadNodes, float]]:
+    """Read nodes of one level, some at a time; also say how many times as many follow."""
     size = tree.file.node_size_bytes
     step = max(1, BATCH_BYTES // size)
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]
         buffer = read_parts(volume, pieces_of(volume, tree.file.fork, size, chosen))
-        yield decode_nodes(volume.decoder, buffer, size, chosen)
+        yield decode_nodes(volume.decoder, buffer, size, chosen), (len(numbers) - start - len(chosen)) / len(chosen)
 
 
-def _sound_records(volume: Volume, tree: Tree, nodes: ReadNodes, level: int, flaws: list[Columns]) -> Batch:
+def _sound_records(
+    volume: Volume, tree: Tree, nodes: ReadNodes, where: tuple[int, float], flaws: list[Columns]
+) -> Batch:
     """Locate the records of nodes; what cannot be one is kept among the flaws."""
-    form = FORMS[tree.file.tree]
+    form, (level, to_come) = FORMS[tree.file.tree], where
     bounds = record_bounds(volume.decoder, nodes)
     shift = nodes.number * nodes.node_size_bytes - nodes.start
-    flaws.append(_offset_flaws(nodes, bounds, shift))
+    flaws.append(_offset_flaws(volume, form, nodes, bounds, shift))
     sound = bounds.is_sound
     node = bounds.node[sound]
     key = nodes.start[node] + bounds.first[sound]
@@ -191,10 +205,12 @@ def _sound_records(volume: Volume, tree: Tree, nodes: ReadNodes, level: int, fla
     whole = flaw < 0
     at = key + np.where(flaw == NAME_FLAW, _name_field(form), 0) + shift[node]
     flaws.append({"at": at[~whole], "node": nodes.number[node[~whole]], "kind": flaw[~whole]})
-    return _batch(volume, nodes, level, shift, {name: values[whole] for name, values in records.items()})
+    kept = {name: values[whole] for name, values in records.items()}
+    keys = read_keys(volume.decoder, form, nodes.buffer, kept["key"])
+    return Batch(nodes.buffer, shift[kept["node"]], _rows(volume, nodes, level, shift, kept), keys, to_come)
 
 
-def _batch(volume: Volume, nodes: ReadNodes, level: int, shift: I64, kept: Columns) -> Batch:
+def _rows(volume: Volume, nodes: ReadNodes, level: int, shift: I64, kept: Columns) -> Columns:
     node = kept["node"]
     child = np.full(len(node), -1, np.int64)
     if level:
@@ -208,10 +224,10 @@ def _batch(volume: Volume, nodes: ReadNodes, level: int, shift: I64, kept: Colum
         "child": child,
         **places,
     }
-    return Batch(nodes.buffer, shift[node], {name: rows[name] for name in ROW_COLUMNS})
+    return {name: rows[name] for name in ROW_COLUMNS}
 
 
-def _offset_flaws(nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
+def _offset_flaws(volume: Volume, form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
     """Find the first entry of each offset table that cannot be.
 
     The first record follows the descriptor, the others follow one another, and the free space follows the last one.
@@ -221,12 +237,20 @@ def _offset_flaws(nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
     bad_start = (slot == 0) & (bounds.first != DESCRIPTOR_BYTES)
     bad_stop = (bounds.stop < bounds.first + LENGTH_BYTES) | (bounds.stop > bounds.limit[node]) | (bounds.stop % 2 != 0)
     entry = np.where(bad_start, 0, slot + 1)
+    # A start behind the end, and behind the end of the next record too, is itself what is wrong: it was moved up.
+    following = np.append(bounds.stop[1:], 0)
+    is_moved = (bounds.stop < bounds.first + LENGTH_BYTES) & (slot > 0) & (bounds.counts[node] > slot + 1)
+    entry = np.where(~bad_start & is_moved & (following > bounds.stop) & (bounds.first > following), slot, entry)
     rows = np.flatnonzero(bad_start | bad_stop)
     rows = rows[heads(node[rows])]
     owner = node[rows]
     at = nodes.start[owner] + nodes.node_size_bytes - OFFSET_BYTES * (entry[rows] + 1)
-    # With one record too many it is the table's last entry alone that is wrong.
-    is_count = (entry[rows] == bounds.counts[owner]) & (bounds.counts[owner] > 1)
+    # With one record too many it is the table's last entry alone that is wrong, and the last record is no record: it
+    # starts where the free space does, which is zeros as a rule.
+    last = nodes.start[owner] + np.clip(bounds.first[rows], 0, nodes.node_size_bytes - LENGTH_BYTES)
+    length = volume.decoder.column(KEY_HEADER, nodes.buffer, last, KEY_HEADER.len_key).astype(np.int64)
+    has_key = (length >= form.fixed_length) & (length <= (form.max_length or form.fixed_length))
+    is_count = (entry[rows] == bounds.counts[owner]) & (bounds.counts[owner] > 1) & ~has_key
     count_at = nodes.start[owner] + DESCRIPTOR.num_records.offset
     at, kind = np.where(is_count, count_at, at), np.where(is_count, COUNT_FLAW, OFFSET_FLAW)
     overfull = np.flatnonzero(bounds.is_overfull)

@@ -46,6 +46,13 @@ def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
     highest = np.select([table.kind == LEAF, table.kind == INDEX], [1, np.iinfo(np.uint8).max], 0)
     is_known = np.isin(table.kind, (LEAF, INDEX, HEADER, MAP))
     fits = is_known & (table.height >= lowest) & (table.height <= highest)
+    # The root has no pointer, but children, and the header's word for it.
+    root, depth = int(file.header.root_node), int(file.header.tree_depth)
+    if 0 < root < len(wanted) and table.kind[root] == INDEX and table.height[root] != depth:
+        child = located.rows["child"][located.rows["node"] == root]
+        child = child[(child > 0) & (child < len(wanted))]
+        if (table.height[child] == depth - 1).any():
+            wanted[root], fits[root] = depth, False
     # A node that no pointer leads to and that holds nothing is free, whatever the map says.
     is_empty = (wanted < 0) & (table.num_records == 0)
     compared = file.used & (table.kind != UNKNOWN_KIND)
@@ -53,7 +60,8 @@ def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
     wrong = np.flatnonzero(compared & ~fits & ~is_empty)
     for number in subject.cases("node-invalid", wrong, f"{located.name} nodes"):
         height, kind, expected = int(table.height[number]), int(table.kind[number]), int(wanted[number])
-        by_height = not is_known[number] or height in (expected, 0)
+        # A leaf of height 0 is no header or map node: these are known by their place.
+        by_height = not is_known[number] or height == expected or (height == 1 and kind == INDEX)
         field = "kind" if by_height else "height"
         located.at(number * file.node_size_bytes + DESCRIPTOR.offset_of(field)).within(f"descriptor.{field}").add(
             "node-invalid",
@@ -152,7 +160,16 @@ def _is_wrong_pointer(located: TreeRecords, rows: I64) -> I64:
     elsewhere = (is_leaf | is_index | (kind == HEADER) | (kind == MAP)) & (height != level)
     order = np.argsort(place, kind="stable")
     is_repeated = np.zeros(len(rows), np.bool_)
-    is_repeated[order[1:]] = place[order[1:]] == place[order[:-1]]
+    same = np.flatnonzero(place[order[1:]] == place[order[:-1]])
+    # Of two pointers to one node that one is right whose key is the node's first.
+    first, second = order[same], order[same + 1]
+    heads_of = _first_rows(located)[place[second]]
+    known = heads_of >= 0
+    is_second_right = np.zeros(len(same), np.bool_)
+    is_second_right[known] = located.keys.not_after(rows[second[known]], heads_of[known]) & located.keys.not_after(
+        heads_of[known], rows[second[known]]
+    )
+    is_repeated[np.where(is_second_right, first, second)] = True
     return np.flatnonzero(~inside | elsewhere | (inside & is_repeated))
 
 
@@ -178,17 +195,22 @@ def check_index_keys(subject: Subject) -> None:
 
 def _pairs(located: TreeRecords) -> tuple[I64, I64]:
     """Rows of pointers whose node was read, and of the first record of that node."""
-    rows = located.rows
-    first = np.full(located.tree.file.num_nodes, -1, np.int64)
-    node = rows["node"]
-    head = heads(node)
-    first[node[head]] = head
+    rows, first = located.rows, _first_rows(located)
     index = np.flatnonzero(rows["level"] > 0)
     child = rows["child"][index]
     inside = (child > 0) & (child < len(first))
     target = np.where(inside, first[np.where(inside, child, 0)], -1)
     is_below = (target >= 0) & (rows["level"][target] == rows["level"][index] - 1)
     return index[is_below], target[is_below]
+
+
+def _first_rows(located: TreeRecords) -> I64:
+    """Row of the first record of each node, -1 where none was read."""
+    first = np.full(located.tree.file.num_nodes, -1, np.int64)
+    node = located.rows["node"]
+    head = heads(node)
+    first[node[head]] = head
+    return first
 
 
 def check_key_order(subject: Subject) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.arrays.lookup import find
-from layoutscope.arrays.ragged import owners, ranges
+from layoutscope.arrays.pieces import take_ranges
 from layoutscope.filesystems.hfsplus.check.catalog import TYPES
 from layoutscope.filesystems.hfsplus.check.links import links_by_kind
 from layoutscope.filesystems.hfsplus.contents.rules import counted_entries, without_thread
@@ -183,10 +183,10 @@ def _other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
     lengths, wanted = catalog.threads["num_name_units"][known], catalog.count[entry]
     # Letter by letter, though keys compare without case: whoever comes by CNID gets the name of the thread.
     same = np.flatnonzero(lengths == wanted)
-    own = catalog.thread_units[ranges(catalog.thread_start[known[same]], lengths[same])]
-    real = catalog.units[ranges(catalog.start[entry[same]], wanted[same])]
+    own = take_ranges(catalog.thread_units, catalog.thread_start[known[same]], lengths[same])
+    real = take_ranges(catalog.units, catalog.start[entry[same]], wanted[same])
     differs = lengths != wanted
-    differs[same[np.unique(owners(lengths[same])[own != real])]] = True
+    differs[same[np.searchsorted(np.cumsum(lengths[same]), np.flatnonzero(own != real), side="right")]] = True
     return np.flatnonzero(differs)
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.filesystems.contract import Checked
 from layoutscope.filesystems.hfsplus.check import (
     catalog_fields,
+    compression,
     forks,
     header_nodes,
     headers,
@@ -20,9 +22,12 @@ from layoutscope.filesystems.hfsplus.check import (
     space,
     volume_fields,
 )
+from layoutscope.filesystems.hfsplus.check.causes import CAUSES, tree_of
+from layoutscope.filesystems.hfsplus.check.needs import OF_HEADER, unchecked_rules
 from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
-from layoutscope.filesystems.hfsplus.contents import open_contents
+from layoutscope.filesystems.hfsplus.contents import reopened
 from layoutscope.findings import refined
+from layoutscope.ondisk.consequences import told_once, with_causes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -68,28 +73,12 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "attribute-values": forks.check_attribute_values,
     "attribute-owners": forks.check_attribute_owners,
     "attribute-flags": forks.check_attribute_flags,
+    "compressed-files": compression.check_compressed_files,
     "hot-files": records.check_hot_files,
     "double-claims": space.check_double_claims,
     "allocation": space.check_allocation,
 }
 """Every check by its name, in the order in which they run; what is found while reading comes before all of them."""
-
-
-OF_HEADER: Final = frozenset(
-    {
-        *(
-            "unmounted",
-            "volume-counts",
-            "volume-fields",
-            "special-sizes",
-            "allocation-size",
-            "overflow-starts",
-            "double-claims",
-        ),
-        "allocation",
-    }
-)
-"""Checks of what the volume header says, which contradict nothing where it was made up, or is an old copy."""
 
 BY_NODE: Final = ("records-invalid", "pointer-invalid")
 """What reading reports of a whole node, and a check of the byte in it."""
@@ -108,7 +97,18 @@ def check_volume(request: VolumeRequest, without: Container[str] = ()) -> list[F
     FormatError
         If neither the volume header nor its copy can be read.
     """
-    volume, contents = open_contents(request)
+    return list(checked_volume(request, without).findings)
+
+
+def checked_volume(request: VolumeRequest, without: Container[str] = ()) -> Checked:
+    """Check the structure of a volume, and say which rules could not be held against all of it.
+
+    Raises
+    ------
+    FormatError
+        If neither the volume header nor its copy can be read.
+    """
+    volume, contents = reopened(request)
     seen = len(volume.log.findings)
     subject = read_subject(volume, contents)
     for name, check in CHECKS.items():
@@ -118,6 +118,7 @@ def check_volume(request: VolumeRequest, without: Container[str] = ()) -> list[F
     # Reading tells of a whole node what a check tells of the byte in it.
     exact = {(item.code, item.structure) for item in fine if item.code in BY_NODE}
     places = {(item.code, item.image_offset) for item in fine}
-    return refined(
+    found = refined(
         read, fine, lambda item: (item.code, item.structure) in exact or (item.code, item.image_offset) in places
     )
+    return Checked(with_causes(told_once(found), CAUSES, tree_of), len(CHECKS), tuple(unchecked_rules(subject)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.check.subject import Subject
     from layoutscope.findings import FindingLog
 
-    Tell = Callable[[int, int, str], None]
+    Tell = Callable[[int, int], FindingLog]
 
 CNID = grammar.HfsplusVolume.Cnid
 
@@ -43,7 +43,7 @@ class Claims:
     owners : tuple of callable
         For each list: name of the owner of a row.
     tellers : tuple of callable or None
-        For each list: reports something about an extent of a row; None where the volume itself is the claimant.
+        For each list: binds the log to an extent of a row; None where the volume itself is the claimant.
     """
 
     start: I64
@@ -63,7 +63,14 @@ _Part = tuple["I64", "I64", "Callable[[int], str]", "Tell | None"]
 
 
 def gather_claims(subject: Subject) -> Claims:
-    """List every claim of the volume: fixed structures, special files, journal, files, attributes."""
+    """List every claim of the volume: fixed structures, special files, journal, files, attributes; once."""
+    if "claims" not in subject.known:
+        subject.known["claims"] = _gathered(subject)
+    found: Claims = subject.known["claims"]
+    return found
+
+
+def _gathered(subject: Subject) -> Claims:
     parts = [*_fixed(subject), *_special(subject), *_files(subject), *_others(subject)]
     total = int(subject.volume.header.num_blocks)
     columns: list[list[I64]] = [[], [], [], [], []]
@@ -140,9 +147,8 @@ def _files(subject: Subject) -> list[_Part]:
         def owner(row: int, name: str = name) -> str:
             return f"the {name.replace('_', ' ')} of file {catalog.files['file_id'][row]}"
 
-        def tell(row: int, slot: int, message: str, name: str = name) -> None:
-            place, path = int(catalog.files["row"][row]), f"{name}.extents.start_block#{slot}"
-            catalog.field(place, path).add("block-claimed-twice", "error", message)
+        def tell(row: int, slot: int, name: str = name) -> FindingLog:
+            return catalog.field(int(catalog.files["row"][row]), f"{name}.extents.start_block#{slot}")
 
         parts.append((*fork_arrays(catalog, name), owner, tell))
     return parts
@@ -154,15 +160,15 @@ def _others(subject: Subject) -> list[_Part]:
     parts: list[_Part] = []
     if overflow is not None:
 
-        def tell(row: int, slot: int, message: str) -> None:
-            overflow.field(row, f"data.extents.start_block#{slot}").add("block-claimed-twice", "error", message)
+        def tell(row: int, slot: int) -> FindingLog:
+            return overflow.field(row, f"data.extents.start_block#{slot}")
 
         parts.append((overflow.starts, overflow.counts, lambda row: f"file {overflow.file_id[row]}", tell))
     if attributes is not None:
 
-        def tell_attribute(row: int, slot: int, message: str) -> None:
+        def tell_attribute(row: int, slot: int) -> FindingLog:
             _, (start_block, _) = EXTENT_FIELDS[int(attributes.kind[row])]
-            attributes.field(row, f"{start_block}#{slot}").add("block-claimed-twice", "error", message)
+            return attributes.field(row, f"{start_block}#{slot}")
 
         parts.append(
             (
@@ -188,16 +194,15 @@ def check_double_claims(subject: Subject) -> None:
         start, stop = int(claims.start[claim]), int(min(claims.stop[claim], claims.stop[other]))
         for mine, his in ((claim, other), (other, claim)):
             message = f"blocks {start} to {stop - 1} belong to {claims.owner(mine)} and to {claims.owner(his)}"
-            _tell(subject, claims, mine, message)
+            _at_claim(subject, claims, mine).add("block-claimed-twice", "error", message)
 
 
-def _tell(subject: Subject, claims: Claims, claim: int, message: str) -> None:
+def _at_claim(subject: Subject, claims: Claims, claim: int) -> FindingLog:
     teller = claims.tellers[int(claims.part[claim])]
     if teller is not None:
-        teller(int(claims.row[claim]), int(claims.slot[claim]), message)
-        return
+        return teller(int(claims.row[claim]), int(claims.slot[claim]))
     at = int(claims.start[claim]) * subject.volume.block_size_bytes
-    subject.volume.log.at(claims.owner(claim), at).add("block-claimed-twice", "error", message)
+    return subject.volume.log.at(claims.owner(claim), at)
 
 
 def check_allocation(subject: Subject) -> None:
@@ -210,13 +215,17 @@ def check_allocation(subject: Subject) -> None:
     claimed = intervals.runs_of(claims.start, claims.stop - claims.start)
     free = intervals.runs_of(subject.contents.free_starts, subject.contents.free_counts)
     used = intervals.subtract(_first_blocks(min(total, _known_blocks(subject))), free)
+    unclaimed = intervals.intersect(used, intervals.subtract(_first_blocks(total), claimed))
+    lost = set(unclaimed[:, 1].tolist())
     for start, stop in _cases(subject, "block-claimed-free", intervals.intersect(claimed, free)):
         claim = int(np.flatnonzero((claims.start <= start) & (claims.stop > start))[0])
         log, blocks = _bits(subject, start, stop)
+        # Where as many blocks are in use that nobody has, it is the extent that was moved, and not the bits.
+        if stop - start in lost and claims.tellers[int(claims.part[claim])] is not None:
+            log = _at_claim(subject, claims, claim)
         verb = "belongs" if stop - start == 1 else "belong"
         others = "is" if stop - start == 1 else "are"
         log.add("block-claimed-free", "error", f"{blocks}, {verb} to {claims.owner(claim)} but {others} free")
-    unclaimed = intervals.intersect(used, intervals.subtract(_first_blocks(total), claimed))
     for start, stop in _cases(subject, "block-unclaimed", unclaimed):
         log, blocks = _bits(subject, start, stop)
         verb = "is in use but belongs" if stop - start == 1 else "are in use but belong"

@@ -6,7 +6,7 @@ TN1150, "Extents Overflow File" and "Hot Files"; records of the catalog and of a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -169,6 +169,8 @@ class Subject:
         Every tree by its name.
     catalog, attributes, overflow, hot_files
         The records of these trees; None where the tree is absent or lost.
+    known : dict of str to object
+        What one check worked out for others.
     """
 
     volume: Volume
@@ -178,6 +180,7 @@ class Subject:
     attributes: AttributeRecords | None
     overflow: OverflowRecords | None
     hot_files: HotFileRecords | None = None
+    known: dict[str, Any] = field(default_factory=dict)
 
     def cases(self, code: str, rows: I64, noun: str) -> Iterator[int]:
         """Yield the first cases of a kind, and report how many more there are.

@@ -14,6 +14,7 @@ from layoutscope.filesystems.hfsplus.check.forks import FORKS, fork_arrays
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET, alternate_header, read_at
 from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
 from layoutscope.ondisk.fieldrules import (
     NOT_ZERO,
     FieldRule,
@@ -28,7 +29,7 @@ from layoutscope.ondisk.fieldrules import (
 from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR, VOLUME_HEADER
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.columns import I64
+    from layoutscope.arrays.columns import I64, Mask
     from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
     from layoutscope.filesystems.hfsplus.check.subject import Subject
 
@@ -50,19 +51,25 @@ class _VolumeFacts:
     ----------
     block_size_bytes, num_blocks : int
         The volume's geometry.
+    version : int
+        That of its signature.
     create_date : int or None
         That of the copy, where there is one.
     encodings : int
         Bits of the encodings that names are in.
     has_attributes : bool
         Whether there is an attributes file.
+    has_bad_blocks : bool
+        Whether the extents-overflow tree has extents of the bad-block file.
     """
 
     block_size_bytes: int
     num_blocks: int
+    version: int
     create_date: int | None
     encodings: int
     has_attributes: bool
+    has_bad_blocks: bool
 
     def whole_blocks(self) -> Want:
         size = self.block_size_bytes
@@ -76,6 +83,14 @@ class _VolumeFacts:
     def of_attributes(self) -> Want | None:
         return NOT_ZERO if self.has_attributes else None
 
+    def of_signature(self) -> Want:
+        return equals(self.version)
+
+    def of_bad_blocks(self) -> Want | None:
+        # fsck_hfs looks for extents of that file where this bit is set alone (SVerify1.c, BadBlockFileExtentCheck), and
+        # would give their blocks to files.
+        return bits_set(_SPARED_BLOCKS) if self.has_bad_blocks else None
+
     def of_volume(self) -> Want:
         return Want(lambda found: found < self.num_blocks, f"less than {self.num_blocks}")
 
@@ -83,6 +98,9 @@ class _VolumeFacts:
         return None if self.create_date is None else equals(self.create_date)
 
 
+CNID = grammar.HfsplusVolume.Cnid
+_SPARED_BLOCKS: Final = int(grammar.HfsplusVolume.VolumeAttribute.spared_blocks)
+_HFSPLUS_VERSION, _HFSX_VERSION = 4, 5
 _LARGEST_CLUMP: Final = 1 << 20
 _CLUMPS: Final = (VOLUME_HEADER.len_rsrc_clump, VOLUME_HEADER.len_data_clump)
 _SPECIAL_CLUMPS: Final = (
@@ -112,6 +130,8 @@ VOLUME_HEADER_RULES: Final[tuple[FieldRule[_VolumeFacts], ...]] = (
     *rules(
         "volume-field-invalid",
         "TN1150, Volume Header, nextAllocation; fsck_hfs: E_VolumeHeaderDamaged",
+        (VOLUME_HEADER.attributes, _VolumeFacts.of_bad_blocks, "there are bad blocks that the header denies"),
+        (VOLUME_HEADER.version, _VolumeFacts.of_signature, "the version is not that of the signature"),
         (VOLUME_HEADER.next_allocation, _VolumeFacts.of_volume, "a block that the volume does not have"),
     ),
     *rules(
@@ -134,9 +154,11 @@ def check_volume_fields(subject: Subject) -> None:
     facts = _VolumeFacts(
         volume.block_size_bytes,
         int(volume.header.num_blocks),
+        _HFSX_VERSION if volume.is_hfsx else _HFSPLUS_VERSION,
         None if copy is None else int(copy.create_date),
         0 if subject.catalog is None else _encodings(subject.catalog),
         bool(volume.header.attributes_file.num_blocks),
+        subject.overflow is not None and bool((subject.overflow.file_id == CNID.bad_block_file).any()),
     )
     if any(item.code == "volume-header-invalid" for item in volume.log.findings):
         return
@@ -167,7 +189,9 @@ def check_unused_extents(subject: Subject) -> None:
     catalog, overflow = subject.catalog, subject.overflow
     for name in FORKS.values() if catalog is not None else ():
         assert catalog is not None  # noqa: S101  (for the type checker)
-        odd = _odd_extents(*fork_arrays(catalog, name))
+        starts, counts = fork_arrays(catalog, name)
+        is_lacking = catalog.files[f"{name}.num_blocks"].astype(np.int64) > counts.sum(axis=1)
+        odd = _odd_extents(starts, counts, is_lacking)
         for case in subject.cases("extents-invalid", np.arange(len(odd)), "catalog files"):
             row, slot, field = odd[case]
             message = (
@@ -186,13 +210,17 @@ def check_unused_extents(subject: Subject) -> None:
             )
 
 
-def _odd_extents(starts: I64, counts: I64) -> list[tuple[int, int, str]]:
-    """Row, slot and field of the first extent of each row with a start but no blocks, or behind an empty one."""
+def _odd_extents(starts: I64, counts: I64, is_lacking: Mask | None = None) -> list[tuple[int, int, str]]:
+    """Row, slot and field of the first extent of each row with a start but no blocks, or behind an empty one.
+
+    Where the fork counts more blocks than its extents hold, it is the blocks that an extent with a start lacks.
+    """
     half = (starts != 0) & (counts == 0)
     behind = np.zeros(counts.shape, np.bool_)
     behind[:, 1:] = (counts[:, 1:] > 0) & (counts[:, :-1] == 0)
     odd = half | behind
     rows = np.flatnonzero(odd.any(axis=1))
     slots = odd.argmax(axis=1)[rows]
-    fields = np.where(half[rows, slots], "start_block", "num_blocks")
+    has_start = half[rows, slots] if is_lacking is None else half[rows, slots] & ~is_lacking[rows]
+    fields = np.where(has_start, "start_block", "num_blocks")
     return list(zip(rows.tolist(), slots.tolist(), fields.tolist(), strict=True))

@@ -15,6 +15,7 @@ from layoutscope.filesystems.hfsplus.records import attributes as attributes_fil
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.records.hotfiles import read_hot_files
 from layoutscope.filesystems.hfsplus.records.overflow import extend_fork, overflow_leaves
+from layoutscope.filesystems.hfsplus.records.rootfiles import report_unread_journal
 from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows, is_whole, read_tree
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork, read_free_runs
@@ -73,6 +74,34 @@ class Contents:
     free_starts: I64
     free_counts: I64
     stale: dict[str, int] | None = None
+
+
+@frozen
+class Kept:
+    """What a check takes up of a volume that was read for its tables.
+
+    Attributes
+    ----------
+    volume : Volume
+        The volume as its journal leaves it.
+    contents : Contents
+        All that was read of it.
+    forget : callable
+        Drops what the tables' own rules wrote down since: a check says the same more exactly.
+    """
+
+    volume: Volume
+    contents: Contents
+    forget: Callable[[], None]
+
+
+def reopened(request: VolumeRequest) -> tuple[Volume, Contents]:
+    """Give what reading left of a volume, or read it: see :func:`open_contents`."""
+    kept: Kept | None = request.take_up()
+    if kept is None:
+        return open_contents(request)
+    kept.forget()
+    return kept.volume, kept.contents
 
 
 def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
@@ -156,6 +185,8 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
     trees = {name: tree for name, tree in every.items() if tree is not None}
     for tree in trees.values():
         report_losses(volume, tree, catalog)
+    if journal is not None:
+        report_unread_journal(volume, journal, catalog)
     rows = first_rows(list(trees.values()))
     return Contents(
         journal,

@@ -267,7 +267,9 @@ def _wrong_sizes(_: Volume, contents: Contents) -> Mask:
     wrong = np.zeros(len(entries["file_id"]), np.bool_)
     for fork_type, declared in ((DATA_FORK, "data_blocks"), (RESOURCE_FORK, "resource_blocks")):
         mine = forks["fork_type"] == fork_type
-        counted = np.bincount(forks["entry"][mine], forks["block_count"][mine], minlength=len(wrong))
+        # Hardly any file has a resource fork: all extents are those of data, and need not be picked.
+        entry, blocks = (forks[name] if mine.all() else forks[name][mine] for name in ("entry", "block_count"))
+        counted = np.bincount(entry, blocks, minlength=len(wrong)) if len(entry) else np.zeros(len(wrong))
         if overflow is not None and len(overflow.records["node"]):
             records = overflow.records
             mine = records["key.fork_type"] == fork_type

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.arrays import intervals
 from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
 from layoutscope.arrays.ragged import ranges
 from layoutscope.errors import FormatError
@@ -30,7 +31,6 @@ from layoutscope.filesystems.hfsplus.tree.nodes import (
 )
 from layoutscope.filesystems.hfsplus.volume.volume import shifted
 from layoutscope.frozen import frozen
-from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
     ATTRIBUTE_KEY,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import RecordType
 
@@ -125,26 +126,34 @@ def _joined(parts: list[Columns]) -> Swept:
 def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
     """Yield parts of the volume, each with as much behind it as a node that starts in it may need."""
     source, size = volume.source, min(volume.size_bytes, volume.source.size_bytes)
-    idle = source.holes
     with phase("looking at every sector for nodes", size) as looked_at:
-        for at in range(0, size, CHUNK_BYTES):
-            looked_at.at(at)
-            length = min(CHUNK_BYTES, size - at)
-            hole = overlaps(idle, np.array([at]), np.array([length]))[0] and _is_inside(idle, at, length)
-            if hole:
-                continue
-            buffer = np.zeros(min(length + int(_LIMITS.maximum), size - at), np.uint8)
-            try:
-                source.read_into(at, buffer.data)
-            except FormatError as error:
-                volume.log.survive(shifted(error, -source.origin))
-                continue
-            yield at, length, buffer
+        for first, count in _stored_chunks(source, size).tolist():
+            for at in range(first * CHUNK_BYTES, min((first + count) * CHUNK_BYTES, size), CHUNK_BYTES):
+                looked_at.at(at)
+                length = min(CHUNK_BYTES, size - at)
+                buffer = np.zeros(min(length + int(_LIMITS.maximum), size - at), np.uint8)
+                try:
+                    source.read_into(at, buffer.data)
+                except FormatError as error:
+                    volume.log.survive(shifted(error, -source.origin))
+                    continue
+                yield at, length, buffer
 
 
-def _is_inside(ranges: I64, at: int, length: int) -> bool:
-    """Whether one range covers all of it."""
-    return bool(((ranges[:, 0] <= at) & (ranges.sum(axis=1) >= at + length)).any())
+def _stored_chunks(source: Source, size: int) -> I64:
+    """List the runs of chunks of which anything is stored, shape (n, 2): first and count.
+
+    A file may claim any size at no cost, so that the work must follow what it stores.
+    """
+    holes = source.holes
+    source.counter.hole_bytes += intervals.total(holes)
+    skipped = np.concatenate([holes, source.unread_ranges()])
+    stop = skipped.sum(axis=1)
+    first = -(-skipped[:, 0] // CHUNK_BYTES)
+    # The last chunk ends with the volume, wherever that is in it.
+    last = np.where(stop >= size, -(-size // CHUNK_BYTES), stop // CHUNK_BYTES)
+    every = np.array([[0, -(-size // CHUNK_BYTES)]], np.int64)
+    return intervals.subtract(every, intervals.runs_of(first, np.maximum(last - first, 0)))
 
 
 def _nodes_in(decoder: Decoder, buffer: U8, length: int, volume_offset: int) -> Columns:

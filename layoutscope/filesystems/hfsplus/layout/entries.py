@@ -73,7 +73,7 @@ def entries_table(
         "parent_id": entries["parent_id"],
         "file_id": file_id,
         "name": catalog.name,
-        "name_raw": catalog.name_raw,
+        "name_raw": Later(count, catalog.names.stored),
         "kind": (_kinds(catalog, links), KINDS),
         "size_bytes": Values(sizes, sizes != LARGEST),
         "link_count": _link_counts(catalog, links),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays.lookup import find
+from layoutscope.arrays.lookup import find, order_of
 from layoutscope.arrays.ragged import heads, lengths_of, starts_of
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
@@ -77,12 +77,16 @@ def _table(
 ) -> Table:
     block, file_id, fork = volume.block_size_bytes, column("file_id"), column("fork")
     # Within each part the extents of a fork stand in its order, and overflow extents come behind the others.
-    order = np.argsort(file_id * len(fork_names) + fork, kind="stable")
+    order = order_of(file_id * len(fork_names) + fork)
     logical = column("fork_block")
     logical *= block
     size = column("size")
     is_past_end = (size >= 0) & (logical >= size)
     del size
+    # Of files that lie in one piece each, both are 0 throughout.
+    flags = is_past_end[order] * np.uint8(FLAG_PAST_END) if is_past_end.any() else 0
+    logical_offset = logical[order] if logical.any() else 0
+    del logical
     offset = column("start_block")[order]
     offset *= block
     offset += volume.image_offset
@@ -93,11 +97,11 @@ def _table(
         "volume": number,
         "file_id": file_id[order],
         "fork": (fork[order], fork_names),
-        "logical_offset": logical[order],
+        "logical_offset": logical_offset,
         "image_offset": offset,
         "length_bytes": length,
         "node_row": column("node_row")[order],
-        "flags": is_past_end[order] * np.uint8(FLAG_PAST_END),
+        "flags": flags,
     }
     return build_table("extents", columns)
 

@@ -88,6 +88,9 @@ def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float 
         details[f"stale {name} nodes"] = count
     if contents.journal is not None:
         details["journal"] = _journal(contents.journal)
+        if contents.journal.header is not None and contents.journal.num_pending_bytes:
+            details["journal pending bytes"] = contents.journal.num_pending_bytes
+            details["journal pending from byte"] = int(contents.journal.header.ofs_start)
     return details
 
 

@@ -189,6 +189,8 @@ class Attributes:
 
     def rows_of(self, file_id: I64, is_compressed: Mask) -> NDArray[np.uint32]:
         """Rows of the leaves with files' first attributes; of compressed files, with their compression header."""
+        if not len(self.file_id) and not len(self.compressed_id):
+            return np.full(len(file_id), NULL_ROW)
         place = find(self.file_id, file_id)
         nodes = np.append(self.node, 0)[place]
         header = find(self.compressed_id, file_id)

@@ -21,17 +21,20 @@ from layoutscope.ondisk import grammar
 from layoutscope.ondisk.leafplan import NO_LEAF, Kind, Leaf, Plan, Repeated, Text
 from layoutscope.ondisk.leaves import LeafTables
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
-from layoutscope.tables import NULL_ROW, Later, TextColumn
+from layoutscope.tables import NULL_ROW
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.columns import I64, U8, Columns, Mask
-    from layoutscope.filesystems.hfsplus.tree.names import StoredNames
+    from layoutscope.arrays.columns import I64, Columns, Mask
+    from layoutscope.filesystems.hfsplus.tree.names import KeptNames, StoredNames
     from layoutscope.filesystems.hfsplus.tree.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.ondisk.leafplan import Coding
+    from layoutscope.ondisk.leaves import Texts
     from layoutscope.recordtypes import Column, Field, RecordType
+    from layoutscope.tables import TextColumn
 
 KEY: Final = CATALOG_KEY
 TYPE: Final = CATALOG_RECORD_TYPE
@@ -150,7 +153,7 @@ def _entry(kind: int, record_type: RecordType, fields: dict[str, Column], *lists
         record_type,
         {"is_folder": int(is_folder), **fields},
         {"parent_id": KEY.parent_id},
-        {"name": _NAME, "name_raw": _NAME},
+        {"name": _NAME, "name_others": _NAME},
         lists=lists,
     )
 
@@ -159,14 +162,18 @@ def _thread(kind: int, *, is_folder: bool) -> Leaf:
     # A thread's key has the file's or folder's own ID where that of an entry has its parent's.
     own_id = {"file_id": KEY.parent_id}
     columns: dict[str, Column | int] = {"parent_id": THREAD.parent_id, "is_folder": int(is_folder)}
-    texts = {"name_raw": Text("val", THREAD.num_name_units, names.UNIT_BYTES)}
+    name = Text("val", THREAD.num_name_units, names.UNIT_BYTES)
+    texts = {"name": name, "name_others": name}
     return Leaf(kind, "threads", KEY, THREAD, columns, own_id, texts, checked=(_NAME,))
+
+
+_NAMES: Final[dict[str, Coding]] = {"name": "utf-16", "name_others": "utf-16-others"}
 
 
 PLAN: Final = Plan(
     {
-        "entries": {**ENTRY_COLUMNS, "name": "utf-16", "name_raw": "bytes"},
-        "threads": {**THREAD_COLUMNS, "name_raw": "bytes"},
+        "entries": {**ENTRY_COLUMNS, **_NAMES},
+        "threads": {**THREAD_COLUMNS, **_NAMES},
         "forks": FORK_COLUMNS,
     },
     (
@@ -224,8 +231,10 @@ class CatalogLeaves:
         found = self.tables.add(volume.decoder, batch, records.nodes.to_come)
         is_thread, is_sound = found.leaf >= _FIRST_THREAD, found.leaf != NO_LEAF
         columns: Columns = {"node": numbers}
+        # Records stand in the order of their nodes.
+        stops = np.searchsorted(batch.node, np.arange(len(numbers)), side="right")
         for table, chosen in (("entries", ~is_thread), ("threads", is_thread & is_sound)):
-            counts = np.bincount(batch.node[chosen], minlength=len(numbers))
+            counts = np.diff(np.append(0, np.cumsum(chosen))[stops], prepend=0)
             first = self.tables.count(table) - int(counts.sum())
             columns |= {table: first + starts_of(counts), f"num_{table}": counts}
         self.bad.append(numbers[batch.node[~is_sound]])
@@ -240,7 +249,7 @@ class Catalog:
     ----------
     entries : Columns
         One row a file or folder: ``ENTRY_COLUMNS`` and ``node``, the number of its leaf.
-    name, name_raw : TextColumn
+    names : KeptNames
         Names as shown and as stored.
     threads : Columns
         One row a thread record: ``THREAD_COLUMNS`` and ``node``.
@@ -258,8 +267,7 @@ class Catalog:
     """
 
     entries: Columns
-    name: TextColumn
-    name_raw: TextColumn | Later
+    names: KeptNames
     threads: Columns
     forks: Columns
     thread_of: NDArray[np.int32]
@@ -267,29 +275,27 @@ class Catalog:
     orphans: I64
     orphan_names: StoredNames
 
+    @property
+    def name(self) -> TextColumn:
+        """Names as shown."""
+        return self.names.shown
+
     def misplaced(self, *, is_folded: bool) -> Mask:
         """Say which entries have a key that does not come after the one before, with regard to case or without."""
-        raw = self.name_raw.make() if isinstance(self.name_raw, Later) else self.name_raw
-        return misplaced(self.entries["parent_id"], names.stored(raw, raw.rows), is_folded=is_folded)
+        return misplaced(self.entries["parent_id"], self.names, is_folded=is_folded)
 
     def checked(self) -> Catalog:
-        """Return what tables are made of: what the checks alone ask for is left out, and bytes that are there twice."""
-        entries = {name: values for name, values in self.entries.items() if name not in _FOR_CHECKS}
-        return replace(
-            self,
-            entries=entries,
-            name_raw=names.told_by(self.name, raw) if isinstance(raw := self.name_raw, TextColumn) else raw,
-        )
+        """Return what tables are made of: what the checks alone ask for is left out."""
+        return replace(self, entries={name: each for name, each in self.entries.items() if name not in _FOR_CHECKS})
 
 
 def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     """Bring what the leaves held into key order; what stood in leaves that were not reached drops out."""
     chosen, threads = (_Chosen(leaves.tables, table, tree) for table in ("entries", "threads"))
     forks = _renumbered(leaves, chosen)
-    text, raw = (leaves.tables.table("entries")[name] for name in ("name", "name_raw"))
-    own = leaves.tables.table("threads")["name_raw"]
+    decoded, own = _names_in(leaves, "entries"), _names_in(leaves, "threads")
     # Names of sound volumes stand in both places, in different orders: their sums are compared before the names are.
-    is_same = chosen.has_all and threads.has_all and names.sum_of_units(own.data) == names.sum_of_units(raw.data)
+    is_same = chosen.has_all and threads.has_all and names.sum_of_units(*own) == names.sum_of_units(*decoded)
     entries, known = chosen.numbers(), threads.numbers()
     thread_ids = known["file_id"].astype(np.int64)
     thread_of = find(thread_ids, entries["file_id"]).astype(np.int32)
@@ -297,24 +303,28 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     if not is_same:
         rows = np.flatnonzero(thread_of >= 0)
         is_renamed[rows] = names.differ(
-            names.stored(raw, chosen.places(rows)), names.stored(own, threads.places(thread_of[rows]))
+            names.stored(names.widened(*decoded), chosen.places(rows)),
+            names.stored(names.widened(*own), threads.places(thread_of[rows])),
         )
     orphans = orphaned_threads(thread_ids, entries["file_id"], thread_of)
     none = np.empty(0, np.int64)
     return Catalog(
         entries,
-        chosen.texts(names.as_shown(text), text.length),
-        chosen.texts(raw.data, raw.length),
+        names.KeptNames.of(*decoded, chosen.order),
         known,
         forks,
         thread_of,
         is_renamed,
         orphans,
-        # Bytes of names are held for as long as any of them is.
-        names.stored(own, threads.places(orphans))
+        names.stored(names.widened(*own), threads.places(orphans))
         if len(orphans)
-        else names.StoredNames(own.data[:0].copy(), none, none),
+        else names.StoredNames(np.empty(0, np.uint8), none, none),
     )
+
+
+def _names_in(leaves: CatalogLeaves, table: str) -> tuple[Texts, Texts]:
+    found = leaves.tables.table(table)
+    return found["name"], found["name_others"]
 
 
 def orphaned_threads(thread_ids: I64, entry_ids: I64, thread_of: NDArray[np.integer[Any]]) -> I64:
@@ -361,14 +371,10 @@ class _Chosen:
         if self.order is None:
             found = self.tables.table(self.table)
         else:
-            found = self.tables.give_up(self.table, self.order.astype(np.int64))
+            found = self.tables.give_up(self.table, self._leaves[self.table], self._leaves[f"num_{self.table}"])
         numbers: Columns = {name: values for name, values in found.items() if isinstance(values, np.ndarray)}
         nodes = self._leaves["node"].astype(np.uint32)
         return {**numbers, "node": np.repeat(nodes, self._leaves[f"num_{self.table}"])}
-
-    def texts(self, data: U8, length: NDArray[np.uint32]) -> TextColumn:
-        """Return a column of texts."""
-        return TextColumn(data, length, self.order)
 
 
 def _renumbered(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:

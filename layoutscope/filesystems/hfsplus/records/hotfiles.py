@@ -8,14 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
-from layoutscope.filesystems.hfsplus.records.links import ROOT_FOLDER
 from layoutscope.filesystems.hfsplus.records.overflow import FixedLeaves, extend_fork
+from layoutscope.filesystems.hfsplus.records.rootfiles import HOT_FILES, data_fork_of, find_root_file
 from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, read_tree
-from layoutscope.filesystems.hfsplus.volume.fork import Fork
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import HOT_FILE_KEY, HOT_FILE_LEAF_RECORD
 
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
-FILE_NAME: Final = ".hotfiles.btree"
 LEAF_RECORD: Final = HOT_FILE_LEAF_RECORD
 MAGIC: Final = grammar.HfsplusHotfiles.HotFilesMagic.hot_files
 
@@ -45,11 +41,12 @@ def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> T
     Tree or None
         None where there is none, where it cannot be opened, or where a file has its name only.
     """
-    row = _find_file(catalog)
+    # The volume header has no field for this tree, whose CNID is that of any file.
+    row = find_root_file(catalog, HOT_FILES)
     if row < 0:
         return None
     file_id = int(catalog.entries["file_id"][row])
-    fork = extend_fork(_fork_of(catalog, row), overflow, file_id, DATA_FORK)
+    fork = extend_fork(data_fork_of(catalog, row), overflow, file_id, DATA_FORK)
     # Each hot file has two records; that of its thread has a temperature of 0xFFFFFFFF.
     fields = (LEAF_RECORD.key.file_id, LEAF_RECORD.key.temperature)
     leaves = FixedLeaves(LEAF_RECORD, fields, HOT_FILE_KEY, HOT_FILE_KEY.temperature)
@@ -60,22 +57,6 @@ def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> T
         return None
     volume.log.extend(log.findings)
     return tree
-
-
-def _find_file(catalog: Catalog) -> int:
-    entries = catalog.entries
-    # The volume header has no field for this tree, whose CNID is that of any file.
-    rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & (entries["is_folder"] == 0))
-    matches = rows[catalog.name.take(rows).equal_to(FILE_NAME.encode())]
-    return int(matches[0]) if len(matches) else -1
-
-
-def _fork_of(catalog: Catalog, row: int) -> Fork:
-    forks = catalog.forks
-    mine = (forks["entry"] == row) & (forks["fork_type"] == DATA_FORK)
-    size = int(catalog.entries["data_size"][row])
-    starts, counts = (forks[name][mine].astype(np.int64) for name in ("start_block", "block_count"))
-    return Fork(size, starts, counts, np.full(len(starts), -1, np.int64))
 
 
 def _magic(tree: Tree) -> int:

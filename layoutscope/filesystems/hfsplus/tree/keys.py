@@ -46,7 +46,7 @@ _MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32,
 """Of a word, the part that so many units fill."""
 
 
-MISPLACED_NAMES: Final = Kernel("misplaced_names", "lblliB")
+MISPLACED_NAMES: Final = Kernel("misplaced_names", "lblibliiB")
 
 
 @frozen
@@ -155,14 +155,14 @@ class Keys:
         return np.append(np.zeros(min(1, len(self.ident)), np.bool_), self.not_after(rows - 1, rows))
 
 
-def misplaced(ident: I64, stored: names.StoredNames, *, is_folded: bool) -> Mask:
+def misplaced(ident: I64, kept: names.KeptNames, *, is_folded: bool) -> Mask:
     """Say which keys do not come after the key before them.
 
     Parameters
     ----------
     ident : (n,) int64 array
         What comes first in the order.
-    stored : StoredNames
+    kept : KeptNames
         What comes second.
     is_folded : bool
         Whether names compare without regard to case.
@@ -173,8 +173,9 @@ def misplaced(ident: I64, stored: names.StoredNames, *, is_folded: bool) -> Mask
     """
     wrong = np.empty(len(ident), np.bool_)
     table = case_table().astype(np.int32) if is_folded else np.empty(0, np.int32)
-    if MISPLACED_NAMES(ident, stored.data, stored.start, stored.length, table, wrong.view(np.uint8)) is not None:
+    if MISPLACED_NAMES(ident, *kept.placed(), table, wrong.view(np.uint8)) is not None:
         return wrong
+    stored = names.stored(kept.stored(), kept.shown.rows)
     units = names.in_disk_order(stored.data.view(np.uint16))
     keys = Keys(ident, units, stored.start // names.UNIT_BYTES, stored.length // names.UNIT_BYTES)
     return (without_case(keys) if is_folded else keys).misplaced()

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutscope.arrays.pieces import take_ranges
 from layoutscope.arrays.ragged import owners, ranges, starts_of
-from layoutscope.tables import Later, TextColumn
+from layoutscope.ondisk.leaves import Texts
+from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.columns import I64, U8, Mask
-    from layoutscope.ondisk.leaves import Texts
+    from layoutscope.arrays.columns import I64, U8
 
 Units: TypeAlias = NDArray[np.uint16]
 _Number = TypeVar("_Number", np.uint16, np.uint64)
@@ -46,7 +47,7 @@ def gather(buffer: U8, starts: I64, counts: I64) -> Units:
     (sum of counts,) uint16 array
         In native byte order.
     """
-    return in_disk_order(buffer.view(np.uint16)[ranges(starts // UNIT_BYTES, counts)])
+    return in_disk_order(take_ranges(buffer.view(np.uint16), starts // UNIT_BYTES, counts))
 
 
 def shown(units: Units) -> str:
@@ -79,12 +80,6 @@ class StoredNames(NamedTuple):
         return StoredNames(self.data, self.start[rows], self.length[rows])
 
 
-def sum_of_units(data: U8) -> tuple[int, int]:
-    """Add up names that stand one behind the other: how many units there are, and their sum."""
-    units = data.view(np.uint16)
-    return len(units), int(units.sum(dtype=np.uint64))
-
-
 def stored(texts: Texts | TextColumn, rows: NDArray[np.integer[Any]] | None) -> StoredNames:
     """Return names of some rows of a table that was decoded, or of all."""
     lengths = texts.length.astype(np.int64)
@@ -94,37 +89,6 @@ def stored(texts: Texts | TextColumn, rows: NDArray[np.integer[Any]] | None) -> 
         if rows is not None
         else StoredNames(texts.data, start, lengths)
     )
-
-
-def told_by(shown: TextColumn, raw: TextColumn) -> TextColumn | Later:
-    """Return names as stored, without those bytes that the names that are shown tell: twice as many, of most names.
-
-    Parameters
-    ----------
-    shown, raw : TextColumn
-        The same names in the same order, as people see them and as stored.
-    """
-    # UTF-8 has one byte for a unit of 16 bits in ASCII alone. A colon on the disk, which is none of a name's
-    # characters, is shown as one, and so is a slash: where both are, nothing tells them apart.
-    is_plain = raw.length == UNIT_BYTES * shown.length
-    num_slashes = np.count_nonzero(raw.data.view(np.uint16) == in_disk_order(np.array([_SLASH], np.uint16)))
-    if num_slashes != np.count_nonzero(shown.data == _COLON):
-        return raw
-    others = raw.data[np.repeat(~is_plain, raw.length)] if not is_plain.all() else raw.data[:0].copy()
-    lengths = raw.length if len(others) else None
-    return Later(len(shown), lambda: _widened(shown, is_plain, lengths, others))
-
-
-def _widened(shown: TextColumn, is_plain: Mask, lengths: NDArray[np.integer[Any]] | None, others: U8) -> TextColumn:
-    """Make names of ASCII those that are stored, and put the bytes of all others between them."""
-    data = np.zeros((len(shown.data), UNIT_BYTES), np.uint8)
-    data[:, 1] = np.where(shown.data == _COLON, np.uint8(_SLASH), shown.data)
-    if lengths is None:
-        return TextColumn(data.reshape(-1), UNIT_BYTES * shown.length, shown.rows)
-    merged, is_mine = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8), np.repeat(is_plain, lengths)
-    merged[is_mine] = data[np.repeat(is_plain, shown.length)].reshape(-1)
-    merged[~is_mine] = others
-    return TextColumn(merged, lengths, shown.rows)
 
 
 def differ(first: StoredNames, second: StoredNames) -> NDArray[np.bool_]:
@@ -144,6 +108,89 @@ def as_shown(texts: Texts) -> U8:
     # HFS separates names by colons, so that a slash may stand in one; Unix paths, which it would split, show a colon.
     texts.data[texts.data == _SLASH] = _COLON
     return texts.data
+
+
+class KeptNames(NamedTuple):
+    """Names as people see them, and as stored where these do not tell it: most names take half the bytes so.
+
+    Attributes
+    ----------
+    shown : TextColumn
+        UTF-8, in which a colon stands for a slash.
+    others : Texts
+        As stored, in the order of the texts of `shown`: nothing of names that are told by these. No row where all are.
+    """
+
+    shown: TextColumn
+    others: Texts
+
+    @classmethod
+    def of(cls, text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None) -> KeptNames:
+        """Keep names that were decoded, whose UTF-8 becomes what people see.
+
+        Parameters
+        ----------
+        text, others : Texts
+            All names in UTF-8, which is changed, and as stored those that are not all ASCII.
+        rows : (n,) integer array, optional
+            The name of each row, by its place.
+        """
+        # A colon on the disk, which is none of a name's characters, is shown as one, and so is a slash: where one is,
+        # what is shown tells nothing.
+        if (text.data == _COLON).any():
+            others = widened(text, others)
+        shown = TextColumn(as_shown(text), text.length, rows)
+        return cls(shown, others if len(others.data) else Texts(others.data[:0].copy(), others.length[:0].copy()))
+
+    def stored(self) -> TextColumn:
+        """Return all names as stored."""
+        shown = self.shown
+        units = np.where(shown.data == _COLON, np.uint8(_SLASH), shown.data)
+        return TextColumn(*widened(Texts(units, shown.length.astype(np.uint32, copy=False)), self.others), shown.rows)
+
+    def placed(self) -> tuple[U8, I64, NDArray[np.int32], U8, I64, NDArray[np.int32]]:
+        """Return the bytes of names, and start and length of each row's: of those shown, and of the others."""
+        return (*_placed(self.shown, self.shown.rows), *_placed(self.others, self.shown.rows))
+
+
+def _placed(texts: TextColumn | Texts, rows: NDArray[np.integer[Any]] | None) -> tuple[U8, I64, NDArray[np.int32]]:
+    start, length = starts_of(texts.length), texts.length
+    if rows is not None and len(length):
+        start, length = start[rows], length[rows]
+    # A name has less than 2**31 bytes.
+    return texts.data, start, length.astype(np.uint32, copy=False).view(np.int32)
+
+
+def widened(text: Texts, others: Texts) -> Texts:
+    """Return names as stored.
+
+    Parameters
+    ----------
+    text : Texts
+        All names; of those that `others` does not have, each byte is a unit.
+    others : Texts
+        As stored, with nothing in place of the others; without any row, if there are none.
+    """
+    data = np.zeros((len(text.data), UNIT_BYTES), np.uint8)
+    data[:, 1] = text.data
+    if not len(others.data):
+        return Texts(data.reshape(-1), UNIT_BYTES * text.length)
+    is_plain = others.length == 0
+    lengths = np.where(is_plain, UNIT_BYTES * text.length, others.length)
+    merged, is_mine = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8), np.repeat(is_plain, lengths)
+    merged[is_mine] = data[np.repeat(is_plain, text.length)].reshape(-1)
+    merged[~is_mine] = others.data
+    return Texts(merged, lengths)
+
+
+def sum_of_units(text: Texts, others: Texts) -> tuple[int, int]:
+    """Add up names as :func:`widened` takes them, whatever their order: how many units there are, and their sum."""
+    units, plain = others.data.view(np.uint16), text.data
+    if len(units):
+        plain = plain[np.repeat(others.length == 0, text.length)]
+    # Units are added up as they lie, without changing the order of their bytes.
+    total = int(plain.sum(dtype=np.uint64)) << (8 if _IS_LITTLE else 0)
+    return len(plain) + len(units), total + int(units.sum(dtype=np.uint64))
 
 
 def equals(buffer: U8, starts: I64, counts: I64, name: str) -> NDArray[np.bool_]:

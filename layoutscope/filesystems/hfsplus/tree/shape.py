@@ -133,7 +133,8 @@ def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach) -
     root = int(file.header.root_node)
     if file.header.tree_depth and (not len(reach.leaves)) and file.header.leaf_records:
         start = node_offset(volume, file, root) if root > 0 else None
-        log = header_log(volume, file, "root_node") if start is None else volume.log.at("", start)
+        plus = DESCRIPTOR.num_records.offset if start is not None and nodes.num_records[root] <= 0 else 0
+        log = header_log(volume, file, "root_node") if start is None else volume.log.at("", start, plus=plus)
         replace(log, structure=f"{file.tree} node {root}").add(
             "tree-unreachable", "error", "no leaf can be reached from the root"
         )

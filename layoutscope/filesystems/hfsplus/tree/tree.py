@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.arrays.ragged import heads, lengths_of, ranges
+from layoutscope.arrays.ragged import heads, lengths_of
 from layoutscope.filesystems.hfsplus.tree.btree import Decoded, LeafDecoder, TreeFile, TreePlace, decode_tree, open_tree
 from layoutscope.filesystems.hfsplus.tree.nodes import LEAF, MAP, NodeRows, ReadNodes, RecordBatch
 from layoutscope.filesystems.hfsplus.tree.shape import (
@@ -143,7 +143,7 @@ def in_key_order(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecod
     starts = np.zeros(file.num_nodes, np.int64)
     counts[node[first]] = lengths_of(first, len(node))
     starts[node[first]] = first
-    return decoded.leaves.give_up(ranges(starts[order], counts[order]))
+    return decoded.leaves.give_up(starts[order], counts[order])
 
 
 def _no_records(file: TreeFile) -> RecordBatch:

@@ -163,12 +163,12 @@ def _contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -> str
         return "the journal lies on this volume and on another device"
     if not info.is_on_other_device and not info.is_in_file_system:
         return "the journal lies neither on this volume nor on another device"
-    if (info.is_on_other_device or info.needs_initialisation) and _is_pending(volume, int(info.ofs_journal)):
+    if (info.is_on_other_device or info.needs_initialisation) and is_pending(volume, int(info.ofs_journal)):
         return "the journal is said to be elsewhere or empty, and lies here with transactions"
     return ""
 
 
-def _is_pending(volume: Volume, at: int) -> bool:
+def is_pending(volume: Volume, at: int) -> bool:
     """Whether a sound journal header at a place tells of transactions that were not written to their places."""
     try:
         data = read_at(volume.source, at, HEADER_BYTES, "journal header")

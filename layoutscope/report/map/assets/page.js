@@ -3,9 +3,9 @@
   // src/dom.ts
   function element(tag, attributes = {}, ...children) {
     const node = document.createElement(tag);
-    for (const [key2, value] of Object.entries(attributes)) {
-      if (typeof value === "function") node.addEventListener(key2.slice(2), value);
-      else node.setAttribute(key2, String(value));
+    for (const [key, value] of Object.entries(attributes)) {
+      if (typeof value === "function") node.addEventListener(key.slice(2), value);
+      else node.setAttribute(key, String(value));
     }
     if (/^(input|select)$/.test(tag) && "title" in attributes) node.setAttribute("aria-label", String(attributes.title));
     node.append(...children.map((child) => child instanceof Node ? child : String(child)));
@@ -32,9 +32,9 @@
     box.style.backgroundImage = `repeating-linear-gradient(135deg, ${line} 0 1px, transparent 1px 4px)`;
     return box;
   }
-  function swatch(colour) {
+  function swatch(colour2) {
     const box = element("span", { class: "swatch" });
-    box.style.background = colour;
+    box.style.background = colour2;
     return box;
   }
 
@@ -84,10 +84,17 @@
   ];
   var HIDDEN = { light: "#E6E0F0", dark: "#332E40" };
   var CHOSEN = { light: "#e000c8", dark: "#ff7bf0" };
-  var shadeOf = (share) => SHADES.findIndex(([least]) => share >= least);
+  var LEAST = SHADES.map(([least]) => least);
+  function shadeOf(share) {
+    let shade2 = 0;
+    while (share < LEAST[shade2]) shade2++;
+    return shade2;
+  }
   var NO_NUMBER = { light: "#d4d7db", dark: "#3a4049" };
   var HATCHED = /* @__PURE__ */ new Set(["damaged", "unclaimed", "unread", "not-told"]);
   var hatchOn = (c) => ({ hue: hueOf(c), hatch: isDark() ? "#000000" : "#ffffff" });
+  var MARKED = "damaged";
+  var numPlain = (classes) => classes.length * SHADES.length + 2;
   function palette(classes) {
     const shades = classes.flatMap(
       (c) => SHADES.map(([, strength]) => ({
@@ -95,12 +102,15 @@
         hue: shade(hueOf(c), strength)
       }))
     );
-    return [{ hue: isDark() ? "#14171b" : "#ffffff" }, ...shades, { hue: hueOf(HIDDEN) }];
+    const plain2 = [{ hue: isDark() ? "#14171b" : "#ffffff" }, ...shades, { hue: hueOf(HIDDEN) }];
+    const marked = classes.find(({ key }) => key === MARKED);
+    return marked ? [...plain2, ...plain2.map(({ hue }) => ({ hue, hatch: hueOf(marked) }))] : plain2;
   }
   function withoutMetadata(picked, classes, instead) {
     const isMetadata = classes.map(({ group }) => group === "metadata");
+    const plain2 = numPlain(classes);
     for (let c = 0; c < picked.length; c++)
-      if (isMetadata[Math.floor((picked[c] - 1) / SHADES.length)]) picked[c] = instead;
+      if (isMetadata[Math.floor((picked[c] % plain2 - 1) / SHADES.length)]) picked[c] = instead;
   }
   function colours(classes, held, hidden, cellSize) {
     const cells = hidden.length;
@@ -109,21 +119,27 @@
     const metadata = new Float64Array(cells);
     const out = Uint16Array.from(hidden, (bytes) => bytes > 0 ? 1 + classes.length * SHADES.length : 0);
     held.forEach((of, k) => {
-      const colour = 1 + k * SHADES.length;
-      if (classes[k].group !== "metadata") mark(of, other, out, colour, most);
+      const colour2 = 1 + k * SHADES.length;
+      if (classes[k].group !== "metadata") mark(of, other, out, colour2, most);
       else {
-        mark(of, most, out, colour);
+        mark(of, most, out, colour2);
         for (let c = 0; c < cells; c++) metadata[c] += of[c];
       }
     });
     for (let c = 0; c < cells; c++) if (most[c]) out[c] += shadeOf(metadata[c] / cellSize);
+    const damaged = classes.findIndex(({ key }) => key === MARKED);
+    if (damaged >= 0) markAll(held[damaged], out, 1 + damaged * SHADES.length, numPlain(classes));
     return out;
   }
-  function mark(of, most, out, colour, over) {
+  function markAll(of, out, colour2, plain2) {
+    for (let c = 0; c < of.length; c++)
+      if (of[c] > 0 && !(out[c] >= colour2 && out[c] < colour2 + SHADES.length)) out[c] += plain2;
+  }
+  function mark(of, most, out, colour2, over) {
     for (let c = 0; c < of.length; c++) {
       if (!(of[c] > most[c])) continue;
       most[c] = of[c];
-      if (!over?.[c]) out[c] = colour;
+      if (!over?.[c]) out[c] = colour2;
     }
   }
 
@@ -177,18 +193,53 @@
     return out;
   }
   async function unpackAll(object, keys) {
-    const arrays = await Promise.all(keys.map(async (key2) => [key2, await unpack(object[key2])]));
+    const arrays = await Promise.all(keys.map(async (key) => [key, await unpack(object[key])]));
     return Object.fromEntries(arrays);
   }
-  async function identifiers(packed2) {
+  var Ids = class {
+    constructor(low, high) {
+      this.low = low;
+      this.high = high;
+    }
+    low;
+    high;
+    get length() {
+      return this.low.length;
+    }
+    text(i) {
+      return this.high[i] ? (BigInt(this.high[i]) << 32n | BigInt(this.low[i])).toString() : String(this.low[i]);
+    }
+    /** Where an identifier stands for the first time from a place on, before another, as far as they rise; -1: nowhere. */
+    find(id, from = 0, to = this.length) {
+      const [high, low] = halves(id);
+      const isBelow = (i) => this.high[i] < high || this.high[i] === high && this.low[i] < low;
+      const at = firstWhere(from, to, (i) => !isBelow(i));
+      return at < to && this.high[at] === high && this.low[at] === low ? at : -1;
+    }
+  };
+  function halves(id) {
+    if (!/^\d{1,20}$/.test(id)) return [-1, -1];
+    const whole = BigInt(id);
+    return [Number(whole >> 32n), Number(whole & 0xffffffffn)];
+  }
+  function firstWhere(from, to, holds) {
+    let [low, high] = [from, to];
+    while (low < high) {
+      const middle = low + high >>> 1;
+      if (holds(middle)) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+  async function idsOf(packed2) {
     const { low, high } = await unpackAll(packed2, ["low", "high"]);
-    return (i) => (BigInt(high[i]) << 32n | BigInt(low[i])).toString();
+    return new Ids(low, high);
   }
   var COLUMNS = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank", "fill", "cost"];
   async function nodesOf(packed2) {
     const columns = await unpackAll(packed2, COLUMNS);
     const { trees, classes, kinds, total } = packed2;
-    const [id, first, last] = await Promise.all([packed2.id, packed2.first, packed2.last].map(identifiers));
+    const [id, first, last] = await Promise.all([packed2.id, packed2.first, packed2.last].map(idsOf));
     const { change, other } = packed2;
     const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
     return { ...columns, moves, trees, classes, kinds, total, id, first, last };
@@ -209,13 +260,20 @@
     showTips: false,
     modeBarButtonsToRemove: ["lasso2d", "select2d", "sendDataToCloud", "editInChartStudio"]
   };
+  var NARROW = 560;
   var HUES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6BBE", "#7A5C3E"];
   function plain(text) {
     return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
   }
+  function colour(name) {
+    const probe = element("span", {});
+    probe.style.cssText = `color: var(${name}); forced-color-adjust: none; display: none`;
+    document.body.append(probe);
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  }
   function plotLayout(extra) {
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(name).trim();
     const [fg, line] = [colour("--fg"), colour("--line")];
     const layout = {
       paper_bgcolor: "rgba(0,0,0,0)",
@@ -227,8 +285,8 @@
       ...extra
     };
     const axis = { gridcolor: line, zerolinecolor: line, linecolor: line };
-    for (const key2 of Object.keys(layout))
-      if (/^[xy]axis/.test(key2)) layout[key2] = { ...axis, ...layout[key2] };
+    for (const key of Object.keys(layout))
+      if (/^[xy]axis/.test(key)) layout[key] = { ...axis, ...layout[key] };
     return layout;
   }
   function plotIn(holder, height, label) {
@@ -237,11 +295,14 @@
     holder.append(plot);
     return plot;
   }
-  async function addPlot(holder, title, height, traces, layout) {
-    holder.append(element("h3", {}, title));
-    const plot = plotIn(holder, height, title);
-    await plotly().newPlot(plot, traces, plotLayout(layout), CONFIG);
-    return plot;
+  function legendOf(plot, entries) {
+    plot.dataset.legend = "yes";
+    const parts = entries.map(({ text, hue }) => element("span", { class: "entry" }, swatch(hue), text));
+    return element("div", { class: "bar legend", role: "group", "aria-label": "what the colours mean" }, ...parts);
+  }
+  function padded([low, high]) {
+    const room = 0.04 * (high - low || 1);
+    return [low - room, high + room];
   }
   async function pictureTrace(picture, unit) {
     const counts = await unpack(picture.counts);
@@ -255,7 +316,7 @@
       z: Array.from({ length: picture.rows }, (_, r) => row2(r)),
       zmin: 0,
       showscale: false,
-      colorscale: scale.map((colour, i) => [i, colour]),
+      colorscale: scale.map((colour2, i) => [i, colour2]),
       hoverongaps: false,
       hovertemplate: `${unit}<extra></extra>`
     };
@@ -270,24 +331,25 @@
   var SWATCH = 12;
   var shape = (tag, attributes, ...children) => {
     const node = document.createElementNS(SVG, tag);
-    for (const [key2, value] of Object.entries(attributes)) node.setAttribute(key2, String(value));
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
     node.append(...children);
     return node;
   };
-  var css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   var Sheet = class {
     pieces = [];
     height = EDGE;
     words(text, size, weight = "normal") {
       if (!text) return;
       const y = this.height + size;
-      this.pieces.push(shape("text", { x: EDGE, y, fill: css("--fg"), "font-size": size, "font-weight": weight }, text));
+      this.pieces.push(
+        shape("text", { x: EDGE, y, fill: colour("--fg"), "font-size": size, "font-weight": weight }, text)
+      );
       this.height = y + 0.6 * size;
     }
     /** A piece as wide as the sheet. */
     piece(svg, height) {
       const place = { x: EDGE, y: this.height, width: WIDTH - 2 * EDGE, height };
-      for (const [key2, value] of Object.entries(place)) svg.setAttribute(key2, String(value));
+      for (const [key, value] of Object.entries(place)) svg.setAttribute(key, String(value));
       this.pieces.push(svg);
       this.height += height + 8;
     }
@@ -300,8 +362,8 @@
           x = EDGE;
           this.height += LINE;
         }
-        const box = { x, y: this.height, width: SWATCH, height: SWATCH, fill: hue, stroke: css("--line") };
-        const place = { x: x + SWATCH + 6, y: this.height + SWATCH - 1, fill: css("--fg"), "font-size": 13 };
+        const box = { x, y: this.height, width: SWATCH, height: SWATCH, fill: hue, stroke: colour("--line") };
+        const place = { x: x + SWATCH + 6, y: this.height + SWATCH - 1, fill: colour("--fg"), "font-size": 13 };
         this.pieces.push(shape("rect", box), shape("text", place, text));
         x += width;
       }
@@ -310,13 +372,15 @@
     text() {
       const height = this.height + EDGE;
       const size = { width: WIDTH, height, viewBox: `0 0 ${WIDTH} ${height}`, "font-family": "system-ui, sans-serif" };
-      const ground = shape("rect", { width: WIDTH, height, fill: css("--bg") });
+      const ground = shape("rect", { width: WIDTH, height, fill: colour("--bg") });
       return new XMLSerializer().serializeToString(shape("svg", size, ground, ...this.pieces));
     }
   };
   async function chart(plot, sheet) {
     const height = plot.clientHeight;
-    const layout = { ...plot.layout, paper_bgcolor: css("--bg"), autosize: false };
+    const showlegend = plot.dataset.legend === "yes";
+    const legend2 = { orientation: "h", y: 1, yanchor: "bottom" };
+    const layout = { ...plot.layout, paper_bgcolor: colour("--bg"), autosize: false, showlegend, legend: legend2 };
     const options = { format: "svg", width: WIDTH - 2 * EDGE, height, imageDataOnly: true };
     const figure = { data: plot.data, layout, config: { displayModeBar: false } };
     const svg = await plotly().toImage(figure, options);
@@ -421,6 +485,74 @@
     return element("div", { class: "bar pictures" }, svg, button2("PNG", pixels));
   }
 
+  // src/places.ts
+  var SECTOR = 512;
+  var NodePlaces = class {
+    constructor(nodes) {
+      this.nodes = nodes;
+    }
+    nodes;
+    sorted = null;
+    widest = 1;
+    /** Places of the nodes that lie on this disk in the order of their addresses; sorted when they are asked for first. */
+    get ordered() {
+      if (this.sorted) return this.sorted;
+      const { offset, size } = this.nodes;
+      for (let i = 0; i < size.length; i++) if (offset[i] >= 0) this.widest = Math.max(this.widest, size[i]);
+      const many = offset.length;
+      const isHere = (i) => offset[i] >= 0;
+      const isExact = (byte) => byte < 0 || byte % SECTOR === 0 && (byte / SECTOR + 1) * many < 2 ** 53;
+      if (offset.every(isExact)) {
+        const keys = Float64Array.from(offset, (byte, i) => byte < 0 ? -1 : byte / SECTOR * many + i).sort();
+        const here = keys.subarray(firstWhere(0, many, (k) => keys[k] >= 0));
+        this.sorted = Uint32Array.from(here, (key) => key % many);
+      } else
+        this.sorted = Uint32Array.from(offset.keys()).filter(isHere).sort((a, b) => offset[a] - offset[b]);
+      return this.sorted;
+    }
+    /** Places of the nodes that overlap a stretch of disk, and perhaps of some just before it, by their addresses. */
+    near(low, high) {
+      const { ordered } = this;
+      const { offset } = this.nodes;
+      const first = (byte) => firstWhere(0, ordered.length, (k) => offset[ordered[k]] >= byte);
+      return ordered.subarray(first(low - this.widest + 1), first(high));
+    }
+    /** Give each node that overlaps a stretch to somebody, until he has seen enough. */
+    some(low, high, isEnough) {
+      const { offset, size } = this.nodes;
+      const { ordered } = this;
+      const behind = low - this.widest + 1;
+      for (let k = firstWhere(0, ordered.length, (at) => offset[ordered[at]] >= behind); k < ordered.length; k++) {
+        const i = ordered[k];
+        if (offset[i] >= high) return false;
+        if (offset[i] + size[i] > low && isEnough(i)) return true;
+      }
+      return false;
+    }
+  };
+
+  // src/turns.ts
+  var pause = (milliseconds = 0) => new Promise((done) => setTimeout(done, milliseconds));
+  var Turns = class {
+    turn = 0;
+    steps = [];
+    /** All of the last turn is done. */
+    done = Promise.resolve();
+    add(step2) {
+      this.steps.push(step2);
+    }
+    begin() {
+      this.done = this.go(++this.turn);
+    }
+    async go(turn) {
+      for (const step2 of this.steps) {
+        await pause();
+        if (turn !== this.turn) return this.done;
+        await step2();
+      }
+    }
+  };
+
   // src/words.ts
   var UNITS = [
     [2 ** 40, "TiB"],
@@ -459,19 +591,25 @@
 
   // src/selection.ts
   var Selection = class {
-    constructor(all) {
+    constructor(all, places = new NodePlaces(all)) {
       this.all = all;
+      this.places = places;
     }
     all;
+    places;
     /** Places in the disk's nodes. */
     nodes = [];
     /** How it was chosen, as the table's title goes on. */
     about = "";
     listeners = [];
+    followers = new Turns();
+    flags = null;
     choose(nodes, about) {
       this.nodes = nodes;
       this.about = nodes.length ? about : "";
+      this.flags = null;
       for (const listener of this.listeners) listener();
+      this.followers.begin();
     }
     /** Choose the nodes for which something holds. */
     where(holds, about) {
@@ -487,19 +625,37 @@
     }
     /** Choose the nodes at some places of the disk. */
     at(places, about) {
-      const wanted = new Set(places);
-      const { offset, size } = this.all;
-      const block = 512;
-      this.where((i) => {
-        for (let place = offset[i]; place < offset[i] + size[i]; place += block) if (wanted.has(place)) return true;
-        return false;
-      }, about);
+      const wanted = new Uint8Array(this.all.offset.length);
+      for (const place of places)
+        this.places.some(place, place + 1, (i) => {
+          wanted[i] = 1;
+          return false;
+        });
+      this.where((i) => wanted[i] === 1, about);
     }
+    /** Whether a node is chosen, by its place. */
+    get isChosen() {
+      if (!this.flags) {
+        this.flags = new Uint8Array(this.all.offset.length);
+        for (const i of this.nodes) this.flags[i] = 1;
+      }
+      return this.flags;
+    }
+    /** Hear of each choice at once. */
     whenChosen(listener) {
       this.listeners.push(listener);
     }
+    /** Hear of a choice when the page has drawn what hears at once, and no other choice was made meanwhile. */
+    afterChosen(follower) {
+      this.followers.add(follower);
+    }
+    /** All views show the choice. */
+    get shown() {
+      return this.followers.done;
+    }
     told() {
-      const bytes = this.nodes.reduce((sum, i) => sum + this.all.size[i], 0);
+      let bytes = 0;
+      for (const i of this.nodes) bytes += this.all.size[i];
       return this.nodes.length ? `${plural(this.nodes.length, "node")} ${this.about}, ${bytesText(bytes)}` : "";
     }
   };
@@ -521,7 +677,7 @@
     return [
       nodes.trees[nodes.tree[i]],
       nodes.kinds[nodes.kind[i]],
-      nodes.id(i),
+      nodes.id.text(i),
       String(nodes.offset[i]),
       String(nodes.size[i]),
       nodes.level[i] === 255 ? "" : String(nodes.level[i]),
@@ -529,8 +685,8 @@
       nodes.xid[i] ? String(nodes.xid[i]) : "",
       nodes.fill[i] === 255 ? "" : String(nodes.fill[i]),
       nodes.cost[i] ? String(nodes.cost[i] / 1e3) : "",
-      nodes.first(i),
-      nodes.last(i)
+      nodes.first.text(i),
+      nodes.last.text(i)
     ];
   }
   function csv({ all, nodes }) {
@@ -630,11 +786,11 @@
     /** What the hues mean, as lines of a legend. */
     key() {
       const { words, none, told: told2, byRatio } = this.measure;
-      const key2 = element("div", { class: "bar legend muted scale" });
+      const key = element("div", { class: "bar legend muted scale" });
       const hatched = [hatchedSwatch(NO_NUMBER), `metadata of which this is not told: ${none}`];
       if (this.low > this.high) {
-        key2.append(`no node has a ${this.by} here; `, ...hatched);
-        return key2;
+        key.append(`no node has a ${this.by} here; `, ...hatched);
+        return key;
       }
       const ratio = (this.high / this.low) ** (1 / STEPS.length);
       const each = byRatio && ratio > 1.005 ? `each step ${ratio.toPrecision(2)} times the one before; ` : "";
@@ -647,14 +803,15 @@
         ...STEPS.map(swatch),
         ` ${told2(this.high)}`
       );
-      key2.append(span, `${each}of several nodes in a cell, the highest; `, hatched[0], `${hatched[1]}${left}`);
-      return key2;
+      key.append(span, `${each}of several nodes in a cell, the highest; `, hatched[0], `${hatched[1]}${left}`);
+      return key;
     }
   };
-  function overpaint(picked, { offset, size }, which, hue, cut) {
-    for (const i of which) {
-      const [first, last] = cellsOf(offset[i], size[i], cut);
-      if (first <= last) picked.fill(hue, first, last + 1);
+  function overpaint(picked, { offset, size }, which, hue, { from, cellSize }) {
+    for (let n = 0; n < which.length; n++) {
+      const low = offset[which[n]] - from;
+      const last = Math.min(CELLS - 1, Math.floor((low + size[which[n]] - 1) / cellSize));
+      for (let c = Math.max(0, Math.floor(low / cellSize)); c <= last; c++) picked[c] = hue;
     }
   }
   function paintSteps(picked, { offset, size }, which, steps2, base, cut) {
@@ -668,38 +825,158 @@
         if (picked[c] < hue) picked[c] = hue;
     }
   }
-  function cellsOf(offset, size, { from, cellSize }) {
-    const first = Math.floor((offset - from) / cellSize);
-    const last = Math.floor((offset + size - 1 - from) / cellSize);
-    return last < 0 || first >= CELLS ? [0, -1] : [Math.max(0, first), Math.min(CELLS - 1, last)];
-  }
+
+  // src/cursor.ts
+  var STEPS2 = {
+    ArrowRight: [1, 0],
+    ArrowLeft: [-1, 0],
+    ArrowDown: [0, 1],
+    ArrowUp: [0, -1]
+  };
+  var Cursor = class {
+    constructor(map2) {
+      this.map = map2;
+    }
+    map;
+    /** A byte of the cell that is read, which stays there when the map is zoomed; null where none is. */
+    byte = null;
+    /** Act on a key, and tell whether there was anything to do. */
+    press(e) {
+      const { map: map2 } = this;
+      const step2 = e.shiftKey && STEPS2[e.key];
+      const cell = this.cell();
+      if (step2) this.go(step2);
+      else if (cell === null) return false;
+      else if (e.key === "Enter") map2.zoom(1 / 16, cell).then(() => map2.describe(this.cell() ?? cell));
+      else if (e.key === " ") map2.choose(cell, cell);
+      else if (e.key === "Escape") this.put(null);
+      else return false;
+      e.preventDefault();
+      return true;
+    }
+    /** The cell that is read; null where none is, or where it is out of sight. */
+    cell() {
+      const { byte, map: map2 } = this;
+      return byte === null || byte < map2.from || byte >= map2.to ? null : Math.floor((byte - map2.from) / map2.cellSize);
+    }
+    /** Begin in the middle, or go on from where one was. */
+    go([columns, rows]) {
+      const { map: map2 } = this;
+      const isThere = this.cell() !== null;
+      const from = isThere ? this.byte : (map2.from + map2.to) / 2;
+      const cell = isThere ? map2.beside(from, columns, rows) : map2.beside(from, 0, 0);
+      this.put(map2.from + (cell + 0.5) * map2.cellSize);
+      map2.describe(cell);
+    }
+    put(byte) {
+      this.byte = byte;
+      this.map.mark(this.map.marks, this.map.head);
+    }
+  };
 
   // src/brush.ts
+  var MOST_POINTS = 2e4;
+  var SPOT = 3;
   var chosenTrace = () => ({
     ...{ type: "scattergl", mode: "markers", x: [], y: [], hoverinfo: "skip", showlegend: false },
     marker: { size: 4, color: hueOf(CHOSEN) }
   });
-  function showChosen(plot, trace, selection, place) {
-    selection.whenChosen(() => {
-      const points = selection.nodes.map(place).filter((point) => point !== null);
-      plotly().restyle(plot, { x: [points.map(([x]) => x)], y: [points.map(([, y]) => y)] }, [trace]);
-    });
+  function pointsOf(nodes, { has, x, y }, axes) {
+    const points = { x: [], y: [] };
+    const taken = /* @__PURE__ */ new Set();
+    const [across, up] = axes.map(({ range, _length }) => ({ low: range[0], pixel: (range[1] - range[0]) / _length }));
+    const [wide, high] = axes.map(({ _length }) => Math.ceil(_length / SPOT));
+    const isDense = count(nodes, has) > MOST_POINTS;
+    for (const i of nodes) {
+      if (!has(i)) continue;
+      if (isDense) {
+        const column = Math.floor((x(i) - across.low) / across.pixel / SPOT);
+        const row2 = Math.floor((y(i) - up.low) / up.pixel / SPOT);
+        if (column < 0 || column >= wide || row2 < 0 || row2 >= high) continue;
+        const spot = row2 * wide + column;
+        if (taken.has(spot)) continue;
+        taken.add(spot);
+      }
+      points.x.push(x(i));
+      points.y.push(y(i));
+    }
+    return points;
   }
-  async function brushed(plot, picture, layout, selection, place, about) {
+  function count(nodes, has) {
+    let many = 0;
+    for (const i of nodes) if (has(i)) many++;
+    return many;
+  }
+  var axesOf = ({ _fullLayout: { xaxis, yaxis } }) => [xaxis, yaxis];
+  async function brushed(plot, first, layout, selection, placing, about) {
     const config = { ...CONFIG, modeBarButtonsToRemove: ["lasso2d", "sendDataToCloud", "editInChartStudio"] };
-    const traces = [picture, chosenTrace()];
-    await plotly().newPlot(plot, traces, plotLayout({ ...layout, dragmode: "select" }), config);
-    showChosen(plot, 1, selection, place);
+    const traces = [first, chosenTrace()];
+    await plotly().newPlot(plot, traces, plotLayout({ ...layout, dragmode: "select", showlegend: false }), config);
+    const show = (nodes, trace) => {
+      const { x, y } = pointsOf(nodes, placing, axesOf(plot));
+      return plotly().restyle(plot, { x: [x], y: [y] }, [trace]);
+    };
+    const showAll = () => first.type === "scattergl" ? show(selection.all.offset.keys(), 0) : void 0;
+    let many = 0;
+    selection.afterChosen(() => {
+      const before = many;
+      many = selection.nodes.length;
+      return before || many ? show(selection.nodes, 1) : void 0;
+    });
+    await showAll();
+    plot.on("plotly_relayout", async (change) => {
+      if (!Object.keys(change).some((key) => /^[xy]axis/.test(key))) return;
+      if (count(selection.all.offset.keys(), placing.has) > MOST_POINTS) await showAll();
+      if (many > MOST_POINTS) await show(selection.nodes, 1);
+    });
     plot.on("plotly_selected", (event) => {
       if (!event?.range) return;
       const [[left, right], [low, high]] = [sorted(event.range.x), sorted(event.range.y)];
-      selection.where((i) => {
-        const point = place(i);
-        return point !== null && point[0] >= left && point[0] <= right && point[1] >= low && point[1] <= high;
-      }, about);
+      const { has, x, y } = placing;
+      selection.where((i) => has(i) && x(i) >= left && x(i) <= right && y(i) >= low && y(i) <= high, about);
     });
   }
   var sorted = ([a, b]) => a < b ? [a, b] : [b, a];
+
+  // src/tables.ts
+  var PARTS = 16;
+  function textTable(title, tell) {
+    const place = element("div", { class: "rows" });
+    const box = element("details", { class: "told" }, element("summary", {}, `In words: ${title}`), place);
+    const refresh = async () => {
+      if (box.open) place.replaceChildren(...content2(title, await tell()));
+    };
+    box.addEventListener("toggle", refresh);
+    return { box, refresh };
+  }
+  function content2(title, { columns, rows, note }) {
+    const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)));
+    const body = rows.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, cell))));
+    const parts = [element("caption", {}, title), element("thead", {}, head), element("tbody", {}, ...body)];
+    return [element("table", {}, ...parts), ...note ? [element("p", { class: "muted" }, note)] : []];
+  }
+  var placeText = (mib) => bytesText(Math.max(0, Math.round(mib * 2 ** 20)));
+  async function partsOf(picture, x, y = placeText, most = PARTS) {
+    const counts = await unpack(picture.counts);
+    const { columns, rows } = picture;
+    const at = ([low, high], share) => low + share * (high - low);
+    const parts = Math.min(PARTS, most, columns);
+    return Array.from({ length: parts }, (_, part) => {
+      const [first, end] = [part, part + 1].map((n) => Math.round(n * columns / parts));
+      const span = `${x(at(picture.x, first / columns))} to ${x(at(picture.x, end / columns))}`;
+      let [many, low, high] = [0, rows, -1];
+      for (let r = 0; r < rows; r++)
+        for (let c = first; c < end; c++) {
+          const n = counts[r * columns + c];
+          if (!n) continue;
+          many += n;
+          low = Math.min(low, r);
+          high = r;
+        }
+      const [least, most2] = [low / rows, (high + 1) / rows].map((share) => y(at(picture.y, share)));
+      return [span, counted(many), many ? least : "", many ? most2 : ""];
+    });
+  }
 
   // src/history.ts
   function ageSlider(disk, map2) {
@@ -742,16 +1019,39 @@
   async function historyPanel(disk, holder, selection) {
     const h = disk.history;
     if (!h) {
-      holder.append(element("p", { class: "muted" }, "This file system does not number its transactions."));
+      holder.append(
+        element(
+          "p",
+          { class: "muted" },
+          "There is nothing to compare: no node here tells its transaction, or all tell the same one."
+        )
+      );
       return;
     }
     const trace = await pictureTrace(h.picture, "%{x:,.1f} MiB<br>transaction %{y:,.0f}");
     const title = "Transaction that wrote each node, over the address space";
     holder.append(element("h3", {}, title));
-    const layout = { xaxis: { title: { text: "place on disk, MiB" } }, yaxis: { title: { text: "transaction" } } };
+    const layout = {
+      xaxis: { title: { text: "place on disk, MiB" }, range: padded(h.picture.x) },
+      yaxis: { title: { text: "transaction" }, range: padded(h.picture.y) }
+    };
+    const plot = plotIn(holder, 280, title);
+    const columns = ["places on disk", "nodes", "oldest transaction", "youngest transaction"];
+    const note = "Equal parts of the stretch with nodes; transactions are told to a step of the picture.";
+    const place_ = (mib) => bytesText(Math.max(0, Math.round(mib * 2 ** 20)));
+    const words = textTable(title, async () => ({
+      columns,
+      rows: await partsOf(h.picture, place_, (xid2) => counted(Math.round(xid2))),
+      note
+    }));
+    holder.append(words.box);
     const { xid, offset } = selection.all;
-    const place = (i) => xid[i] ? [(offset[i] - disk.start) / 2 ** 20, xid[i]] : null;
-    await brushed(plotIn(holder, 280, title), trace, layout, selection, place, "chosen by age and place");
+    const placing = {
+      has: (i) => xid[i] > 0,
+      x: (i) => (offset[i] - disk.start) / 2 ** 20,
+      y: (i) => xid[i]
+    };
+    await brushed(plot, trace, layout, selection, placing, "chosen by age and place");
   }
 
   // src/legend.ts
@@ -759,7 +1059,8 @@
   var ALWAYS = ["damaged", "locked"];
   function legend(map2, hiddenKey) {
     const { classes } = map2.disk;
-    const isChange = classes.some(({ key: key2 }) => key2 === "stayed");
+    const boxes = /* @__PURE__ */ new Map();
+    const isChange = classes.some(({ key }) => key === "stayed");
     const what = isChange ? "changes" : "metadata";
     const held = classes.map((_, k) => k).filter((k) => classes[k].bytes > 0);
     const metadata = held.filter((k) => classes[k].group === "metadata").sort((a, b) => classes[b].bytes - classes[a].bytes);
@@ -769,21 +1070,23 @@
       ...held.filter((k) => classes[k].group !== "metadata")
     ]);
     const more = held.filter((k) => !first.has(k));
-    const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map2, k)));
-    if (more.length) bar.append(folded(map2, more));
+    const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map2, k, boxes)));
+    if (more.length) bar.append(folded(map2, more, boxes));
     return element("div", {}, bar, shadeKey(what, hueOf(classes[metadata[0] ?? 0]), hiddenKey));
   }
-  function folded(map2, more) {
+  function folded(map2, more, boxes) {
     const bytes = more.reduce((sum, k) => sum + map2.disk.classes[k].bytes, 0);
     const summary = element("summary", {}, `${plural(more.length, "more kind")} of metadata, ${bytesText(bytes)}`);
-    const box = element("details", {}, summary, element("div", { class: "bar" }, ...more.map((k) => entry(map2, k))));
+    const entries = more.map((k) => entry(map2, k, boxes));
+    const box = element("details", {}, summary, element("div", { class: "bar" }, ...entries));
     box.open = more.some((k) => map2.hidden.has(k));
     return box;
   }
-  function entry(map2, k) {
+  function entry(map2, k, boxes) {
     const c = map2.disk.classes[k];
     const box = element("input", { type: "checkbox" });
     box.checked = !map2.hidden.has(k);
+    boxes.set(k, box);
     box.addEventListener("change", () => {
       if (box.checked) map2.hidden.delete(k);
       else map2.hidden.add(k);
@@ -791,95 +1094,258 @@
     });
     const size = `${bytesText(c.bytes)} in ${plural(c.pieces, "piece")}`;
     const title = `${shareText(c.bytes / map2.disk.size)} of the disk`;
-    return element("label", { title }, box, swatch(hueOf(c)), `${c.label} `, element("span", { class: "muted" }, size));
+    const words = element("span", {}, `${c.label} `, element("span", { class: "muted" }, size));
+    const label = element("label", { title }, box, HATCHED.has(c.key) ? hatchedSwatch(c) : swatch(hueOf(c)), words);
+    return element("span", { class: "entry" }, label, only(map2, k, c.label, boxes));
+  }
+  function only(map2, k, label, boxes) {
+    const press = () => {
+      const others = [...boxes.keys()].filter((other) => other !== k);
+      const isAlone = !map2.hidden.has(k) && others.every((other) => map2.hidden.has(other));
+      map2.hidden.clear();
+      if (!isAlone) for (const other of others) map2.hidden.add(other);
+      for (const [other, box] of boxes) box.checked = !map2.hidden.has(other);
+      map2.draw();
+    };
+    const title = `show ${label} alone; again: everything`;
+    return element("button", { type: "button", class: "only", title, "aria-label": title, onclick: press }, "only");
   }
   function shadeKey(what, hue, hiddenKey) {
-    const key2 = element("div", { class: "bar legend muted" }, `${what} in a cell: `);
+    const key = element("div", { class: "bar legend muted" }, `${what} in a cell: `);
     SHADES.forEach(([least, strength], i) => {
-      key2.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
+      key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
     });
     hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
-    key2.append(hiddenKey);
-    return key2;
+    key.append(hiddenKey);
+    return key;
+  }
+
+  // src/mapwords.ts
+  function mapWords({ disk, from, cellSize, current, hiddenBytes }) {
+    const kinds = [
+      ...disk.classes.map(({ label }, k) => ({ label, of: current[k] })),
+      { label: "hidden by the legend or the slider", of: hiddenBytes }
+    ];
+    const end = disk.start + disk.size;
+    const rows = [];
+    const each = CELLS / PARTS;
+    for (let part = 0; part < PARTS; part++) {
+      const low = from + part * each * cellSize;
+      const high = Math.min(low + each * cellSize, end);
+      if (low >= high) break;
+      const held = kinds.map(({ label, of }) => ({
+        label,
+        bytes: of.subarray(part * each, (part + 1) * each).reduce((a, b) => a + b, 0)
+      })).filter(({ bytes }) => bytes > 0).sort((a, b) => b.bytes - a.bytes).map(({ label, bytes }) => `${label} ${bytesText(bytes)} (${shareText(bytes / (high - low))})`);
+      rows.push([counted(low), counted(high), held.join(", ")]);
+    }
+    const note = `What is seen now, in ${PARTS} equal parts; the table follows zoom, legend and slider.`;
+    return { columns: ["from byte", "to byte", "what it holds"], rows, note };
   }
 
   // src/files.ts
-  var key = (volume, id) => `${volume}:${id}`;
-  var Files = class _Files {
-    constructor(entries, owners) {
-      this.entries = entries;
-      this.owners = owners;
-      entries.forEach(({ volume, id }, i) => {
-        if (!this.place.has(key(volume, id))) this.place.set(key(volume, id), i);
-      });
+  var ZERO = "\0";
+  var SLICE_MS = 8;
+  var Names = class {
+    constructor(text) {
+      this.text = text;
+      this.lower = text.normalize("NFC").toLowerCase();
+      this.starts = startsOf(text);
+      this.lowerStarts = this.lower === text ? this.starts : startsOf(this.lower);
     }
-    entries;
+    text;
+    starts;
+    lower;
+    lowerStarts;
+    get length() {
+      return this.starts.length - 1;
+    }
+    at(i) {
+      return this.text.slice(this.starts[i], this.starts[i + 1] - 1);
+    }
+    lowerAt(i) {
+      return this.lower.slice(this.lowerStarts[i], this.lowerStarts[i + 1] - 1);
+    }
+    /** The next name from one on that holds a text; -1: none does. */
+    next(from, wanted) {
+      if (from >= this.length) return -1;
+      const { lower, lowerStarts: starts } = this;
+      const found = lower.indexOf(wanted, starts[from]);
+      return found < 0 ? -1 : firstWhere(from, this.length, (i) => starts[i + 1] > found);
+    }
+    begins(i, wanted) {
+      return this.lower.startsWith(wanted, this.lowerStarts[i]);
+    }
+  };
+  function startsOf(text) {
+    const starts = [];
+    for (let at = text.indexOf(ZERO); at >= 0; at = text.indexOf(ZERO, at + 1)) starts.push(at + 1);
+    starts.push(text.length + 1);
+    return Uint32Array.from(starts);
+  }
+  var FEW = 7;
+  var NO_COLUMNS = { volume: [], node: [], id: new Ids([], []), above: [], orphan: new Ids([], []) };
+  var Files = class _Files {
+    constructor(owners, columns = NO_COLUMNS, block = 1) {
+      this.owners = owners;
+      this.columns = columns;
+      this.block = block;
+    }
     owners;
-    place = /* @__PURE__ */ new Map();
+    columns;
+    block;
+    names = [];
+    /** All names are there. */
+    whole = Promise.resolve();
+    asked = 0;
     static async of(disk) {
       const { volume } = await unpackAll(disk.files, ["volume"]);
-      const owners = { volume, id: await identifiers(disk.files) };
-      if (!disk.entries) return new _Files([], owners);
-      const { id, parent, names, ...columns } = disk.entries;
-      const [ids, parents] = await Promise.all([identifiers(id), identifiers(parent)]);
-      const { volume: volumes, node } = await unpackAll(columns, ["volume", "node"]);
-      const entries = JSON.parse(await inflateText(names)).map((name, i) => {
-        return { volume: volumes[i], id: ids(i), parent: parents(i), name, node: node[i] };
-      });
-      return new _Files(entries, owners);
+      const owners = { volume, id: await idsOf(disk.files) };
+      const { packed: packed2 } = disk.entries;
+      if (!packed2) return new _Files(owners);
+      const { volume: volumes, node, above } = await unpackAll(packed2, ["volume", "node", "above"]);
+      const [id, orphan] = await Promise.all([idsOf(packed2.id), idsOf(packed2.orphan)]);
+      const files = new _Files(owners, { volume: volumes, node, id, above, orphan }, packed2.block);
+      files.whole = files.read(packed2);
+      if (packed2.names.length <= FEW) await files.whole;
+      return files;
     }
-    get areNamed() {
-      return this.entries.length > 0;
+    /** Unpack the names, a few between two pictures. */
+    async read({ names }) {
+      for (const packed2 of names) {
+        this.add(await inflateText(packed2));
+        await pause();
+      }
+    }
+    /** Take the names of the next entries, each behind a zero. */
+    add(text) {
+      this.names.push(new Names(text));
+    }
+    get total() {
+      return this.columns.id.length;
+    }
+    /** How many of the names are there already. */
+    get readNames() {
+      return Math.min(this.total, this.names.length * this.block);
     }
     /** The file that an owner of data is. */
     owner(i) {
-      return { volume: this.owners.volume[i], id: this.owners.id(i) };
+      return { volume: this.owners.volume[i], id: this.owners.id.text(i) };
     }
-    /** Whether an owner of data is a file. */
-    owns(i, file) {
-      return this.owners.volume[i] === file.volume && this.owners.id(i) === file.id;
+    /** Which owner of data a file is; -1 where it has none on this disk. */
+    ownerOf({ volume, id }) {
+      const { volume: volumes, id: ids } = this.owners;
+      return ids.find(id, ...within(volumes, volume));
     }
-    /** Where a file is in its volume; undefined where the page has no name of it. */
+    /** Where a file is in its volume; undefined where the page has no name of it, or not yet. */
     path(volume, id) {
-      const at = this.place.get(key(volume, id));
-      return at === void 0 ? void 0 : this.pathOf(at);
+      const at = this.place(volume, id);
+      return at < 0 || this.readNames < this.total ? void 0 : this.pathOf(at);
+    }
+    place(volume, id) {
+      return this.columns.id.find(id, ...within(this.columns.volume, volume));
+    }
+    name(entry2, lower = false) {
+      const names = this.names[Math.floor(entry2 / this.block)];
+      return lower ? names.lowerAt(entry2 % this.block) : names.at(entry2 % this.block);
     }
     pathOf(entry2) {
+      const { above } = this.columns;
       const parts = [];
       const passed = /* @__PURE__ */ new Set();
-      for (let at = entry2; at !== void 0 && !passed.has(at); ) {
-        const { volume, parent, name } = this.entries[at];
-        const above = this.place.get(key(volume, parent));
-        if (above !== void 0 || !parts.length) parts.unshift(name);
+      for (let at = entry2; at >= 0 && !passed.has(at); at = above[at]) {
+        if (above[at] >= 0 || !parts.length) parts.unshift(this.name(at));
         passed.add(at);
-        at = above;
       }
       return `/${parts.join("/")}`;
     }
+    file(entry2) {
+      const { volume, id, node } = this.columns;
+      return { volume: volume[entry2], id: id.text(entry2), path: this.pathOf(entry2), node: node[entry2] };
+    }
     /** Places of the nodes that hold the inodes of what lies in a directory, told by volume and number, and its own. */
     nodesOf(folder) {
-      const own = this.entries.filter(
-        ({ volume, id, parent, node }) => node >= 0 && (key(volume, parent) === folder || key(volume, id) === folder)
-      );
-      return [...new Set(own.map(({ node }) => node))];
-    }
-    /** Files whose path holds a text, in upper or lower case, or whose number it is: the first of them. */
-    find(text, most) {
-      const wanted = text.toLowerCase();
-      const last = wanted.slice(wanted.lastIndexOf("/") + 1);
-      const found = [];
-      for (let i = 0; i < this.entries.length && found.length < most; i++) {
-        const { volume, id, name, node } = this.entries[i];
-        if (id !== text && !name.toLowerCase().includes(last)) continue;
-        const path = this.pathOf(i);
-        if (id === text || path.toLowerCase().includes(wanted)) found.push({ volume, id, path, node });
+      const [volume, number] = folder.split(":");
+      const { volume: volumes, id, node, above, orphan } = this.columns;
+      const [first, last] = within(volumes, +volume);
+      const own = id.find(number, first, last);
+      const isOwn = (i) => above[i] === own || id.low[i] === id.low[own] && id.high[i] === id.high[own];
+      const found = /* @__PURE__ */ new Set();
+      let orphans = 0;
+      for (let i = 0; i < last; i++) {
+        const isOrphan = above[i] < 0 && orphan.text(orphans++) === number;
+        if (i >= first && node[i] >= 0 && (isOrphan || own >= 0 && isOwn(i))) found.add(node[i]);
       }
-      return found;
+      return [...found];
+    }
+    /**
+     * Files whose path holds a text to the end of a name, in upper or lower case, or whose number it is: the first of
+     * them. Undefined where another search began before this one was done.
+     */
+    async find(text, most) {
+      const turn = ++this.asked;
+      await this.whole;
+      const found = this.numbered(text);
+      const parts = text.normalize("NFC").toLowerCase().split("/");
+      const last = parts.pop();
+      const next = parts.length ? this.nextIn(parts, last) : (names, from) => names.next(from, last);
+      let began = performance.now();
+      search: for (const [k, names] of this.names.entries())
+        for (let from = 0; from < names.length; ) {
+          const i = next(names, from, k * this.block);
+          from = i < 0 ? names.length : i + 1;
+          const entry2 = k * this.block + i;
+          if (i >= 0 && !found.includes(entry2)) found.push(entry2);
+          if (found.length >= most) break search;
+          if (performance.now() - began < SLICE_MS) continue;
+          await pause();
+          if (turn !== this.asked) return void 0;
+          began = performance.now();
+        }
+      return turn === this.asked ? found.slice(0, most).map((entry2) => this.file(entry2)) : void 0;
+    }
+    /** The entries of a number, of each volume. */
+    numbered(id) {
+      const { volume, id: ids } = this.columns;
+      const volumes = this.total ? volume[this.total - 1] + 1 : 0;
+      return Array.from({ length: volumes }, (_, number) => ids.find(id, ...within(volume, number))).filter(
+        (entry2) => entry2 >= 0
+      );
+    }
+    /** What finds the next name that begins with a text, in a folder whose path ends with some names. */
+    nextIn(parts, wanted) {
+      const { above } = this.columns;
+      const known = new Uint8Array(this.total + 1);
+      return (names, from, first) => {
+        for (let i = from; i < names.length; i++) {
+          const folder = above[first + i];
+          known[folder + 1] ||= this.endsWith(folder, parts) ? 1 : 2;
+          if (known[folder + 1] === 1 && names.begins(i, wanted)) return i;
+        }
+        return -1;
+      };
+    }
+    /** Whether the path of a folder ends with some names, of the first of them with its end. */
+    endsWith(folder, parts) {
+      const { above } = this.columns;
+      let at = folder;
+      for (let k = parts.length - 1; k >= 0; k--) {
+        if (at < 0 || above[at] < 0) return k === 0 && parts[0] === "";
+        const name = this.name(at, true);
+        if (k ? name !== parts[k] : !name.endsWith(parts[0])) return false;
+        at = above[at];
+      }
+      return true;
     }
   };
+  function within(volumes, volume) {
+    const place = (least) => firstWhere(0, volumes.length, (i) => volumes[i] >= least);
+    return [place(volume), place(volume + 1)];
+  }
 
   // src/owners.ts
   var NAMED_TILES = 12;
+  var REST_MS = 60;
   var TOLD_NODES = 3;
   var TOLD_FILES = 4;
   var Owners = class _Owners {
@@ -887,17 +1353,16 @@
       this.disk = disk;
       this.nodes = nodes;
       this.files = files;
-      this.ordered = Uint32Array.from(nodes.offset.keys()).sort((a, b) => nodes.offset[a] - nodes.offset[b]);
-      this.widest = Array.from(nodes.size).reduce((a, b) => Math.max(a, b), 1);
+      this.places = new NodePlaces(nodes);
     }
     disk;
     nodes;
     files;
     unpacked = /* @__PURE__ */ new Map();
     parts = null;
+    isWide = true;
     asked = 0;
-    ordered;
-    widest;
+    places;
     static async of(disk) {
       return new _Owners(disk, await nodesOf(disk.nodes), await Files.of(disk));
     }
@@ -906,7 +1371,10 @@
       this.parts = null;
       const turn = ++this.asked;
       const wanted = this.disk.owners.filter((tile) => tile.to > from && tile.from < to);
-      if (wanted.length > NAMED_TILES) return;
+      this.isWide = wanted.length > NAMED_TILES;
+      if (this.isWide) return;
+      await pause(REST_MS);
+      if (turn !== this.asked) return;
       const parts = await Promise.all(wanted.map((tile) => this.part(tile)));
       if (turn === this.asked) this.parts = parts;
       if (this.unpacked.size > 4 * NAMED_TILES) this.unpacked.clear();
@@ -918,23 +1386,10 @@
       this.unpacked.set(tile, part);
       return part;
     }
-    /** Places of the nodes that overlap a stretch of disk, in the order of their addresses. */
-    nodesBetween(low, high) {
-      const { offset } = this.nodes;
-      const first = (byte) => {
-        let [least, most] = [0, this.ordered.length];
-        while (least < most) {
-          const middle = least + most >> 1;
-          if (offset[this.ordered[middle]] < byte) least = middle + 1;
-          else most = middle;
-        }
-        return least;
-      };
-      return this.ordered.subarray(first(low - this.widest + 1), first(high));
-    }
     /** Say in lines what lies between two bytes. */
     lines(low, high) {
-      if (!this.parts) return ["zoom in to see whose nodes and files these are"];
+      if (this.isWide) return ["zoom in to see whose nodes and files these are"];
+      if (!this.parts) return ["whose nodes and files these are is being read"];
       const { nodes, files } = this.between(low, high, this.parts);
       const lines = nodes.slice(0, TOLD_NODES).map((i) => this.nodeText(i));
       if (nodes.length > TOLD_NODES) lines.push(`and ${plural(nodes.length - TOLD_NODES, "more node")}`);
@@ -964,10 +1419,11 @@
     /** Where all data of a file lies, in ascending order: first byte and length of each piece. */
     async extentsOf(file) {
       const found = [];
+      const number = this.files.ownerOf(file);
+      if (number < 0) return found;
       for (const tile of this.disk.owners) {
         const { start, length, owner } = await this.part(tile);
-        for (let i = 0; i < start.length; i++)
-          if (owner[i] < 0 && this.files.owns(-1 - owner[i], file)) found.push([start[i], length[i]]);
+        for (let i = 0; i < start.length; i++) if (owner[i] === -1 - number) found.push([start[i], length[i]]);
       }
       return found;
     }
@@ -988,35 +1444,80 @@
       const n = this.nodes;
       if (i >= n.tree.length) return "a node past the page's budget of details";
       return [
-        `${n.trees[n.tree[i]]} ${n.kinds[n.kind[i]]} node ${n.id(i)}`,
+        `${n.trees[n.tree[i]]} ${n.kinds[n.kind[i]]} node ${n.id.text(i)}`,
         ...n.level[i] === 255 ? [] : [`level ${n.level[i]}`],
         ...n.xid[i] ? [`xid ${n.xid[i]}`] : [],
         ...this.movesOf(i),
         `${n.records[i]} records`,
         ...n.fill[i] === 255 ? [] : [`${n.fill[i]} % full`],
         ...n.cost[i] ? [`${secondsText(n.cost[i] / 1e6)} to read`] : [],
-        `keys of ${n.first(i)} to ${n.last(i)}`,
+        `keys of ${n.first.text(i)} to ${n.last.text(i)}`,
         n.offset[i] < 0 ? "not on this disk" : `${bytesText(n.size[i])} at byte ${counted(n.offset[i])}`
       ].join(" · ");
+    }
+  };
+
+  // src/peek.ts
+  var [WIDTH2, HEIGHT] = [256, 96];
+  var Peek = class {
+    constructor(map2, holder, signal) {
+      this.map = map2;
+      const title = `back to the map of ${map2.title}`;
+      const back = () => map2.plot.scrollIntoView({ block: "center" });
+      this.box = element(
+        "button",
+        { type: "button", class: "peek", title, "aria-label": title, onclick: back },
+        this.canvas
+      );
+      this.box.hidden = true;
+      holder.append(this.box);
+      addEventListener("scroll", () => this.refresh(), { passive: true, signal });
+    }
+    map;
+    canvas = element("canvas", { width: WIDTH2, height: HEIGHT, "aria-hidden": "true" });
+    box;
+    asked = false;
+    /** Show or hide it, and draw it anew, once a frame. */
+    refresh() {
+      if (this.asked) return;
+      this.asked = true;
+      requestAnimationFrame(() => {
+        this.asked = false;
+        const { map: map2, box } = this;
+        box.hidden = !map2.isMarked() || map2.plot.getBoundingClientRect().bottom > 0;
+        if (!box.hidden) this.draw();
+      });
+    }
+    draw() {
+      const pen = this.canvas.getContext("2d");
+      pen.imageSmoothingEnabled = false;
+      pen.clearRect(0, 0, WIDTH2, HEIGHT);
+      pen.drawImage(this.map.canvas, 0, 0, WIDTH2, HEIGHT);
+      for (const { x, y, hue } of this.map.spots()) {
+        pen.fillStyle = hue;
+        pen.fillRect(x * WIDTH2 - 2, y * HEIGHT - 2, 4, 4);
+      }
     }
   };
 
   // src/picture.ts
   var FINE = 4;
   var RGB = /\d+/g;
-  function bytesOf2(colour) {
-    const [r, g, b] = colour.startsWith("#") ? [1, 3, 5].map((i) => Number.parseInt(colour.slice(i, i + 2), 16)) : colour.match(RGB).map(Number);
+  function bytesOf2(colour2) {
+    const [r, g, b] = colour2.startsWith("#") ? [1, 3, 5].map((i) => Number.parseInt(colour2.slice(i, i + 2), 16)) : colour2.match(RGB).map(Number);
     return 255 << 24 | b << 16 | g << 8 | r;
   }
   var Picture = class {
     canvas = element("canvas", { class: "cells", "aria-hidden": "true" });
+    image = null;
     /** Paint each cell where the order has it; colours are places in the palette. */
     paint(chosen2, palette2, { columns, rows, cell }) {
       const { canvas } = this;
       const [width, height] = [columns * FINE, rows * FINE];
       if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
       const pen = canvas.getContext("2d");
-      const image = pen.createImageData(width, height);
+      if (this.image?.width !== width || this.image.height !== height) this.image = new ImageData(width, height);
+      const image = this.image;
       const pixels2 = new Int32Array(image.data.buffer);
       const hues = Int32Array.from(palette2, ({ hue }) => bytesOf2(hue));
       const lines = Int32Array.from(palette2, ({ hue, hatch }) => bytesOf2(hatch ?? hue));
@@ -1107,142 +1608,124 @@
     };
     area.addEventListener("wheel", turned, { passive: false, capture: true });
   }
+  var [EDGE2, WIDE] = [6, 30];
   function followStrip(strip, map2) {
-    let grip = null;
+    let held = null;
     const shareAt = (e) => e.offsetX / strip.clientWidth;
+    const edgeAt = (at) => {
+      const { from, width } = map2.window();
+      const near = (edge) => Math.abs(at - edge) * strip.clientWidth <= EDGE2;
+      if (width * strip.clientWidth < WIDE) return null;
+      return near(from) ? "left" : near(from + width) ? "right" : null;
+    };
     strip.addEventListener("pointerdown", (e) => {
       if (e.button) return;
       strip.setPointerCapture(e.pointerId);
       map2.remember();
       const { from, width } = map2.window();
       const at = shareAt(e);
+      const edge = edgeAt(at);
       const isInside = at >= from && at <= from + width;
-      grip = isInside ? at - from : width / 2;
-      if (!isInside) map2.lead(at - grip);
+      const grip = isInside ? at - from : width / 2;
+      if (edge === "left") held = (to) => to < from + width && map2.lead(Math.max(0, to), from + width - Math.max(0, to));
+      else if (edge === "right") held = (to) => to > from && map2.lead(from, to - from);
+      else held = (to) => map2.lead(to - grip, width);
+      if (!isInside && !edge) held(at);
     });
     strip.addEventListener("pointermove", (e) => {
-      if (grip !== null) map2.lead(shareAt(e) - grip);
+      if (held) held(shareAt(e));
+      else strip.style.cursor = edgeAt(shareAt(e)) ? "ew-resize" : "pointer";
     });
     const released = () => {
-      grip = null;
+      held = null;
     };
     strip.addEventListener("pointerup", released);
     strip.addEventListener("pointercancel", released);
+    const turned = (e) => {
+      e.preventDefault();
+      map2.turn(shareAt(e), e.deltaY > 0 ? 2 : 1 / 2);
+    };
+    strip.addEventListener("wheel", turned, { passive: false });
   }
 
   // src/pyramid.ts
   var SOME = 8;
-  async function runsOf(packed2) {
-    const { gap, count, held } = await unpackAll(packed2, ["gap", "count", "held"]);
-    const first = new Float64Array(gap.length);
-    for (let i = 0, at = 0; i < gap.length; i++) {
+  function runsOf(gap, more, held) {
+    const [first, count2, before] = Array.from({ length: 3 }, () => new Float64Array(gap.length));
+    for (let i = 0, at = 0, units = 0; i < gap.length; i++) {
       at += gap[i];
       first[i] = at;
-      at += count[i] + 1;
+      count2[i] = more[i] + 1;
+      before[i] = units;
+      at += count2[i];
+      units += count2[i] * held[i];
     }
-    return { first, count: Float64Array.from(count, (n) => n + 1), held: Float64Array.from(held) };
+    return { first, count: count2, held: Float64Array.from(held), before };
   }
-  var RunWriter = class {
-    runs;
-    n = 0;
-    constructor(most) {
-      this.runs = { first: new Float64Array(most), count: new Float64Array(most), held: new Float64Array(most) };
-    }
-    put(first, count, held) {
-      const { runs, n } = this;
-      if (n && first === runs.first[n - 1] + runs.count[n - 1] - 1) runs.held[n - 1] += held;
-      else {
-        runs.first[n] = first;
-        runs.count[n] = count;
-        runs.held[n] = held;
-        this.n++;
-      }
-    }
-    done() {
-      const { runs, n } = this;
-      return { first: runs.first.slice(0, n), count: runs.count.slice(0, n), held: runs.held.slice(0, n) };
-    }
-  };
-  function halved(runs) {
-    const out = new RunWriter(3 * runs.first.length);
-    for (let i = 0; i < runs.first.length; i++) {
-      let first = runs.first[i];
-      const end = first + runs.count[i];
-      const held = runs.held[i];
-      if (first % 2) out.put((first++ - 1) / 2, 1, held);
-      const pairs = Math.floor((end - first) / 2);
-      if (pairs > 0) out.put(first / 2, pairs, 2 * held);
-      if (first < end && (end - first) % 2) out.put((end - 1) / 2, 1, held);
-    }
-    return out.done();
-  }
-  function firstRun(runs, cell) {
-    let low = 0;
-    let high = runs.first.length;
-    while (low < high) {
-      const middle = low + high >> 1;
-      if (runs.first[middle] + runs.count[middle] <= cell) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+  async function unpacked(packed2) {
+    const { gap, count: count2, held } = await unpackAll(packed2, ["gap", "count", "held"]);
+    return runsOf(gap, count2, held);
   }
   var Pyramid = class _Pyramid {
-    cell;
-    free;
-    levels;
-    unit;
-    size;
     constructor(disk, finest) {
+      this.finest = finest;
       this.unit = disk.pyramid.unit;
       this.cell = disk.pyramid.cell;
       this.size = disk.size;
       this.free = disk.classes.findIndex((c) => c.group === "free");
-      this.levels = [finest];
     }
+    finest;
+    cell;
+    free;
+    unit;
+    size;
+    zeros = new Float64Array(0);
     static async of(disk) {
-      return new _Pyramid(disk, await Promise.all(disk.pyramid.cells.map(runsOf)));
+      return new _Pyramid(disk, await Promise.all(disk.pyramid.cells.map(unpacked)));
     }
-    level(number) {
-      while (this.levels.length <= number) this.levels.push(this.levels[this.levels.length - 1].map(halved));
-      return this.levels[number];
-    }
-    /** The narrowest cells, at least as wide as asked for, that are sums of whole cells of some level. */
+    /** The narrowest cells, at least as wide as asked for, that are whole steps. */
     widthFor(bytes) {
-      let number = 0;
-      while (this.cell * 2 ** (number + 1) * SOME <= bytes) number++;
-      const step = this.cell * 2 ** number;
-      return { step, number, bytes: Math.max(step, Math.ceil(bytes / step) * step) };
+      let step2 = this.cell;
+      while (step2 * 2 * SOME <= bytes) step2 *= 2;
+      return { step: step2, bytes: Math.max(step2, Math.ceil(bytes / step2) * step2) };
     }
     /** Bytes of each class in each of some cells; `from` counts from the disk's start, in whole steps of the width. */
     held(from, width, cells) {
-      const low = Math.round(from / width.step);
-      const many = Math.round(width.bytes / width.step);
-      const shares = this.level(width.number).map((runs) => this.heldBy(runs, low, many, cells));
+      const low = Math.round(from / this.cell);
+      const many = Math.round(width.bytes / this.cell);
+      const shares = this.finest.map((runs) => this.heldBy(runs, low, many, cells));
       if (this.free >= 0) shares[this.free] = this.rest(shares, from, width, cells);
       return shares;
     }
-    heldBy(runs, low, many, cells) {
+    heldBy({ first, count: count2, held, before }, low, many, cells) {
+      const runs = first.length;
+      let next = firstWhere(0, runs, (i) => first[i] >= low);
+      const isAbsent = !(next < runs && first[next] < low + cells * many) && !(next && first[next - 1] + count2[next - 1] > low);
+      if (isAbsent) return this.nothing(cells);
       const out = new Float64Array(cells);
-      const high = low + many * cells;
-      for (let i = firstRun(runs, low); i < runs.first.length && runs.first[i] < high; i++) {
-        let at = Math.max(runs.first[i], low);
-        const end = Math.min(runs.first[i] + runs.count[i], high);
-        const held = runs.held[i] * this.unit;
-        while (at < end) {
-          const cell = Math.floor((at - low) / many);
-          const stop = Math.min(end, low + (cell + 1) * many);
-          out[cell] += (stop - at) * held;
-          at = stop;
-        }
+      let below = 0;
+      for (let c = -1; c < cells; c++) {
+        const edge = low + (c + 1) * many;
+        while (next < runs && first[next] < edge) next++;
+        const last = next - 1;
+        const units = last < 0 ? 0 : before[last] + Math.min(edge - first[last], count2[last]) * held[last];
+        if (c >= 0) out[c] = (units - below) * this.unit;
+        below = units;
+        if (next === runs && last >= 0 && edge >= first[last] + count2[last]) break;
       }
       return out;
+    }
+    /** Zeros, the same for all classes of which nothing is in sight. */
+    nothing(cells) {
+      if (this.zeros.length !== cells) this.zeros = new Float64Array(cells);
+      return this.zeros;
     }
     /** Free space has no runs: it is what the others leave of a cell. */
     rest(shares, from, width, cells) {
       const out = new Float64Array(cells);
       for (let c = 0; c < cells; c++) out[c] = Math.max(0, Math.min(width.bytes, this.size - from - c * width.bytes));
       shares.forEach((of, k) => {
-        if (k !== this.free) for (let c = 0; c < cells; c++) out[c] -= of[c];
+        if (k !== this.free && of !== this.zeros) for (let c = 0; c < cells; c++) out[c] -= of[c];
       });
       return out;
     }
@@ -1252,11 +1735,16 @@
   var MOST = 12;
   var TOLD = 3;
   function searchField(map2) {
-    const hint = map2.owners.files.areNamed ? "path, file number or byte" : "byte";
+    const hint = map2.disk.entries.packed ? "path, file number or byte" : "byte";
     const field = element("input", { type: "search", placeholder: `${hint} ( / )`, "aria-label": `find a ${hint}` });
     const found = element("div", { class: "bar found", role: "status" });
     field.addEventListener("keydown", (e) => e.stopPropagation());
-    field.addEventListener("input", () => found.replaceChildren(...results(map2, field.value.trim())));
+    field.addEventListener("input", async () => {
+      const { total, readNames } = map2.owners.files;
+      if (readNames < total) found.replaceChildren(muted(`reading ${counted(total)} names…`));
+      const shown = await results(map2, field.value.trim());
+      if (shown) found.replaceChildren(...shown);
+    });
     const called = (e) => {
       if (e.key !== "/" || e.target instanceof HTMLInputElement) return;
       e.preventDefault();
@@ -1265,12 +1753,14 @@
     document.addEventListener("keydown", called, { signal: map2.gone.signal });
     return element("div", { class: "search" }, field, found);
   }
-  function results(map2, text) {
+  var muted = (text) => element("span", { class: "muted" }, text);
+  async function results(map2, text) {
+    const files = await map2.owners.files.find(text, text ? MOST : 0);
+    if (!files) return void 0;
     if (!text) {
       map2.mark([], null);
       return [];
     }
-    const files = map2.owners.files.find(text, MOST);
     const buttons = files.map(
       (file) => button(
         `${file.path} (file ${file.id})${file.volume < map2.disk.earlier ? "" : ", as it was"}`,
@@ -1281,9 +1771,15 @@
     const { start, size } = map2.disk;
     if (Number.isInteger(byte) && byte >= start && byte < start + size)
       buttons.push(button(`byte ${counted(byte)}`, () => showByte(map2, byte)));
-    if (!buttons.length) return [element("span", { class: "muted" }, "nothing of that name or number on this page")];
-    if (files.length === MOST) buttons.push(element("span", { class: "muted" }, `the first ${MOST}`));
-    return buttons;
+    if (files.length === MOST) buttons.push(muted(`the first ${MOST}`));
+    const unsaid = unsearched(map2.disk);
+    if (unsaid) buttons.push(muted(unsaid));
+    return buttons.length ? buttons : [muted("nothing of that name or number on this page")];
+  }
+  function unsearched({ entries: { total, withheld, packed: packed2 } }) {
+    if (packed2 || !total) return "";
+    if (withheld) return "files cannot be found here: the page was made without names";
+    return `files cannot be found here: the page carries none of the disk's ${counted(total)} paths (--all-paths does)`;
   }
   function button(text, action) {
     return element("button", { type: "button", onclick: action }, text);
@@ -1315,9 +1811,77 @@
     return Array.from({ length: Math.min(256, Math.ceil(length / cell)) }, (_, i) => start + i * cell);
   }
 
+  // src/strip.ts
+  var LITTLE = 1 / 8;
+  var [WIDTH3, HEIGHT2] = [1024, 32];
+  var Strip = class {
+    constructor(map2) {
+      this.map = map2;
+      this.span = map2.full;
+      const { start } = map2.disk;
+      followStrip(this.canvas, {
+        window: () => ({ from: (map2.view.from - start) / this.span, width: map2.view.size / this.span }),
+        remember: () => map2.earlier.push({ ...map2.view }),
+        lead: (from, width) => map2.show(start + from * this.span, width * this.span, true),
+        turn: (at, factor) => map2.zoom(factor, void 0, true, start + at * this.span)
+      });
+    }
+    map;
+    canvas = element("canvas", { class: "strip", role: "img", width: WIDTH3, height: HEIGHT2 });
+    painted = null;
+    span;
+    /** Bytes that the strip spans. */
+    spanned() {
+      const { view, disk, full, used } = this.map;
+      return used < LITTLE * full && view.from + view.size <= disk.start + used ? used : full;
+    }
+    /** Draw the frame over the picture, which is worked out anew where other classes or another span are shown. */
+    draw() {
+      const { canvas, map: map2 } = this;
+      const pen = canvas.getContext("2d");
+      this.span = this.spanned();
+      const shown = [this.span, ...map2.hidden].join();
+      if (this.painted?.of !== shown) {
+        this.paint(pen);
+        this.painted = { of: shown, picture: pen.getImageData(0, 0, WIDTH3, HEIGHT2) };
+        const what = this.span === map2.full ? "the whole disk" : `the part in use, ${bytesText(this.span)}`;
+        canvas.title = `${what}; drag the frame or its edges, click to go there, turn the wheel to zoom`;
+        canvas.setAttribute("aria-label", `strip of ${map2.disk.title}: ${what}, and a frame around what the map shows`);
+      } else pen.putImageData(this.painted.picture, 0, 0);
+      pen.strokeStyle = "#E4002B";
+      pen.lineWidth = 2;
+      const scale = WIDTH3 / this.span;
+      pen.strokeRect((map2.from - map2.disk.start) * scale, 1, Math.max(3, (map2.to - map2.from) * scale), HEIGHT2 - 2);
+    }
+    paint(pen) {
+      const { disk, pyramid, hidden } = this.map;
+      const width = pyramid.widthFor(this.span / WIDTH3);
+      const cells = Math.ceil(this.span / width.bytes);
+      const pixel = WIDTH3 * width.bytes / this.span;
+      pen.fillStyle = isDark() ? "#1e2126" : "#f4f4f2";
+      pen.fillRect(0, 0, WIDTH3, HEIGHT2);
+      const held = pyramid.held(0, width, cells);
+      for (const metadata of [false, true])
+        disk.classes.forEach((c, k) => {
+          if (c.group === "metadata" !== metadata || c.group === "free" || hidden.has(k)) return;
+          pen.fillStyle = hueOf(c);
+          held[k].forEach((bytes, i) => {
+            if (bytes <= 0) return;
+            const share = bytes / width.bytes;
+            pen.globalAlpha = metadata ? SHADES[shadeOf(share)][1] : Math.max(0.15, share);
+            pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
+          });
+        });
+      pen.globalAlpha = 1;
+    }
+  };
+
   // src/address.ts
+  var KEYS = "plus and minus zoom, arrows move, 0 shows the whole disk, Backspace goes back; shift and arrows read cell by cell, Enter zooms in on the cell, Space chooses its nodes";
   var INVITATION = "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, drag with shift to choose nodes.";
   var MOST_MARKS = 1500;
+  var SQUARE = 0.8;
+  var MOST_SQUARE = 768;
   var AddressMap = class {
     constructor(disk, holder, scale) {
       this.disk = disk;
@@ -1325,8 +1889,14 @@
       this.full = scale.span;
       this.used = scale.used;
       this.view = { from: disk.start, size: scale.used };
-      const label = `map of ${disk.title}: plus and minus zoom, arrows move, 0 shows the whole disk, Backspace goes back`;
-      this.plot = element("div", { class: "plot map", tabindex: 0, role: "img", "aria-label": label });
+      const label = `map of ${disk.title}: ${KEYS}`;
+      this.words = textTable(`map of ${disk.title}`, () => mapWords(this));
+      this.plot = element("div", {
+        class: "plot map",
+        tabindex: 0,
+        role: "application",
+        "aria-label": label
+      });
     }
     disk;
     holder;
@@ -1352,6 +1922,8 @@
     /** Told of each view that somebody chooses. */
     onView = () => {
     };
+    /** Told what the legend hides, when that changes. */
+    onFilter = [];
     /** Told that the picture changed. */
     onDrawn = () => {
     };
@@ -1360,18 +1932,16 @@
     plot;
     picture = new Picture();
     drawn = "";
+    filtered = "";
     isSeen = true;
     isStale = false;
     shades = null;
     inks = null;
     stretch = null;
-    striped = null;
-    strip = element("canvas", {
-      class: "strip",
-      title: "the whole disk; drag the frame, or click to go there",
-      width: 1024,
-      height: 32
-    });
+    strip;
+    cursor = new Cursor(this);
+    words;
+    peek;
     caption = element("span", { class: "muted caption" });
     scaleKey = element("div", {});
     hiddenKey = element("span", {});
@@ -1379,31 +1949,38 @@
     async build() {
       this.pyramid = await Pyramid.of(this.disk);
       this.owners = await Owners.of(this.disk);
-      this.selection = new Selection(this.owners.nodes);
+      this.selection = new Selection(this.owners.nodes, this.owners.places);
       this.selection.whenChosen(() => this.paint());
+      this.strip = new Strip(this);
       const slider = ageSlider(this.disk, this);
       this.holder.append(
         element("h3", {}, this.disk.title),
         element("div", { class: "bar" }, searchField(this), this.controls()),
-        this.strip,
+        this.strip.canvas,
         element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
         this.info,
         ...slider ? [slider] : [],
         legend(this, this.hiddenKey),
         this.scaleKey,
+        this.words.box,
         chosenTable(this.selection)
       );
+      const peeks = document.getElementById("peeks");
+      if (peeks) this.peek = new Peek(this.peeked(), peeks, this.gone.signal);
       await this.draw();
       this.listen();
     }
+    peeked() {
+      const spots = () => {
+        const { x, y, marker } = this.overlay();
+        const { columns, rows } = this.places;
+        return x.map((at, i) => ({ x: (at + 0.5) / columns, y: (y[i] + 0.5) / rows, hue: marker.color[i] }));
+      };
+      const isMarked = () => this.head !== null || this.marks.length > 0 || this.selection.nodes.length > 0;
+      return { title: this.disk.title, canvas: this.picture.canvas, plot: this.plot, isMarked, spots };
+    }
     listen() {
       followPointer(this.plot, this, this.gone.signal);
-      const { start } = this.disk;
-      followStrip(this.strip, {
-        window: () => ({ from: (this.view.from - start) / this.full, width: this.view.size / this.full }),
-        remember: () => this.earlier.push({ ...this.view }),
-        lead: (from) => this.show(start + from * this.full, this.view.size, true)
-      });
       const sight = new IntersectionObserver(([last]) => {
         this.isSeen = last.isIntersecting;
         if (this.isSeen && this.isStale) this.restyle();
@@ -1419,6 +1996,7 @@
       return (at) => this.show(from - (at - cell) * this.cellSize, this.view.size, true);
     }
     press(e) {
+      if (this.cursor.press(e)) return;
       const keys = {
         "+": () => this.zoom(1 / 4),
         "=": () => this.zoom(1 / 4),
@@ -1444,8 +2022,16 @@
       const row2 = clamp((event.clientY - box.top - yaxis._offset) / yaxis._length, this.places.rows);
       return this.places.cell[row2 * this.places.columns + column];
     }
+    /** The cell of a byte, and the one that stands so many columns and rows beside it in the picture. */
+    beside(byte, columns, rows) {
+      const at = Math.min(CELLS - 1, Math.max(0, Math.floor((byte - this.from) / this.cellSize)));
+      const inside = (n, many) => Math.min(many - 1, Math.max(0, n));
+      const column = inside(this.places.column[at] + columns, this.places.columns);
+      const row2 = inside(this.places.row[at] + rows, this.places.rows);
+      return this.places.cell[row2 * this.places.columns + column];
+    }
     controls() {
-      const isChange = this.disk.classes.some(({ key: key2 }) => key2 === "stayed");
+      const isChange = this.disk.classes.some(({ key }) => key === "stayed");
       const button2 = (text, title, action) => element("button", { type: "button", title, onclick: action }, text);
       const chooser = (title, names, now, choose) => {
         const box = element("select", { title }, ...names.map((name) => element("option", { value: name }, name)));
@@ -1482,7 +2068,7 @@
     }
     showMetadata() {
       let [low, high] = [Infinity, -Infinity];
-      this.pyramid.level(0).forEach((runs, k) => {
+      this.pyramid.finest.forEach((runs, k) => {
         const last = runs.first.length - 1;
         if (this.disk.classes[k].group !== "metadata" || last < 0) return;
         low = Math.min(low, runs.first[0]);
@@ -1490,10 +2076,10 @@
       });
       if (low < high) this.show(this.disk.start + low * this.pyramid.cell, (high - low) * this.pyramid.cell);
     }
-    /** Zoom on a cell, or on the middle; with `keep` the cell stays where it is, as under a pointer. */
-    zoom(factor, cell, keep = false) {
+    /** Zoom on a cell, a byte, or the middle; with `keep` it stays where it is, as under a pointer. */
+    zoom(factor, cell, keep = false, byte = (this.from + this.to) / 2) {
       const size = this.view.size * factor;
-      const at = cell === void 0 ? (this.from + this.to) / 2 : this.from + (cell + 0.5) * this.cellSize;
+      const at = cell === void 0 ? byte : this.from + (cell + 0.5) * this.cellSize;
       return this.show(keep ? at - (at - this.from) * factor : at - size / 2, size);
     }
     move(share) {
@@ -1525,7 +2111,11 @@
       const end = Math.min(this.to, start + this.full);
       this.caption.textContent = `${bytesText(this.from)} to ${bytesText(end)} · a cell is ${bytesText(this.cellSize)}`;
       this.paint();
-      this.drawStrip();
+      this.strip.draw();
+      const filtered = [...this.hidden].join();
+      if (filtered !== this.filtered) for (const listener of this.onFilter) listener();
+      this.filtered = filtered;
+      this.words.refresh();
       this.onDrawn();
       await this.drawAxes();
       await this.owners.look(this.from, this.to);
@@ -1544,11 +2134,12 @@
         inks.push(...scale.inks);
         withoutMetadata(picked, classes, none);
         const all = this.hidden.size === 0 && this.maxXid === Infinity;
-        const there = this.owners.nodesBetween(this.from, this.to);
+        const there = this.owners.places.near(this.from, this.to);
         paintSteps(picked, nodes, all ? there : there.filter((i) => this.shows(i)), scale.steps, none + 1, this);
       }
       overpaint(picked, nodes, this.selection.nodes, chosen2, this);
       this.picture.paint(picked, inks, this.places);
+      this.peek?.refresh();
     }
     /** The scale that nodes are coloured by, with its legend; null where they have the colours of their trees. */
     scale() {
@@ -1561,6 +2152,10 @@
       this.shades = new Scale(this.owners.nodes, by, this.disk.walks[0]?.label ?? "");
       this.scaleKey.replaceChildren(this.shades.key());
       return this.shades;
+    }
+    /** Whether the legend shows a tree. */
+    showsTree(tree) {
+      return !this.hidden.has(this.disk.classes.findIndex(({ key }) => key === tree));
     }
     /** Whether neither legend nor slider hides a node. */
     shows(i) {
@@ -1581,16 +2176,19 @@
     /** Draw the axes anew where they changed, and else the marks, where there are any. */
     async drawAxes() {
       if (this.drawn === this.order)
-        return this.marks.length || this.head !== null ? this.mark(this.marks, this.head) : 0;
+        return this.marks.length || this.head !== null || this.cursor.byte !== null ? this.mark(this.marks, this.head) : 0;
       this.drawn = this.order;
+      const side = Math.min(this.holder.clientWidth, SQUARE * innerHeight, MOST_SQUARE);
+      this.plot.style.height = this.order === "hilbert" ? `${side}px` : "";
       await plotly().react(this.plot, [this.overlay()], this.layout(), { ...CONFIG, displayModeBar: false });
+      await plotly().relayout(this.plot, { autosize: true });
       this.picture.lieUnder(this.plot);
     }
     layout() {
       const { columns, rows } = this.places;
-      const square = this.order === "hilbert" ? { scaleanchor: "x" } : {};
+      const square = this.order === "hilbert" ? { scaleanchor: "x", constrain: "domain" } : {};
       return plotLayout({
-        xaxis: { visible: false, fixedrange: true, range: [-0.5, columns - 0.5] },
+        xaxis: { visible: false, fixedrange: true, range: [-0.5, columns - 0.5], constrain: "domain" },
         yaxis: { visible: false, fixedrange: true, range: [rows - 0.5, -0.5], ...square },
         margin: { l: 4, r: 4, t: 4, b: 4 },
         showlegend: false,
@@ -1600,9 +2198,10 @@
     }
     overlay() {
       const marked = new Set(this.marks.map((offset) => Math.floor((offset - this.from) / this.cellSize)));
-      const spots = [...marked].slice(0, MOST_MARKS).map((cell) => ({ cell, size: 5, hue: isDark() ? "#ffffff" : "#000000" }));
-      if (this.head !== null)
-        spots.push({ cell: Math.floor((this.head - this.from) / this.cellSize), size: 14, hue: "#E4002B" });
+      const spots = [...marked].slice(0, MOST_MARKS).map((cell) => ({ cell, size: 5, hue: isDark() ? "#ffffff" : "#000000", symbol: "circle-open" }));
+      const spot = (byte, size, symbol) => spots.push({ cell: Math.floor((byte - this.from) / this.cellSize), size, hue: "#E4002B", symbol });
+      if (this.head !== null) spot(this.head, 14, "circle-open");
+      if (this.cursor.byte !== null) spot(this.cursor.byte, 12, "square-open");
       const seen = spots.filter(({ cell }) => cell >= 0 && cell < CELLS);
       return {
         type: "scatter",
@@ -1613,7 +2212,8 @@
         marker: {
           size: seen.map(({ size }) => size),
           color: seen.map(({ hue }) => hue),
-          ...{ symbol: "circle-open", line: { width: 1.5 } }
+          symbol: seen.map(({ symbol }) => symbol),
+          line: { width: 1.5 }
         }
       };
     }
@@ -1622,12 +2222,14 @@
       this.marks = offsets;
       this.head = head;
       this.isStale = !this.isSeen;
+      this.peek?.refresh();
       return this.isSeen ? this.restyle() : void 0;
     }
     restyle() {
       this.isStale = false;
       const { x, y, marker } = this.overlay();
-      const changes = { x: [x], y: [y], "marker.size": [marker.size], "marker.color": [marker.color] };
+      const { size, color, symbol } = marker;
+      const changes = { x: [x], y: [y], "marker.size": [size], "marker.color": [color], "marker.symbol": [symbol] };
       return plotly().restyle(this.plot, changes, [0]);
     }
     /** Work out the bytes of each class in each cell that are shown, and of all that the legend or the slider hides. */
@@ -1656,41 +2258,6 @@
           this.hiddenBytes[c] += bytes;
         }
       }
-    }
-    /** Draw the strip's frame over its picture, which is worked out anew where other classes are shown. */
-    drawStrip() {
-      const { strip, disk } = this;
-      const pen = strip.getContext("2d");
-      const shown = [...this.hidden].join();
-      if (this.striped?.of !== shown) {
-        this.paintStrip(pen);
-        this.striped = { of: shown, picture: pen.getImageData(0, 0, strip.width, strip.height) };
-      } else pen.putImageData(this.striped.picture, 0, 0);
-      pen.strokeStyle = "#E4002B";
-      pen.lineWidth = 2;
-      const scale = strip.width / this.full;
-      pen.strokeRect((this.from - disk.start) * scale, 1, Math.max(3, (this.to - this.from) * scale), 30);
-    }
-    paintStrip(pen) {
-      const { strip, disk } = this;
-      const width = this.pyramid.widthFor(this.full / strip.width);
-      const cells = Math.ceil(this.full / width.bytes);
-      const pixel = strip.width * width.bytes / this.full;
-      pen.fillStyle = isDark() ? "#1e2126" : "#f4f4f2";
-      pen.fillRect(0, 0, strip.width, strip.height);
-      const held = this.pyramid.held(0, width, cells);
-      for (const metadata of [false, true])
-        disk.classes.forEach((c, k) => {
-          if (c.group === "metadata" !== metadata || c.group === "free" || this.hidden.has(k)) return;
-          pen.fillStyle = hueOf(c);
-          held[k].forEach((bytes, i) => {
-            if (bytes <= 0) return;
-            const share = bytes / width.bytes;
-            pen.globalAlpha = metadata ? SHADES[shadeOf(share)][1] : Math.max(0.15, share);
-            pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
-          });
-        });
-      pen.globalAlpha = 1;
     }
     describe(cell) {
       const low = this.from + cell * this.cellSize;
@@ -1764,11 +2331,19 @@
     overhead: "#C7B27B",
     host: "#8C8C8C"
   };
-  function costPanel(disks, holder) {
-    const named = (disk, i, drive) => disks.length > 1 ? `${i + 1}. ${disk.title.split(":")[0]}: ${drive}` : drive;
+  var SHORT = 14;
+  function costPanel(disks, holder, selections) {
+    const isNarrow = holder.clientWidth < NARROW;
+    const named = (disk, i, drive) => {
+      const [name] = disk.title.split(":");
+      const short = isNarrow && name.length > SHORT ? `${name.slice(0, SHORT)}…` : name;
+      return disks.length > 1 ? `${i + 1}. ${short}: ${drive}` : drive;
+    };
     const rows = disks.flatMap((disk, i) => disk.costs.map((c) => ({ ...c, title: named(disk, i, c.drive) })));
     if (!rows.length) return;
-    const y = rows.map((row2) => plain(row2.title));
+    const y = rows.map(
+      (row2) => isNarrow ? plain(row2.title).replace(/(: |, )/g, "$1<br>").replace(" (", "<br>(") : plain(row2.title)
+    );
     const causes = [...new Set(rows.flatMap((row2) => Object.keys(row2.causes)))];
     const traces = causes.map((cause) => ({
       type: "bar",
@@ -1786,13 +2361,48 @@
           rows.map((row2) => row2.bound_s)
         )
       );
+    const title = "seconds of each walk by cause";
+    const plot = plotIn(holder, 80 + (isNarrow ? 52 : 34) * rows.length, title);
     const layout = plotLayout({
       barmode: "stack",
-      xaxis: { title: { text: "seconds of the predicted walk, by cause" } },
+      xaxis: { title: { text: "seconds" } },
       yaxis: { automargin: true, autorange: "reversed" },
-      legend: { orientation: "h", y: 1.15 }
+      showlegend: false
     });
-    plotly().newPlot(plotIn(holder, 110 + 34 * rows.length, "seconds of each walk by cause"), traces, layout, CONFIG);
+    const entries = causes.map((cause) => ({ text: cause, hue: CAUSES[cause] || HUES[5] }));
+    if (traces.length > causes.length)
+      entries.push({ text: "packed in key order: the upright line", hue: colour("--fg") });
+    plot.before(legendOf(plot, entries));
+    plotly().newPlot(plot, traces, layout, CONFIG);
+    holder.append(textTable(title, () => causeRows(rows, causes)).box, chosenCosts(disks, selections));
+  }
+  var causeRows = (rows, causes) => ({
+    columns: ["walk", "in all", ...causes, "packed in key order"],
+    rows: rows.map((row2) => [
+      row2.title,
+      secondsText(Object.values(row2.causes).reduce((a, b) => a + b, 0)),
+      ...causes.map((cause) => secondsText(row2.causes[cause] ?? 0)),
+      row2.bound_s === null ? "" : secondsText(row2.bound_s)
+    ])
+  });
+  function chosenCosts(disks, selections) {
+    const place = element("div", { class: "chosen-costs", role: "status" });
+    const tell = () => {
+      const lines = disks.flatMap((disk, i) => {
+        const { nodes, all } = selections[i];
+        const [walk] = disk.walks;
+        if (!nodes.length || !walk) return [];
+        const cost = nodes.reduce((sum, node) => sum + all.cost[node], 0) / 1e6;
+        const same = disk.walks.filter(({ drive, order }) => drive === walk.drive && order === walk.order);
+        const whole = same.reduce((sum, { total_s }) => sum + total_s, 0);
+        const share = whole ? ` (${shareText(cost / whole)})` : "";
+        const words = `${plural(nodes.length, "chosen node")} of ${disk.title}: ${secondsText(cost)}${share}`;
+        return [element("p", {}, `${words} of ${secondsText(whole)} on a ${walk.drive}`)];
+      });
+      place.replaceChildren(...lines);
+    };
+    for (const selection of selections) selection.whenChosen(tell);
+    return place;
   }
   function packed(y, x) {
     return {
@@ -1850,12 +2460,30 @@
       const layout = plotLayout({ margin: { l: 4, r: 4, t: 4, b: 4 } });
       return plotly().react(plot, [treemap(d, choose.value)], layout, { ...CONFIG, displayModeBar: false });
     };
-    choose.addEventListener("change", draw2);
+    const words = textTable(`directories of ${disk.title}`, () => directoryRows(d, choose.value));
+    holder.append(words.box);
+    choose.addEventListener("change", () => {
+      words.refresh();
+      return draw2();
+    });
     draw2();
     plot.on("plotly_treemapclick", ({ points: [box] }) => {
       const nodes = map2.owners.files.nodesOf(box.id);
       if (nodes.length) map2.selection.choose(nodes, `with the entries of “${box.label}”`);
     });
+  }
+  var MOST_ROWS = 20;
+  function directoryRows(d, unit) {
+    const text = { seconds: secondsText, entries: counted, bytes: bytesText }[unit];
+    const tree = withOthers(d, unit);
+    const totals = subtreeTotals(tree);
+    const places = new Map(tree.id.map((id, i) => [id, i]));
+    const above = (i) => tree.name[places.get(tree.parent[i]) ?? -1] ?? "";
+    const ranked = [...totals.keys()].sort((a, b) => totals[b] - totals[a]);
+    const rows = ranked.slice(0, MOST_ROWS).map((i) => [tree.name[i], above(i), text(totals[i]), text(tree.own[i])]);
+    const left = ranked.length - rows.length;
+    const note = left > 0 ? `The ${MOST_ROWS} largest; ${plural(left, "box")} more on the plot.` : "";
+    return { columns: ["directory", "in", `${unit} in all`, "in itself"], rows, note };
   }
   function treemap(d, unit) {
     const text = { seconds: secondsText, entries: counted, bytes: bytesText }[unit];
@@ -1878,7 +2506,7 @@
       root: { color: "rgba(0,0,0,0)" },
       marker: {
         colors: totals,
-        colorscale: scale.map((colour, i) => [i, colour]),
+        colorscale: scale.map((colour2, i) => [i, colour2]),
         line: { width: 1, color: isDark() ? "#14171b" : "#ffffff" }
       },
       textfont: { color: isDark() ? "#e6e9ed" : "#1b1f24" }
@@ -1887,7 +2515,7 @@
 
   // src/payload.ts
   function spreadOf(disk) {
-    const reads = disk.walks.map(({ reach }) => reach.map((place) => place - disk.start));
+    const reads = disk.walks.map(({ reach }) => (reach ?? []).map((place) => place - disk.start));
     const leaves = disk.distances.key_order.map(({ picture }) => picture.y.map((place) => place * 2 ** 20));
     const places = [...reads, ...leaves].flat();
     return places.length ? [Math.min(...places), Math.max(...places)] : [0, disk.used || disk.size];
@@ -1900,61 +2528,217 @@
     return [(low - 0.04 * scale.reach) / 2 ** 20, (low + 1.04 * scale.reach) / 2 ** 20];
   }
   function labelOf(disk, tree) {
-    return disk.classes.find(({ key: key2 }) => key2 === tree)?.label ?? tree;
+    return disk.classes.find(({ key }) => key === tree)?.label ?? tree;
+  }
+
+  // src/reads.ts
+  function readsOf({ nodes, places, isChosen }, { offset, length }) {
+    const touched = [];
+    if (!nodes.length) return touched;
+    const isOne = (node) => isChosen[node] === 1;
+    for (let i = 0; i < offset.length; i++) if (places.some(offset[i], offset[i] + length[i], isOne)) touched.push(i);
+    return touched;
   }
 
   // src/distances.ts
-  async function orderPanel(disk, holder, selection, scale) {
+  async function orderPanel(disk, holder, map2, scale) {
+    const { selection } = map2;
     const orders = disk.distances.key_order;
-    if (!orders.length) holder.append(element("p", { class: "muted" }, "There are no leaves to compare."));
+    if (!orders.length) holder.append(element("p", { class: "muted" }, "No tree here has leaves to compare."));
     for (const { tree, total, picture } of orders) {
       const title = `${labelOf(disk, tree)}: ${counted(total)} leaves`;
-      holder.append(element("h3", {}, title));
       const layout = {
-        xaxis: { title: { text: "place in key order" } },
+        xaxis: { title: { text: "place in key order" }, range: padded(picture.x) },
         yaxis: { title: { text: "place on disk, MiB" }, range: placeRange(disk, scale) }
       };
       const { all } = selection;
       const own = all.trees.indexOf(tree);
       const leaf = all.kinds.indexOf("leaf");
-      const place = (i) => all.tree[i] === own && all.kind[i] === leaf && all.rank[i] >= 0 ? [all.rank[i], (all.offset[i] - disk.start) / 2 ** 20] : null;
+      const placing = {
+        has: (i) => all.tree[i] === own && all.kind[i] === leaf && all.rank[i] >= 0,
+        x: (i) => all.rank[i],
+        y: (i) => (all.offset[i] - disk.start) / 2 ** 20
+      };
       const told2 = "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB";
-      const points = Array.from(all.offset.keys(), place).filter((point) => point !== null);
-      const trace = points.length === total ? pointsTrace(points, told2) : await pictureTrace(picture, told2);
-      await brushed(
-        plotIn(holder, 260, title),
-        trace,
-        layout,
-        selection,
-        place,
-        `chosen in key order of ${labelOf(disk, tree)}`
-      );
+      const carried = count(all.offset.keys(), placing.has);
+      const trace = carried === total ? pointsTrace(told2) : await pictureTrace(picture, told2);
+      const name = carried === total && total > MOST_POINTS ? `${title}; where several share a spot, one is drawn` : title;
+      const heading = element("h3", {}, name);
+      holder.append(heading);
+      const plot = plotIn(holder, 260, title);
+      const columns = ["places in key order", "leaves", "lowest place on disk", "highest place on disk"];
+      const note = `Equal parts of the key order; places are told to ${bytesText(step(picture.y, picture.rows))}.`;
+      const words = textTable(`order of ${title}`, async () => ({
+        columns,
+        rows: await partsOf(picture, (at) => counted(Math.round(at)), void 0, total),
+        note
+      }));
+      holder.append(words.box);
+      const about = `chosen in key order of ${labelOf(disk, tree)}`;
+      await brushed(plot, trace, layout, selection, placing, about);
+      const follow2 = () => {
+        const visible = map2.showsTree(tree);
+        heading.textContent = visible ? name : `${title}, hidden by the legend of the map`;
+        plotly().restyle(plot, { visible }, [0]);
+      };
+      map2.onFilter.push(follow2);
+      if (!map2.showsTree(tree)) follow2();
+      await pause();
     }
   }
-  function pointsTrace(points, told2) {
-    const [x, y] = [points.map(([at]) => at), points.map(([, at]) => at)];
+  var step = ([low, high], rows) => Math.round((high - low) / rows * 2 ** 20);
+  function pointsTrace(told2) {
     const marker = { size: 3, color: HUES[0], opacity: 0.6 };
-    return { type: "scattergl", mode: "markers", x, y, marker, hovertemplate: `${told2}<extra></extra>` };
+    return { type: "scattergl", mode: "markers", x: [], y: [], marker, hovertemplate: `${told2}<extra></extra>` };
   }
-  async function distancePanel(disk, holder) {
+  async function distancePanel(disk, holder, selection) {
     const { seek, to_data } = disk.distances;
-    await histogram(seek, "From the end of one read to the start of the next", holder);
-    await histogram(to_data, "From a file's inode to its first data", holder);
+    const before = holder.childElementCount;
+    if (seek?.total) await seeks(disk, seek, holder, selection);
+    if (to_data.total) await toData(to_data, holder, selection);
+    if (holder.childElementCount === before)
+      holder.append(element("p", { class: "muted" }, "Nothing here has a distance: no walk, and no file with data."));
   }
-  async function histogram(h, title, holder) {
-    if (!h?.total) return;
-    await addPlot(holder, title, 250, [bars(h)], {
+  async function seeks(disk, h, holder, selection) {
+    const { step: step2, ...walk } = disk.walks[0];
+    const reads = await unpackAll(walk, ["offset", "length"]);
+    const bins = await unpack(h.reads);
+    const drawn = step2 > 1 ? `, of one read in ${step2}` : "";
+    await histogram({
+      ...{ h, holder, selection },
+      title: "From the end of one read to the start of the next",
+      of: `reads of the first walk${drawn}`,
+      choose: (wanted, words) => selection.at(
+        Array.from(reads.offset).filter((_, i) => wanted.has(bins[i])),
+        `read ${words} behind the read before${drawn}`
+      ),
+      chosen: () => readsOf(selection, reads).map((i) => bins[i])
+    });
+  }
+  async function toData(h, holder, selection) {
+    const { node, bin } = await unpackAll(h, ["node", "bin"]);
+    const left = h.total > node.length ? `, of ${counted(node.length)} of ${counted(h.total)} files` : "";
+    await histogram({
+      ...{ h, holder, selection },
+      title: "From a file's inode to its first data",
+      of: `files${left}`,
+      choose: (wanted, words) => {
+        const nodes = new Set(Array.from(node).filter((_, i) => wanted.has(bin[i])));
+        selection.choose([...nodes], `with inodes of files whose data begins ${words} away${left}`);
+      },
+      chosen: () => Array.from(bin).filter((_, i) => selection.isChosen[node[i]] === 1)
+    });
+  }
+  async function histogram(shown) {
+    const { h, holder, selection, title } = shown;
+    const names = binNames(h);
+    holder.append(element("h3", {}, title));
+    const plot = plotIn(holder, 250, title);
+    holder.append(barWords(shown, names).box);
+    const layout = plotLayout({
       xaxis: {
         title: { text: "distance: this up to twice as much", standoff: 8 },
         ...{ type: "category", nticks: 9, tickangle: 0, automargin: true }
       },
-      yaxis: { title: { text: "count" } }
+      yaxis: { title: { text: "count" } },
+      ...{ barmode: "overlay", dragmode: "select", selectdirection: "h", showlegend: false }
+    });
+    const config = { ...CONFIG, modeBarButtonsToRemove: ["lasso2d", "sendDataToCloud", "editInChartStudio"] };
+    await plotly().newPlot(plot, [bars(h, names), chosenBars(names, shown.of)], layout, config);
+    const choose = (event) => {
+      const found = event?.points.filter(({ curveNumber }) => curveNumber === 0).map(({ pointNumber }) => pointNumber);
+      if (found?.length) shown.choose(new Set(found), spanText(h, Math.min(...found), Math.max(...found)));
+    };
+    plot.on("plotly_selected", choose);
+    plot.on("plotly_click", choose);
+    const follow2 = () => showChosen(plot, shown, names);
+    selection.afterChosen(follow2);
+    follow2();
+  }
+  function showChosen(plot, { chosen: chosen2, selection }, names) {
+    const counts = names.map(() => null);
+    if (selection.nodes.length) {
+      for (const bin of chosen2()) if (bin < counts.length) counts[bin] = (counts[bin] ?? 0) + 1;
+    }
+    return plotly().restyle(plot, { y: [counts] }, [1]);
+  }
+  var binNames = (h) => ["0", ...h.counts.map((_, i) => bytesText(2 ** (h.first_power + i)))];
+  function spanText(h, first, last) {
+    const low = first ? bytesText(2 ** (h.first_power + first - 1)) : "0 B";
+    return last ? `${low} to ${bytesText(2 ** (h.first_power + last))}` : "nothing";
+  }
+  function barWords({ h, title, of, chosen: chosen2, selection }, names) {
+    return textTable(title, () => {
+      const own = chosen2();
+      const counts = [h.touching, ...h.counts];
+      const rows = names.map((_, bin) => [
+        spanText(h, bin, bin),
+        counted(counts[bin]),
+        selection.nodes.length ? counted(own.filter((other) => other === bin).length) : ""
+      ]);
+      return { columns: ["distance", "count", "of chosen nodes"], rows, note: `Chosen nodes are counted by ${of}.` };
     });
   }
-  function bars(h) {
-    const x = ["0", ...h.counts.map((_, i) => bytesText(2 ** (h.first_power + i)))];
+  function bars(h, x) {
     const hovertemplate = "from %{x}: %{y:,}<extra></extra>";
-    return { type: "bar", x, y: [h.touching, ...h.counts], marker: { color: HUES[0] }, hovertemplate };
+    const looks = { marker: { color: HUES[0] }, unselected: { marker: { opacity: 1 } } };
+    return { type: "bar", x, y: [h.touching, ...h.counts], ...looks, hovertemplate };
+  }
+  function chosenBars(x, of) {
+    const hovertemplate = `from %{x}: %{y:,} of what is chosen, in ${of}<extra></extra>`;
+    return { type: "bar", x, y: x.map(() => null), width: 0.4, marker: { color: hueOf(CHOSEN) }, hovertemplate };
+  }
+
+  // src/help.ts
+  var WAYS = [
+    ["read a cell", "point at it; touch: tap once; keys: shift and arrows go from cell to cell"],
+    ["zoom", "wheel, click, + and −, Enter on the cell that is read; touch: a second tap at the same place, two fingers"],
+    ["move", "drag, arrow keys; the frame on the strip, whose edges make it wider or narrower"],
+    ["see the whole disk, go back", "0, Backspace"],
+    [
+      "choose nodes",
+      "drag with shift over the map; Space on the cell that is read; a box over order or history; a span of the walk; bars of the distances; a directory"
+    ],
+    ["see one kind alone", "“only” beside it in the legend"],
+    ["find a path, a file by its number, or a byte", "/"],
+    ["see this list", "?"]
+  ];
+  function helpBox(signal) {
+    const rows = WAYS.map(
+      ([want, way]) => element("tr", {}, element("th", { scope: "row" }, want), element("td", {}, way))
+    );
+    const table = element("table", {}, element("caption", {}, "What the map answers to"), element("tbody", {}, ...rows));
+    const box = element("details", { class: "help" }, element("summary", {}, "How to use the map ( ? )"), table);
+    const called = (e) => {
+      if (e.key !== "?" || e.target instanceof HTMLInputElement) return;
+      box.open = !box.open;
+      if (box.open) box.scrollIntoView({ block: "nearest" });
+    };
+    document.addEventListener("keydown", called, { signal });
+    return box;
+  }
+  async function copyText(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+  function linkButton(address) {
+    if (location.protocol === "about:") return null;
+    const told2 = element("span", { class: "muted", role: "status" });
+    const press = async () => {
+      const link = address();
+      told2.textContent = await copyText(link) ? "copied" : link;
+    };
+    const title = "copy the address, which leads to what is shown now";
+    return element(
+      "span",
+      { class: "bar" },
+      element("button", { type: "button", title, onclick: press }, "copy link"),
+      told2
+    );
   }
 
   // src/link.ts
@@ -1983,6 +2767,7 @@
     const texts = hash.startsWith(MARK) ? hash.slice(MARK.length).split(";") : [];
     return classes.map((many, i) => texts[i] === void 0 ? null : read(texts[i], many));
   }
+  var addressOf = (maps) => location.href.split("#")[0] + MARK + maps.map(written).join(";");
   function follow(maps) {
     if (location.protocol === "about:") return;
     let timer = 0;
@@ -1997,24 +2782,21 @@
   // src/race.ts
   var PLAY_SECONDS = 20;
   var SPEEDS = [0.25, 0.5, 1, 2, 4];
-  var STEPS2 = 1e3;
+  var STEPS3 = 1e3;
   var Race = class {
     constructor(players, holder) {
       this.players = players;
       const press = () => this.frame === null ? this.play() : this.pause();
       this.button = element("button", { type: "button", onclick: press }, "▶ play");
       const title = "time since the start of the walks";
-      this.bar = element("input", { type: "range", min: 0, max: STEPS2, value: 0, title });
+      this.bar = element("input", { type: "range", min: 0, max: STEPS3, value: 0, title });
       this.bar.addEventListener("input", () => {
         this.pause();
-        this.show(+this.bar.value / STEPS2 * this.longest());
+        this.show(+this.bar.value / STEPS3 * this.longest());
       });
       if (!this.hasTime) return;
-      const speeds = element(
-        "select",
-        { title: "how fast" },
-        ...SPEEDS.map((speed) => element("option", { value: speed }, this.words(speed)))
-      );
+      const speeds = this.speeds;
+      speeds.append(...SPEEDS.map((speed) => element("option", { value: speed }, this.words(speed))));
       speeds.value = "1";
       speeds.addEventListener("change", () => this.hurry(+speeds.value));
       const end = { type: "button", title: "back to the start, without heads", onclick: () => this.stop() };
@@ -2039,6 +2821,7 @@
     clock = element("span", { class: "muted clock" });
     button;
     bar;
+    speeds = element("select", { title: "how fast" });
     /** Whether any walk takes time at all: where mounting has read everything, nothing moves. */
     get hasTime() {
       return this.players.length > 0 && this.longest() > 0;
@@ -2051,7 +2834,13 @@
     }
     words(speed) {
       const times = speed * this.longest() / PLAY_SECONDS;
-      return times >= 1 ? `${times.toPrecision(2)} × as fast as the drive` : `${(1 / times).toPrecision(2)} × as slow as the drive`;
+      const told2 = (n) => counted(+n.toPrecision(2));
+      return times >= 1 ? `${told2(times)} × as fast as the drive` : `${told2(1 / times)} × as slow as the drive`;
+    }
+    /** Begin anew: the walks take another time now. */
+    restart() {
+      for (const option of this.speeds.options) option.textContent = this.words(+option.value);
+      return this.stop();
     }
     hurry(speed) {
       this.chosen = speed;
@@ -2066,13 +2855,13 @@
       if (!this.hasTime || this.frame !== null) return;
       if (this.now >= this.longest()) this.now = 0;
       this.since();
-      const step = () => {
+      const step2 = () => {
         this.show(Math.min(this.longest(), (performance.now() - this.began) / 1e3 * this.speed()));
-        if (this.now < this.longest()) this.frame = requestAnimationFrame(step);
+        if (this.now < this.longest()) this.frame = requestAnimationFrame(step2);
         else this.pause();
       };
       this.button.textContent = "❚❚ pause";
-      this.frame = requestAnimationFrame(step);
+      this.frame = requestAnimationFrame(step2);
     }
     pause() {
       if (this.frame !== null) cancelAnimationFrame(this.frame);
@@ -2088,7 +2877,7 @@
     }
     show(now) {
       this.now = now;
-      this.bar.value = String(STEPS2 * (now / this.longest()));
+      this.bar.value = String(STEPS3 * (now / this.longest()));
       for (const player of this.players) player.at(Math.min(now, player.total()));
       this.tell();
     }
@@ -2100,7 +2889,25 @@
 
   // src/walk.ts
   var MOST_PLACES = 3e3;
-  async function walkPanel(disk, holder, map2, band, scale) {
+  var Drives = class {
+    constructor(disks) {
+      this.disks = disks;
+    }
+    disks;
+    listeners = [];
+    /** Seconds of the slowest walk on a drive. */
+    seconds(drive) {
+      const walks = this.disks.flatMap((disk) => disk.walks).filter((walk) => walk.drive === drive);
+      return Math.max(0, ...walks.map((walk) => walk.total_s));
+    }
+    choose(walk) {
+      for (const listener of this.listeners) listener(walk);
+    }
+    whenChosen(listener) {
+      this.listeners.push(listener);
+    }
+  };
+  async function walkPanel(disk, holder, map2, band, scale, drives) {
     if (!disk.walks.length) {
       holder.append(element("p", { class: "muted" }, "No walk was predicted."));
       return null;
@@ -2109,10 +2916,15 @@
     const choose = element("select", { title: "drive" }, ...options);
     const note = element("span", { class: "muted" });
     holder.append(element("div", { class: "bar" }, choose, note));
+    const key = element("div", {});
+    holder.append(key);
     const plot = plotIn(holder, 460, `the walk of ${disk.title}: place on disk over time`);
     let walk = disk.walks[0];
     let reads;
     let last = 0;
+    let isShown = false;
+    const words = textTable(`the walk of ${disk.title}`, () => walkRows(disk, walk, reads));
+    holder.append(words.box);
     const draw2 = async () => {
       walk = disk.walks[+choose.value];
       const { ticks, time, reads_of } = walk;
@@ -2123,18 +2935,41 @@
       map2.mark([], null);
       const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
       last = traces.length - 1;
-      await plotly().react(plot, traces, walkLayout(disk, walk, scale), CONFIG);
+      const layout = walkLayout(disk, scale, drives.seconds(walk.drive));
+      await plotly().react(plot, traces, layout, CONFIG);
+      key.replaceChildren(legendOf(plot, treeHues(traces)));
+      showTrees();
       showReads();
+      words.refresh();
+    };
+    const showTrees = () => {
+      const trees = plot.data.flatMap(({ meta }, trace) => typeof meta === "string" ? [{ meta, trace }] : []);
+      if (!trees.length) return;
+      const visible = trees.map(({ meta }) => map2.showsTree(meta));
+      plotly().restyle(
+        plot,
+        { visible },
+        trees.map(({ trace }) => trace)
+      );
     };
     const showReads = () => {
       const touched = readsOf(map2.selection, reads);
+      isShown = touched.length > 0;
       const x = touched.map((i) => reads.time[i]);
       const y = touched.map((i) => (reads.offset[i] - disk.start) / 2 ** 20);
       return plotly().restyle(plot, { x: [x], y: [y] }, [last]);
     };
     await draw2();
-    choose.addEventListener("change", draw2);
-    map2.selection.whenChosen(showReads);
+    choose.addEventListener("change", () => drives.choose(disk.walks[+choose.value]));
+    drives.whenChosen((chosen2) => {
+      const own = disk.walks.indexOf(chosen2);
+      const at = own < 0 ? disk.walks.findIndex(({ drive }) => drive === chosen2.drive) : own;
+      if (at < 0 || own < 0 && disk.walks[+choose.value].drive === chosen2.drive) return;
+      choose.value = String(at);
+      return draw2();
+    });
+    map2.onFilter.push(showTrees);
+    map2.selection.afterChosen(() => isShown || map2.selection.nodes.length ? showReads() : void 0);
     const show = (places, about) => {
       map2.mark(thinned(places), null);
       map2.selection.at(places, about);
@@ -2161,6 +2996,32 @@
       }
     };
   }
+  var treeHues = (traces) => traces.flatMap(
+    ({ meta, name, marker }) => meta ? [{ text: String(name), hue: String(marker.color) }] : []
+  );
+  function walkRows(disk, { total_s, step: step2, rates }, { time, offset }) {
+    const place = (at) => bytesText(at - disk.start);
+    const rows = Array.from({ length: total_s ? PARTS : 0 }, (_, part) => {
+      const [low, high] = [part, part + 1].map((n) => n * total_s / PARTS);
+      const own = Array.from(offset).filter((_2, i) => time[i] >= low && (time[i] < high || part === PARTS - 1));
+      const sum = (of) => of.reduce((all, each, i) => {
+        const middle = (i + 0.5) * rates.width;
+        return middle >= low && middle < high ? all + each * rates.width : all;
+      }, 0);
+      const ends = own.length ? [Math.min(...own), Math.max(...own)].map(place) : ["", ""];
+      const span = `${secondsText(low)} to ${secondsText(high)}`;
+      return [
+        span,
+        counted(own.length),
+        counted(Math.round(sum(rates.seeks))),
+        bytesText(Math.round(sum(rates.bytes))),
+        ...ends
+      ];
+    });
+    const drawn = step2 > 1 ? ` Reads are one in ${step2}, those that are drawn.` : "";
+    const columns = ["time", "reads", "seeks, about", "read, about", "lowest place", "highest place"];
+    return { columns, rows, note: `Equal spans of time; places are bytes from the disk's start.${drawn}` };
+  }
   function told(walk) {
     const drawn = walk.step > 1 ? `, of which one in ${walk.step} is drawn` : "";
     return `${counted(walk.reads)} reads in ${secondsText(walk.total_s)}${drawn}`;
@@ -2179,25 +3040,8 @@
     return Array.from(reads.offset).filter((_, i) => reads.time[i] >= from && reads.time[i] <= to);
   }
   function thinned(places) {
-    const step = Math.max(1, Math.ceil(places.length / MOST_PLACES));
-    return places.filter((_, i) => i % step === 0);
-  }
-  function readsOf({ all, nodes }, { offset, length }) {
-    const ordered = nodes.toSorted((a, b) => all.offset[a] - all.offset[b]);
-    const firstBehind = (byte) => {
-      let low = 0;
-      let high = ordered.length;
-      while (low < high) {
-        const middle = low + high >> 1;
-        if (all.offset[ordered[middle]] + all.size[ordered[middle]] <= byte) low = middle + 1;
-        else high = middle;
-      }
-      return ordered[low];
-    };
-    return Array.from(offset.keys()).filter((i) => {
-      const node = firstBehind(offset[i]);
-      return node !== void 0 && all.offset[node] < offset[i] + length[i];
-    });
+    const step2 = Math.max(1, Math.ceil(places.length / MOST_PLACES));
+    return places.filter((_, i) => i % step2 === 0);
   }
   function walkTraces(disk, walk, reads) {
     const points = walk.trees.map((name, tree) => {
@@ -2207,6 +3051,7 @@
       return {
         type: "scattergl",
         mode: "markers",
+        meta: name,
         name: plain(labelOf(disk, name)),
         x,
         y: own.map((i) => (reads.offset[i] - disk.start) / 2 ** 20),
@@ -2214,14 +3059,14 @@
         hovertemplate: `%{x:.3f} s<br>%{y:,.1f} MiB<extra>${plain(labelOf(disk, name))}</extra>`
       };
     });
-    const { width, seeks, bytes } = walk.rates;
-    const time = seeks.map((_, i) => i * width);
+    const { width, seeks: seeks2, bytes } = walk.rates;
+    const time = seeks2.map((_, i) => i * width);
     const rate = (name, y, yaxis, color) => ({
       ...{ type: "scatter", mode: "lines", name, x: time, y, yaxis, line: { color, width: 1 }, showlegend: false }
     });
     return [
       ...points.filter((trace) => trace.x.length),
-      rate("seeks per second", seeks, "y2", HUES[1]),
+      rate("seeks per second", seeks2, "y2", HUES[1]),
       rate(
         "MB per second",
         bytes.map((b) => b / 1e6),
@@ -2230,20 +3075,20 @@
       )
     ];
   }
-  function walkLayout(disk, walk, scale) {
+  function walkLayout(disk, scale, seconds2) {
     const rate = { rangemode: "tozero", fixedrange: true };
     return plotLayout({
       xaxis: {
         title: { text: "seconds since the start of the walk" },
-        range: [0, scale.seconds || walk.total_s],
+        range: [0, seconds2 || 1],
         anchor: "y3"
       },
       yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: placeRange(disk, scale) },
       yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate },
       yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate },
-      legend: { orientation: "h", y: 1.08 },
-      margin: { l: 70, r: 12, t: 26, b: 42 },
-      dragmode: "zoom"
+      margin: { l: 70, r: 12, t: 8, b: 42 },
+      dragmode: "zoom",
+      showlegend: false
     });
   }
 
@@ -2261,6 +3106,11 @@
     };
     folded2.ontoggle = go;
     go();
+  }
+  function aboveMaps(maps, holder) {
+    const link = linkButton(() => addressOf(maps));
+    holder.append(element("div", { class: "bar" }, helpBox(maps[0].gone.signal), ...link ? [link] : []));
+    together(maps, holder);
   }
   function together(maps, holder) {
     if (maps.length < 2) return;
@@ -2282,27 +3132,44 @@
       await map2.build();
       if (kept2[i]?.view) await map2.show(map2.view.from, map2.view.size, true);
     }
-    together(maps, document.querySelector("#map .above"));
+    performance.mark("map");
+    if (maps.length) aboveMaps(maps, document.querySelector("#map .above"));
     follow(maps);
     const [costs] = cardsOf("costs");
-    if (costs) costPanel(disks, costs);
+    if (costs) {
+      const selections = maps.map(({ selection }) => selection);
+      costPanel(disks, costs, selections);
+    }
     const players = [];
+    const drives = new Drives(disks);
     const bands2 = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)));
     for (const [i, disk] of disks.entries()) {
-      if (!orders[i]) continue;
-      await orderPanel(disk, orders[i], maps[i].selection, scale);
-      const player = await walkPanel(disk, walks[i], maps[i], bands2[i], scale);
+      await pause();
+      if (orders[i]) await orderPanel(disk, orders[i], maps[i], scale);
+      if (!walks[i]) continue;
+      await pause();
+      const player = await walkPanel(disk, walks[i], maps[i], bands2[i], scale, drives);
       if (player) players.push(player);
     }
     const race = new Race(players, document.getElementById("race"));
+    drives.whenChosen(() => race.restart());
     whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i], maps[i])));
     whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i], maps[i].selection)));
-    whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i])));
+    whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i], maps[i].selection)));
     window.layoutscope = { page: page2, maps, race };
     document.documentElement.dataset.ready = "yes";
+    performance.mark("ready");
     const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches || location.protocol === "about:";
     if (!played && !isStill) race.play();
     played = true;
+  }
+  var lists = () => ["walk", "directories"].flatMap(cardsOf).flatMap((card) => [...card.querySelectorAll("select")]);
+  function chooseAgain(earlier) {
+    for (const [i, list] of lists().entries()) {
+      if (list.value === earlier[i]) continue;
+      list.value = earlier[i];
+      list.dispatchEvent(new Event("change"));
+    }
   }
   var played = false;
   var drawing;
@@ -2320,17 +3187,24 @@
       maxXid,
       by
     }));
+    const listed = lists().map(({ value }) => value);
     for (const map2 of maps) map2.gone.abort();
     for (const plot of document.querySelectorAll(".js-plotly-plot")) plotly().purge(plot);
     for (const holder of [
       ...PANELS.flatMap(cardsOf),
       document.getElementById("race"),
-      document.querySelector("#map .above")
+      document.querySelector("#map .above"),
+      document.getElementById("peeks")
     ])
       holder.replaceChildren();
-    drawing = draw(page2, kept2);
+    drawing = draw(page2, kept2).then(() => {
+      for (const [i, { selection }] of maps.entries())
+        window.layoutscope.maps[i].selection.choose(selection.nodes, selection.about);
+      chooseAgain(listed);
+    });
     return drawing;
   }
+  document.body.append(element("div", { id: "peeks" }));
   for (const section of ["what", ...PANELS].map((anchor) => document.getElementById(anchor)))
     if (section) (section.querySelector(":scope > details") ?? section).append(pictureButtons(section));
   document.getElementById("theme").addEventListener("click", () => {

@@ -186,3 +186,13 @@ def test_pieces_are_kept_within_a_limit_of_bytes(monkeypatch):
     source = open_udif(MemorySource(udif([(ZLIB, noise(8, seed)) for seed in range(6)])))
     source.read(0, source.size_bytes)
     assert sum(map(len, source._kept.values())) == 3 * 4096
+
+
+def test_a_number_in_place_of_a_block_map_is_no_length():
+    """A property list whose block map is the number 2^40 ends in one line, and takes no memory."""
+    image = udif([(ZLIB, bytes(512))])
+    at = image.index(b"<data>")
+    stop = image.index(b"</data>") + len(b"</data>")
+    number = b"<integer>1099511627776</integer>"
+    with pytest.raises(FormatError, match="a block map is no data"):
+        open_udif(MemorySource(image[:at] + number.ljust(stop - at) + image[stop:]))

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import zstandard
 
 import layoutscope
 from layoutscope.api.map import BROWSERS, write_picture
@@ -27,6 +28,37 @@ def test_notebook_gets_every_panel(result):
     assert all(figure.data for figure in drawn.values())
     walked = sum(len(trace.x) for trace in drawn["walk"].data)
     assert walked == 2 * len(result.volumes[0].walk.trace)
+
+
+def test_picture_says_first_what_matters(result):
+    """The page's sentence stands on top, the scale under each title, and each class is named once."""
+    overview = layoutscope.layout_map(result)["overview"]
+    assert "Listing every file takes" in overview.layout.title.text.replace("<br>", " ")
+    assert "; a cell is " in overview.layout.annotations[0].text
+    named = [trace.name for trace in overview.data if trace.showlegend]
+    assert len(named) == len(set(named))
+    assert "catalog B-tree" in named
+    assert "catalog" not in named
+
+
+def test_damage_among_sound_nodes_is_marked(tmp_path):
+    """One node of many in a cell is marked over the others; on the sound image nothing is."""
+    packed = IMAGE.with_name("apfs-scattered.img.zst")
+    sound = scan(packed)
+    image = tmp_path / "damaged.img"
+    image.write_bytes(zstandard.ZstdDecompressor().stream_reader(packed.read_bytes()).read())
+    nodes = next(volume.layout for volume in sound.volumes if volume.walk is not None).nodes
+    leaf = nodes.filter((nodes["tree"] == "fs") & (nodes["kind"] == "leaf")).row(20, named=True)
+    with image.open("r+b") as file:
+        file.seek(leaf["image_offset"])
+        file.write(bytes(leaf["size_bytes"]))
+
+    def damage(result):
+        drawn = layoutscope.layout_map(result)["address"].data
+        return [trace for trace in drawn if trace.name == "damaged metadata"]
+
+    assert damage(sound) == []
+    assert len(damage(scan(image))) == 1
 
 
 def test_picture_needs_a_known_ending(result, tmp_path):

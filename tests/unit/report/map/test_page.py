@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from layoutscope.api.scan import scan
 from layoutscope.report.map import MapDisk, MapWalk, encode
 from layoutscope.report.map.first import comparison
 from layoutscope.report.map.scans import disks
+from tests.pages import bytes_of, unpacked
 
 IMAGE = Path(__file__).resolve().parents[4] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
 
@@ -72,20 +72,13 @@ def test_json_cannot_end_its_element():
     assert set("<>&") & set(encode.script_json({"name": "</script><!--&"})) == set()
 
 
-def _bytes_of(text: str) -> bytes:
-    """Read digits of base 85 as the page does."""
-    values = [encode.ALPHABET.index(digit) for digit in text]
-    words = [sum(value * 85 ** (4 - k) for k, value in enumerate(values[i : i + 5])) for i in range(1, len(values), 5)]
-    return b"".join(word.to_bytes(4, "big") for word in words)[: 4 * len(words) - values[0]]
-
-
 def test_digits_are_bytes_again_and_act_nowhere():
     """Any bytes, of any length; no digit can end a string, a script or an element."""
     assert len(set(encode.ALPHABET)) == 85
     assert not set(encode.ALPHABET) & set("\"'`<>&\\ \n")
     data = np.random.default_rng(3).integers(0, 256, 1003, np.uint8).tobytes()
-    assert all(_bytes_of(encode.characters(data[:size])) == data[:size] for size in (0, 1, 2, 3, 4, 5, 1003))
-    assert _bytes_of(encode.characters(b"\xff" * 8)) == b"\xff" * 8
+    assert all(bytes_of(encode.characters(data[:size])) == data[:size] for size in (0, 1, 2, 3, 4, 5, 1003))
+    assert bytes_of(encode.characters(b"\xff" * 8)) == b"\xff" * 8
 
 
 def test_both_scripts_have_the_same_digits():
@@ -101,11 +94,7 @@ def test_both_scripts_have_the_same_digits():
 def test_arrays_survive_packing(values, delta):
     """Unpacking as the page does gives the numbers back."""
     packed = encode.array(np.array(values, np.int64), delta=delta)
-    kinds = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "i4": np.int32, "f8": np.float64}
-    kind = np.dtype(kinds[packed["type"]])
-    planes = np.frombuffer(zlib.decompress(_bytes_of(packed["data"])), np.uint8)
-    numbers = np.ascontiguousarray(planes.reshape(kind.itemsize, -1).T).view(kind).ravel()
-    assert (np.cumsum(numbers) if packed["delta"] else numbers).tolist() == values
+    assert unpacked(packed) == values
 
 
 def _disk(entries: int, seconds: float, drive: str = "generic-7200") -> MapDisk:

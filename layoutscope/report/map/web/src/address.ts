@@ -10,24 +10,33 @@ import {
   type Order,
   type Places,
   palette,
-  SHADES,
-  shadeOf,
   withoutMetadata,
 } from "./cells";
 import { chosenTable } from "./chosen";
 import { COLOURINGS, type Colouring, overpaint, paintSteps, Scale as Shades } from "./colouring";
+import { Cursor } from "./cursor";
 import { element, hueOf, isDark } from "./dom";
 import { ageSlider } from "./history";
 import { legend } from "./legend";
+import { mapWords } from "./mapwords";
 import { Owners } from "./owners";
 import type { Disk, Scale } from "./payload";
+import { Peek, type Peeked } from "./peek";
 import { Picture } from "./picture";
 import { CONFIG, type Fields, type Plot, plotLayout, plotly } from "./plots";
-import { followPointer, followStrip, type Pointed } from "./pointer";
+import { followPointer, type Pointed } from "./pointer";
 import { Pyramid, type Width } from "./pyramid";
 import { searchField } from "./search";
 import { Selection } from "./selection";
+import { Strip, type Stripped } from "./strip";
+import { type TextTable, textTable } from "./tables";
 import { bytesText, counted, shareText } from "./words";
+
+interface Overlay extends Fields {
+  x: number[];
+  y: number[];
+  marker: { size: number[]; color: string[]; symbol: string[]; line: Fields };
+}
 
 interface View {
   from: number;
@@ -44,11 +53,17 @@ export interface Choices {
   by: Colouring;
 }
 
+const KEYS =
+  "plus and minus zoom, arrows move, 0 shows the whole disk, Backspace goes back; " +
+  "shift and arrows read cell by cell, Enter zooms in on the cell, Space chooses its nodes";
 const INVITATION =
   "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, drag with shift to choose nodes.";
 const MOST_MARKS = 1500;
+/** How high a square picture may be, as a share of the window's height and in CSS pixels. */
+const SQUARE = 0.8;
+const MOST_SQUARE = 768;
 
-export class AddressMap implements Choices, Pointed {
+export class AddressMap implements Choices, Pointed, Stripped {
   view: View;
   earlier: View[] = [];
   hidden = new Set<number>();
@@ -71,6 +86,8 @@ export class AddressMap implements Choices, Pointed {
   readonly info = element("div", { class: "hover", role: "status" }, INVITATION);
   /** Told of each view that somebody chooses. */
   onView: (map: AddressMap) => void = () => {};
+  /** Told what the legend hides, when that changes. */
+  onFilter: (() => void)[] = [];
   /** Told that the picture changed. */
   onDrawn: () => void = () => {};
   /** Ends what the map hears of the window. */
@@ -78,18 +95,16 @@ export class AddressMap implements Choices, Pointed {
   private readonly plot: Plot;
   private readonly picture = new Picture();
   private drawn = "";
+  private filtered = "";
   private isSeen = true;
   private isStale = false;
   private shades: Shades | null = null;
   private inks: Ink[] | null = null;
   private stretch: readonly [number, number] | null = null;
-  private striped: { of: string; picture: ImageData } | null = null;
-  private readonly strip = element("canvas", {
-    class: "strip",
-    title: "the whole disk; drag the frame, or click to go there",
-    width: 1024,
-    height: 32,
-  });
+  private strip!: Strip;
+  readonly cursor = new Cursor(this);
+  private readonly words: TextTable;
+  private peek!: Peek;
   private readonly caption = element("span", { class: "muted caption" });
   private readonly scaleKey = element("div", {});
   private readonly hiddenKey = element("span", {});
@@ -104,39 +119,53 @@ export class AddressMap implements Choices, Pointed {
     this.full = scale.span;
     this.used = scale.used;
     this.view = { from: disk.start, size: scale.used };
-    const label = `map of ${disk.title}: plus and minus zoom, arrows move, 0 shows the whole disk, Backspace goes back`;
-    this.plot = element("div", { class: "plot map", tabindex: 0, role: "img", "aria-label": label }) as unknown as Plot;
+    const label = `map of ${disk.title}: ${KEYS}`;
+    this.words = textTable(`map of ${disk.title}`, () => mapWords(this));
+    this.plot = element("div", {
+      class: "plot map",
+      tabindex: 0,
+      role: "application",
+      "aria-label": label,
+    }) as unknown as Plot;
   }
 
   async build(): Promise<void> {
     this.pyramid = await Pyramid.of(this.disk);
     this.owners = await Owners.of(this.disk);
-    this.selection = new Selection(this.owners.nodes);
+    this.selection = new Selection(this.owners.nodes, this.owners.places);
     this.selection.whenChosen(() => this.paint());
+    this.strip = new Strip(this);
     const slider = ageSlider(this.disk, this);
     this.holder.append(
       element("h3", {}, this.disk.title),
       element("div", { class: "bar" }, searchField(this), this.controls()),
-      this.strip,
+      this.strip.canvas,
       element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
       this.info,
       ...(slider ? [slider] : []),
       legend(this, this.hiddenKey),
       this.scaleKey,
+      this.words.box,
       chosenTable(this.selection),
     );
+    const peeks = document.getElementById("peeks");
+    if (peeks) this.peek = new Peek(this.peeked(), peeks, this.gone.signal);
     await this.draw();
     this.listen();
   }
 
+  private peeked(): Peeked {
+    const spots = () => {
+      const { x, y, marker } = this.overlay();
+      const { columns, rows } = this.places;
+      return x.map((at, i) => ({ x: (at + 0.5) / columns, y: (y[i]! + 0.5) / rows, hue: marker.color[i]! }));
+    };
+    const isMarked = () => this.head !== null || this.marks.length > 0 || this.selection.nodes.length > 0;
+    return { title: this.disk.title, canvas: this.picture.canvas, plot: this.plot, isMarked, spots };
+  }
+
   private listen(): void {
     followPointer(this.plot, this, this.gone.signal);
-    const { start } = this.disk;
-    followStrip(this.strip, {
-      window: () => ({ from: (this.view.from - start) / this.full, width: this.view.size / this.full }),
-      remember: () => this.earlier.push({ ...this.view }),
-      lead: (from) => this.show(start + from * this.full, this.view.size, true),
-    });
     const sight = new IntersectionObserver(([last]) => {
       this.isSeen = last!.isIntersecting;
       if (this.isSeen && this.isStale) this.restyle();
@@ -154,6 +183,7 @@ export class AddressMap implements Choices, Pointed {
   }
 
   private press(e: KeyboardEvent): void {
+    if (this.cursor.press(e)) return;
     const keys: Record<string, () => unknown> = {
       "+": () => this.zoom(1 / 4),
       "=": () => this.zoom(1 / 4),
@@ -178,6 +208,15 @@ export class AddressMap implements Choices, Pointed {
     const clamp = (n: number, most: number) => Math.min(most - 1, Math.max(0, Math.floor(n * most)));
     const column = clamp((event.clientX - box.left - xaxis._offset) / xaxis._length, this.places.columns);
     const row = clamp((event.clientY - box.top - yaxis._offset) / yaxis._length, this.places.rows);
+    return this.places.cell[row * this.places.columns + column]!;
+  }
+
+  /** The cell of a byte, and the one that stands so many columns and rows beside it in the picture. */
+  beside(byte: number, columns: number, rows: number): number {
+    const at = Math.min(CELLS - 1, Math.max(0, Math.floor((byte - this.from) / this.cellSize)));
+    const inside = (n: number, many: number) => Math.min(many - 1, Math.max(0, n));
+    const column = inside(this.places.column[at]! + columns, this.places.columns);
+    const row = inside(this.places.row[at]! + rows, this.places.rows);
     return this.places.cell[row * this.places.columns + column]!;
   }
 
@@ -219,7 +258,7 @@ export class AddressMap implements Choices, Pointed {
 
   private showMetadata(): void {
     let [low, high] = [Infinity, -Infinity];
-    this.pyramid.level(0).forEach((runs, k) => {
+    this.pyramid.finest.forEach((runs, k) => {
       const last = runs.first.length - 1;
       if (this.disk.classes[k]!.group !== "metadata" || last < 0) return;
       low = Math.min(low, runs.first[0]!);
@@ -228,10 +267,10 @@ export class AddressMap implements Choices, Pointed {
     if (low < high) this.show(this.disk.start + low * this.pyramid.cell, (high - low) * this.pyramid.cell);
   }
 
-  /** Zoom on a cell, or on the middle; with `keep` the cell stays where it is, as under a pointer. */
-  zoom(factor: number, cell?: number, keep = false): Promise<void> {
+  /** Zoom on a cell, a byte, or the middle; with `keep` it stays where it is, as under a pointer. */
+  zoom(factor: number, cell?: number, keep = false, byte = (this.from + this.to) / 2): Promise<void> {
     const size = this.view.size * factor;
-    const at = cell === undefined ? (this.from + this.to) / 2 : this.from + (cell + 0.5) * this.cellSize;
+    const at = cell === undefined ? byte : this.from + (cell + 0.5) * this.cellSize;
     return this.show(keep ? at - (at - this.from) * factor : at - size / 2, size);
   }
 
@@ -267,7 +306,11 @@ export class AddressMap implements Choices, Pointed {
     const end = Math.min(this.to, start + this.full);
     this.caption.textContent = `${bytesText(this.from)} to ${bytesText(end)} · a cell is ${bytesText(this.cellSize)}`;
     this.paint();
-    this.drawStrip();
+    this.strip.draw();
+    const filtered = [...this.hidden].join();
+    if (filtered !== this.filtered) for (const listener of this.onFilter) listener();
+    this.filtered = filtered;
+    this.words.refresh();
     this.onDrawn();
     await this.drawAxes();
     await this.owners.look(this.from, this.to);
@@ -287,11 +330,12 @@ export class AddressMap implements Choices, Pointed {
       inks.push(...scale.inks);
       withoutMetadata(picked, classes, none);
       const all = this.hidden.size === 0 && this.maxXid === Infinity;
-      const there = this.owners.nodesBetween(this.from, this.to);
+      const there = this.owners.places.near(this.from, this.to);
       paintSteps(picked, nodes, all ? there : there.filter((i) => this.shows(i)), scale.steps, none + 1, this);
     }
     overpaint(picked, nodes, this.selection.nodes, chosen, this);
     this.picture.paint(picked, inks, this.places);
+    this.peek?.refresh();
   }
 
   /** The scale that nodes are coloured by, with its legend; null where they have the colours of their trees. */
@@ -305,6 +349,11 @@ export class AddressMap implements Choices, Pointed {
     this.shades = new Shades(this.owners.nodes, by, this.disk.walks[0]?.label ?? "");
     this.scaleKey.replaceChildren(this.shades.key());
     return this.shades;
+  }
+
+  /** Whether the legend shows a tree. */
+  showsTree(tree: string): boolean {
+    return !this.hidden.has(this.disk.classes.findIndex(({ key }) => key === tree));
   }
 
   /** Whether neither legend nor slider hides a node. */
@@ -328,17 +377,24 @@ export class AddressMap implements Choices, Pointed {
   /** Draw the axes anew where they changed, and else the marks, where there are any. */
   private async drawAxes(): Promise<unknown> {
     if (this.drawn === this.order)
-      return this.marks.length || this.head !== null ? this.mark(this.marks, this.head) : 0;
+      return this.marks.length || this.head !== null || this.cursor.byte !== null
+        ? this.mark(this.marks, this.head)
+        : 0;
     this.drawn = this.order;
+    // A square is as large as the window lets it be, the other orders fill the card's width.
+    const side = Math.min(this.holder.clientWidth, SQUARE * innerHeight, MOST_SQUARE);
+    this.plot.style.height = this.order === "hilbert" ? `${side}px` : "";
     await plotly().react(this.plot, [this.overlay()], this.layout(), { ...CONFIG, displayModeBar: false });
+    await plotly().relayout(this.plot, { autosize: true });
     this.picture.lieUnder(this.plot);
   }
 
   private layout(): Fields {
     const { columns, rows } = this.places;
-    const square = this.order === "hilbert" ? { scaleanchor: "x" } : {};
+    // Between two whole axes: else one of them would show more than the cells, which lie under both.
+    const square = this.order === "hilbert" ? { scaleanchor: "x", constrain: "domain" } : {};
     return plotLayout({
-      xaxis: { visible: false, fixedrange: true, range: [-0.5, columns - 0.5] },
+      xaxis: { visible: false, fixedrange: true, range: [-0.5, columns - 0.5], constrain: "domain" },
       yaxis: { visible: false, fixedrange: true, range: [rows - 0.5, -0.5], ...square },
       margin: { l: 4, r: 4, t: 4, b: 4 },
       showlegend: false,
@@ -347,13 +403,15 @@ export class AddressMap implements Choices, Pointed {
     });
   }
 
-  private overlay(): Fields & { x: number[]; y: number[]; marker: { size: number[]; color: string[] } } {
+  private overlay(): Overlay {
     const marked = new Set(this.marks.map((offset) => Math.floor((offset - this.from) / this.cellSize)));
     const spots = [...marked]
       .slice(0, MOST_MARKS)
-      .map((cell) => ({ cell, size: 5, hue: isDark() ? "#ffffff" : "#000000" }));
-    if (this.head !== null)
-      spots.push({ cell: Math.floor((this.head - this.from) / this.cellSize), size: 14, hue: "#E4002B" });
+      .map((cell) => ({ cell, size: 5, hue: isDark() ? "#ffffff" : "#000000", symbol: "circle-open" }));
+    const spot = (byte: number, size: number, symbol: string) =>
+      spots.push({ cell: Math.floor((byte - this.from) / this.cellSize), size, hue: "#E4002B", symbol });
+    if (this.head !== null) spot(this.head, 14, "circle-open");
+    if (this.cursor.byte !== null) spot(this.cursor.byte, 12, "square-open");
     const seen = spots.filter(({ cell }) => cell >= 0 && cell < CELLS);
     return {
       type: "scatter",
@@ -364,7 +422,8 @@ export class AddressMap implements Choices, Pointed {
       marker: {
         size: seen.map(({ size }) => size),
         color: seen.map(({ hue }) => hue),
-        ...{ symbol: "circle-open", line: { width: 1.5 } },
+        symbol: seen.map(({ symbol }) => symbol),
+        line: { width: 1.5 },
       },
     };
   }
@@ -374,13 +433,15 @@ export class AddressMap implements Choices, Pointed {
     this.marks = offsets;
     this.head = head;
     this.isStale = !this.isSeen;
+    this.peek?.refresh();
     return this.isSeen ? this.restyle() : undefined;
   }
 
   private restyle(): Promise<unknown> {
     this.isStale = false;
     const { x, y, marker } = this.overlay();
-    const changes = { x: [x], y: [y], "marker.size": [marker.size], "marker.color": [marker.color] };
+    const { size, color, symbol } = marker;
+    const changes = { x: [x], y: [y], "marker.size": [size], "marker.color": [color], "marker.symbol": [symbol] };
     return plotly().restyle(this.plot, changes, [0]);
   }
 
@@ -411,43 +472,6 @@ export class AddressMap implements Choices, Pointed {
         this.hiddenBytes[c]! += bytes;
       }
     }
-  }
-
-  /** Draw the strip's frame over its picture, which is worked out anew where other classes are shown. */
-  private drawStrip(): void {
-    const { strip, disk } = this;
-    const pen = strip.getContext("2d")!;
-    const shown = [...this.hidden].join();
-    if (this.striped?.of !== shown) {
-      this.paintStrip(pen);
-      this.striped = { of: shown, picture: pen.getImageData(0, 0, strip.width, strip.height) };
-    } else pen.putImageData(this.striped.picture, 0, 0);
-    pen.strokeStyle = "#E4002B";
-    pen.lineWidth = 2;
-    const scale = strip.width / this.full;
-    pen.strokeRect((this.from - disk.start) * scale, 1, Math.max(3, (this.to - this.from) * scale), 30);
-  }
-
-  private paintStrip(pen: CanvasRenderingContext2D): void {
-    const { strip, disk } = this;
-    const width = this.pyramid.widthFor(this.full / strip.width);
-    const cells = Math.ceil(this.full / width.bytes);
-    const pixel = (strip.width * width.bytes) / this.full;
-    pen.fillStyle = isDark() ? "#1e2126" : "#f4f4f2";
-    pen.fillRect(0, 0, strip.width, strip.height);
-    const held = this.pyramid.held(0, width, cells);
-    for (const metadata of [false, true])
-      disk.classes.forEach((c, k) => {
-        if ((c.group === "metadata") !== metadata || c.group === "free" || this.hidden.has(k)) return;
-        pen.fillStyle = hueOf(c);
-        held[k]!.forEach((bytes, i) => {
-          if (bytes <= 0) return;
-          const share = bytes / width.bytes;
-          pen.globalAlpha = metadata ? SHADES[shadeOf(share)]![1] : Math.max(0.15, share);
-          pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
-        });
-      });
-    pen.globalAlpha = 1;
   }
 
   describe(cell: number): void {

@@ -67,7 +67,13 @@ export const HIDDEN = { light: "#E6E0F0", dark: "#332E40" };
 /** What is chosen has a colour of its own, too. */
 export const CHOSEN = { light: "#e000c8", dark: "#ff7bf0" };
 
-export const shadeOf = (share: number): number => SHADES.findIndex(([least]) => share >= least);
+const LEAST = SHADES.map(([least]) => least);
+
+export function shadeOf(share: number): number {
+  let shade = 0;
+  while (share < LEAST[shade]!) shade++;
+  return shade;
+}
 
 /** What has no colour of its own among those of a scale. */
 export const NO_NUMBER = { light: "#d4d7db", dark: "#3a4049" };
@@ -78,12 +84,19 @@ export interface Ink {
   hatch?: string;
 }
 
-const HATCHED = new Set(["damaged", "unclaimed", "unread", "not-told"]);
+/** What must be told from all else without its colour. */
+export const HATCHED = new Set(["damaged", "unclaimed", "unread", "not-told"]);
 
 /** Lines that are seen on a colour. */
 export const hatchOn = (c: Hue): Ink => ({ hue: hueOf(c), hatch: isDark() ? "#000000" : "#ffffff" });
 
-/** The colours of all cells: nothing, each class in each shade, hidden. */
+/** Metadata of which a cell is marked wherever it holds some: a node among many would leave no trace in the shade. */
+const MARKED = "damaged";
+
+/** How many colours there are of cells of which nothing is marked. */
+export const numPlain = (classes: MapClass[]): number => classes.length * SHADES.length + 2;
+
+/** The colours of all cells: nothing, each class in each shade, hidden; then the same with lines for what is marked. */
 export function palette(classes: MapClass[]): Ink[] {
   const shades = classes.flatMap((c) =>
     SHADES.map(([, strength]) => ({
@@ -91,19 +104,23 @@ export function palette(classes: MapClass[]): Ink[] {
       hue: shade(hueOf(c), strength),
     })),
   );
-  return [{ hue: isDark() ? "#14171b" : "#ffffff" }, ...shades, { hue: hueOf(HIDDEN) }];
+  const plain: Ink[] = [{ hue: isDark() ? "#14171b" : "#ffffff" }, ...shades, { hue: hueOf(HIDDEN) }];
+  const marked = classes.find(({ key }) => key === MARKED);
+  return marked ? [...plain, ...plain.map(({ hue }) => ({ hue, hatch: hueOf(marked) }))] : plain;
 }
 
 /** The cells' colours with another one for all metadata, whatever its shade. */
 export function withoutMetadata(picked: Uint16Array, classes: MapClass[], instead: number): void {
   const isMetadata = classes.map(({ group }) => group === "metadata");
+  const plain = numPlain(classes);
   for (let c = 0; c < picked.length; c++)
-    if (isMetadata[Math.floor((picked[c]! - 1) / SHADES.length)]) picked[c] = instead;
+    if (isMetadata[Math.floor(((picked[c]! % plain) - 1) / SHADES.length)]) picked[c] = instead;
 }
 
 /**
  * Choose each cell's colour, as a place in the palette. Metadata shows through whatever shares its cell, in a shade by
- * its share; else the cell is of what fills most of it, hidden things included.
+ * its share; else the cell is of what fills most of it, hidden things included. Where it holds damaged metadata among
+ * other things, lines over it say so.
  */
 export function colours(
   classes: MapClass[],
@@ -125,7 +142,15 @@ export function colours(
     }
   });
   for (let c = 0; c < cells; c++) if (most[c]) out[c]! += shadeOf(metadata[c]! / cellSize);
+  const damaged = classes.findIndex(({ key }) => key === MARKED);
+  if (damaged >= 0) markAll(held[damaged]!, out, 1 + damaged * SHADES.length, numPlain(classes));
   return out;
+}
+
+/** Give every cell that holds some of a class, and has not its colour already, the colour with lines. */
+function markAll(of: Float64Array, out: Uint16Array, colour: number, plain: number): void {
+  for (let c = 0; c < of.length; c++)
+    if (of[c]! > 0 && !(out[c]! >= colour && out[c]! < colour + SHADES.length)) out[c]! += plain;
 }
 
 /** Colour the cells of which a class holds more than any before it, but for those that something stands over. */

@@ -128,13 +128,14 @@ interface Cut {
 export function overpaint(
   picked: Uint16Array,
   { offset, size }: Pick<Nodes, "offset" | "size">,
-  which: Iterable<number>,
+  which: ArrayLike<number>,
   hue: number,
-  cut: Cut,
+  { from, cellSize }: Cut,
 ): void {
-  for (const i of which) {
-    const [first, last] = cellsOf(offset[i]!, size[i]!, cut);
-    if (first <= last) picked.fill(hue, first, last + 1);
+  for (let n = 0; n < which.length; n++) {
+    const low = offset[which[n]!]! - from;
+    const last = Math.min(CELLS - 1, Math.floor((low + size[which[n]!]! - 1) / cellSize));
+    for (let c = Math.max(0, Math.floor(low / cellSize)); c <= last; c++) picked[c] = hue;
   }
 }
 
@@ -156,11 +157,4 @@ export function paintSteps(
     for (let c = Math.max(0, Math.floor((offset[i]! - from) / cellSize)); c <= last; c++)
       if (picked[c]! < hue) picked[c] = hue;
   }
-}
-
-/** The cells of the picture that a stretch touches: first and last; of none the last is before the first. */
-function cellsOf(offset: number, size: number, { from, cellSize }: Cut): [number, number] {
-  const first = Math.floor((offset - from) / cellSize);
-  const last = Math.floor((offset + size - 1 - from) / cellSize);
-  return last < 0 || first >= CELLS ? [0, -1] : [Math.max(0, first), Math.min(CELLS - 1, last)];
 }

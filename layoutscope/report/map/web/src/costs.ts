@@ -2,9 +2,11 @@
 
 import type { AddressMap } from "./address";
 import { element, isDark } from "./dom";
-import type { Directories, Disk, Unit } from "./payload";
-import { CONFIG, type Fields, HUES, plain, plotIn, plotLayout, plotly } from "./plots";
-import { bytesText, counted, secondsText } from "./words";
+import type { Cost, Directories, Disk, Unit } from "./payload";
+import { CONFIG, colour, type Fields, HUES, legendOf, NARROW, plain, plotIn, plotLayout, plotly } from "./plots";
+import type { Selection } from "./selection";
+import { type Told, textTable } from "./tables";
+import { bytesText, counted, plural, secondsText, shareText } from "./words";
 
 /** None of the colours of the map's classes; those of the first screen stand in the page's style. */
 const CAUSES: Record<string, string> = {
@@ -15,12 +17,25 @@ const CAUSES: Record<string, string> = {
   host: "#8C8C8C",
 };
 
-export function costPanel(disks: Disk[], holder: HTMLElement): void {
-  const named = (disk: Disk, i: number, drive: string) =>
-    disks.length > 1 ? `${i + 1}. ${disk.title.split(":")[0]}: ${drive}` : drive;
+/** Letters of a disk's name beside a bar on a phone. */
+const SHORT = 14;
+
+export function costPanel(disks: Disk[], holder: HTMLElement, selections: Selection[]): void {
+  const isNarrow = holder.clientWidth < NARROW;
+  const named = (disk: Disk, i: number, drive: string) => {
+    const [name] = disk.title.split(":") as [string];
+    const short = isNarrow && name.length > SHORT ? `${name.slice(0, SHORT)}…` : name;
+    return disks.length > 1 ? `${i + 1}. ${short}: ${drive}` : drive;
+  };
   const rows = disks.flatMap((disk, i) => disk.costs.map((c) => ({ ...c, title: named(disk, i, c.drive) })));
   if (!rows.length) return;
-  const y = rows.map((row) => plain(row.title));
+  const y = rows.map((row) =>
+    isNarrow
+      ? plain(row.title)
+          .replace(/(: |, )/g, "$1<br>")
+          .replace(" (", "<br>(")
+      : plain(row.title),
+  );
   const causes = [...new Set(rows.flatMap((row) => Object.keys(row.causes)))];
   const traces: Fields[] = causes.map((cause) => ({
     type: "bar",
@@ -38,13 +53,53 @@ export function costPanel(disks: Disk[], holder: HTMLElement): void {
         rows.map((row) => row.bound_s),
       ),
     );
+  const title = "seconds of each walk by cause";
+  const plot = plotIn(holder, 80 + (isNarrow ? 52 : 34) * rows.length, title);
   const layout = plotLayout({
     barmode: "stack",
-    xaxis: { title: { text: "seconds of the predicted walk, by cause" } },
+    xaxis: { title: { text: "seconds" } },
     yaxis: { automargin: true, autorange: "reversed" },
-    legend: { orientation: "h", y: 1.15 },
+    showlegend: false,
   });
-  plotly().newPlot(plotIn(holder, 110 + 34 * rows.length, "seconds of each walk by cause"), traces, layout, CONFIG);
+  const entries = causes.map((cause) => ({ text: cause, hue: CAUSES[cause] || HUES[5] }));
+  if (traces.length > causes.length)
+    entries.push({ text: "packed in key order: the upright line", hue: colour("--fg") });
+  plot.before(legendOf(plot, entries));
+  plotly().newPlot(plot, traces, layout, CONFIG);
+  holder.append(textTable(title, () => causeRows(rows, causes)).box, chosenCosts(disks, selections));
+}
+
+type Row = Cost & { title: string };
+
+const causeRows = (rows: Row[], causes: string[]): Told => ({
+  columns: ["walk", "in all", ...causes, "packed in key order"],
+  rows: rows.map((row) => [
+    row.title,
+    secondsText(Object.values(row.causes).reduce((a, b) => a + b, 0)),
+    ...causes.map((cause) => secondsText(row.causes[cause] ?? 0)),
+    row.bound_s === null ? "" : secondsText(row.bound_s),
+  ]),
+});
+
+/** What reading the chosen nodes costs, of the first walk of each disk. */
+function chosenCosts(disks: Disk[], selections: Selection[]): HTMLElement {
+  const place = element("div", { class: "chosen-costs", role: "status" });
+  const tell = () => {
+    const lines = disks.flatMap((disk, i) => {
+      const { nodes, all } = selections[i]!;
+      const [walk] = disk.walks;
+      if (!nodes.length || !walk) return [];
+      const cost = nodes.reduce((sum, node) => sum + all.cost[node]!, 0) / 1e6;
+      const same = disk.walks.filter(({ drive, order }) => drive === walk.drive && order === walk.order);
+      const whole = same.reduce((sum, { total_s }) => sum + total_s, 0);
+      const share = whole ? ` (${shareText(cost / whole)})` : "";
+      const words = `${plural(nodes.length, "chosen node")} of ${disk.title}: ${secondsText(cost)}${share}`;
+      return [element("p", {}, `${words} of ${secondsText(whole)} on a ${walk.drive}`)];
+    });
+    place.replaceChildren(...lines);
+  };
+  for (const selection of selections) selection.whenChosen(tell);
+  return place;
 }
 
 function packed(y: string[], x: (number | null)[]): Fields {
@@ -117,13 +172,34 @@ export function directoryPanel(disk: Disk, holder: HTMLElement, map: Pick<Addres
     const layout = plotLayout({ margin: { l: 4, r: 4, t: 4, b: 4 } });
     return plotly().react(plot, [treemap(d, choose.value as Unit)], layout, { ...CONFIG, displayModeBar: false });
   };
-  choose.addEventListener("change", draw);
+  const words = textTable(`directories of ${disk.title}`, () => directoryRows(d, choose.value as Unit));
+  holder.append(words.box);
+  choose.addEventListener("change", () => {
+    words.refresh();
+    return draw();
+  });
   draw();
   // The boxes go deeper by themselves; what lies in the one that was clicked is chosen everywhere.
   plot.on("plotly_treemapclick", ({ points: [box] }: { points: [{ id: string; label: string }] }) => {
     const nodes = map.owners.files.nodesOf(box.id);
     if (nodes.length) map.selection.choose(nodes, `with the entries of “${box.label}”`);
   });
+}
+
+/** So many of the boxes stand in the table. */
+const MOST_ROWS = 20;
+
+function directoryRows(d: Directories, unit: Unit): Told {
+  const text = { seconds: secondsText, entries: counted, bytes: bytesText }[unit];
+  const tree = withOthers(d, unit);
+  const totals = subtreeTotals(tree);
+  const places = new Map(tree.id.map((id, i) => [id as string | null, i]));
+  const above = (i: number) => tree.name[places.get(tree.parent[i]!) ?? -1] ?? "";
+  const ranked = [...totals.keys()].sort((a, b) => totals[b]! - totals[a]!);
+  const rows = ranked.slice(0, MOST_ROWS).map((i) => [tree.name[i]!, above(i), text(totals[i]!), text(tree.own[i]!)]);
+  const left = ranked.length - rows.length;
+  const note = left > 0 ? `The ${MOST_ROWS} largest; ${plural(left, "box")} more on the plot.` : "";
+  return { columns: ["directory", "in", `${unit} in all`, "in itself"], rows, note };
 }
 
 function treemap(d: Directories, unit: Unit): Fields {

@@ -1,7 +1,7 @@
 // Pictures of the page's panels as files, SVG and PNG, made here: nothing is asked of anybody.
 
 import { element } from "./dom";
-import { type Plot, plotly } from "./plots";
+import { colour, type Plot, plotly } from "./plots";
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 1200;
@@ -20,8 +20,6 @@ const shape = (tag: string, attributes: Attributes, ...children: (Node | string)
   return node;
 };
 
-const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
 /** A picture that grows downwards, piece by piece. */
 class Sheet {
   private readonly pieces: SVGElement[] = [];
@@ -30,7 +28,9 @@ class Sheet {
   words(text: string, size: number, weight = "normal"): void {
     if (!text) return;
     const y = this.height + size;
-    this.pieces.push(shape("text", { x: EDGE, y, fill: css("--fg"), "font-size": size, "font-weight": weight }, text));
+    this.pieces.push(
+      shape("text", { x: EDGE, y, fill: colour("--fg"), "font-size": size, "font-weight": weight }, text),
+    );
     this.height = y + 0.6 * size;
   }
 
@@ -51,8 +51,8 @@ class Sheet {
         x = EDGE;
         this.height += LINE;
       }
-      const box = { x, y: this.height, width: SWATCH, height: SWATCH, fill: hue, stroke: css("--line") };
-      const place = { x: x + SWATCH + 6, y: this.height + SWATCH - 1, fill: css("--fg"), "font-size": 13 };
+      const box = { x, y: this.height, width: SWATCH, height: SWATCH, fill: hue, stroke: colour("--line") };
+      const place = { x: x + SWATCH + 6, y: this.height + SWATCH - 1, fill: colour("--fg"), "font-size": 13 };
       this.pieces.push(shape("rect", box), shape("text", place, text));
       x += width;
     }
@@ -62,7 +62,7 @@ class Sheet {
   text(): string {
     const height = this.height + EDGE;
     const size = { width: WIDTH, height, viewBox: `0 0 ${WIDTH} ${height}`, "font-family": "system-ui, sans-serif" };
-    const ground = shape("rect", { width: WIDTH, height, fill: css("--bg") });
+    const ground = shape("rect", { width: WIDTH, height, fill: colour("--bg") });
     return new XMLSerializer().serializeToString(shape("svg", size, ground, ...this.pieces));
   }
 }
@@ -70,7 +70,9 @@ class Sheet {
 /** A chart as it is seen, on the page's ground. */
 async function chart(plot: Plot, sheet: Sheet): Promise<void> {
   const height = plot.clientHeight;
-  const layout = { ...plot.layout, paper_bgcolor: css("--bg"), autosize: false };
+  const showlegend = plot.dataset.legend === "yes";
+  const legend = { orientation: "h", y: 1, yanchor: "bottom" };
+  const layout = { ...plot.layout, paper_bgcolor: colour("--bg"), autosize: false, showlegend, legend };
   const options = { format: "svg", width: WIDTH - 2 * EDGE, height, imageDataOnly: true };
   const figure = { data: plot.data, layout, config: { displayModeBar: false } };
   const svg = await plotly().toImage(figure, options);

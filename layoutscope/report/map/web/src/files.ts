@@ -1,7 +1,8 @@
 // Files by path and number.
 
-import type { Disk } from "./payload";
-import { identifiers, inflateText, type Numbers, unpackAll } from "./unpack";
+import type { Disk, PackedEntries } from "./payload";
+import { pause } from "./turns";
+import { firstWhere, Ids, idsOf, inflateText, unpackAll } from "./unpack";
 
 /** A file of one of the volumes that share the disk; `node` is the place of its inode's node, or -1. */
 export interface File {
@@ -11,93 +12,241 @@ export interface File {
   node: number;
 }
 
-interface Entry {
-  volume: number;
-  id: string;
-  parent: string;
-  name: string;
-  node: number;
+/** Before each name: none holds one. */
+const ZERO = "\0";
+/** So many milliseconds are worked before the page may do something else. */
+const SLICE_MS = 8;
+
+/** Names that were packed together, as they are and as they are searched: composed, in lower case. */
+export class Names {
+  private readonly starts: Uint32Array;
+  private readonly lower: string;
+  private readonly lowerStarts: Uint32Array;
+
+  constructor(private readonly text: string) {
+    this.lower = text.normalize("NFC").toLowerCase();
+    this.starts = startsOf(text);
+    this.lowerStarts = this.lower === text ? this.starts : startsOf(this.lower);
+  }
+
+  get length(): number {
+    return this.starts.length - 1;
+  }
+
+  at(i: number): string {
+    return this.text.slice(this.starts[i], this.starts[i + 1]! - 1);
+  }
+
+  lowerAt(i: number): string {
+    return this.lower.slice(this.lowerStarts[i], this.lowerStarts[i + 1]! - 1);
+  }
+
+  /** The next name from one on that holds a text; -1: none does. */
+  next(from: number, wanted: string): number {
+    if (from >= this.length) return -1;
+    const { lower, lowerStarts: starts } = this;
+    const found = lower.indexOf(wanted, starts[from]!);
+    return found < 0 ? -1 : firstWhere(from, this.length, (i) => starts[i + 1]! > found);
+  }
+
+  begins(i: number, wanted: string): boolean {
+    return this.lower.startsWith(wanted, this.lowerStarts[i]!);
+  }
 }
 
-const key = (volume: number, id: string) => `${volume}:${id}`;
+/** Where each name begins, and behind the last where another one would. */
+function startsOf(text: string): Uint32Array {
+  const starts: number[] = [];
+  for (let at = text.indexOf(ZERO); at >= 0; at = text.indexOf(ZERO, at + 1)) starts.push(at + 1);
+  starts.push(text.length + 1);
+  return Uint32Array.from(starts);
+}
+
+/** So many packed texts are read before the map is shown, more of them behind it. */
+const FEW = 7;
+
+/** What the page has of the entries, by volume and number. */
+export interface Columns {
+  volume: ArrayLike<number>;
+  node: ArrayLike<number>;
+  id: Ids;
+  above: ArrayLike<number>;
+  orphan: Ids;
+}
+
+const NO_COLUMNS: Columns = { volume: [], node: [], id: new Ids([], []), above: [], orphan: new Ids([], []) };
 
 export class Files {
-  private readonly place = new Map<string, number>();
+  private names: Names[] = [];
+  /** All names are there. */
+  whole: Promise<unknown> = Promise.resolve();
+  private asked = 0;
 
   constructor(
-    private readonly entries: Entry[],
-    private readonly owners: { volume: Numbers; id: (i: number) => string },
-  ) {
-    entries.forEach(({ volume, id }, i) => {
-      if (!this.place.has(key(volume, id))) this.place.set(key(volume, id), i);
-    });
-  }
+    private readonly owners: { volume: ArrayLike<number>; id: Ids },
+    private readonly columns: Columns = NO_COLUMNS,
+    private readonly block = 1,
+  ) {}
 
   static async of(disk: Disk): Promise<Files> {
     const { volume } = await unpackAll(disk.files, ["volume"]);
-    const owners = { volume, id: await identifiers(disk.files) };
-    if (!disk.entries) return new Files([], owners);
-    const { id, parent, names, ...columns } = disk.entries;
-    const [ids, parents] = await Promise.all([identifiers(id), identifiers(parent)]);
-    const { volume: volumes, node } = await unpackAll(columns, ["volume", "node"]);
-    const entries = (JSON.parse(await inflateText(names)) as string[]).map((name, i) => {
-      return { volume: volumes[i]!, id: ids(i), parent: parents(i), name, node: node[i]! };
-    });
-    return new Files(entries, owners);
+    const owners = { volume, id: await idsOf(disk.files) };
+    const { packed } = disk.entries;
+    if (!packed) return new Files(owners);
+    const { volume: volumes, node, above } = await unpackAll(packed, ["volume", "node", "above"]);
+    const [id, orphan] = await Promise.all([idsOf(packed.id), idsOf(packed.orphan)]);
+    const files = new Files(owners, { volume: volumes, node, id, above, orphan }, packed.block);
+    files.whole = files.read(packed);
+    if (packed.names.length <= FEW) await files.whole;
+    return files;
   }
 
-  get areNamed(): boolean {
-    return this.entries.length > 0;
+  /** Unpack the names, a few between two pictures. */
+  private async read({ names }: PackedEntries): Promise<void> {
+    for (const packed of names) {
+      this.add(await inflateText(packed));
+      await pause();
+    }
+  }
+
+  /** Take the names of the next entries, each behind a zero. */
+  add(text: string): void {
+    this.names.push(new Names(text));
+  }
+
+  get total(): number {
+    return this.columns.id.length;
+  }
+
+  /** How many of the names are there already. */
+  get readNames(): number {
+    return Math.min(this.total, this.names.length * this.block);
   }
 
   /** The file that an owner of data is. */
   owner(i: number): { volume: number; id: string } {
-    return { volume: this.owners.volume[i]!, id: this.owners.id(i) };
+    return { volume: this.owners.volume[i]!, id: this.owners.id.text(i) };
   }
 
-  /** Whether an owner of data is a file. */
-  owns(i: number, file: File): boolean {
-    return this.owners.volume[i] === file.volume && this.owners.id(i) === file.id;
+  /** Which owner of data a file is; -1 where it has none on this disk. */
+  ownerOf({ volume, id }: Pick<File, "volume" | "id">): number {
+    const { volume: volumes, id: ids } = this.owners;
+    return ids.find(id, ...within(volumes, volume));
   }
 
-  /** Where a file is in its volume; undefined where the page has no name of it. */
+  /** Where a file is in its volume; undefined where the page has no name of it, or not yet. */
   path(volume: number, id: string): string | undefined {
-    const at = this.place.get(key(volume, id));
-    return at === undefined ? undefined : this.pathOf(at);
+    const at = this.place(volume, id);
+    return at < 0 || this.readNames < this.total ? undefined : this.pathOf(at);
+  }
+
+  private place(volume: number, id: string): number {
+    return this.columns.id.find(id, ...within(this.columns.volume, volume));
+  }
+
+  private name(entry: number, lower = false): string {
+    const names = this.names[Math.floor(entry / this.block)]!;
+    return lower ? names.lowerAt(entry % this.block) : names.at(entry % this.block);
   }
 
   private pathOf(entry: number): string {
+    const { above } = this.columns;
     const parts: string[] = [];
     const passed = new Set<number>(); // a damaged directory may be its own ancestor
-    for (let at: number | undefined = entry; at !== undefined && !passed.has(at); ) {
-      const { volume, parent, name } = this.entries[at]!;
-      const above = this.place.get(key(volume, parent));
-      if (above !== undefined || !parts.length) parts.unshift(name); // the topmost is the volume itself
+    for (let at = entry; at >= 0 && !passed.has(at); at = above[at]!) {
+      if (above[at]! >= 0 || !parts.length) parts.unshift(this.name(at)); // the topmost is the volume itself
       passed.add(at);
-      at = above;
     }
     return `/${parts.join("/")}`;
   }
 
-  /** Places of the nodes that hold the inodes of what lies in a directory, told by volume and number, and its own. */
-  nodesOf(folder: string): number[] {
-    const own = this.entries.filter(
-      ({ volume, id, parent, node }) => node >= 0 && (key(volume, parent) === folder || key(volume, id) === folder),
-    );
-    return [...new Set(own.map(({ node }) => node))];
+  private file(entry: number): File {
+    const { volume, id, node } = this.columns;
+    return { volume: volume[entry]!, id: id.text(entry), path: this.pathOf(entry), node: node[entry]! };
   }
 
-  /** Files whose path holds a text, in upper or lower case, or whose number it is: the first of them. */
-  find(text: string, most: number): File[] {
-    const wanted = text.toLowerCase();
-    const last = wanted.slice(wanted.lastIndexOf("/") + 1);
-    const found: File[] = [];
-    for (let i = 0; i < this.entries.length && found.length < most; i++) {
-      const { volume, id, name, node } = this.entries[i]!;
-      if (id !== text && !name.toLowerCase().includes(last)) continue;
-      const path = this.pathOf(i);
-      if (id === text || path.toLowerCase().includes(wanted)) found.push({ volume, id, path, node });
+  /** Places of the nodes that hold the inodes of what lies in a directory, told by volume and number, and its own. */
+  nodesOf(folder: string): number[] {
+    const [volume, number] = folder.split(":");
+    const { volume: volumes, id, node, above, orphan } = this.columns;
+    const [first, last] = within(volumes, +volume!);
+    const own = id.find(number!, first, last);
+    const isOwn = (i: number) => above[i] === own || (id.low[i] === id.low[own] && id.high[i] === id.high[own]);
+    const found = new Set<number>();
+    let orphans = 0;
+    for (let i = 0; i < last; i++) {
+      const isOrphan = above[i]! < 0 && orphan.text(orphans++) === number;
+      if (i >= first && node[i]! >= 0 && (isOrphan || (own >= 0 && isOwn(i)))) found.add(node[i]!);
     }
-    return found;
+    return [...found];
   }
+
+  /**
+   * Files whose path holds a text to the end of a name, in upper or lower case, or whose number it is: the first of
+   * them. Undefined where another search began before this one was done.
+   */
+  async find(text: string, most: number): Promise<File[] | undefined> {
+    const turn = ++this.asked;
+    await this.whole;
+    const found = this.numbered(text);
+    const parts = text.normalize("NFC").toLowerCase().split("/");
+    const last = parts.pop()!;
+    const next = parts.length ? this.nextIn(parts, last) : (names: Names, from: number) => names.next(from, last);
+    let began = performance.now();
+    search: for (const [k, names] of this.names.entries())
+      for (let from = 0; from < names.length; ) {
+        const i = next(names, from, k * this.block);
+        from = i < 0 ? names.length : i + 1;
+        const entry = k * this.block + i;
+        if (i >= 0 && !found.includes(entry)) found.push(entry);
+        if (found.length >= most) break search;
+        if (performance.now() - began < SLICE_MS) continue;
+        await pause();
+        if (turn !== this.asked) return undefined;
+        began = performance.now();
+      }
+    return turn === this.asked ? found.slice(0, most).map((entry) => this.file(entry)) : undefined;
+  }
+
+  /** The entries of a number, of each volume. */
+  private numbered(id: string): number[] {
+    const { volume, id: ids } = this.columns;
+    const volumes = this.total ? volume[this.total - 1]! + 1 : 0;
+    return Array.from({ length: volumes }, (_, number) => ids.find(id, ...within(volume, number))).filter(
+      (entry) => entry >= 0,
+    );
+  }
+
+  /** What finds the next name that begins with a text, in a folder whose path ends with some names. */
+  private nextIn(parts: string[], wanted: string): (names: Names, from: number, first: number) => number {
+    const { above } = this.columns;
+    const known = new Uint8Array(this.total + 1); // of the folder before: 1 is one of them, 2 is none
+    return (names, from, first) => {
+      for (let i = from; i < names.length; i++) {
+        const folder = above[first + i]!;
+        known[folder + 1] ||= this.endsWith(folder, parts) ? 1 : 2;
+        if (known[folder + 1] === 1 && names.begins(i, wanted)) return i;
+      }
+      return -1;
+    };
+  }
+
+  /** Whether the path of a folder ends with some names, of the first of them with its end. */
+  private endsWith(folder: number, parts: string[]): boolean {
+    const { above } = this.columns;
+    let at = folder;
+    for (let k = parts.length - 1; k >= 0; k--) {
+      if (at < 0 || above[at]! < 0) return k === 0 && parts[0] === ""; // the topmost is the volume itself
+      const name = this.name(at, true);
+      if (k ? name !== parts[k] : !name.endsWith(parts[0]!)) return false;
+      at = above[at]!;
+    }
+    return true;
+  }
+}
+
+/** The places of a volume among entries or files, which are sorted by their volumes. */
+function within(volumes: ArrayLike<number>, volume: number): [number, number] {
+  const place = (least: number) => firstWhere(0, volumes.length, (i) => volumes[i]! >= least);
+  return [place(volume), place(volume + 1)];
 }

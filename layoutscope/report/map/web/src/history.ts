@@ -3,10 +3,11 @@
 import { brushed } from "./brush";
 import { element } from "./dom";
 import type { Disk, History } from "./payload";
-import { pictureTrace, plotIn } from "./plots";
+import { padded, pictureTrace, plotIn } from "./plots";
 import type { Selection } from "./selection";
+import { partsOf, textTable } from "./tables";
 import type { Nodes } from "./unpack";
-import { counted } from "./words";
+import { bytesText, counted } from "./words";
 
 interface AgeFilter {
   maxXid: number;
@@ -59,15 +60,37 @@ function stateChooser(h: History, slider: HTMLInputElement, go: () => unknown): 
 export async function historyPanel(disk: Disk, holder: HTMLElement, selection: Selection): Promise<void> {
   const h = disk.history;
   if (!h) {
-    holder.append(element("p", { class: "muted" }, "This file system does not number its transactions."));
+    holder.append(
+      element(
+        "p",
+        { class: "muted" },
+        "There is nothing to compare: no node here tells its transaction, or all tell the same one.",
+      ),
+    );
     return;
   }
   const trace = await pictureTrace(h.picture, "%{x:,.1f} MiB<br>transaction %{y:,.0f}");
   const title = "Transaction that wrote each node, over the address space";
   holder.append(element("h3", {}, title));
-  const layout = { xaxis: { title: { text: "place on disk, MiB" } }, yaxis: { title: { text: "transaction" } } };
+  const layout = {
+    xaxis: { title: { text: "place on disk, MiB" }, range: padded(h.picture.x) },
+    yaxis: { title: { text: "transaction" }, range: padded(h.picture.y) },
+  };
+  const plot = plotIn(holder, 280, title);
+  const columns = ["places on disk", "nodes", "oldest transaction", "youngest transaction"];
+  const note = "Equal parts of the stretch with nodes; transactions are told to a step of the picture.";
+  const place_ = (mib: number) => bytesText(Math.max(0, Math.round(mib * 2 ** 20)));
+  const words = textTable(title, async () => ({
+    columns,
+    rows: await partsOf(h.picture, place_, (xid) => counted(Math.round(xid))),
+    note,
+  }));
+  holder.append(words.box);
   const { xid, offset } = selection.all;
-  const place = (i: number): [number, number] | null =>
-    xid[i] ? [(offset[i]! - disk.start) / 2 ** 20, xid[i]!] : null;
-  await brushed(plotIn(holder, 280, title), trace, layout, selection, place, "chosen by age and place");
+  const placing = {
+    has: (i: number) => xid[i]! > 0,
+    x: (i: number) => (offset[i]! - disk.start) / 2 ** 20,
+    y: (i: number) => xid[i]!,
+  };
+  await brushed(plot, trace, layout, selection, placing, "chosen by age and place");
 }

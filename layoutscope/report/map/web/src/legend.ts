@@ -1,7 +1,7 @@
 // What the colours mean, how much of each there is, and which are shown.
 
-import { HIDDEN, SHADES } from "./cells";
-import { element, hueOf, shade, swatch } from "./dom";
+import { HATCHED, HIDDEN, SHADES } from "./cells";
+import { element, hatchedSwatch, hueOf, shade, swatch } from "./dom";
 import type { Disk } from "./payload";
 import { bytesText, plural, shareText } from "./words";
 
@@ -18,6 +18,7 @@ interface Filter {
 
 export function legend(map: Filter, hiddenKey: HTMLElement): HTMLElement {
   const { classes } = map.disk;
+  const boxes = new Map<number, HTMLInputElement>();
   const isChange = classes.some(({ key }) => key === "stayed");
   const what = isChange ? "changes" : "metadata";
   const held = classes.map((_, k) => k).filter((k) => classes[k]!.bytes > 0);
@@ -30,23 +31,27 @@ export function legend(map: Filter, hiddenKey: HTMLElement): HTMLElement {
     ...held.filter((k) => classes[k]!.group !== "metadata"),
   ]);
   const more = held.filter((k) => !first.has(k));
-  const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map, k)));
-  if (more.length) bar.append(folded(map, more));
+  const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map, k, boxes)));
+  if (more.length) bar.append(folded(map, more, boxes));
   return element("div", {}, bar, shadeKey(what, hueOf(classes[metadata[0] ?? 0]!), hiddenKey));
 }
 
-function folded(map: Filter, more: number[]): HTMLElement {
+type Boxes = Map<number, HTMLInputElement>;
+
+function folded(map: Filter, more: number[], boxes: Boxes): HTMLElement {
   const bytes = more.reduce((sum, k) => sum + map.disk.classes[k]!.bytes, 0);
   const summary = element("summary", {}, `${plural(more.length, "more kind")} of metadata, ${bytesText(bytes)}`);
-  const box = element("details", {}, summary, element("div", { class: "bar" }, ...more.map((k) => entry(map, k))));
+  const entries = more.map((k) => entry(map, k, boxes));
+  const box = element("details", {}, summary, element("div", { class: "bar" }, ...entries));
   box.open = more.some((k) => map.hidden.has(k));
   return box;
 }
 
-function entry(map: Filter, k: number): HTMLElement {
+function entry(map: Filter, k: number, boxes: Boxes): HTMLElement {
   const c = map.disk.classes[k]!;
   const box = element("input", { type: "checkbox" });
   box.checked = !map.hidden.has(k);
+  boxes.set(k, box);
   box.addEventListener("change", () => {
     if (box.checked) map.hidden.delete(k);
     else map.hidden.add(k);
@@ -54,7 +59,23 @@ function entry(map: Filter, k: number): HTMLElement {
   });
   const size = `${bytesText(c.bytes)} in ${plural(c.pieces, "piece")}`;
   const title = `${shareText(c.bytes / map.disk.size)} of the disk`;
-  return element("label", { title }, box, swatch(hueOf(c)), `${c.label} `, element("span", { class: "muted" }, size));
+  const words = element("span", {}, `${c.label} `, element("span", { class: "muted" }, size));
+  const label = element("label", { title }, box, HATCHED.has(c.key) ? hatchedSwatch(c) : swatch(hueOf(c)), words);
+  return element("span", { class: "entry" }, label, only(map, k, c.label, boxes));
+}
+
+/** A button that hides everything else; pressed again, it shows everything. */
+function only(map: Filter, k: number, label: string, boxes: Boxes): HTMLElement {
+  const press = () => {
+    const others = [...boxes.keys()].filter((other) => other !== k);
+    const isAlone = !map.hidden.has(k) && others.every((other) => map.hidden.has(other));
+    map.hidden.clear();
+    if (!isAlone) for (const other of others) map.hidden.add(other);
+    for (const [other, box] of boxes) box.checked = !map.hidden.has(other);
+    map.draw();
+  };
+  const title = `show ${label} alone; again: everything`;
+  return element("button", { type: "button", class: "only", title, "aria-label": title, onclick: press }, "only");
 }
 
 function shadeKey(what: string, hue: string, hiddenKey: HTMLElement): HTMLElement {

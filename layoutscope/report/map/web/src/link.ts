@@ -36,6 +36,10 @@ export function chosen(hash: string, classes: number[]): (Partial<AddressMap> | 
   return classes.map((many, i) => (texts[i] === undefined ? null : read(texts[i]!, many)));
 }
 
+/** The page's address with what its maps show. */
+export const addressOf = (maps: AddressMap[]): string =>
+  location.href.split("#")[0] + MARK + maps.map(written).join(";");
+
 /** Keep the address up to date, a moment after the last change. */
 export function follow(maps: AddressMap[]): void {
   if (location.protocol === "about:") return; // the frame of a notebook has no address of its own

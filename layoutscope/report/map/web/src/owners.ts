@@ -2,11 +2,16 @@
 
 import { type File, Files } from "./files";
 import type { Disk, Tile } from "./payload";
+import { NodePlaces } from "./places";
+import { pause } from "./turns";
 import { type Nodes, type Numbers, nodesOf, unpackAll } from "./unpack";
 import { bytesText, counted, plural, secondsText } from "./words";
 
 /** So many tiles are unpacked for one view. */
 const NAMED_TILES = 12;
+
+/** A view that lasts so many milliseconds is looked at. */
+const REST_MS = 60;
 
 /** Nodes and files of which some are told by name. */
 const TOLD_NODES = 3;
@@ -17,17 +22,16 @@ type Part = Record<"start" | "length" | "owner", Numbers>;
 export class Owners {
   private readonly unpacked = new Map<Tile, Part>();
   private parts: Part[] | null = null;
+  private isWide = true;
   private asked = 0;
-  private readonly ordered: Uint32Array;
-  private readonly widest: number;
+  readonly places: NodePlaces;
 
   private constructor(
     private readonly disk: Disk,
     readonly nodes: Nodes,
     readonly files: Files,
   ) {
-    this.ordered = Uint32Array.from(nodes.offset.keys()).sort((a, b) => nodes.offset[a]! - nodes.offset[b]!);
-    this.widest = Array.from(nodes.size).reduce((a, b) => Math.max(a, b), 1);
+    this.places = new NodePlaces(nodes);
   }
 
   static async of(disk: Disk): Promise<Owners> {
@@ -39,7 +43,10 @@ export class Owners {
     this.parts = null;
     const turn = ++this.asked;
     const wanted = this.disk.owners.filter((tile) => tile.to > from && tile.from < to);
-    if (wanted.length > NAMED_TILES) return;
+    this.isWide = wanted.length > NAMED_TILES;
+    if (this.isWide) return;
+    await pause(REST_MS); // of many views in a row the last one counts
+    if (turn !== this.asked) return;
     const parts = await Promise.all(wanted.map((tile) => this.part(tile)));
     if (turn === this.asked) this.parts = parts; // else a newer view is looked at
     if (this.unpacked.size > 4 * NAMED_TILES) this.unpacked.clear();
@@ -53,24 +60,10 @@ export class Owners {
     return part;
   }
 
-  /** Places of the nodes that overlap a stretch of disk, in the order of their addresses. */
-  nodesBetween(low: number, high: number): Uint32Array {
-    const { offset } = this.nodes;
-    const first = (byte: number) => {
-      let [least, most] = [0, this.ordered.length];
-      while (least < most) {
-        const middle = (least + most) >> 1;
-        if (offset[this.ordered[middle]!]! < byte) least = middle + 1;
-        else most = middle;
-      }
-      return least;
-    };
-    return this.ordered.subarray(first(low - this.widest + 1), first(high));
-  }
-
   /** Say in lines what lies between two bytes. */
   lines(low: number, high: number): string[] {
-    if (!this.parts) return ["zoom in to see whose nodes and files these are"];
+    if (this.isWide) return ["zoom in to see whose nodes and files these are"];
+    if (!this.parts) return ["whose nodes and files these are is being read"];
     const { nodes, files } = this.between(low, high, this.parts);
     const lines = nodes.slice(0, TOLD_NODES).map((i) => this.nodeText(i));
     if (nodes.length > TOLD_NODES) lines.push(`and ${plural(nodes.length - TOLD_NODES, "more node")}`);
@@ -102,10 +95,11 @@ export class Owners {
   /** Where all data of a file lies, in ascending order: first byte and length of each piece. */
   async extentsOf(file: File): Promise<[number, number][]> {
     const found: [number, number][] = [];
+    const number = this.files.ownerOf(file);
+    if (number < 0) return found;
     for (const tile of this.disk.owners) {
       const { start, length, owner } = await this.part(tile);
-      for (let i = 0; i < start.length; i++)
-        if (owner[i]! < 0 && this.files.owns(-1 - owner[i]!, file)) found.push([start[i]!, length[i]!]);
+      for (let i = 0; i < start.length; i++) if (owner[i] === -1 - number) found.push([start[i]!, length[i]!]);
     }
     return found;
   }
@@ -129,14 +123,14 @@ export class Owners {
     const n = this.nodes;
     if (i >= n.tree.length) return "a node past the page's budget of details";
     return [
-      `${n.trees[n.tree[i]!]} ${n.kinds[n.kind[i]!]} node ${n.id(i)}`,
+      `${n.trees[n.tree[i]!]} ${n.kinds[n.kind[i]!]} node ${n.id.text(i)}`,
       ...(n.level[i] === 255 ? [] : [`level ${n.level[i]}`]),
       ...(n.xid[i] ? [`xid ${n.xid[i]}`] : []),
       ...this.movesOf(i),
       `${n.records[i]} records`,
       ...(n.fill[i] === 255 ? [] : [`${n.fill[i]} % full`]),
       ...(n.cost[i] ? [`${secondsText(n.cost[i]! / 1e6)} to read`] : []),
-      `keys of ${n.first(i)} to ${n.last(i)}`,
+      `keys of ${n.first.text(i)} to ${n.last.text(i)}`,
       n.offset[i]! < 0 ? "not on this disk" : `${bytesText(n.size[i]!)} at byte ${counted(n.offset[i]!)}`,
     ].join(" · ");
   }

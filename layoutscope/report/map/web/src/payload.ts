@@ -64,13 +64,25 @@ export interface PackedFiles extends PackedIds {
   volume: PackedArray;
 }
 
-/** The directories of all volumes: what each entry is called, where, and in which node its inode lies. */
+/** The directories of all volumes, by volume and number: what each entry is called, and in which node its inode lies. */
 export interface PackedEntries {
   volume: PackedArray;
   node: PackedArray;
   id: PackedIds;
-  parent: PackedIds;
-  names: string;
+  /** The first entry of the directory that each lies in; -1 where none names it. */
+  above: PackedArray;
+  /** The numbers of those directories, one for each -1. */
+  orphan: PackedIds;
+  /** So many names are in each of the packed texts, each behind a zero. */
+  block: number;
+  names: string[];
+}
+
+/** What is known of the entries; where the page has none of them, how many there are, and why. */
+export interface Entries {
+  total: number;
+  withheld: boolean;
+  packed: PackedEntries | null;
 }
 
 /** Reads of a walk. */
@@ -83,8 +95,10 @@ export interface Reads {
 export interface Walk extends Partial<Reads> {
   label: string;
   order: string;
-  /** First and last byte that are read. */
-  reach: [number, number];
+  /** The drive alone, without the volume. */
+  drive: string;
+  /** First and last byte that are read; null where nothing is. */
+  reach: [number, number] | null;
   total_s: number;
   reads: number;
   step: number;
@@ -120,6 +134,17 @@ export interface Histogram {
   total: number;
 }
 
+/** In which bin each read is that the page draws; 0 is what touches, the next one the first power's. */
+export interface ReadDistances extends Histogram {
+  reads: PackedArray;
+}
+
+/** Of each file with data, the place of the node with its inode, and its bin. */
+export interface FileDistances extends Histogram {
+  node: PackedArray;
+  bin: PackedArray;
+}
+
 export type Unit = "seconds" | "entries" | "bytes";
 
 export interface Directories extends Record<Unit, number[]> {
@@ -150,14 +175,14 @@ export interface Disk {
   tells_files: boolean;
   nodes: PackedNodes;
   files: PackedFiles;
-  entries: PackedEntries | null;
+  entries: Entries;
   walks: Walk[];
   costs: Cost[];
   /** Packed, until the page is started. */
   directories: Directories | string | null;
   distances: {
-    seek: Histogram | null;
-    to_data: Histogram;
+    seek: ReadDistances | null;
+    to_data: FileDistances;
     key_order: { tree: string; total: number; picture: Picture }[];
   };
   history: History | null;
@@ -165,18 +190,17 @@ export interface Disk {
   earlier: number;
 }
 
-/** The same for all disks, so that they are drawn on one scale: bytes of the largest, bytes of interest, seconds. */
+/** The same for all disks, so that they are drawn on one scale: bytes of the largest, bytes of interest. */
 export interface Scale {
   span: number;
   used: number;
-  seconds: number;
   /** Bytes that pictures of places of nodes span. */
   reach: number;
 }
 
 /** Between which bytes of a disk, from its start, what the pictures of order and walk show lies. */
 export function spreadOf(disk: Disk): [number, number] {
-  const reads = disk.walks.map(({ reach }) => reach.map((place) => place - disk.start));
+  const reads = disk.walks.map(({ reach }) => (reach ?? []).map((place) => place - disk.start));
   const leaves = disk.distances.key_order.map(({ picture }) => picture.y.map((place) => place * 2 ** 20));
   const places = [...reads, ...leaves].flat();
   return places.length ? [Math.min(...places), Math.max(...places)] : [0, disk.used || disk.size];

@@ -19,6 +19,7 @@ function bytesOf(colour: string): number {
 
 export class Picture {
   readonly canvas = element("canvas", { class: "cells", "aria-hidden": "true" });
+  private image: ImageData | null = null;
 
   /** Paint each cell where the order has it; colours are places in the palette. */
   paint(chosen: Uint16Array, palette: Ink[], { columns, rows, cell }: Places): void {
@@ -26,7 +27,8 @@ export class Picture {
     const [width, height] = [columns * FINE, rows * FINE];
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     const pen = canvas.getContext("2d")!;
-    const image = pen.createImageData(width, height);
+    if (this.image?.width !== width || this.image.height !== height) this.image = new ImageData(width, height);
+    const image = this.image;
     const pixels = new Int32Array(image.data.buffer);
     const hues = Int32Array.from(palette, ({ hue }) => bytesOf(hue));
     const lines = Int32Array.from(palette, ({ hue, hatch }) => bytesOf(hatch ?? hue));

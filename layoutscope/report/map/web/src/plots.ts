@@ -1,12 +1,13 @@
 // Plotly, as far as the page uses it.
 
-import { element, isDark } from "./dom";
+import { element, isDark, swatch } from "./dom";
 import type { Picture } from "./payload";
 import { unpack } from "./unpack";
 
 export type Fields = Record<string, unknown>;
 
 export interface Axis {
+  range: [number, number];
   _offset: number;
   _length: number;
 }
@@ -22,6 +23,7 @@ interface PlotlyModule {
   newPlot(plot: HTMLElement, traces: Fields[], layout: Fields, config: Fields): Promise<unknown>;
   react(plot: HTMLElement, traces: Fields[], layout: Fields, config: Fields): Promise<unknown>;
   restyle(plot: HTMLElement, changes: Fields, traces: number[]): Promise<unknown>;
+  relayout(plot: HTMLElement, changes: Fields): Promise<unknown>;
   toImage(figure: Fields, options: Fields): Promise<string>;
   purge(plot: HTMLElement): void;
 }
@@ -41,6 +43,9 @@ export const CONFIG: Fields = {
   modeBarButtonsToRemove: ["lasso2d", "select2d", "sendDataToCloud", "editInChartStudio"],
 };
 
+/** Holders that are less wide, in CSS pixels, are those of a phone. */
+export const NARROW = 560;
+
 export const HUES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6BBE", "#7A5C3E"] as const;
 
 /** Plotly reads a little markup in labels; names from the image must not bring any. */
@@ -48,9 +53,17 @@ export function plain(text: string): string {
   return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 }
 
+/** A colour of the page's style as red, green and blue, system colours among them. */
+export function colour(name: string): string {
+  const probe = element("span", {});
+  probe.style.cssText = `color: var(${name}); forced-color-adjust: none; display: none`;
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
 export function plotLayout(extra: Fields): Fields {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(name).trim();
   const [fg, line] = [colour("--fg"), colour("--line")];
   const layout: Fields = {
     paper_bgcolor: "rgba(0,0,0,0)",
@@ -74,17 +87,17 @@ export function plotIn(holder: HTMLElement, height: number, label: string): Plot
   return plot as unknown as Plot;
 }
 
-export async function addPlot(
-  holder: HTMLElement,
-  title: string,
-  height: number,
-  traces: Fields[],
-  layout: Fields,
-): Promise<Plot> {
-  holder.append(element("h3", {}, title));
-  const plot = plotIn(holder, height, title);
-  await plotly().newPlot(plot, traces, plotLayout(layout), CONFIG);
-  return plot;
+/** What the colours of a plot mean, above it, where it never lies over the picture; a kept picture has Plotly's own. */
+export function legendOf(plot: Plot, entries: { text: string; hue: string }[]): HTMLElement {
+  plot.dataset.legend = "yes";
+  const parts = entries.map(({ text, hue }) => element("span", { class: "entry" }, swatch(hue), text));
+  return element("div", { class: "bar legend", role: "group", "aria-label": "what the colours mean" }, ...parts);
+}
+
+/** A span with room at its ends, so that a box can be drawn around what lies there. */
+export function padded([low, high]: [number, number]): [number, number] {
+  const room = 0.04 * (high - low || 1);
+  return [low - room, high + room];
 }
 
 /** A density picture: how many points fall into each cell, faint to strong, nothing where there is none. */

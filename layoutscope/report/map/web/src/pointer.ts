@@ -89,30 +89,51 @@ export interface Led {
   window(): { from: number; width: number };
   /** A drag begins, so that the way back leads to before it. */
   remember(): void;
-  /** Show a stretch of the same width that begins here. */
-  lead(from: number): unknown;
+  /** Show a stretch that begins here and is so wide. */
+  lead(from: number, width: number): unknown;
+  /** Zoom around a place. */
+  turn(at: number, factor: number): unknown;
 }
 
-/** The window of a strip is dragged; pressed beside it, it comes to the pointer first. */
+/** How near to an edge of the window, in CSS pixels, a pointer takes hold of it, of one at least so wide. */
+const [EDGE, WIDE] = [6, 30];
+
+/** The window of a strip is dragged, or one of its edges; pressed beside it, it comes to the pointer first. */
 export function followStrip(strip: HTMLElement, map: Led): void {
-  let grip: number | null = null;
-  const shareAt = (e: PointerEvent) => e.offsetX / strip.clientWidth;
+  let held: ((at: number) => unknown) | null = null;
+  const shareAt = (e: MouseEvent) => e.offsetX / strip.clientWidth;
+  const edgeAt = (at: number): "left" | "right" | null => {
+    const { from, width } = map.window();
+    const near = (edge: number) => Math.abs(at - edge) * strip.clientWidth <= EDGE;
+    if (width * strip.clientWidth < WIDE) return null;
+    return near(from) ? "left" : near(from + width) ? "right" : null;
+  };
   strip.addEventListener("pointerdown", (e) => {
     if (e.button) return;
     strip.setPointerCapture(e.pointerId);
     map.remember();
     const { from, width } = map.window();
     const at = shareAt(e);
+    const edge = edgeAt(at);
     const isInside = at >= from && at <= from + width;
-    grip = isInside ? at - from : width / 2;
-    if (!isInside) map.lead(at - grip);
+    const grip = isInside ? at - from : width / 2;
+    if (edge === "left") held = (to) => to < from + width && map.lead(Math.max(0, to), from + width - Math.max(0, to));
+    else if (edge === "right") held = (to) => to > from && map.lead(from, to - from);
+    else held = (to) => map.lead(to - grip, width);
+    if (!isInside && !edge) held(at);
   });
   strip.addEventListener("pointermove", (e) => {
-    if (grip !== null) map.lead(shareAt(e) - grip);
+    if (held) held(shareAt(e));
+    else strip.style.cursor = edgeAt(shareAt(e)) ? "ew-resize" : "pointer";
   });
   const released = () => {
-    grip = null;
+    held = null;
   };
   strip.addEventListener("pointerup", released);
   strip.addEventListener("pointercancel", released);
+  const turned = (e: WheelEvent) => {
+    e.preventDefault();
+    map.turn(shareAt(e), e.deltaY > 0 ? 2 : 1 / 2);
+  };
+  strip.addEventListener("wheel", turned, { passive: false });
 }

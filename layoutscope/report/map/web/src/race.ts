@@ -1,7 +1,7 @@
 // All walks played in the same time: the heads move over the disks as they would on the drives, so many times as fast.
 
 import { element } from "./dom";
-import { secondsText } from "./words";
+import { counted, secondsText } from "./words";
 
 /** The slowest walk takes so long on the page, at the speed that is chosen first. */
 const PLAY_SECONDS = 20;
@@ -24,6 +24,7 @@ export class Race {
   private readonly clock = element("span", { class: "muted clock" });
   private readonly button: HTMLButtonElement;
   private readonly bar: HTMLInputElement;
+  private readonly speeds = element("select", { title: "how fast" });
 
   constructor(
     readonly players: Player[],
@@ -38,11 +39,8 @@ export class Race {
       this.show((+this.bar.value / STEPS) * this.longest());
     });
     if (!this.hasTime) return;
-    const speeds = element(
-      "select",
-      { title: "how fast" },
-      ...SPEEDS.map((speed) => element("option", { value: speed }, this.words(speed))),
-    );
+    const speeds = this.speeds;
+    speeds.append(...SPEEDS.map((speed) => element("option", { value: speed }, this.words(speed))));
     speeds.value = "1";
     speeds.addEventListener("change", () => this.hurry(+speeds.value));
     const end = { type: "button", title: "back to the start, without heads", onclick: () => this.stop() };
@@ -75,9 +73,14 @@ export class Race {
 
   private words(speed: number): string {
     const times = (speed * this.longest()) / PLAY_SECONDS;
-    return times >= 1
-      ? `${times.toPrecision(2)} × as fast as the drive`
-      : `${(1 / times).toPrecision(2)} × as slow as the drive`;
+    const told = (n: number) => counted(+n.toPrecision(2));
+    return times >= 1 ? `${told(times)} × as fast as the drive` : `${told(1 / times)} × as slow as the drive`;
+  }
+
+  /** Begin anew: the walks take another time now. */
+  restart(): Promise<void> {
+    for (const option of this.speeds.options) option.textContent = this.words(+option.value);
+    return this.stop();
   }
 
   private hurry(speed: number): void {

@@ -3,6 +3,7 @@
 import type { AddressMap } from "./address";
 import { element } from "./dom";
 import type { File } from "./files";
+import type { Disk } from "./payload";
 import { bytesText, counted, plural } from "./words";
 
 const MOST = 12;
@@ -10,11 +11,16 @@ const TOLD = 3;
 
 /** A field above the map and what was found below it; "/" leads there from anywhere. */
 export function searchField(map: AddressMap): HTMLElement {
-  const hint = map.owners.files.areNamed ? "path, file number or byte" : "byte";
+  const hint = map.disk.entries.packed ? "path, file number or byte" : "byte";
   const field = element("input", { type: "search", placeholder: `${hint} ( / )`, "aria-label": `find a ${hint}` });
   const found = element("div", { class: "bar found", role: "status" });
   field.addEventListener("keydown", (e) => e.stopPropagation());
-  field.addEventListener("input", () => found.replaceChildren(...results(map, field.value.trim())));
+  field.addEventListener("input", async () => {
+    const { total, readNames } = map.owners.files;
+    if (readNames < total) found.replaceChildren(muted(`reading ${counted(total)} names…`));
+    const shown = await results(map, field.value.trim());
+    if (shown) found.replaceChildren(...shown);
+  });
   const called = (e: KeyboardEvent) => {
     if (e.key !== "/" || e.target instanceof HTMLInputElement) return;
     e.preventDefault();
@@ -24,12 +30,16 @@ export function searchField(map: AddressMap): HTMLElement {
   return element("div", { class: "search" }, field, found);
 }
 
-function results(map: AddressMap, text: string): HTMLElement[] {
+const muted = (text: string) => element("span", { class: "muted" }, text);
+
+/** What is found, as buttons; undefined where the next search has begun before. */
+async function results(map: AddressMap, text: string): Promise<HTMLElement[] | undefined> {
+  const files = await map.owners.files.find(text, text ? MOST : 0);
+  if (!files) return undefined;
   if (!text) {
     map.mark([], null);
     return [];
   }
-  const files = map.owners.files.find(text, MOST);
   const buttons = files.map((file) =>
     button(`${file.path} (file ${file.id})${file.volume < map.disk.earlier ? "" : ", as it was"}`, () =>
       showFile(map, file),
@@ -39,9 +49,17 @@ function results(map: AddressMap, text: string): HTMLElement[] {
   const { start, size } = map.disk;
   if (Number.isInteger(byte) && byte >= start && byte < start + size)
     buttons.push(button(`byte ${counted(byte)}`, () => showByte(map, byte)));
-  if (!buttons.length) return [element("span", { class: "muted" }, "nothing of that name or number on this page")];
-  if (files.length === MOST) buttons.push(element("span", { class: "muted" }, `the first ${MOST}`));
-  return buttons;
+  if (files.length === MOST) buttons.push(muted(`the first ${MOST}`));
+  const unsaid = unsearched(map.disk);
+  if (unsaid) buttons.push(muted(unsaid));
+  return buttons.length ? buttons : [muted("nothing of that name or number on this page")];
+}
+
+/** What cannot be found here, and why; nothing where the page has all names. */
+function unsearched({ entries: { total, withheld, packed } }: Disk): string {
+  if (packed || !total) return "";
+  if (withheld) return "files cannot be found here: the page was made without names";
+  return `files cannot be found here: the page carries none of the disk's ${counted(total)} paths (--all-paths does)`;
 }
 
 function button(text: string, action: () => unknown): HTMLElement {

@@ -1,5 +1,7 @@
 // One choice of nodes for each disk: whoever makes it in one view, all views show it, and a table lists it.
 
+import { NodePlaces } from "./places";
+import { Turns } from "./turns";
 import type { Nodes } from "./unpack";
 import { bytesText, counted, plural } from "./words";
 
@@ -9,13 +11,20 @@ export class Selection {
   /** How it was chosen, as the table's title goes on. */
   about = "";
   private readonly listeners: (() => unknown)[] = [];
+  private readonly followers = new Turns();
+  private flags: Uint8Array | null = null;
 
-  constructor(readonly all: Nodes) {}
+  constructor(
+    readonly all: Nodes,
+    readonly places = new NodePlaces(all),
+  ) {}
 
   choose(nodes: number[], about: string): void {
     this.nodes = nodes;
     this.about = nodes.length ? about : "";
+    this.flags = null;
     for (const listener of this.listeners) listener();
+    this.followers.begin();
   }
 
   /** Choose the nodes for which something holds. */
@@ -34,22 +43,42 @@ export class Selection {
 
   /** Choose the nodes at some places of the disk. */
   at(places: Iterable<number>, about: string): void {
-    const wanted = new Set(places);
-    const { offset, size } = this.all;
-    const block = 512;
-    // A read may begin within a node that is larger than a page.
-    this.where((i) => {
-      for (let place = offset[i]!; place < offset[i]! + size[i]!; place += block) if (wanted.has(place)) return true;
-      return false;
-    }, about);
+    const wanted = new Uint8Array(this.all.offset.length);
+    for (const place of places)
+      this.places.some(place, place + 1, (i) => {
+        wanted[i] = 1;
+        return false;
+      });
+    this.where((i) => wanted[i] === 1, about);
   }
 
+  /** Whether a node is chosen, by its place. */
+  get isChosen(): Uint8Array {
+    if (!this.flags) {
+      this.flags = new Uint8Array(this.all.offset.length);
+      for (const i of this.nodes) this.flags[i] = 1;
+    }
+    return this.flags;
+  }
+
+  /** Hear of each choice at once. */
   whenChosen(listener: () => unknown): void {
     this.listeners.push(listener);
   }
 
+  /** Hear of a choice when the page has drawn what hears at once, and no other choice was made meanwhile. */
+  afterChosen(follower: () => unknown): void {
+    this.followers.add(follower);
+  }
+
+  /** All views show the choice. */
+  get shown(): Promise<void> {
+    return this.followers.done;
+  }
+
   told(): string {
-    const bytes = this.nodes.reduce((sum, i) => sum + this.all.size[i]!, 0);
+    let bytes = 0;
+    for (const i of this.nodes) bytes += this.all.size[i]!;
     return this.nodes.length ? `${plural(this.nodes.length, "node")} ${this.about}, ${bytesText(bytes)}` : "";
   }
 }
@@ -74,7 +103,7 @@ export function row(nodes: Nodes, i: number): string[] {
   return [
     nodes.trees[nodes.tree[i]!]!,
     nodes.kinds[nodes.kind[i]!]!,
-    nodes.id(i),
+    nodes.id.text(i),
     String(nodes.offset[i]!),
     String(nodes.size[i]!),
     nodes.level[i] === 255 ? "" : String(nodes.level[i]!),
@@ -82,8 +111,8 @@ export function row(nodes: Nodes, i: number): string[] {
     nodes.xid[i] ? String(nodes.xid[i]!) : "",
     nodes.fill[i] === 255 ? "" : String(nodes.fill[i]!),
     nodes.cost[i] ? String(nodes.cost[i]! / 1000) : "",
-    nodes.first(i),
-    nodes.last(i),
+    nodes.first.text(i),
+    nodes.last.text(i),
   ];
 }
 

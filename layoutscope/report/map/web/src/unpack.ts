@@ -68,24 +68,65 @@ export async function unpackAll<Key extends string>(
   return Object.fromEntries(arrays) as Record<Key, Numbers>;
 }
 
-/** Identifiers of 64 bits, which doubles cannot hold whole, as decimal text by place. */
-export async function identifiers(packed: PackedIds): Promise<(i: number) => string> {
+/** Identifiers of 64 bits, which doubles cannot hold whole, by place. */
+export class Ids {
+  constructor(
+    readonly low: ArrayLike<number>,
+    readonly high: ArrayLike<number>,
+  ) {}
+
+  get length(): number {
+    return this.low.length;
+  }
+
+  text(i: number): string {
+    return this.high[i] ? ((BigInt(this.high[i]!) << 32n) | BigInt(this.low[i]!)).toString() : String(this.low[i]!);
+  }
+
+  /** Where an identifier stands for the first time from a place on, before another, as far as they rise; -1: nowhere. */
+  find(id: string, from = 0, to = this.length): number {
+    const [high, low] = halves(id);
+    const isBelow = (i: number) => this.high[i]! < high || (this.high[i] === high && this.low[i]! < low);
+    const at = firstWhere(from, to, (i) => !isBelow(i));
+    return at < to && this.high[at] === high && this.low[at] === low ? at : -1;
+  }
+}
+
+/** An identifier's two halves; of what is no identifier, such as no other has. */
+function halves(id: string): [number, number] {
+  if (!/^\d{1,20}$/.test(id)) return [-1, -1];
+  const whole = BigInt(id);
+  return [Number(whole >> 32n), Number(whole & 0xffffffffn)];
+}
+
+/** The first of some places from which on something holds; the end where it never does. */
+export function firstWhere(from: number, to: number, holds: (i: number) => boolean): number {
+  let [low, high] = [from, to];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+export async function idsOf(packed: PackedIds): Promise<Ids> {
   const { low, high } = await unpackAll(packed, ["low", "high"]);
-  return (i) => ((BigInt(high[i]!) << 32n) | BigInt(low[i]!)).toString();
+  return new Ids(low, high);
 }
 
 const COLUMNS = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank", "fill", "cost"] as const;
 
 export type Nodes = Record<(typeof COLUMNS)[number], Numbers> &
   Pick<PackedNodes, "trees" | "classes" | "kinds" | "total"> &
-  Record<"id" | "first" | "last", (i: number) => string> & {
+  Record<"id" | "first" | "last", Ids> & {
     moves: Record<"change" | "other", Numbers> | null;
   };
 
 export async function nodesOf(packed: PackedNodes): Promise<Nodes> {
   const columns = await unpackAll(packed, COLUMNS);
   const { trees, classes, kinds, total } = packed;
-  const [id, first, last] = await Promise.all([packed.id, packed.first, packed.last].map(identifiers));
+  const [id, first, last] = await Promise.all([packed.id, packed.first, packed.last].map(idsOf));
   const { change, other } = packed;
   const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
   return { ...columns, moves, trees, classes, kinds, total, id: id!, first: first!, last: last! };

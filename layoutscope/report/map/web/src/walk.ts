@@ -4,17 +4,42 @@ import { type Band, TRAIL } from "./band";
 import { chosenTrace } from "./brush";
 import { element, hueOf } from "./dom";
 import { type Disk, labelOf, placeRange, type Reads, type Scale, type Walk } from "./payload";
-import { CONFIG, type Fields, HUES, plain, plotIn, plotLayout, plotly } from "./plots";
+import { CONFIG, type Fields, HUES, legendOf, plain, plotIn, plotLayout, plotly } from "./plots";
 import type { Player } from "./race";
+import { readsOf } from "./reads";
 import type { Selection } from "./selection";
+import { PARTS, type Told, textTable } from "./tables";
 import { type Numbers, unpackAll } from "./unpack";
-import { counted, secondsText } from "./words";
+import { bytesText, counted, secondsText } from "./words";
 
 const MOST_PLACES = 3000;
 
 interface Marked {
   selection: Selection;
+  onFilter: (() => void)[];
+  showsTree(tree: string): boolean;
   mark(offsets: number[], head: number | null): unknown;
+}
+
+/** One choice of a drive for all disks: their walks are drawn on one scale of time. */
+export class Drives {
+  private readonly listeners: ((walk: Walk) => unknown)[] = [];
+
+  constructor(private readonly disks: Disk[]) {}
+
+  /** Seconds of the slowest walk on a drive. */
+  seconds(drive: string): number {
+    const walks = this.disks.flatMap((disk) => disk.walks).filter((walk) => walk.drive === drive);
+    return Math.max(0, ...walks.map((walk) => walk.total_s));
+  }
+
+  choose(walk: Walk): void {
+    for (const listener of this.listeners) listener(walk);
+  }
+
+  whenChosen(listener: (walk: Walk) => unknown): void {
+    this.listeners.push(listener);
+  }
 }
 
 type Unpacked = Record<"time" | "offset" | "length" | "tree", Numbers>;
@@ -33,6 +58,7 @@ export async function walkPanel(
   map: Marked,
   band: Band,
   scale: Scale,
+  drives: Drives,
 ): Promise<Player | null> {
   if (!disk.walks.length) {
     holder.append(element("p", { class: "muted" }, "No walk was predicted."));
@@ -42,10 +68,15 @@ export async function walkPanel(
   const choose = element("select", { title: "drive" }, ...options);
   const note = element("span", { class: "muted" });
   holder.append(element("div", { class: "bar" }, choose, note));
+  const key = element("div", {});
+  holder.append(key);
   const plot = plotIn(holder, 460, `the walk of ${disk.title}: place on disk over time`);
   let walk = disk.walks[0]!;
   let reads: Unpacked;
   let last = 0;
+  let isShown = false;
+  const words = textTable(`the walk of ${disk.title}`, () => walkRows(disk, walk, reads));
+  holder.append(words.box);
   const draw = async () => {
     walk = disk.walks[+choose.value]!;
     const { ticks, time, reads_of } = walk;
@@ -56,18 +87,42 @@ export async function walkPanel(
     map.mark([], null);
     const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
     last = traces.length - 1;
-    await plotly().react(plot, traces, walkLayout(disk, walk, scale), CONFIG);
+    const layout = walkLayout(disk, scale, drives.seconds(walk.drive));
+    await plotly().react(plot, traces, layout, CONFIG);
+    key.replaceChildren(legendOf(plot, treeHues(traces)));
+    showTrees();
     showReads();
+    words.refresh();
+  };
+  const showTrees = () => {
+    const trees = plot.data.flatMap(({ meta }, trace) => (typeof meta === "string" ? [{ meta, trace }] : []));
+    if (!trees.length) return;
+    const visible = trees.map(({ meta }) => map.showsTree(meta));
+    plotly().restyle(
+      plot,
+      { visible },
+      trees.map(({ trace }) => trace),
+    );
   };
   const showReads = () => {
     const touched = readsOf(map.selection, reads);
+    isShown = touched.length > 0;
     const x = touched.map((i) => reads.time[i]!);
     const y = touched.map((i) => (reads.offset[i]! - disk.start) / 2 ** 20);
     return plotly().restyle(plot, { x: [x], y: [y] }, [last]);
   };
   await draw();
-  choose.addEventListener("change", draw);
-  map.selection.whenChosen(showReads);
+  choose.addEventListener("change", () => drives.choose(disk.walks[+choose.value]!));
+  // The other disks follow, as far as they have a walk on that drive: this very walk, or their first one.
+  drives.whenChosen((chosen) => {
+    const own = disk.walks.indexOf(chosen);
+    const at = own < 0 ? disk.walks.findIndex(({ drive }) => drive === chosen.drive) : own;
+    if (at < 0 || (own < 0 && disk.walks[+choose.value]!.drive === chosen.drive)) return;
+    choose.value = String(at);
+    return draw();
+  });
+  map.onFilter.push(showTrees);
+  map.selection.afterChosen(() => (isShown || map.selection.nodes.length ? showReads() : undefined));
   const show = (places: number[], about: string) => {
     map.mark(thinned(places), null);
     map.selection.at(places, about);
@@ -95,6 +150,37 @@ export async function walkPanel(
   };
 }
 
+const treeHues = (traces: Fields[]) =>
+  traces.flatMap(({ meta, name, marker }) =>
+    meta ? [{ text: String(name), hue: String((marker as Fields).color) }] : [],
+  );
+
+/** A walk in equal spans of time: how many reads and bytes, and between which places. */
+function walkRows(disk: Disk, { total_s, step, rates }: Walk, { time, offset }: Unpacked): Told {
+  const place = (at: number) => bytesText(at - disk.start);
+  const rows = Array.from({ length: total_s ? PARTS : 0 }, (_, part) => {
+    const [low, high] = [part, part + 1].map((n) => (n * total_s) / PARTS) as [number, number];
+    const own = Array.from(offset).filter((_, i) => time[i]! >= low && (time[i]! < high || part === PARTS - 1));
+    const sum = (of: number[]) =>
+      of.reduce((all, each, i) => {
+        const middle = (i + 0.5) * rates.width;
+        return middle >= low && middle < high ? all + each * rates.width : all;
+      }, 0);
+    const ends = own.length ? [Math.min(...own), Math.max(...own)].map(place) : ["", ""];
+    const span = `${secondsText(low)} to ${secondsText(high)}`;
+    return [
+      span,
+      counted(own.length),
+      counted(Math.round(sum(rates.seeks))),
+      bytesText(Math.round(sum(rates.bytes))),
+      ...ends,
+    ];
+  });
+  const drawn = step > 1 ? ` Reads are one in ${step}, those that are drawn.` : "";
+  const columns = ["time", "reads", "seeks, about", "read, about", "lowest place", "highest place"];
+  return { columns, rows, note: `Equal spans of time; places are bytes from the disk's start.${drawn}` };
+}
+
 function told(walk: Walk): string {
   const drawn = walk.step > 1 ? `, of which one in ${walk.step} is drawn` : "";
   return `${counted(walk.reads)} reads in ${secondsText(walk.total_s)}${drawn}`;
@@ -120,25 +206,6 @@ function thinned(places: number[]): number[] {
   return places.filter((_, i) => i % step === 0);
 }
 
-/** The reads that touch chosen nodes. */
-function readsOf({ all, nodes }: Selection, { offset, length }: Unpacked): number[] {
-  const ordered = nodes.toSorted((a, b) => all.offset[a]! - all.offset[b]!);
-  const firstBehind = (byte: number) => {
-    let low = 0;
-    let high = ordered.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (all.offset[ordered[middle]!]! + all.size[ordered[middle]!]! <= byte) low = middle + 1;
-      else high = middle;
-    }
-    return ordered[low];
-  };
-  return Array.from(offset.keys()).filter((i) => {
-    const node = firstBehind(offset[i]!);
-    return node !== undefined && all.offset[node]! < offset[i]! + length[i]!;
-  });
-}
-
 function walkTraces(disk: Disk, walk: Walk, reads: Unpacked): Fields[] {
   const points = walk.trees.map((name, tree) => {
     const own = Array.from(reads.tree.keys()).filter((i) => reads.tree[i] === tree);
@@ -147,6 +214,7 @@ function walkTraces(disk: Disk, walk: Walk, reads: Unpacked): Fields[] {
     return {
       type: "scattergl",
       mode: "markers",
+      meta: name,
       name: plain(labelOf(disk, name)),
       x,
       y: own.map((i) => (reads.offset[i]! - disk.start) / 2 ** 20),
@@ -171,19 +239,19 @@ function walkTraces(disk: Disk, walk: Walk, reads: Unpacked): Fields[] {
   ];
 }
 
-function walkLayout(disk: Disk, walk: Walk, scale: Scale): Fields {
+function walkLayout(disk: Disk, scale: Scale, seconds: number): Fields {
   const rate = { rangemode: "tozero", fixedrange: true };
   return plotLayout({
     xaxis: {
       title: { text: "seconds since the start of the walk" },
-      range: [0, scale.seconds || walk.total_s],
+      range: [0, seconds || 1],
       anchor: "y3",
     },
     yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: placeRange(disk, scale) },
     yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate },
     yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate },
-    legend: { orientation: "h", y: 1.08 },
-    margin: { l: 70, r: 12, t: 26, b: 42 },
+    margin: { l: 70, r: 12, t: 8, b: 42 },
     dragmode: "zoom",
+    showlegend: false,
   });
 }

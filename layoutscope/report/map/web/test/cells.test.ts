@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { CELLS, cellPlaces, colours, hilbert, ORDERS, SHADES, shadeOf } from "../src/cells";
+import { CELLS, cellPlaces, colours, hilbert, numPlain, ORDERS, SHADES, shadeOf, withoutMetadata } from "../src/cells";
 import type { MapClass } from "../src/payload";
 
 test("a Hilbert curve goes from neighbour to neighbour and to each place once", () => {
@@ -47,4 +47,25 @@ test("what is hidden is a colour of its own where it fills most, and never unkno
   assert.equal(colourOf([0, 0, 30, 0], 70), hidden);
   assert.equal(colourOf([0, 0, 70, 0], 30), place(2, 1));
   assert.equal(colourOf([0, 0, 0, 0], 0), 0);
+});
+
+test("a damaged node among many sound ones is marked, and one that fills most of its cell is drawn", () => {
+  const classes = [
+    { key: "file list", group: "metadata" },
+    { key: "damaged", group: "metadata" },
+    { key: "data", group: "data" },
+  ] as MapClass[];
+  const colour = (held: number[]) =>
+    colours(
+      classes,
+      held.map((bytes) => Float64Array.of(bytes)),
+      Float64Array.of(0),
+      100,
+    )[0];
+  assert.equal(colour([50, 1, 0]), place(0, 0.51) + numPlain(classes));
+  assert.equal(colour([0, 1, 99]), place(1, 0.01));
+  assert.equal(colour([50, 0, 0]), place(0, 0.5));
+  const picked = Uint16Array.of(place(0, 0.51) + numPlain(classes), place(2, 1));
+  withoutMetadata(picked, classes, 99);
+  assert.deepEqual([...picked], [99, place(2, 1)]);
 });

@@ -1,15 +1,14 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Disk } from "../src/payload";
-import { halved, Pyramid, type Runs } from "../src/pyramid";
+import { Pyramid, type Runs, runsOf } from "../src/pyramid";
 
-const runs = (...rows: [number, number, number][]): Runs => ({
-  first: Float64Array.from(rows, ([first]) => first),
-  count: Float64Array.from(rows, ([, count]) => count),
-  held: Float64Array.from(rows, ([, , held]) => held),
-});
-
-const rowsOf = (r: Runs) => Array.from(r.first, (first, i) => [first, r.count[i], r.held[i]]);
+const runs = (...rows: [number, number, number][]): Runs =>
+  runsOf(
+    rows.map(([first], i) => first - (i ? rows[i - 1]![0] + rows[i - 1]![1] : 0)),
+    rows.map(([, count]) => count - 1),
+    rows.map(([, , held]) => held),
+  );
 
 /** A random number generator with a seed (Lehmer's). */
 function draws(seed: number): (below: number) => number {
@@ -25,19 +24,12 @@ function diskOf(cells: number): Disk {
   return { size: cells * 8, pyramid: { unit: 1, cell: 8, cells: [] }, classes } as unknown as Disk;
 }
 
-test("cells twice as wide hold the sums of two", () => {
-  // 0 | 3 | 8 8 | 8 8 | 5: cells 1, 2 to 5 and 6
-  assert.deepEqual(rowsOf(halved(runs([1, 1, 3], [2, 4, 8], [6, 1, 5]))), [
-    [0, 1, 3],
-    [1, 2, 16],
-    [3, 1, 5],
-  ]);
-  // a run that begins and ends at odd cells: its ends fill halves
-  assert.deepEqual(rowsOf(halved(runs([1, 4, 2], [5, 1, 1]))), [
-    [0, 1, 2],
-    [1, 1, 4],
-    [2, 1, 3],
-  ]);
+test("runs are where the gaps between them put them, with what lies before each", () => {
+  const { first, count, held, before } = runsOf([1, 0, 2], [1, 3, 0], [3, 8, 5]);
+  assert.deepEqual([...first], [1, 3, 9]);
+  assert.deepEqual([...count], [2, 4, 1]);
+  assert.deepEqual([...held], [3, 8, 5]);
+  assert.deepEqual([...before], [0, 6, 38]);
 });
 
 test("at every width the picture's cells are what one counts cell by cell", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { csv, Selection } from "../src/selection";
-import type { Nodes } from "../src/unpack";
+import { Ids, type Nodes } from "../src/unpack";
 
 const ALL = {
   trees: ["fs", "omap"],
@@ -16,9 +16,9 @@ const ALL = {
   rank: Float64Array.of(0, -1, 0),
   fill: Uint8Array.of(80, 255, 0),
   cost: Float64Array.of(15000, 0, 120),
-  id: (i: number) => String(100 + i),
-  first: () => "1",
-  last: () => "2",
+  id: new Ids([100, 101, 102], [0, 0, 0]),
+  first: new Ids([1, 1, 1], [0, 0, 0]),
+  last: new Ids([2, 2, 2], [0, 0, 0]),
 } as unknown as Nodes;
 
 test("a stretch holds the nodes that it overlaps, ends excluded", () => {

@@ -1,0 +1,327 @@
+meta:
+  id: sparse_disks
+  title: What disk images of other makers store
+  tags:
+    - archive
+  license: CC0-1.0
+  ks-version: '0.11'
+  endian: be
+doc: |
+  Just enough of each container to know which parts of its disk it stores. What is stored in them is read by the
+  libraries of the extra `containers`, which give zeros for the rest and do not say which zeros nobody wrote.
+doc-ref: 'https://github.com/libyal/libqcow/blob/main/documentation/QEMU%20Copy-On-Write%20file%20format.asciidoc QEMU Copy-On-Write file format'
+types:
+  qcow_header:
+    -orig-id: QCowHeader
+    doc: The first bytes of a qcow2 file, as far as both of its versions have them.
+    doc-ref: 'https://www.qemu.org/docs/master/interop/qcow2.html QEMU documentation, The qcow2 format, Header'
+    seq:
+      - id: magic
+        contents: [0x51, 0x46, 0x49, 0xfb]
+      - id: version
+        type: u4
+        doc: 2 or 3; the first version has another header.
+      - id: ofs_backing_file_name
+        -orig-id: backing_file_offset
+        type: u8
+      - id: len_backing_file_name
+        -orig-id: backing_file_size
+        type: u4
+      - id: cluster_bits
+        type: u4
+        doc: A cluster is so many powers of two of bytes; 9 to 21.
+      - id: len_disk
+        -orig-id: size
+        type: u8
+        doc: Size of the disk in bytes.
+      - id: crypt_method
+        type: u4
+      - id: num_tables
+        -orig-id: l1_size
+        type: u4
+        doc: Entries of the first table.
+      - id: ofs_tables
+        -orig-id: l1_table_offset
+        type: u8
+        doc: Where the first table lies in the file, in bytes.
+  qcow_reference:
+    doc: An entry of the first table, which names a second one, or of a second one, which names a cluster.
+    doc-ref: 'https://www.qemu.org/docs/master/interop/qcow2.html QEMU documentation, The qcow2 format, Cluster mapping'
+    seq:
+      - id: entry
+        type: u8
+    instances:
+      ofs_target:
+        value: entry & 0xfffffffffffe00
+        doc: Where it lies in the file, in bytes; 0 means that nothing is stored. Not so of a compressed cluster.
+      is_compressed:
+        value: entry & 0x4000000000000000
+      reads_as_zeros:
+        value: entry & 0x1
+        doc: Of a cluster since the third version; whatever is stored does not count.
+  vhd_footer:
+    -orig-id: Hard Disk Footer
+    doc: The first 512 bytes of a dynamic disk, which are those behind its end once more.
+    doc-ref: 'https://github.com/libyal/libvhdi/blob/main/documentation/Virtual%20Hard%20Disk%20(VHD)%20image%20format.asciidoc Virtual Hard Disk (VHD) image format, File footer'
+    seq:
+      - id: magic
+        -orig-id: Cookie
+        contents: conectix
+      - id: features
+        -orig-id: Features
+        type: u4
+      - id: version
+        -orig-id: File Format Version
+        type: u4
+      - id: ofs_next
+        -orig-id: Data Offset
+        type: u8
+        doc: Where the header of a dynamic disk lies in the file, in bytes.
+      - id: creation
+        size: 16
+      - id: len_original
+        -orig-id: Original Size
+        type: u8
+      - id: len_disk
+        -orig-id: Current Size
+        type: u8
+        doc: Size of the disk in bytes.
+  vhd_dynamic_header:
+    -orig-id: Dynamic Disk Header
+    doc: Where the table of blocks lies, and how large a block is.
+    doc-ref: 'https://github.com/libyal/libvhdi/blob/main/documentation/Virtual%20Hard%20Disk%20(VHD)%20image%20format.asciidoc Virtual Hard Disk (VHD) image format, Dynamic disk header'
+    seq:
+      - id: magic
+        -orig-id: Cookie
+        contents: cxsparse
+      - id: ofs_next
+        -orig-id: Data Offset
+        type: u8
+      - id: ofs_table
+        -orig-id: Table Offset
+        type: u8
+        doc: Where the table lies in the file, in bytes.
+      - id: version
+        -orig-id: Header Version
+        type: u4
+      - id: num_blocks
+        -orig-id: Max Table Entries
+        type: u4
+        doc: Entries of the table, one for each block of the disk.
+      - id: len_block
+        -orig-id: Block Size
+        type: u4
+        doc: Size of a block in bytes, its bitmap apart; 2 MiB in all files seen.
+  vhd_reference:
+    doc: An entry of the table of blocks.
+    doc-ref: 'https://github.com/libyal/libvhdi/blob/main/documentation/Virtual%20Hard%20Disk%20(VHD)%20image%20format.asciidoc Virtual Hard Disk (VHD) image format, Block allocation table'
+    seq:
+      - id: sector
+        type: u4
+        doc: Of the file, where the block begins; all bits set means that it is not stored.
+  vhdx_regions:
+    -orig-id: VHDX_REGION_TABLE_HEADER
+    doc: What begins a table of regions, at 192 KiB of the file and at 256 KiB once more; its entries follow.
+    doc-ref: 'https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-vhdx/ [MS-VHDX], 2.2.3.1 Region Table Header'
+    seq:
+      - id: magic
+        -orig-id: Signature
+        contents: regi
+      - id: checksum
+        -orig-id: Checksum
+        type: u4le
+      - id: num_entries
+        -orig-id: EntryCount
+        type: u4le
+      - id: reserved
+        -orig-id: Reserved
+        type: u4le
+  vhdx_region:
+    -orig-id: VHDX_REGION_TABLE_ENTRY
+    doc: One region of the file.
+    doc-ref: 'https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-vhdx/ [MS-VHDX], 2.2.3.2 Region Table Entry'
+    seq:
+      - id: guid
+        -orig-id: Guid
+        size: 16
+        doc: Tells what it holds, its first three parts with their lowest byte first.
+      - id: ofs_region
+        -orig-id: FileOffset
+        type: u8le
+        doc: Where it lies in the file, in bytes.
+      - id: len_region
+        -orig-id: Length
+        type: u4le
+      - id: required
+        -orig-id: Required
+        type: u4le
+  vhdx_metadata:
+    -orig-id: VHDX_METADATA_TABLE_HEADER
+    doc: What begins the region of metadata; entries follow.
+    doc-ref: 'https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-vhdx/ [MS-VHDX], 2.6.1.1 Metadata Table Header'
+    seq:
+      - id: magic
+        -orig-id: Signature
+        contents: metadata
+      - id: reserved
+        -orig-id: Reserved
+        type: u2le
+      - id: num_entries
+        -orig-id: EntryCount
+        type: u2le
+      - id: reserved2
+        -orig-id: Reserved2
+        size: 20
+  vhdx_metadata_entry:
+    -orig-id: VHDX_METADATA_TABLE_ENTRY
+    doc: Where a fact of the disk stands.
+    doc-ref: 'https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-vhdx/ [MS-VHDX], 2.6.1.2 Metadata Table Entry'
+    seq:
+      - id: guid
+        -orig-id: ItemId
+        size: 16
+        doc: Tells what it is.
+      - id: ofs_item
+        -orig-id: Offset
+        type: u4le
+        doc: From the start of the region, in bytes.
+      - id: len_item
+        -orig-id: Length
+        type: u4le
+      - id: flags
+        type: u4le
+      - id: reserved
+        -orig-id: Reserved2
+        type: u4le
+  vhdx_file_parameters:
+    -orig-id: VHDX_FILE_PARAMETERS
+    doc: How large a block is.
+    doc-ref: 'https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-vhdx/ [MS-VHDX], 2.6.2.1 File Parameters'
+    seq:
+      - id: len_block
+        -orig-id: BlockSize
+        type: u4le
+        doc: In bytes; 1 to 256 MiB.
+      - id: flags
+        type: u4le
+  vhdx_disk_size:
+    -orig-id: VHDX_VIRTUAL_DISK_SIZE
+    doc: How large the disk is.
+    doc-ref: 'https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-vhdx/ [MS-VHDX], 2.6.2.2 Virtual Disk Size'
+    seq:
+      - id: len_disk
+        -orig-id: VirtualDiskSize
+        type: u8le
+        doc: In bytes.
+  vhdx_sector_size:
+    -orig-id: VHDX_VIRTUAL_DISK_LOGICAL_SECTOR_SIZE
+    doc: How large a sector of the disk is.
+    doc-ref: 'https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-vhdx/ [MS-VHDX], 2.6.2.4 Logical Sector Size'
+    seq:
+      - id: len_sector
+        -orig-id: LogicalSectorSize
+        type: u4le
+        doc: In bytes; 512 or 4,096.
+  vhdx_reference:
+    -orig-id: VHDX_BAT_ENTRY
+    doc: An entry of the table of blocks. Behind those of 2^23 sectors stands one for a bitmap.
+    doc-ref: 'https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-vhdx/ [MS-VHDX], 2.5.1 BAT Entry'
+    seq:
+      - id: entry
+        type: u8le
+    instances:
+      state:
+        -orig-id: State
+        value: entry & 0x7
+        enum: vhdx_state
+  vmdk_header:
+    -orig-id: SparseExtentHeader
+    doc: The first bytes of an extent that stores grains as they are needed.
+    doc-ref: 'https://github.com/libyal/libvmdk/blob/main/documentation/VMWare%20Virtual%20Disk%20Format%20(VMDK).asciidoc VMware Virtual Disk Format (VMDK), VMDK sparse extent data file'
+    seq:
+      - id: magic
+        -orig-id: magicNumber
+        contents: KDMV
+      - id: version
+        type: u4le
+      - id: flags
+        type: u4le
+      - id: num_sectors
+        -orig-id: capacity
+        type: u8le
+        doc: Size of the extent in sectors of 512 bytes.
+      - id: num_grain_sectors
+        -orig-id: grainSize
+        type: u8le
+        doc: Size of a grain in sectors; 128 in all files seen.
+      - id: descriptor_sector
+        -orig-id: descriptorOffset
+        type: u8le
+      - id: num_descriptor_sectors
+        -orig-id: descriptorSize
+        type: u8le
+      - id: num_references
+        -orig-id: numGTEsPerGT
+        type: u4le
+        doc: Entries of a table of grains; 512 in all files seen.
+      - id: second_directory_sector
+        -orig-id: rgdOffset
+        type: u8le
+      - id: directory_sector
+        -orig-id: gdOffset
+        type: u8le
+        doc: Sector of the file where the directory lies; all bits set where a copy of this header at the end says it.
+  vmdk_reference:
+    doc: An entry of the directory, which names a table, or of a table, which names a grain.
+    doc-ref: 'https://github.com/libyal/libvmdk/blob/main/documentation/VMWare%20Virtual%20Disk%20Format%20(VMDK).asciidoc VMware Virtual Disk Format (VMDK), Grain directory'
+    seq:
+      - id: sector
+        type: u4le
+        doc: Of the file; 0 means that nothing is stored, 1 that the grain is all zeros.
+  sparse_image_header:
+    doc: The first bytes of an Apple sparse image; a number for each band that is stored follows.
+    doc-ref: 'https://github.com/libyal/libmodi/blob/main/documentation/Mac%20OS%20disk%20image%20types.asciidoc Mac OS disk image types, Sparse disk image format'
+    seq:
+      - id: magic
+        contents: sprs
+      - id: version
+        type: u4
+        doc: 3 in all files seen.
+      - id: num_band_sectors
+        type: u4
+        doc: Size of a band in sectors of 512 bytes.
+      - id: flags
+        type: u4
+        doc: Not documented.
+      - id: num_sectors
+        type: u4
+        doc: Size of the disk in sectors.
+      - id: unknown
+        size: 44
+  sparse_image_band:
+    doc: Which band of the disk lies at this place of the file.
+    doc-ref: 'https://github.com/libyal/libmodi/blob/main/documentation/Mac%20OS%20disk%20image%20types.asciidoc Mac OS disk image types, Sparse disk image format'
+    seq:
+      - id: number
+        type: u4
+        doc: Counted from 1; 0 where none lies there.
+enums:
+  vhdx_state:
+    0:
+      id: absent
+      -orig-id: PAYLOAD_BLOCK_NOT_PRESENT
+    1:
+      id: undefined
+      -orig-id: PAYLOAD_BLOCK_UNDEFINED
+    2:
+      id: zero
+      -orig-id: PAYLOAD_BLOCK_ZERO
+    3:
+      id: unmapped
+      -orig-id: PAYLOAD_BLOCK_UNMAPPED
+    6:
+      id: present
+      -orig-id: PAYLOAD_BLOCK_FULLY_PRESENT
+    7:
+      id: partial
+      -orig-id: PAYLOAD_BLOCK_PARTIALLY_PRESENT

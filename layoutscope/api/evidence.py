@@ -1,0 +1,212 @@
+"""Reports of examinations: every file of every image is hashed before the work and after it.
+
+A report is written whatever becomes of the work, and says so where the files are not what they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from layoutscope import inputs
+from layoutscope.api.outputs import check_output, file_form, output, written_told_to
+from layoutscope.errors import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    ImageError,
+    LayoutscopeError,
+    UnreadError,
+    UsageError,
+)
+from layoutscope.image.files import files_of, open_plain
+from layoutscope.progress import phase
+from layoutscope.report.evidence import evidence_json, evidence_text
+from layoutscope.results.evidence import EvidenceReport, HashedFile, WrittenFile
+from layoutscope.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutscope.image.source import Source
+
+FORMS: Final = {"json": evidence_json, "txt": evidence_text}
+CHUNK_BYTES: Final = 8 * 1024**2
+SECTOR_BYTES: Final = 512
+WITHHELD: Final = "(withheld)"
+
+
+class ChangedError(LayoutscopeError):
+    """A file that was examined is not what it was before."""
+
+
+class Examination:
+    """What is known while the work is going on; who does the work says how it ended."""
+
+    def __init__(self) -> None:
+        self.exit_code = 0
+        self.error = ""
+        self.written: list[tuple[Path, int]] = []
+
+
+@contextmanager
+def examined(
+    images: Sequence[str | os.PathLike[str]], targets: Sequence[Path], command: Sequence[str]
+) -> Iterator[Examination]:
+    """Hash images, let the work be done, hash them again, and write reports.
+
+    Parameters
+    ----------
+    images : sequence of path
+        What is examined.
+    targets : sequence of Path
+        Where reports go: JSON where a name ends with ``.json``, text where it ends with ``.txt``.
+    command : sequence of str
+        The words that were given.
+
+    Yields
+    ------
+    Examination
+        Takes how the work ended.
+
+    Raises
+    ------
+    UsageError
+        If a report cannot go there, or exists: none is ever overwritten.
+    ImageError
+        If a file cannot be read.
+    ChangedError
+        If a file changed meanwhile; the reports say which.
+    """
+    forms = [file_form(target, None, tuple(FORMS), "txt") for target in targets]
+    for target in targets:
+        check_output(target, force=False, reads=images)
+    started = _now()
+    before = tuple((os.fspath(named), tuple(map(_hashed, _files(named)))) for named in images)
+    work = Examination()
+    try:
+        with written_told_to(lambda path, size, _: work.written.append((path, size))):
+            yield work
+    except LayoutscopeError as error:
+        work.exit_code, work.error = EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED, str(error)
+        raise
+    except BaseException as error:
+        work.exit_code = EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else EXIT_FAILED
+        work.error = str(error) or type(error).__name__
+        raise
+    finally:
+        after = tuple((named, tuple(map(_hashed_again, files))) for named, files in before)
+        report = EvidenceReport(
+            "layoutscope",
+            __version__,
+            f"{platform.platform()}, {platform.python_implementation()} {platform.python_version()}",
+            without_secrets(command),
+            os.getcwd(),  # noqa: PTH109  (a text)
+            started,
+            _now(),
+            work.exit_code,
+            work.error,
+            after,
+            tuple(_written(path, size) for path, size in work.written),
+        )
+        for target, form in zip(targets, forms, strict=True):
+            with output(target, holds="a report of the examination") as file:
+                file.write(FORMS[form](report).encode("utf-8", "surrogateescape"))
+    if report.changed:
+        raise ChangedError(f"{report.changed[0].path}: is not what it was before the work; the report says more")
+
+
+def without_secrets(command: Sequence[str]) -> tuple[str, ...]:
+    """Take the values of options for secrets out of a command's words, whatever way they were written.
+
+    Examples
+    --------
+    >>> without_secrets(["scan", "a.img", "--password", "swordfish", "--password-file", "b"])
+    ('scan', 'a.img', '--password', '(withheld)', '--password-file', 'b')
+    """
+    from layoutscope.filesystems.registry import read_options
+
+    flags = [f"--{name.replace('_', '-')}" for name, (each, _) in read_options().items() if each.kind == "secret"]
+    kept: list[str] = []
+    for word in command:
+        flag, sign, _ = word.partition("=")
+        is_secret = bool(kept) and kept[-1] in flags
+        kept.append(WITHHELD if is_secret else f"{flag}={WITHHELD}" if sign and flag in flags else word)
+    return tuple(kept)
+
+
+def _files(named: str | os.PathLike[str]) -> list[Path]:
+    return files_of(Path(inputs.split_volume(named)[0]))
+
+
+def _hashed(path: Path) -> HashedFile:
+    with open_plain(path) as source:
+        digest, unread = _digest(source)
+        return HashedFile(os.fspath(path), source.size_bytes, _modified(path), digest, unread_bytes=unread)
+
+
+def _hashed_again(file: HashedFile) -> HashedFile:
+    try:
+        with open_plain(Path(file.path)) as source:
+            return replace(file, sha256_after=_digest(source)[0])
+    except ImageError:
+        return file
+
+
+def _digest(source: Source) -> tuple[str, int]:
+    """Hash all bytes of a file; sectors that the system does not give are zeros, and counted."""
+    digest, unread = hashlib.sha256(), 0
+    with phase(f"hashing {source.name}", source.size_bytes) as hashed:
+        for at in range(0, source.size_bytes, CHUNK_BYTES):
+            data = bytearray(min(CHUNK_BYTES, source.size_bytes - at))
+            try:
+                source.read_into(at, memoryview(data))
+            except UnreadError:
+                unread += _read_by_sector(source, at, memoryview(data))
+            digest.update(data)
+            hashed.at(at + len(data))
+    return digest.hexdigest(), unread
+
+
+def _read_by_sector(source: Source, at: int, target: memoryview) -> int:
+    """Read what can be read; how many bytes cannot."""
+    unread = 0
+    for start in range(0, len(target), SECTOR_BYTES):
+        sector = target[start : start + SECTOR_BYTES]
+        try:
+            source.read_into(at + start, sector)
+        except UnreadError:
+            sector[:] = bytes(len(sector))
+            unread += len(sector)
+    return unread
+
+
+def _written(path: Path, size: int) -> WrittenFile:
+    files = sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            while chunk := stream.read(CHUNK_BYTES):
+                digest.update(chunk)
+    return WrittenFile(os.fspath(path), size, digest.hexdigest())
+
+
+def _modified(path: Path) -> str:
+    return _time(path.stat().st_mtime)
+
+
+def _now() -> str:
+    return _time(datetime.now(UTC).timestamp())
+
+
+def _time(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return ""

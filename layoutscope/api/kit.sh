@@ -1,0 +1,250 @@
+#!/bin/sh
+# What a Mac does on a disk: how long its reads take, and what three listings read.
+# Made by layoutscope @VERSION@; docs/kit.md tells what each file in the archive holds.
+#
+#   sudo sh kit.sh /Volumes/NAME
+#
+# About ten minutes. Uses Apple's own tools alone and changes no setting. Nothing is written to the disk under test: it
+# is read as a raw device, and mounted read-only for the listings; before and after it is unmounted and mounted, as when
+# it is ejected and plugged in. No names of files leave the machine. The archive goes into the folder you stand in.
+set -u
+PATH=${KIT_TOOLS:+$KIT_TOOLS:}/usr/bin:/bin:/usr/sbin:/sbin:/usr/libexec:$PATH # KIT_TOOLS, KIT_DEV, KIT_PAUSE: to try it elsewhere
+LC_ALL=C
+export PATH LC_ALL
+
+volume=${1:-}
+here=$PWD
+started=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+work=$(mktemp -d "${TMPDIR:-/tmp}/kit.XXXXXX") || exit 1
+out=$work/kit
+mkdir "$out"
+recorder=
+device=
+
+pause() { sleep "${KIT_PAUSE:-2}"; }
+fail() { echo "kit: $*" >&2; exit 1; }
+say() { echo "kit: $*" >&2; }
+
+# --- leaving: stop the recorder, mount the volume as it was, remove what was made -----------------------------------
+leave() {
+  status=$?
+  trap - EXIT INT TERM
+  if [ -n "$recorder" ]; then kill "$recorder" 2>/dev/null; fi
+  if [ -n "$device" ]; then diskutil mount "/dev/$device" >/dev/null 2>&1; fi
+  rm -rf "$work"
+  exit "$status"
+}
+trap leave EXIT
+trap 'exit 130' INT TERM
+
+# --- may we? ---------------------------------------------------------------------------------------------------------
+[ "$(uname -s)" = Darwin ] || fail "this is for macOS"
+[ "$(id -u)" = 0 ] || fail "run it with sudo; raw devices and fs_usage are for the administrator alone"
+[ -n "$volume" ] || fail "name a volume: sudo sh kit.sh /Volumes/NAME"
+[ -d "$volume" ] || fail "$volume is not mounted"
+case $volume in
+  / | /System/*) fail "not the startup disk: it cannot be unmounted" ;;
+esac
+
+# --- steps: what was tried, how it ended, how long it took -----------------------------------------------------------
+printf 'step\tstatus\tseconds\tnote\n' >"$out/steps.tsv"
+note() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$out/steps.tsv"; }
+step() { # NAME COMMAND...
+  name=$1
+  shift
+  begun=$(date +%s)
+  "$@"
+  ended_as=$?
+  note "$name" "$ended_as" "$(($(date +%s) - begun))" ""
+  return "$ended_as"
+}
+
+# --- names, serial numbers and identifiers are blanked in what diskutil says -------------------------------------------
+blanked() {
+  awk '/<key>(VolumeName|Name|MountPoint|SerialNumber|[A-Za-z]*UUID|[A-Za-z]*GroupID)<\/key>/ { hide = 1; print; next }
+       hide && /<string>/ { sub(/<string>.*<\/string>/, "<string>-</string>") }
+       { hide = 0; print }'
+}
+of_plist() { PlistBuddy -c "Print :$2" "$1" 2>/dev/null; }
+
+diskutil info -plist "$volume" >"$work/volume.plist" || fail "diskutil knows no volume at $volume"
+device=$(of_plist "$work/volume.plist" DeviceIdentifier)
+container=$(of_plist "$work/volume.plist" APFSContainerReference)
+store=$(of_plist "$work/volume.plist" APFSPhysicalStores:0:APFSPhysicalStore)
+whole=$(of_plist "$work/volume.plist" ParentWholeDisk)
+[ -n "$device" ] || fail "diskutil does not say on which device $volume is"
+physical=$(echo "${store:-$whole}" | sed 's/^\(disk[0-9]*\).*/\1/')
+raw=${KIT_DEV:-/dev}/r$physical
+for mounted in / /System/Volumes/Data; do
+  diskutil info -plist "$mounted" >"$work/startup.plist" 2>/dev/null || continue
+  [ "$(of_plist "$work/startup.plist" ParentWholeDisk)" != "$whole" ] || fail "$volume is on the startup disk"
+done
+
+say "this will unmount all volumes of $physical, read it, mount $volume read-only, list it three times, and mount it again."
+say "no program may use the disk meanwhile. Type yes to begin:"
+read -r answer
+[ "$answer" = yes ] || fail "nothing was done"
+
+# --- the system, the disk, the mount -----------------------------------------------------------------------------------
+facts() {
+  sw_vers >"$out/sw_vers.txt"
+  uname -a | sed "s/$(uname -n)/-/" >"$out/uname.txt"
+  sysctl hw.memsize hw.model hw.ncpu kern.maxvnodes kern.maxnbuf vm.swapusage >"$out/sysctl.txt" 2>/dev/null
+  diskutil list -plist | blanked >"$out/list.plist"
+  blanked <"$work/volume.plist" >"$out/volume.plist"
+  diskutil info -plist "$physical" | blanked >"$out/physical.plist"
+  if [ -n "$container" ]; then diskutil apfs list -plist "$container" | blanked >"$out/apfs.plist"; fi
+  mount | awk -v disk="/dev/$device" '$1 == disk { sub(/ on .* \(/, " on - ("); print }' >"$out/mount.txt"
+}
+unmount_all() {
+  if [ -n "$container" ]; then diskutil unmountDisk "/dev/$container" >/dev/null || return 1; fi
+  diskutil unmountDisk "/dev/$physical" >/dev/null
+}
+
+# --- calibration: timed reads of the raw device ------------------------------------------------------------------------
+# perl comes with macOS; python3 does not (it offers to install developer tools), and dd cannot time a single read.
+calibrate() {
+  perl - "$raw" "$(of_plist "$out/physical.plist" TotalSize)" >"$out/calibration.csv" <<'PERL'
+use strict; use warnings; use Fcntl; use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC sleep);
+my ($disk, $size) = @ARGV; my ($small, $large) = (4096, 1 << 20); srand(21); $| = 0;
+sysopen(my $file, $disk, O_RDONLY) or die "kit: $disk: $!\n";
+print "step,offset,length,at_ns,ns\ncapacity,0,$size,0,0\n";
+sub take {                                        # one read, timed and logged; the first error ends it
+  my ($step, $offset, $length) = @_; $length ||= $small;
+  $offset = $size - $length if $offset > $size - $length; $offset = 0 if $offset < 0;
+  $offset = int($offset / $small) * $small;
+  sysseek($file, $offset, 0) or die "kit: byte $offset: $!\n";
+  my $began = clock_gettime(CLOCK_MONOTONIC);
+  my $got = sysread($file, my $bytes, $length); my $ended = clock_gettime(CLOCK_MONOTONIC);
+  die "kit: byte $offset: $!\n" unless defined $got; die "kit: byte $offset: $got bytes came\n" if $got != $length;
+  printf "%s,%d,%d,%.0f,%.0f\n", $step, $offset, $length, $began * 1e9, ($ended - $began) * 1e9;
+  return $ended - $began;
+}
+sub anywhere { return int(rand($size / $small - 1)) * $small }
+sub near { return int($size / 3 / $small) * $small + int(rand(($size / 4 < 1 << 30 ? $size / 4 : 1 << 30) / $small)) * $small }
+sub median { my @s = sort { $a <=> $b } @_; return $s[@s / 2] }
+
+take("start", anywhere()) for 1 .. 50;                                            # spin up
+my $flash = median(map { take("kind", anywhere()) } 1 .. 50) < 0.002;
+my (%turn, @track);
+if ($flash) { for my $length (4, 16, 64, 128) { take("sizes", anywhere(), $length << 10) for 1 .. 60 } }
+else {                                            # a turn: each read lies lower than the one before by a stride
+  my $start = $size / 3;
+  for my $wide (0, 1) { $start -= 4 * $large;
+    $turn{$wide} = median(map { take($wide ? "turn-wide" : "turn", $start - $_ * $small * ($wide ? 4 : 1)) } 0 .. 99) }
+}
+my @place = map { int(($size - 16 * $large) * $_ / 15 / $large) * $large } 0 .. 15;
+for my $place (@place) {                          # rates from the outer to the inner edge
+  my $first = take("rates", $place, $large); my $rest = 0; $rest += take("rates", $place + $_ * $large, $large) for 1 .. 7;
+  push @track, 7 * $large / $rest * ($turn{0} || 0) * 1.1;
+}
+unless ($flash) {
+  for my $k (0 .. 15) {                           # tracks: downwards by an eighth of a turn
+    my $stride = int($track[$k] / 8 / $small + 0.5) * $small || $small;
+    take("tracks", $place[$k] + 15 * $large - $_ * $stride) for 0 .. int(4 * $track[$k] / $stride);
+  }
+  for (1 .. 25) { my $place = near();             # what the buffer holds
+    for my $length ($small, 4 * $small) { my $at = $place + ($length > $small ? 32 * $large : 0);
+      take("before", $at); sleep(0.04); take($length > $small ? "hits-large" : "hits", $at + $small + $_ * $length, $length) for 0 .. 3 } }
+  for (1 .. 12) { my $at = near(); take("before", $at); take("stream", $at + $_ * $small) for 1 .. 40 }
+  for my $power (0 .. 10) { for my $k (0 .. 29) { my $at = near(); take("before", $at); sleep(0.04) if $k % 2;
+    take($k % 2 ? "late" : "skips", $at + $small + ($small << $power) * (1 + rand)) } }
+  for my $between (1, 2, 4, 8, 16, 32, 64) { for (1 .. 6) { my $at = near(); take("before", $at);
+    take("between", near()) for 1 .. $between; take("again", $at) } }
+  my ($at, $low) = (anywhere(), log(median(@track) / 2));                         # pairs at all distances
+  for my $k (map { $_ * 7 % 1920 } 1 .. 1920) {
+    my $distance = int(exp($low + ($k % 24 + rand) / 24 * (log($size * 0.97) - $low)));
+    my $down = $at >= $distance; my $up = $at + $distance < $size - $small && ($distance > 32 * $large || !$down);
+    unless ($up || $down) { $at = int(rand($size - $distance)); take("edge", $at); $up = 1 }
+    $at += $up && (!$down || rand() < 0.5) ? $distance : -$distance; take("pairs", $at);
+  }
+  take("uniform", anywhere()) for 1 .. 400;                                       # nothing is fitted to these
+}
+PERL
+}
+rates_by_dd() { # without perl: 32 MiB at 16 places
+  megabytes=$(($(of_plist "$out/physical.plist" TotalSize) / 1048576))
+  for k in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+    dd if="$raw" of=/dev/null bs=1048576 count=32 iseek=$(((megabytes - 32) * k / 15)) 2>&1 || return 1
+  done >"$out/rates.txt"
+}
+
+# --- a listing, the volume freshly mounted, under fs_usage ---------------------------------------------------------------
+# Foundation asks for names and attributes of many entries at once, where find and ls go through the C library.
+cat >"$work/bulk.js" <<'JAVASCRIPT'
+ObjC.import('Foundation');
+function run(arguments) {
+  const keys = $([$.NSURLFileSizeKey, $.NSURLContentModificationDateKey, $.NSURLIsDirectoryKey]);
+  const entries = $.NSFileManager.defaultManager.enumeratorAtURLIncludingPropertiesForKeysOptionsErrorHandler(
+    $.NSURL.fileURLWithPath(arguments[0]), keys, 0, null);
+  let count = 0;
+  while (!entries.nextObject.isNil()) count += 1;
+  return count;
+}
+JAVASCRIPT
+# shellcheck disable=SC2016  # the inner shell puts in the volume and the script
+listing() { # NAME: what is printed is counted, no name is kept
+  case $1 in
+    find) echo 'find -x "$1" 2>/dev/null | wc -l' ;;
+    ls) echo 'ls -lR "$1" 2>/dev/null | wc -l' ;;
+    bulk) echo 'osascript -l JavaScript "$2" "$1"' ;;
+  esac
+}
+recorded_walk() { # NAME
+  diskutil unmount "/dev/$device" >/dev/null 2>&1
+  fs_usage -w -f diskio >"$work/lines" 2>"$out/walk-$1.fs_usage.err.txt" &
+  recorder=$!
+  pause
+  diskutil mount readOnly "/dev/$device" >/dev/null || return 1
+  pause
+  { time -p sh -c "$(listing "$1")" kit "$volume" "$work/bulk.js" >"$out/walk-$1.count.txt"; } 2>"$out/walk-$1.time.txt"
+  ended=$?
+  pause
+  # A shell lets what it starts in the background ignore the interrupt; fs_usage ends tidily on this signal, too.
+  kill -TERM "$recorder" 2>/dev/null
+  wait "$recorder" 2>/dev/null
+  recorder=
+  # Paths stand between the device and the time that a read took; devices, times and processes stay.
+  sed -E 's#(/dev/[^ ]+) .*[^ ]( +[0-9]+\.[0-9]{6}( W)? .*)$#\1  -\2#' "$work/lines" >"$out/walk-$1.fs_usage.txt"
+  rm -f "$work/lines"
+  return "$ended"
+}
+
+# --- the metadata, without names, where layoutscope is installed ------------------------------------------------------------
+capture() { layoutscope scan "$raw" --save "$out/metadata.lscope" --no-names >/dev/null; }
+
+say "1 of 4: the system and the disk"
+step facts facts
+say "2 of 4: calibration, one to two minutes"
+step unmount unmount_all || fail "$physical is in use; close what uses it, and start again"
+if command -v perl >/dev/null 2>&1; then
+  step calibration calibrate || say "the calibration stopped at an error; the rest goes on"
+else
+  step rates rates_by_dd
+fi
+for name in find ls bulk; do
+  say "3 of 4: listing with $name"
+  step "walk-$name" recorded_walk "$name" || say "the listing with $name failed; the rest goes on"
+done
+diskutil unmount "/dev/$device" >/dev/null 2>&1
+say "4 of 4: the metadata without names"
+if command -v layoutscope >/dev/null 2>&1; then
+  step metadata capture || say "the metadata could not be read whole"
+else
+  note metadata - 0 "layoutscope is not installed"
+  say "layoutscope is not installed, so the metadata is left out; with it the listings can be scored read by read"
+fi
+
+{
+  echo "kit = 1"
+  echo "version = @VERSION@"
+  echo "device = $device"
+  echo "container = $container"
+  echo "physical = $physical"
+  echo "started = $started"
+  echo "ended = $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+} >"$out/kit.txt"
+archive=$here/layoutscope-kit-$(date -u +%Y%m%d-%H%M%S).tar.gz
+tar -czf "$archive" -C "$work" kit || fail "the archive could not be written"
+if [ -n "${SUDO_USER:-}" ]; then chown "$SUDO_USER" "$archive"; fi
+say "done: $archive"

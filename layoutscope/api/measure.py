@@ -1,0 +1,180 @@
+"""``drives measure``: the profile of a drive from timed reads of it; nothing is ever written to it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypedDict
+
+import numpy as np
+
+from layoutscope import inputs
+from layoutscope.api.keywords import takes
+from layoutscope.drive.calibration.log import read_log
+from layoutscope.drive.calibration.measuring import HELD_BACK_ERROR, Calibrated, calibrate, judged
+from layoutscope.drive.calibration.plan import SMALL, Calibration
+from layoutscope.errors import UsageError
+from layoutscope.units import format_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Unpack
+
+    from layoutscope.drive.calibration.log import Readable, ReadLog
+
+WALK_READS: Final = 300
+LEAST_US: Final = 5
+"""Quicker reads of 4 KiB come from no drive: the quickest there were, of Optane, took about twice as long."""
+
+
+class WalkOn(TypedDict, total=False):
+    """Whose walk is held back.
+
+    Attributes
+    ----------
+    image : path, optional
+        An image of what is on the drive, or a volume of it, `IMAGE:VOLUME`: 300 reads of its listing are timed, and
+        nothing is fitted to them.
+    start_offset_bytes : int, bytes, default 0
+        Where the image starts on the drive.
+    """
+
+    image: Path | str | None
+    start_offset_bytes: int
+
+
+@takes(WalkOn)
+def measure(
+    device: Path | str,
+    *,
+    name: str = "measured",
+    logged_to: Callable[[ReadLog], None] | None = None,
+    **walk: Unpack[WalkOn],
+) -> Calibrated:
+    """Measure a drive with about 5,000 reads, a minute on a slow disk.
+
+    Parameters
+    ----------
+    device : path
+        The whole disk, such as ``/dev/sdb``, on macOS ``/dev/rdisk4``; opened for reading alone.
+    name : str
+        Of the profile.
+    logged_to : callable, optional
+        Takes the reads that were made, also where one of them failed, at which the measurement stops.
+    **walk
+        See :class:`WalkOn`.
+
+    Returns
+    -------
+    Calibrated
+        The profile with the covariance of its figures, every read, and what was held back.
+
+    Raises
+    ------
+    LayoutscopeError
+        If the device cannot be read, or is no drive that can be measured.
+    """
+    from layoutscope.image.direct import DirectDrive
+
+    reads = _walk(walk.get("image"), walk.get("start_offset_bytes", 0))
+    drive = DirectDrive(Path(device))
+    try:
+        return measured(drive, name, reads, logged_to)
+    finally:
+        drive.close()
+
+
+def measured(
+    drive: Readable,
+    name: str,
+    walk: list[tuple[int, int]],
+    logged_to: Callable[[ReadLog], None] | None = None,
+) -> Calibrated:
+    """Measure what reads can be timed on.
+
+    Parameters
+    ----------
+    drive : Readable
+        A device, or something that stands in for one.
+    name : str
+        Of the profile.
+    walk : list of pairs of int, bytes
+        Offsets and lengths of reads that nothing is fitted to.
+    logged_to : callable, optional
+        Takes the reads that were made.
+
+    Raises
+    ------
+    UsageError
+        If the walk ends beyond the drive, or the times tell no drive.
+    """
+    if any(offset + length > drive.capacity_bytes for offset, length in walk):
+        raise UsageError("the image is larger than the drive that it is said to be on")
+    plan = Calibration(drive)
+    try:
+        found = calibrate(plan, name, walk)
+    finally:
+        if logged_to is not None and plan.rows:
+            logged_to(plan.log)
+    return with_note(found)
+
+
+def fitted_to_log(path: Path, name: str) -> Calibrated:
+    """Make a profile of the log of a measurement, such as the kit for Macs makes.
+
+    Raises
+    ------
+    UsageError
+        If it is no such log, or tells no drive.
+    """
+    try:
+        text = inputs.read_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read as a log of a calibration") from error
+    return with_note(judged(read_log(text, str(path)), name))
+
+
+def with_note(found: Calibrated) -> Calibrated:
+    """Let the profile say how it was measured, and what the reads say that were held back."""
+    seconds = float(found.log.ns.sum()) / 1e9
+    said = [f"Measured with {len(found.log):,} reads in {format_seconds(seconds)}."]
+    said.append(f"Reads all over the drive are known within {found.known:.1%}.")
+    shortest_us = float(np.median(found.log.ns)) / 1000
+    if shortest_us < LEAST_US:
+        said.append(f"Half of them took under {shortest_us:.1f} us, as no drive does: memory answered, or holes did.")
+    for held in found.held_back:
+        what = "Reads anywhere" if held.step == "uniform" else "Reads of the image's walk"
+        allowed = HELD_BACK_ERROR[held.step]
+        verdict = "" if abs(held.ratio - 1) <= allowed else f", which is off by more than {allowed:.0%}: measure again"
+        said.append(f"{what} that were held back took {held.ratio:.3f} times what was predicted{verdict}.")
+    return replace(found, profile=replace(found.profile, note=" ".join(said)))
+
+
+def mounted_parts(device: Path | str) -> list[str]:
+    """Return what of a device is mounted, as far as the system tells."""
+    from layoutscope.image.direct import mounted_from
+
+    try:
+        if sys.platform == "darwin":
+            table = subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=False).stdout
+        else:
+            table = Path("/proc/mounts").read_text()
+    except OSError:
+        return []
+    return mounted_from(Path(device), table)
+
+
+def _walk(image: Path | str | None, start_offset_bytes: int) -> list[tuple[int, int]]:
+    """Return the reads of an image's listing that are timed, from its middle, widened to whole units."""
+    if image is None:
+        return []
+    from layoutscope.api.trace import trace
+
+    reads = trace(image)
+    first = max((len(reads) - WALK_READS) // 2, 0)
+    offsets = reads.image_offset[first : first + WALK_READS] + start_offset_bytes
+    stops = offsets + reads.length_bytes[first : first + WALK_READS]
+    starts = offsets // SMALL * SMALL
+    return list(zip(starts.tolist(), (-(-(stops - starts) // SMALL) * SMALL).tolist(), strict=True))

@@ -1,0 +1,357 @@
+"""``replay``: what drives make of somebody's real reads, and how well a prediction meets them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+import numpy as np
+
+from layoutscope.analysis.measured import host_times, measured_times
+from layoutscope.analysis.placing import place
+from layoutscope.api.images import only_volume
+from layoutscope.api.keywords import keywords_of, profiles_of, takes
+from layoutscope.api.orders import entries_of
+from layoutscope.api.predict import DEFAULT_DRIVES, fits, knows_offset
+from layoutscope.api.reading import opened, request_of
+from layoutscope.api.workloads import checked, host_of, parted, said_of, walk_on
+from layoutscope.drive import service
+from layoutscope.drive.draws import drawn_interval
+from layoutscope.drive.recorded import Recorded
+from layoutscope.drive.replay import check_reads, load_trace
+from layoutscope.drive.uncertain import uncertain
+from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.frozen import frozen
+from layoutscope.options import ReadOptions, Workload
+from layoutscope.results.predict import ReplayResult
+from layoutscope.results.recorded import Wanted
+from layoutscope.results.scan import Prediction
+from layoutscope.walk.orders import model_of
+from layoutscope.walk.score import score
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+    from typing import Unpack
+
+    from layoutscope.access.host import HostProfile
+    from layoutscope.access.trace import AccessTrace
+    from layoutscope.drive import DriveProfile, ServiceResult
+    from layoutscope.drive.interval import Interval
+    from layoutscope.options import Drives, WorkRequest
+    from layoutscope.results.recorded import Recording
+    from layoutscope.tables import VolumeLayout
+
+LARGEST_UNIT: Final = 1 << 20
+"""Of what a block number counts."""
+
+
+class Replay(TypedDict, total=False):
+    """Options of :func:`replay` besides those of the workload and of reading: how the trace is served.
+
+    Attributes
+    ----------
+    form : str, default ''
+        Format of the trace, where its content does not tell.
+    start_offset_bytes : int, bytes, default 0
+        Where the traced disk lies on the drive.
+    buffer : str, default 'own'
+        What the drive's buffer does: ``own``, ``off``, ``join`` or ``no-join``, see
+        :meth:`layoutscope.drive.DriveProfile.with_cache`.
+    think_us : float, microseconds, optional
+        Host time between reads, in place of what the trace tells.
+    queue_depth : int, count, default 1
+        Reads that are outstanding.
+    """
+
+    form: str
+    start_offset_bytes: int
+    buffer: str
+    think_us: float | None
+    queue_depth: int
+
+
+class OfRecording(TypedDict, total=False):
+    """Options of :func:`replay` that say of a recording by blocks what it does not tell itself.
+
+    Attributes
+    ----------
+    trace_unit : int, bytes, optional
+        What a block number counts. Found by trial without it.
+    trace_at : int, bytes, optional
+        Where block 0 lies, from the start of the image; below 0 where the image begins behind it.
+        Found by trial without it.
+    trace_devices, trace_processes : sequence of str, optional
+        Whose reads count. Those on the image, by the program that reads most of its nodes, without.
+    """
+
+    trace_unit: int | None
+    trace_at: int | None
+    trace_devices: Sequence[str] | None
+    trace_processes: Sequence[str] | None
+
+
+class ReplayOptions(ReadOptions, Workload, Replay, OfRecording, total=False):
+    """All keywords of :func:`replay` that it hands on."""
+
+
+@takes(Replay, OfRecording, Workload, ReadOptions)
+def replay(
+    trace: str | os.PathLike[str],
+    *,
+    drives: Drives | None = None,
+    against: str | os.PathLike[str] | None = None,
+    workload: Workload | None = None,
+    **options: Unpack[ReplayOptions],
+) -> ReplayResult:
+    """Compute the service time of a trace, and hold a prediction against it.
+
+    Parameters
+    ----------
+    trace : path
+        CSV, an iolog of fio, the text of blkparse, ``fs_usage``, iosnoop or biosnoop, or pairs of 64-bit numbers;
+        compressed too. What a tool of macOS has recorded is held against ``host="macos"`` unless that is given.
+    drives : str or sequence of str, optional
+        Profiles or TOML files, one or several; of the usual ones those that are too small are left out.
+    against : path, optional
+        The image that was read; its prediction is scored.
+    workload : Workload, optional
+        The keywords from ``order`` to ``passes`` together, for those who keep them in a dictionary.
+    **options
+        How the trace is served, what was done on the image, and how that is read: see :class:`Replay`,
+        :class:`OfRecording`, :class:`~layoutscope.options.Workload` and
+        :class:`~layoutscope.options.ReadOptions`.
+
+    Raises
+    ------
+    TypeError
+        If there is no such keyword.
+    UsageError
+        If the trace cannot be read, or something is unknown.
+    LayoutscopeError
+        If the image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> image = "fixtures/images/hfsplus-scattered.img.zst"
+    >>> layoutscope.write_trace(layoutscope.trace(image), "recorded.csv")
+    >>> found = layoutscope.replay("recorded.csv", drives="generic-7200", against=image)
+    >>> abs(found.times[0].seconds - found.expected[0].seconds) < 0.001
+    True
+    """
+    asked, reading = parted({name: value for name, value in options.items() if name not in OWN}, workload)
+    own: dict[str, Any] = {name: value for name, value in options.items() if name in OWN}
+    work = checked({name: value for name, value in asked.items() if (name, value) != ("host", None)})
+    told = load_trace(Path(trace), form=own.get("form", ""))
+    wanted = wanted_of(own)
+    if isinstance(told, Recorded) and asked.get("host") is None:
+        work = replace(work, host=told.host)
+    layout = None
+    if against is not None:
+        with opened(against, request_of(reading, against)) as image:
+            layout = only_volume(image.layouts)
+    real = real_reads(trace, told, wanted, layout)
+    return replayed(real, served_by(drives, real, own), layout, work)
+
+
+OWN: Final = frozenset(keywords_of((Replay, OfRecording)))
+"""Keywords of :func:`replay` that are neither those of the workload nor those of reading."""
+
+
+@frozen
+class Real:
+    """Somebody's reads.
+
+    Attributes
+    ----------
+    name : str
+        Of their file.
+    reads : AccessTrace
+        As drives serve them.
+    used : Recorded or None
+        Of a recording by blocks: the same reads as it tells them.
+    recording : Recording or None
+        What became of the rest of it.
+    """
+
+    name: str
+    reads: AccessTrace
+    used: Recorded | None = None
+    recording: Recording | None = None
+
+
+@frozen
+class Serving:
+    """How reads are served: by which drives, with which buffer, from where, at which pace.
+
+    With `draws` predictions have the interval over drives and computers like that, as those of ``predict`` have.
+    """
+
+    profiles: tuple[DriveProfile, ...]
+    buffer: str = "own"
+    start_offset_bytes: int = 0
+    queue_depth: int = 1
+    think_us: float | None = None
+    draws: bool = False
+
+    def serve(self, reads: AccessTrace) -> list[tuple[ServiceResult, DriveProfile]]:
+        """Serve reads on each drive."""
+        how = {"start_offset_bytes": self.start_offset_bytes, "queue_depth": self.queue_depth}
+        return [(service(reads, each.with_cache(self.buffer), **how), each) for each in self.profiles]
+
+    def interval(
+        self, reads: AccessTrace, profile: DriveProfile, host: HostProfile, *, knows_offset: bool
+    ) -> Interval | None:
+        """Draw drives and hosts like these, where that is asked for.
+
+        Parameters
+        ----------
+        reads : AccessTrace
+            The prediction.
+        profile : DriveProfile
+            The drive.
+        host : HostProfile
+            The host.
+        knows_offset : bool
+            Whether it is known where on the drive the volume lies.
+        """
+        if not self.draws:
+            return None
+        unknown = uncertain(profile, said_of(host), knows_offset=knows_offset)
+        return drawn_interval(reads, profile, unknown, start_offset_bytes=self.start_offset_bytes)
+
+
+def served_by(drives: Drives | None, real: Real, own: Mapping[str, Any]) -> Serving:
+    """Say what serves reads; of the usual drives those that are too small for them are left out.
+
+    Parameters
+    ----------
+    drives : str or sequence of str, optional
+        Profiles or TOML files.
+    real : Real
+        The reads.
+    own : mapping of str to value
+        Keywords of :class:`Replay`.
+    """
+    profiles = profiles_of(drives, DEFAULT_DRIVES)
+    start = own.get("start_offset_bytes", 0)
+    if drives is None:
+        profiles = [profile for profile in profiles if fits(profile, real.reads, start)]
+    think_us = own.get("think_us")
+    if think_us is not None:
+        real.reads.think_us[:] = think_us
+        real.reads.think_us[:1] = 0
+    return Serving(tuple(profiles), own.get("buffer", "own"), start, own.get("queue_depth", 1), think_us)
+
+
+def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: WorkRequest) -> ReplayResult:
+    """Serve reads, and hold the prediction for an image against them.
+
+    Parameters
+    ----------
+    real : Real
+        The reads.
+    serving : Serving
+        What serves them.
+    layout : VolumeLayout or None
+        The volume that was read, if there is an image of it.
+    work : WorkRequest
+        What was done on it.
+    """
+    served = serving.serve(real.reads)
+    timed = real.used if real.used is not None and real.used.is_timed else None
+    result = ReplayResult(
+        real.name,
+        len(real.reads),
+        int(real.reads.length_bytes.sum()),
+        tuple(Prediction.of(each, profile) for each, profile in served),
+        recording=real.recording,
+        measured=tuple(measured_times(timed, each) for each, _ in served) if timed is not None else (),
+    )
+    if layout is None:
+        return result
+    model = model_of(layout, host_of(work))
+    predicted = walk_on(model, work).reads
+    paced = _paced_alike(predicted, real.reads, serving.think_us)
+    knows = knows_offset(layout, serving.start_offset_bytes)
+    return replace(
+        result,
+        expected=tuple(
+            Prediction.of(each, profile, serving.interval(paced, profile, host_of(work), knows_offset=knows))
+            for each, profile in serving.serve(paced)
+        ),
+        agreement=score(real.reads, predicted, layout),
+        host=host_times(timed, predicted, entries_of(model, work)) if timed is not None else None,
+    )
+
+
+def wanted_of(own: Mapping[str, Any]) -> Wanted:
+    """Gather what is said of a recording, from keywords of :class:`OfRecording`.
+
+    Raises
+    ------
+    UsageError
+        If the unit is none of a disk.
+    """
+    unit, devices = own.get("trace_unit"), own.get("trace_devices") or ()
+    if unit is not None and not 0 < unit <= LARGEST_UNIT:
+        raise UsageError(f"a block of a disk has 1 to {LARGEST_UNIT:,} bytes, not {unit:,}")
+    names = tuple(name.removeprefix("/dev/") for name in devices)
+    return Wanted(unit, own.get("trace_at"), names, tuple(own.get("trace_processes") or ()))
+
+
+def real_reads(
+    path: str | os.PathLike[str], told: AccessTrace | Recorded, wanted: Wanted, layout: VolumeLayout | None
+) -> Real:
+    """Find out where the reads of a recording are; any other trace says it.
+
+    Parameters
+    ----------
+    path : path
+        Its file, for errors.
+    told : AccessTrace or Recorded
+        What it holds.
+    wanted : Wanted
+        What is said of it.
+    layout : VolumeLayout or None
+        The volume that was read, if there is an image of it.
+
+    Raises
+    ------
+    ImageError
+        If there is a read that no drive could serve.
+    UsageError
+        If what is said of a recording is said of another trace, or names what is not in it.
+    """
+    if not isinstance(told, Recorded):
+        if wanted != Wanted():
+            raise UsageError(
+                "unit, start, device and process are those of a recording by blocks, which this trace is not"
+            )
+        check_reads(Path(path), told)
+        return Real(str(path), told)
+    for kind, names, there in (("device", wanted.devices, told.devices), ("process", wanted.processes, told.processes)):
+        unknown = [name for name in names if name not in there]
+        if unknown:
+            hint = did_you_mean(unknown[0], there)
+            raise UsageError(f"{path}: no read of {kind} {unknown[0]!r}{hint}; there are {', '.join(there)}")
+    used, recording = place(told, wanted, layout)
+    if not len(used):
+        raise UsageError(f"{path}: no read is left of those devices and processes")
+    reads = used.trace([item.place for item in recording.placed])
+    check_reads(Path(path), reads)
+    return Real(str(path), reads, used, recording)
+
+
+def _paced_alike(predicted: AccessTrace, real: AccessTrace, think_us: float | None) -> AccessTrace:
+    """Give a prediction the host time of the trace where that is one for all, none at all among them.
+
+    While the host works the disk turns, so that the same reads at another pace are served in other times.
+    """
+    if think_us is None and real.think_us.any():
+        return predicted
+    pace = np.full(len(predicted), think_us or 0.0)
+    pace[:1] = real.think_us[:1]
+    return replace(predicted, think_us=pace, after_us=0.0)

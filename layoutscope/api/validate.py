@@ -1,0 +1,259 @@
+"""``validate``: a prediction held against what a Mac measured, packed by the script of ``docs/kit.md``."""
+
+from __future__ import annotations
+
+import plistlib
+import tempfile
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from xml.parsers.expat import ExpatError
+
+from layoutscope.analysis.placing import disk_of
+from layoutscope.analysis.policy import leaf_policy
+from layoutscope.api.images import only_volume
+from layoutscope.api.keywords import profiles_of
+from layoutscope.api.reading import opened, request_of
+from layoutscope.api.replay import Serving, real_reads, replayed
+from layoutscope.api.workloads import checked
+from layoutscope.drive.fsusage import read_fs_usage
+from layoutscope.errors import ImageError, LayoutscopeError, UsageError
+from layoutscope.image.archive import packed_files, text_of
+from layoutscope.results.kit import KitMachine, KitResult, KitWalk
+from layoutscope.results.recorded import Wanted
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping
+
+    from layoutscope.drive import DriveProfile
+    from layoutscope.options import WorkRequest
+    from layoutscope.tables import VolumeLayout
+
+FOLDER: Final = "kit"
+"""The one folder of the archive."""
+
+VERSION: Final = "1"
+"""Of the archive's contents."""
+
+CAPTURE: Final = "metadata.lscope"
+IMAGE: Final = "metadata.img.zst"
+
+ORDERS: Final[Mapping[str, dict[str, Any]]] = {
+    # BSD's find asks fts for no attributes of files where no test needs them; ls -l needs those of all. It goes down by
+    # sorted names, which a capture without names cannot tell: its pairs are those of a walk in the listing's order.
+    "find": {"order": "fts", "stat": False},
+    "ls": {"order": "fts"},
+    "bulk": {"order": "bulk"},
+}
+"""Walks of the script, and the orders that they are."""
+
+USUAL_DISK, USUAL_FLASH = "generic-5400-2.5", "sata-ssd"
+"""What is predicted for where no profile is of the drive's model."""
+
+CACHES: Final = ("hw.memsize", "kern.maxvnodes", "kern.maxnbuf")
+
+
+def validate(
+    kit: str | os.PathLike[str],
+    *,
+    drive: str | os.PathLike[str] | None = None,
+    against: str | os.PathLike[str] | None = None,
+) -> KitResult:
+    """Hold predictions against what a Mac measured.
+
+    Parameters
+    ----------
+    kit : path
+        The archive that the kit's script made, or its unpacked folder.
+    drive : str or path, optional
+        Profile or TOML file of its drive; by the model that the kit names without it.
+    against : path, optional
+        Image or capture of the volume, in place of the one in the archive.
+
+    Raises
+    ------
+    ImageError
+        If it is no such archive, or one that was made to do harm.
+    UsageError
+        If there is no such drive.
+    LayoutscopeError
+        If the capture cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> from pathlib import Path
+    >>> Path("kit").mkdir(exist_ok=True)
+    >>> told = Path("kit/kit.txt").write_text("kit = 1")
+    >>> layoutscope.validate("kit").walks[0].why_not
+    'it was not recorded'
+    """
+    path = Path(kit)
+    files = packed_files(path, FOLDER)
+    facts = _pairs(files.get("kit.txt", b""), "=")
+    if facts.get("kit") != VERSION:
+        told = f"of version {facts['kit']!r}" if "kit" in facts else "without a version (kit.txt)"
+        raise ImageError(f"{path}: is a kit {told}; version {VERSION} can be read")
+    machine = _machine(files, facts)
+    profile, why = _profile(drive, machine)
+    walks: tuple[KitWalk, ...]
+    with _volume(path, files, against) as layout:
+        walks = tuple(_noted(_walk(path, name, files, layout, profile), machine) for name in ORDERS)
+        policy = None if layout is None else leaf_policy(layout)
+        filesystem = "" if layout is None else layout.facts.variant
+    return KitResult(str(path), machine, f"{profile.name}, {why}", walks, policy, filesystem, _missing(files))
+
+
+@contextmanager
+def _volume(
+    path: Path, files: Mapping[str, bytes], against: str | os.PathLike[str] | None
+) -> Iterator[VolumeLayout | None]:
+    """Read the volume of a kit; None where it holds none."""
+    with ExitStack() as stack:
+        source = against
+        if source is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            source = _unpacked(files, folder)
+        if source is None:
+            yield None
+            return
+        try:
+            image = stack.enter_context(opened(source, request_of({}, source)))
+        except LayoutscopeError as error:
+            # The place where it was unpacked tells nobody anything.
+            raise type(error)(str(error).replace(str(source), f"{path}: {Path(source).name}")) from error
+        yield only_volume(image.layouts)
+
+
+def _unpacked(files: Mapping[str, bytes], folder: Path) -> Path | None:
+    """Write the capture or the image of a kit to a folder; None where it holds neither."""
+    for name in (CAPTURE, IMAGE):
+        mine = {place: data for place, data in files.items() if place == name or place.startswith(f"{name}/")}
+        for place, data in mine.items():
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (folder / place).write_bytes(data)
+        if mine:
+            return folder / name
+    return None
+
+
+def _walk(
+    path: Path, name: str, files: Mapping[str, bytes], layout: VolumeLayout | None, profile: DriveProfile
+) -> KitWalk:
+    """Hold the prediction against one walk, or say why it cannot be."""
+    times = _pairs(files.get(f"walk-{name}.time.txt", b""), None)
+    work = checked(ORDERS[name] | {"host": "macos"})
+    real, user, system = (_number(times.get(key)) for key in ("real", "user", "sys"))
+    entries = _number(text_of(files.get(f"walk-{name}.count.txt", b"")).strip())
+    walk = KitWalk(
+        name,
+        _said(work),
+        real_s=real,
+        cpu_s=None if user is None or system is None else user + system,
+        entries=None if entries is None else int(entries),
+    )
+    recorded = files.get(f"walk-{name}.fs_usage.txt")
+    if recorded is None:
+        return replace(walk, why_not="it was not recorded")
+    if layout is None:
+        return replace(walk, why_not="the kit has no capture of the volume; --against takes one")
+    told = read_fs_usage(recorded + b"\n" + files.get(f"walk-{name}.fs_usage.err.txt", b""))
+    if not len(told):
+        cut = f"; line {told.lines.first_unparsed} is cut or damaged" if told.lines.first_unparsed else ""
+        return replace(walk, why_not=f"its recording holds no reads{cut}")
+    try:
+        found = real_reads(f"{path}: walk-{name}", told, Wanted(), layout)
+    except UsageError as error:
+        return replace(walk, why_not=str(error))
+    serving = Serving((profile,), draws=True)
+    return replace(walk, replay=replayed(found, serving, layout, work))
+
+
+def _noted(walk: KitWalk, machine: KitMachine) -> KitWalk:
+    """Add what a recording says otherwise than the kit: another device, another unit."""
+    recording = None if walk.replay is None else walk.replay.recording
+    if recording is None:
+        return walk
+    known = {disk_of(name) for name in (machine.device, machine.container) if name}
+    notes = [
+        f"its reads are on {each.place.device}, the kit is of {machine.device}"
+        for each in recording.placed
+        if known and disk_of(each.place.device) not in known
+    ]
+    units = {each.place.unit_bytes for each in recording.placed}
+    if machine.unit_bytes is not None and units - {machine.unit_bytes}:
+        told = ", ".join(f"{unit:,}" for unit in sorted(units))
+        notes.append(f"its blocks have {told} bytes, diskutil says {machine.unit_bytes:,}")
+    return replace(walk, notes=tuple(notes))
+
+
+def _said(work: WorkRequest) -> str:
+    return work.order if work.stat else f"{work.order} --no-stat"
+
+
+def _profile(drive: str | os.PathLike[str] | None, machine: KitMachine) -> tuple[DriveProfile, str]:
+    """Return the drive that is predicted for, and why that one."""
+    if drive is not None:
+        return profiles_of(drive)[0], "as asked for"
+    if machine.drive:
+        try:
+            return profiles_of(machine.drive)[0], f"by its model {machine.drive}"
+        except UsageError:
+            pass
+    usual = USUAL_FLASH if machine.solid_state else USUAL_DISK
+    return profiles_of(usual)[0], "since no profile is of its model; --drive names one"
+
+
+def _machine(files: Mapping[str, bytes], facts: Mapping[str, str]) -> KitMachine:
+    """Gather what a kit says of its Mac; what is not there stays empty."""
+    system, sysctl = (_pairs(files.get(name, b""), ":") for name in ("sw_vers.txt", "sysctl.txt"))
+    volume, physical = (_plist(files.get(name, b"")) for name in ("volume.plist", "physical.plist"))
+    unit, flash = volume.get("DeviceBlockSize"), physical.get("SolidState")
+    media = physical.get("MediaName")
+    return KitMachine(
+        system=" ".join(filter(None, (system.get("ProductName"), system.get("ProductVersion")))),
+        model=sysctl.get("hw.model", ""),
+        drive=media if isinstance(media, str) else "",
+        solid_state=flash if isinstance(flash, bool) else None,
+        device=facts.get("device", ""),
+        container=facts.get("container", ""),
+        physical=facts.get("physical", ""),
+        unit_bytes=unit if isinstance(unit, int) else None,
+        cache_sizes={name: sysctl[name] for name in CACHES if name in sysctl},
+    )
+
+
+def _plist(data: bytes) -> dict[str, Any]:
+    """Read a property list; whatever is none is empty."""
+    try:
+        found = plistlib.loads(data, fmt=plistlib.FMT_XML)
+    except (ValueError, ExpatError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
+        # The parser checks little of what it builds from: a damaged list fails in any of these ways.
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _pairs(data: bytes, sign: str | None) -> dict[str, str]:
+    """Read lines of a name and a value, between which a sign stands, or a space."""
+    parts = (line.split(sign, 1) for line in text_of(data).splitlines())
+    return {pair[0].strip(): pair[1].strip() for pair in parts if len(pair) == 2}
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        found = float(text or "")
+    except ValueError:
+        return None
+    return found if 0 <= found < MOST_SECONDS else None
+
+
+MOST_SECONDS: Final = 1e12
+"""Of a walk, and of its entries: more was not measured."""
+
+
+def _missing(files: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:
+    """List the steps of the script that failed or were left out."""
+    rows = [line.split("\t") for line in text_of(files.get("steps.tsv", b"")).splitlines()[1:]]
+    return tuple((row[0], row[3]) for row in rows if len(row) == 4 and row[1] != "0")

@@ -1,0 +1,149 @@
+"""What was read of a drive under calibration, and how long each read took."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from layoutscope.errors import UsageError
+from layoutscope.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+HEADER: Final = ("step", "offset", "length", "at_ns", "ns")
+MOST_LINES: Final = 1_000_000
+_LARGEST: Final = 1 << 62
+
+
+class Readable(Protocol):
+    """A drive that reads can be timed on: a device, or something that stands in for one."""
+
+    capacity_bytes: int
+
+    def read(self, offset: int, length: int) -> tuple[int, int]:
+        """Read, and return when it began and how long it took, in nanoseconds."""
+
+    def read_together(self, offsets: list[int], length: int, depth: int) -> int:
+        """Read with several reads outstanding.
+
+        Parameters
+        ----------
+        offsets : list of int, bytes
+            Where.
+        length : int, bytes
+            Of each.
+        depth : int
+            How many are outstanding.
+
+        Returns
+        -------
+        int
+            How long all of them took, in nanoseconds.
+        """
+
+    def wait(self, milliseconds: float) -> None:
+        """Let the drive read ahead for a while."""
+
+
+@frozen
+class ReadLog:
+    """Timed reads, in order; all arrays have shape (n_reads,).
+
+    Attributes
+    ----------
+    capacity_bytes : int
+        Size of the drive that they were made on.
+    step : str array
+        The step of the plan that asked for each.
+    offset, length : int64 arrays
+        In bytes.
+    at_ns, ns : int64 arrays
+        When each began, by a clock that only goes on, and how long it took.
+    """
+
+    capacity_bytes: int
+    step: NDArray[np.str_]
+    offset: NDArray[np.int64]
+    length: NDArray[np.int64]
+    at_ns: NDArray[np.int64]
+    ns: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ns)
+
+    @property
+    def ms(self) -> NDArray[np.float64]:
+        """Return how long each read took, in milliseconds."""
+        return np.asarray(self.ns / 1e6)
+
+    @property
+    def done_ms(self) -> NDArray[np.float64]:
+        """Return when each read was complete, from the first one on."""
+        return np.asarray((self.at_ns + self.ns - self.at_ns[:1].sum()) / 1e6)
+
+    def of(self, *steps: str) -> ReadLog:
+        """Return the reads of some steps."""
+        return self.where(np.isin(self.step, steps))
+
+    def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> ReadLog:
+        """Return some of the reads."""
+        numbers = (column[chosen] for column in (self.offset, self.length, self.at_ns, self.ns))
+        return ReadLog(self.capacity_bytes, self.step[chosen], *numbers)
+
+    def text(self) -> str:
+        """Return the log as CSV."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(HEADER)
+        writer.writerow(("capacity", 0, self.capacity_bytes, 0, 0))
+        columns = (column.tolist() for column in (self.step, self.offset, self.length, self.at_ns, self.ns))
+        writer.writerows(zip(*columns, strict=True))
+        return file.getvalue()
+
+
+def logged(capacity_bytes: int, rows: Iterable[tuple[str, int, int, int, int]]) -> ReadLog:
+    """Make a log of rows: step, offset, length, beginning, duration."""
+    listed = list(rows)
+    step, *numbers = zip(*listed, strict=True) if listed else ((), (), (), (), ())
+    return ReadLog(capacity_bytes, np.array(step, np.str_), *(np.array(column, np.int64) for column in numbers))
+
+
+def read_log(text: str, name: str) -> ReadLog:
+    """Read a log from its CSV.
+
+    Parameters
+    ----------
+    text : str
+        As `ReadLog.text` and the kit write it.
+    name : str
+        Of the file, for messages.
+
+    Raises
+    ------
+    UsageError
+        If it is no such log.
+    """
+    lines = csv.reader(io.StringIO(text))
+    capacity, rows = 0, []
+    try:
+        if tuple(next(lines, ())) != HEADER:
+            raise UsageError(f"{name}: is no log of a calibration; it begins with {','.join(HEADER)}")
+        for number, (step, *fields) in enumerate(lines, 2):
+            offset, length, at_ns, ns = map(int, fields)
+            if min(offset, length, at_ns, ns) < 0 or max(offset, length, at_ns, ns) > _LARGEST or number > MOST_LINES:
+                raise UsageError(f"{name}: line {number} has a number that no drive gives, or there are too many lines")
+            if step == "capacity":
+                capacity = length
+            else:
+                rows.append((step[:16], offset, length, at_ns, ns))
+    except (ValueError, csv.Error) as error:
+        raise UsageError(f"{name}: line {lines.line_num} is no timed read") from error
+    if capacity < 1 or not rows or any(offset + length > capacity for _, offset, length, _, _ in rows):
+        raise UsageError(f"{name}: has no capacity, no reads, or reads beyond the end of the drive")
+    return logged(capacity, rows)

@@ -1,0 +1,292 @@
+"""The calibration of a drive from its first read to its profile: the steps in order, and when it is enough.
+
+What is predicted of a drive is known as well as its figures are. They are drawn again from reads that are drawn again
+from those that were made (the bootstrap), until what is predicted of reads all over the drive is known within a tenth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.drive.calibration.assemble import (
+    Disk,
+    disk_profile,
+    fitted_disk,
+    moves,
+    numbered,
+    profile_of,
+    replay_of,
+)
+from layoutscope.drive.calibration.plan import DEPTHS, FLASH_DEPTHS, SEED, SMALL, Calibration
+from layoutscope.drive.calibration.rotation import fitted_tracks, measured_turn, rough_tracks
+from layoutscope.drive.calibration.seeks import refitted
+from layoutscope.drive.simulation import service
+from layoutscope.drive.spread import Spread
+from layoutscope.errors import UsageError
+from layoutscope.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.drive.calibration.log import ReadLog
+    from layoutscope.drive.profile import DriveProfile
+
+ROUND: Final = 480
+ROUNDS: Final = 6
+"""Reads of pairs in a round, and rounds at most."""
+FEWEST_ROUNDS: Final = 4
+DRAWS: Final = 32
+KNOWN: Final = 0.10
+"""Half of the 90 % interval of reads all over the drive, as a share, at which it is enough."""
+NORMAL_95: Final = 1.645
+HELD_BACK_ERROR: Final = {"uniform": 0.03, "walk": 0.10}
+"""How far the reads that were held back may be off on the average: anywhere, and of a walk."""
+
+
+@frozen
+class HeldBack:
+    """Reads that nothing was fitted to, beside what is predicted of them.
+
+    Attributes
+    ----------
+    step : str
+        ``uniform`` or ``walk``.
+    reads : int
+    seen_ms, predicted_ms : float
+        Means.
+    """
+
+    step: str
+    reads: int
+    seen_ms: float
+    predicted_ms: float
+
+    @property
+    def ratio(self) -> float:
+        """Return seen over predicted."""
+        return self.seen_ms / self.predicted_ms
+
+
+@frozen
+class Calibrated:
+    """A drive that was measured.
+
+    Attributes
+    ----------
+    profile : DriveProfile
+        With its spread.
+    log : ReadLog
+        All reads.
+    known : float
+        Half of the 90 % interval of reads all over the drive, as a share.
+    held_back : tuple of HeldBack
+        What speaks for the profile, or against it.
+    tracks, residual_ms : (n,) float64 arrays
+        Distances of the pairs, and what each took less positioning and half a turn; empty on flash.
+    """
+
+    profile: DriveProfile
+    log: ReadLog
+    known: float
+    held_back: tuple[HeldBack, ...]
+    tracks: NDArray[np.float64]
+    residual_ms: NDArray[np.float64]
+
+
+def calibrate(plan: Calibration, name: str, walk: Sequence[tuple[int, int]] = ()) -> Calibrated:
+    """Measure a drive.
+
+    Parameters
+    ----------
+    plan : Calibration
+        Of the drive; keeps the reads that were made.
+    name : str
+        Of its profile.
+    walk : sequence of pairs of int, bytes
+        Offsets and lengths of reads that are predicted of an image on it; nothing is fitted to them.
+
+    Raises
+    ------
+    UsageError
+        If it is too small, or its times tell of neither a turning disk nor flash.
+    """
+    if plan.is_flash():
+        plan.sizes()
+        plan.rates()
+        plan.deep(FLASH_DEPTHS)
+        plan.walk(walk)
+        return judged(plan.log, name)
+    plan.turn()
+    turn = measured_turn(plan.log)
+    plan.rates()
+    plan.tracks(rough_tracks(plan.log, turn))
+    tracks = fitted_tracks(plan.log, turn)
+    plan.hits()
+    plan.streams()
+    plan.skips()
+    plan.segments()
+    for number in range(ROUNDS):
+        plan.pairs(ROUND, float(tracks.track_bytes.min()) / 2)
+        if number + 1 >= FEWEST_ROUNDS and known_within(plan.log, fitted_disk(plan.log)) < KNOWN:
+            break
+    plan.uniform()
+    plan.deep(DEPTHS)
+    plan.walk(walk)
+    return judged(plan.log, name)
+
+
+def judged(log: ReadLog, name: str) -> Calibrated:
+    """Make the profile of a log, and hold it against the reads that were held back.
+
+    Parameters
+    ----------
+    log : ReadLog
+        Of `calibrate`, or of the kit for Macs.
+    name : str
+        Of the profile.
+
+    Raises
+    ------
+    UsageError
+        If its reads do not tell a drive.
+    """
+    if len(log.of("sizes")):
+        return _flash(log, name)
+    disk = fitted_disk(log)
+    profile = disk_profile(log, name, disk)
+    figures, draws = redrawn(log, disk, profile)
+    covariance = np.cov(np.log(np.maximum(draws, 1e-9)).T)
+    spread = Spread(figures, tuple(tuple(row) for row in covariance.tolist()))
+    distance, times = moves(log, disk.tracks, disk.turn_ms)
+    held = [_held_uniform(log, disk)] if len(log.of("uniform")) else []
+    return Calibrated(
+        profile=_with_window(log, replace(profile, spread=spread)),
+        log=log,
+        known=known_within(log, disk),
+        held_back=tuple(held) + _held_walk(log, profile),
+        tracks=distance,
+        residual_ms=times - disk.curve.at(distance) - disk.turn_ms / 2,
+    )
+
+
+def known_within(log: ReadLog, disk: Disk) -> float:
+    """Return half of the 90 % interval of the mean of reads all over the drive, as a share, by the bootstrap."""
+    distance, times = moves(log, disk.tracks, disk.turn_ms)
+    far = _far_apart(log, disk)
+    random = np.random.default_rng(SEED)
+    means = []
+    for _ in range(DRAWS):
+        drawn = random.integers(0, len(times), len(times))
+        curve = refitted(disk.curve, distance[drawn], times[drawn], disk.turn_ms)
+        means.append(float(curve.at(far).mean()) + disk.turn_ms / 2)
+    return float(NORMAL_95 * np.std(means) / np.mean(means))
+
+
+def _far_apart(log: ReadLog, disk: Disk) -> NDArray[np.float64]:
+    """Return distances of places all over the drive, in tracks."""
+    offsets = np.random.default_rng(SEED).integers(0, log.capacity_bytes, 2000)
+    return np.abs(np.diff(numbered(disk.tracks, offsets, log.capacity_bytes)))
+
+
+def redrawn(log: ReadLog, disk: Disk, profile: DriveProfile) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Return the names of the figures that reads were fitted to, and their values by reads drawn again.
+
+    Parameters
+    ----------
+    log : ReadLog
+        The reads.
+    disk : Disk
+        As fitted to all of them.
+    profile : DriveProfile
+        Made of it.
+
+    Returns
+    -------
+    names : tuple of str
+        As of `Spread`.
+    draws : (n_draws, n_names) float64 array
+    """
+    distance, times = moves(log, disk.tracks, disk.turn_ms)
+    places = np.array(profile.numbers("seek_distance_cylinders")) * profile.number("heads")
+    miss = profile.number("read_miss_ms")
+    hits = log.of("hits").ms
+    rows = []
+    random = np.random.default_rng(SEED)
+    for _ in range(DRAWS):
+        drawn = random.integers(0, len(times), len(times))
+        curve = refitted(disk.curve, distance[drawn], times[drawn], disk.turn_ms)
+        again = hits[random.integers(0, len(hits), len(hits))] if len(hits) else np.ones(1)
+        seeks = np.maximum.accumulate(np.maximum(curve.at(places) - miss, 0.01))
+        rows.append([60_000 / _turn_again(log, random), float(np.percentile(again, 25)), *seeks.tolist()])
+    names = ("rpm", "read_hit_ms", *(f"seek_ms[{k}]" for k in range(len(places))))
+    return names, np.array(rows)
+
+
+def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
+    """Return the turn of reads whose ends are jittered by as much as they were seen to be."""
+    steps = np.diff(log.of("turn").done_ms)
+    jitter = float(np.median(np.abs(steps - np.median(steps))))
+    late = np.rint(random.normal(0, jitter, len(log)) * 1e6).astype(np.int64)
+    return measured_turn(replace(log, ns=log.ns + late))
+
+
+def _held_uniform(log: ReadLog, disk: Disk) -> HeldBack:
+    """Compare reads anywhere with the curve, half a turn and the transfer."""
+    part = log.of("uniform")
+    number = numbered(disk.tracks, part.offset, log.capacity_bytes)
+    transfer = part.length / np.interp(part.offset, disk.tracks.offset, disk.tracks.track_bytes) * disk.turn_ms
+    expected = disk.curve.at(np.abs(np.diff(number))) + disk.turn_ms / 2 + transfer[1:]
+    return HeldBack("uniform", len(expected), float(part.ms[1:].mean()), float(expected.mean()))
+
+
+def _held_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
+    """Compare the walk of an image with what the drive model makes of it."""
+    part = log.of("walk")
+    if not len(part):
+        return ()
+    expected = service(replay_of(part), profile, phases=1).reads_ms.service_ms
+    return (HeldBack("walk", len(part), float(part.ms.mean()), float(expected.mean())),)
+
+
+def _with_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
+    """Say among how many commands the drive chooses: as many as make many reads at once that much quicker."""
+    deep, alone = log.of(f"depth{DEPTHS[-1]}"), log.of("uniform")
+    if not len(deep) or not len(alone):
+        return profile
+    quicker = float(alone.ms.mean()) / (float(deep.ms[0]) / (int(deep.length[0]) / SMALL))
+    # Of n places the nearest is met after about 1/n of the stroke and of the turn; seeks of such distances take longer
+    # than their share, so that a drive that is quicker by a quarter chooses among two, by a half among four.
+    window = int(2 ** np.clip(np.rint((quicker - 1) * 4), 0, 5))
+    return replace(profile, figures={**profile.figures, **profile_of("", "hdd", {"queue_window": window}).figures})
+
+
+def _flash(log: ReadLog, name: str) -> Calibrated:
+    """Make the profile of flash: latencies by size, the rate, and how many reads proceed side by side."""
+    sizes = np.unique(log.of("sizes").length)
+    groups = [log.where((log.step == "sizes") & (log.length == size)).ms * 1000 for size in sizes]
+    rates = log.of("rates")
+    figures: dict[str, Any] = {
+        "capacity_bytes": log.capacity_bytes,
+        "latency_bytes": sizes.tolist(),
+        "latency_us": np.maximum.accumulate([float(np.mean(group)) for group in groups]).tolist(),
+    }
+    if not len(rates):
+        raise UsageError("the log has no streams, which tell the rate of flash")
+    figures["bandwidth_mb_s"] = float(rates.length.sum() / rates.ns.sum() * 1000)
+    together = [log.where(log.step == f"depth{depth}") for depth in FLASH_DEPTHS]
+    taken = [float(part.ms[0]) for part in together if len(part)]
+    figures["parallel_reads"] = max(int(np.rint(taken[0] / min(taken))), 1) if taken else 1
+    random = np.random.default_rng(SEED)
+    draws = np.array([[random.choice(group, len(group)).mean() for group in groups] for _ in range(DRAWS)])
+    covariance = np.atleast_2d(np.cov(np.log(draws).T))
+    names = tuple(f"latency_us[{k}]" for k in range(len(sizes)))
+    profile = profile_of(name, "ssd", figures)
+    profile = replace(profile, spread=Spread(names, tuple(tuple(row) for row in covariance.tolist())))
+    error = float(NORMAL_95 * np.sqrt(covariance[0, 0]))
+    nothing = np.empty(0)
+    return Calibrated(profile, log, error, _held_walk(log, profile), nothing, nothing)

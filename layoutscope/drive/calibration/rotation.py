@@ -1,0 +1,155 @@
+"""The turn of a disk and its tracks, from when reads were complete: the clock tells the angle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.errors import UsageError
+from layoutscope.frozen import frozen
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.drive.calibration.log import ReadLog
+
+SWEEP_FEWEST: Final = 8
+SKEWS: Final = 64
+"""Skews that are tried, shares of a turn."""
+LEAST_REACH: Final = 0.001
+MARGIN: Final = 8.0
+"""Around the size of a track by equal steps, how far others are tried: a share, and so many of its errors."""
+NEAR: Final = 0.02
+"""Of a turn, how far steps may differ that are called equal."""
+
+
+@frozen
+class Tracks:
+    """Tracks at places of a disk; arrays have shape (n_places,).
+
+    Attributes
+    ----------
+    offset : float64 array
+        Where, in bytes.
+    track_bytes : float64 array
+        What a track holds.
+    skew_turns : float64 array
+        Turns between the end of a track and the start of the next.
+    error : float64 array
+        By how much angles miss those of such tracks, root mean square, in turns.
+    """
+
+    offset: NDArray[np.float64]
+    track_bytes: NDArray[np.float64]
+    skew_turns: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+
+def measured_turn(log: ReadLog) -> float:
+    """Return the milliseconds of a turn.
+
+    Each read of a step lies lower than the one before it by a stride, and is complete a turn later, less what that
+    stride takes to pass. Two strides tell the two apart.
+
+    Raises
+    ------
+    UsageError
+        If the reads have no such rhythm, as on flash, or where something else reads.
+    """
+    strides, periods = [], []
+    for name in ("turn", "turn-wide"):
+        part = log.of(name)
+        steps = np.diff(part.done_ms)[2:]
+        if len(steps) < 10:
+            raise UsageError("the log has too few reads that tell the turn of the disk")
+        middle = float(np.median(steps))
+        regular = steps[np.abs(steps - middle) < NEAR * middle]
+        if len(regular) < len(steps) / 2:
+            raise UsageError("the reads have no rhythm of a turning disk; is something else reading it?")
+        strides.append(float(np.median(-np.diff(part.offset))))
+        periods.append(float(regular.mean()))
+    per_byte = (periods[0] - periods[1]) / (strides[1] - strides[0])
+    return periods[0] + strides[0] * per_byte
+
+
+def rough_tracks(log: ReadLog, turn_ms: float) -> NDArray[np.float64]:
+    """Return about what a track holds where streams were read: what comes in a turn, and a skew of a tenth more."""
+    part = log.of("rates")
+    starts = np.flatnonzero(np.diff(part.offset, prepend=-(1 << 62)) != np.concatenate([[0], part.length[:-1]]))
+    rates = []
+    for first, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(part)], strict=True):
+        # The first read has to find its place.
+        taken = part.done_ms[stop - 1] - part.done_ms[first]
+        rates.append(part.length[first + 1 : stop].sum() / taken)
+    return np.array(rates) * turn_ms * 1.1
+
+
+def fitted_tracks(log: ReadLog, turn_ms: float) -> Tracks:
+    """Return what tracks hold and how they are skewed, at each place where some were read downwards.
+
+    Parameters
+    ----------
+    log : ReadLog
+        With the step ``tracks``.
+    turn_ms : float
+        Of a turn.
+
+    Raises
+    ------
+    UsageError
+        If it has too few of them.
+    """
+    part = log.of("tracks")
+    if not len(part):
+        raise UsageError("the log has no reads that tell the tracks of the disk")
+    ends = np.append(np.flatnonzero(np.diff(part.offset) > 0), len(part) - 1)
+    rows = []
+    first = 0
+    for last in ends.tolist():
+        one = part.where(np.arange(first, last + 1))
+        first = last + 1
+        if len(one) < SWEEP_FEWEST:
+            raise UsageError("the log has too few reads that tell the tracks of the disk")
+        angle = one.done_ms / turn_ms % 1
+        rows.append((float(one.offset.mean()), *one_place(one.offset + one.length, angle)))
+    columns = np.array(rows).T
+    return Tracks(*columns)
+
+
+def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Return what a track holds, its skew, and how well angles fit, of reads that each end a share of a turn lower.
+
+    Parameters
+    ----------
+    ends : (n,) int64 array
+        Where reads end, falling evenly.
+    angle : (n,) float64 array
+        At which angle each was complete, in turns.
+    """
+    stride = float(-np.diff(ends).mean())
+    steps = -np.diff(angle) % 1
+    # Most steps stay on a track, and turn by the same share; the others have the skew in addition.
+    ordered = np.sort(np.concatenate([steps, steps + 1]))
+    width = len(steps) // 2
+    first = int(np.argmin(ordered[width:] - ordered[:-width]))
+    equal = ordered[first : first + width + 1]
+    share = float(equal.mean()) % 1
+    # Where the clock is exact the equal steps tell the track; where it jitters, all angles together tell it better.
+    reach = LEAST_REACH + MARGIN * float(equal.std()) / share / np.sqrt(width)
+    best = (np.inf, 0.0, 0.0)
+    for rough in stride / share * np.linspace(1 - reach, 1 + reach, 33):
+        best = min(best, _best_skew(ends, angle, float(rough)))
+    return best[1], best[2], float(np.sqrt(-2 * np.log(max(1 - best[0], 1e-12))) / (2 * np.pi))
+
+
+def _best_skew(ends: NDArray[np.int64], angle: NDArray[np.float64], size: float) -> tuple[float, float, float]:
+    """Return how badly tracks of a size fit at best, the size, and the skew with which they do."""
+    begins = (np.arange(24) / 24)[:, None] * size
+    crossed = np.floor((ends - begins) / size)
+    crossed -= crossed.min()
+    skews = (np.arange(SKEWS) / SKEWS)[:, None, None]
+    left = angle - ends / size - skews * crossed
+    misfit = 1 - np.abs(np.exp(2j * np.pi * left).mean(axis=-1))
+    at = np.unravel_index(int(np.argmin(misfit)), misfit.shape)
+    return float(misfit[at]), size, float(at[0] / SKEWS)

@@ -1,0 +1,65 @@
+"""What follows from what in an APFS container, so that each fault is told once.
+
+From the superblock down: maps lead to nodes, nodes hold records, records hold extents, and blocks are counted last.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.ondisk.consequences import Follows, from_one
+
+if TYPE_CHECKING:
+    from layoutscope.findings import Finding
+
+_BLOCKS: Final = frozenset({"block-claimed-twice", "block-claimed-free", "block-unclaimed"})
+_RECORDS: Final = frozenset(
+    {
+        *("inode-missing", "record-differs", "extent-invalid", "reference-differs", "snapshot-differs"),
+        *("count-differs", "name-hash-differs", "seal-broken"),
+    }
+)
+"""What differs where records are missing."""
+
+_NODES: Final = frozenset(
+    {
+        *("tree-unreadable", "node-missing", "node-invalid", "record-invalid", "subtree-missing", "tree-rebuilt"),
+        *("node-header-differs", "keys-unordered", "checksum-mismatch", "stale-nodes"),
+    }
+)
+_LOST: Final = frozenset({"tree-unreadable", "node-missing", "node-invalid", "record-invalid", "subtree-missing"})
+_EVERYTHING: Final = _BLOCKS | _RECORDS | _NODES
+
+
+CONTAINER_CAUSES: Final[tuple[Follows, ...]] = (
+    Follows(
+        frozenset({"truncated", "unread-area", "fusion-half", "container-changed"}),
+        _EVERYTHING | {"volume-unreadable", "spaceman-invalid", "checkpoint-invalid"},
+    ),
+    # A wrong entry of a map loses a node and all that hangs on it, or a whole volume.
+    from_one("object-map-differs", _EVERYTHING | {"volume-unreadable"}),
+    from_one("volume-unreadable", _BLOCKS),
+    *(
+        from_one(code, _NODES | {"count-differs"}, of_tree=True)
+        for code in ("checksum-mismatch", "node-invalid", "record-invalid", "node-missing", "node-header-differs")
+    ),
+    from_one("keys-unordered", _NODES | {"count-differs"}, of_tree=True),
+    Follows(_LOST | {"checksum-mismatch"}, _RECORDS | _BLOCKS, r"(fs|fext|omap) tree"),
+    Follows(_LOST | {"checksum-mismatch"}, frozenset({"reference-differs", *_BLOCKS}), "extentref tree"),
+    Follows(_LOST | {"checksum-mismatch"}, frozenset({"snapshot-differs", *_BLOCKS}), "(snapmeta|omap-snapshots) tree"),
+    from_one("spaceman-invalid", _BLOCKS),
+    from_one("inode-missing", frozenset({"record-differs", "count-differs"})),
+    from_one("extent-invalid", frozenset({"reference-differs", "count-differs", *_BLOCKS})),
+    from_one("reference-differs", _BLOCKS),
+    *(from_one(code, _BLOCKS) for code in ("block-claimed-twice", "block-claimed-free")),
+)
+"""Rows of causes, the deepest first."""
+
+_TREE_NAME: Final = re.compile(r"([\w-]+) tree")
+
+
+def named_tree(item: Finding) -> str:
+    """Name of the tree that a finding is about; empty where it is about none."""
+    found = _TREE_NAME.match(item.structure)
+    return found[1] if found else ""

@@ -1,0 +1,294 @@
+"""Which parts of its disk a container of another maker stores, from its own tables of allocation.
+
+The libraries that read these containers give zeros for what nobody wrote and do not tell it from zeros that are stored,
+so that a sweep of a disk of terabytes in a file of kilobytes would go through all of them. What cannot be known, as
+tables are damaged or of a kind that is not read here, counts as stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import UUID
+
+import numpy as np
+
+from layoutscope.arrays.intervals import runs_of, subtract
+from layoutscope.errors import FormatError, ImageError
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.records import (
+    QCOW_HEADER,
+    QCOW_REFERENCE,
+    SPARSE_IMAGE_BAND,
+    SPARSE_IMAGE_HEADER,
+    VHD_DYNAMIC_HEADER,
+    VHD_FOOTER,
+    VHD_REFERENCE,
+    VHDX_DISK_SIZE,
+    VHDX_FILE_PARAMETERS,
+    VHDX_METADATA,
+    VHDX_METADATA_ENTRY,
+    VHDX_REFERENCE,
+    VHDX_REGION,
+    VHDX_REGIONS,
+    VHDX_SECTOR_SIZE,
+    VMDK_HEADER,
+    VMDK_REFERENCE,
+)
+from layoutscope.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.image.source import Source
+    from layoutscope.ondisk.grammar import Struct
+    from layoutscope.recordtypes import Column, RecordType
+
+    I64 = NDArray[np.int64]
+    T = TypeVar("T", bound=Struct)
+
+SECTOR_BYTES: Final = 512
+DESCRIPTION: Final = b"# Disk DescriptorFile"
+MAX_UNPACKED_A_BYTE: Final = 4096
+"""What a byte of a file may stand for: deflate makes 1,032 of one, and nothing here packs better."""
+
+MAX_TABLE_BYTES: Final = 1 << 28
+"""Tables are read up to this length; what longer ones say is not looked at."""
+
+NOT_STORED: Final = 0xFFFF_FFFF
+"""An entry of a VHD's table of blocks that names none."""
+
+AT_END: Final = 2**64 - 1
+"""The place of a VMDK's directory in the header of a file that was written as a stream."""
+
+FOOTER_FROM_END: Final = 1024
+"""Where such a file has its header once more, before the marker that ends it."""
+
+REGION_TABLES: Final = (192 << 10, 256 << 10)
+CHUNK_SECTORS: Final = 1 << 23
+"""Sectors whose blocks come before an entry for their bitmap in the table of a VHDX ([MS-VHDX] 2.5)."""
+
+MOST_NAMED: Final = 2047
+"""Tables of regions and of items have room for no more entries ([MS-VHDX] 2.2.3.1 and 2.6.1.1)."""
+
+BAT: Final = UUID("2dc27766-f623-4200-9d64-115e9bfd4a08")
+METADATA: Final = UUID("8b7ca206-4790-4b9a-b8fe-575f050f886e")
+FILE_PARAMETERS: Final = UUID("caa16737-fa36-4d43-b3b6-33f0aa44e76b")
+DISK_SIZE: Final = UUID("2fa54224-cd1b-4876-b211-5dbed83bf4b8")
+SECTOR_SIZE: Final = UUID("8141bf1d-a96f-4709-ba47-f233a8faab5f")
+"""What a VHDX calls its regions and items ([MS-VHDX] 2.2.3.2 and 2.6.1.2)."""
+
+
+class UnknownError(Exception):
+    """What is stored cannot be told."""
+
+
+def stored_runs(sources: Sequence[Source], size_bytes: int) -> I64:
+    """Say which parts of a disk its container stores.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The container's file, and behind a description the files that it names, in their order.
+    size_bytes : int
+        Length of the disk.
+
+    Returns
+    -------
+    (n, 2) int64 array
+        Offset and length in bytes, in address order; all of the disk where it cannot be told.
+    """
+    everything = np.array([[0, size_bytes]], np.int64)
+    try:
+        magic = sources[0].read(0, min(len(DESCRIPTION), sources[0].size_bytes))
+        runs, length = _joined(sources[1:]) if magic == DESCRIPTION else _read(sources[0])
+    except (UnknownError, FormatError, KeyError):
+        return everything
+    # A container that means another disk than its library is none that is understood here.
+    if not size_bytes <= length <= size_bytes + SECTOR_BYTES:
+        return everything
+    start, stop = np.minimum(runs[:, 0], size_bytes), np.minimum(runs.sum(axis=1), size_bytes)
+    return runs_of(start, stop - start)
+
+
+def refuse_expansion(name: str, stored_bytes: int, file_bytes: int) -> None:
+    """Refuse to go through more of a disk than its file can hold, however it is packed.
+
+    Parameters
+    ----------
+    name : str
+        Of the image.
+    stored_bytes : int
+        How much of the disk is said to be stored.
+    file_bytes : int
+        Length of the files that store it.
+
+    Raises
+    ------
+    ImageError
+        If a byte of the file would stand for more than any way of packing makes of one.
+    """
+    if stored_bytes > MAX_UNPACKED_A_BYTE * file_bytes:
+        raise ImageError(
+            f"{name}: claims to store {format_bytes(stored_bytes)} in {format_bytes(file_bytes)}, "
+            "which is not gone through"
+        )
+
+
+def _joined(sources: Sequence[Source]) -> tuple[I64, int]:
+    """Join the extents of a description, one behind the other; flat ones are the disk as it is."""
+    parts, length = [np.empty((0, 2), np.int64)], 0
+    for source in sources:
+        try:
+            runs, size = _read(source)
+        except UnknownError:
+            size = source.size_bytes
+            runs = subtract(np.array([[0, size]], np.int64), source.holes)
+        parts.append(runs + np.array([length, 0]))
+        length += size
+    return np.concatenate(parts), length
+
+
+def _read(source: Source) -> tuple[I64, int]:
+    """Return runs that a file stores, and the length of its disk."""
+    magic = source.read(0, min(8, source.size_bytes))
+    for start, reader in _READERS.items():
+        if magic.startswith(start):
+            return reader(source)
+    raise UnknownError
+
+
+def _structure(kind: type[T], record: RecordType, source: Source, at: int) -> T:
+    return grammar.parse(kind, source.read(at, record.width), structure=record.type_name, image_offset=at)
+
+
+def _table(source: Source, at: int, count: int, record: RecordType, *fields: Column) -> dict[str, NDArray[np.uint64]]:
+    """Decode a table of references; one that does not lie in the file says nothing."""
+    if count * record.width > MAX_TABLE_BYTES or not 0 <= at <= source.size_bytes - count * record.width:
+        raise UnknownError
+    buffer = np.frombuffer(source.read(at, count * record.width), np.uint8)
+    columns = BULK.columns(record, buffer, np.arange(count) * record.width, fields)
+    return {name: column.astype(np.uint64) for name, column in columns.items()}
+
+
+def _units(numbers: I64, unit_bytes: int, size_bytes: int) -> tuple[I64, int]:
+    """Turn numbers of units of the disk into runs of bytes."""
+    return runs_of(numbers * unit_bytes, np.full(len(numbers), unit_bytes)), size_bytes
+
+
+def _count(size: int, unit: int) -> int:
+    """How many units a disk has; nothing of these lengths is stored with units of none, or beyond 62 bits."""
+    if not 0 < unit <= 2**40 or size > 2**62:
+        raise UnknownError
+    return -(-size // unit)
+
+
+def _second_tables(
+    source: Source, tables: NDArray[np.uint64], count: int, record: RecordType, is_stored: Callable[[int], I64]
+) -> I64:
+    """Number what the tables of a directory name, each of which is read once; two names for one say nothing."""
+    used = np.flatnonzero(tables)
+    if len(np.unique(tables[used])) < len(used) or len(used) * record.width * count > source.size_bytes:
+        raise UnknownError
+    parts = [is_stored(int(tables[row])) + int(row) * count for row in used]
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _qcow(source: Source) -> tuple[I64, int]:
+    header = _structure(grammar.SparseDisks.QcowHeader, QCOW_HEADER, source, 0)
+    # The first version has another header.
+    if header.version not in (2, 3) or not 9 <= header.cluster_bits <= 21:
+        raise UnknownError
+    unit = 1 << header.cluster_bits
+    count, most = unit // QCOW_REFERENCE.width, _count(header.len_disk, unit)
+    field = QCOW_REFERENCE.ofs_target
+    wanted = min(header.num_tables, -(-most // count))
+    first = _table(source, header.ofs_tables, wanted, QCOW_REFERENCE, field)[field]
+
+    def is_stored(at: int) -> I64:
+        fields = (field, QCOW_REFERENCE.is_compressed, QCOW_REFERENCE.reads_as_zeros)
+        place, packed, zeros = _table(source, at, count, QCOW_REFERENCE, *fields).values()
+        # The lowest bit of what is compressed belongs to its place.
+        return np.flatnonzero((packed > 0) | ((place > 0) & (zeros == 0)))
+
+    numbers = _second_tables(source, first, count, QCOW_REFERENCE, is_stored)
+    return _units(numbers, unit, header.len_disk)
+
+
+def _vhd(source: Source) -> tuple[I64, int]:
+    footer = _structure(grammar.SparseDisks.VhdFooter, VHD_FOOTER, source, 0)
+    header = _structure(grammar.SparseDisks.VhdDynamicHeader, VHD_DYNAMIC_HEADER, source, footer.ofs_next)
+    count = min(header.num_blocks, _count(footer.len_disk, header.len_block))
+    sectors = _table(source, header.ofs_table, count, VHD_REFERENCE, VHD_REFERENCE.sector)[VHD_REFERENCE.sector]
+    return _units(np.flatnonzero(sectors != NOT_STORED), header.len_block, footer.len_disk)
+
+
+def _vhdx(source: Source) -> tuple[I64, int]:
+    kinds = grammar.SparseDisks
+    regions = _named(source, REGION_TABLES[0], (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION))
+    table, place = regions[BAT].ofs_region, regions[METADATA].ofs_region
+    items = _named(source, place, (kinds.VhdxMetadata, VHDX_METADATA), (kinds.VhdxMetadataEntry, VHDX_METADATA_ENTRY))
+
+    def item(name: UUID, kind: type[T], record: RecordType) -> T:
+        return _structure(kind, record, source, place + items[name].ofs_item)
+
+    block = item(FILE_PARAMETERS, kinds.VhdxFileParameters, VHDX_FILE_PARAMETERS).len_block
+    size = item(DISK_SIZE, kinds.VhdxDiskSize, VHDX_DISK_SIZE).len_disk
+    sector = item(SECTOR_SIZE, kinds.VhdxSectorSize, VHDX_SECTOR_SIZE).len_sector
+    blocks = _count(size, block)
+    between = CHUNK_SECTORS * sector // block
+    if not between:
+        raise UnknownError
+    entries = blocks + (max(blocks, 1) - 1) // between
+    state = _table(source, table, entries, VHDX_REFERENCE, VHDX_REFERENCE.state)[VHDX_REFERENCE.state]
+    row = np.arange(entries)
+    is_stored = np.isin(state, [int(kinds.VhdxState.present), int(kinds.VhdxState.partial)])
+    found = row[is_stored & (row % (between + 1) != between)]
+    return _units(found - found // (between + 1), block, size)
+
+
+def _named(source: Source, at: int, head: tuple[Any, RecordType], entry: tuple[Any, RecordType]) -> dict[UUID, Any]:
+    """Read a table of things that have names behind its head."""
+    count = _structure(*head, source, at).num_entries
+    first, width = at + head[1].width, entry[1].width
+    found = [_structure(*entry, source, first + number * width) for number in range(min(count, MOST_NAMED))]
+    return {UUID(bytes_le=each.guid): each for each in found}
+
+
+def _vmdk(source: Source) -> tuple[I64, int]:
+    kind = grammar.SparseDisks.VmdkHeader
+    header = _structure(kind, VMDK_HEADER, source, 0)
+    if header.directory_sector == AT_END:
+        header = _structure(kind, VMDK_HEADER, source, source.size_bytes - FOOTER_FROM_END)
+    grain, count, field = header.num_grain_sectors, header.num_references, VMDK_REFERENCE.sector
+    tables = _count(_count(header.num_sectors, grain), count)
+    first = _table(source, header.directory_sector * SECTOR_BYTES, tables, VMDK_REFERENCE, field)[field]
+
+    def is_stored(sector: int) -> I64:
+        # A grain in sector 1 is all zeros: there the description lies.
+        return np.flatnonzero(_table(source, sector * SECTOR_BYTES, count, VMDK_REFERENCE, field)[field] > 1)
+
+    numbers = _second_tables(source, first, count, VMDK_REFERENCE, is_stored)
+    return _units(numbers, grain * SECTOR_BYTES, header.num_sectors * SECTOR_BYTES)
+
+
+def _sparse_image(source: Source) -> tuple[I64, int]:
+    header = _structure(grammar.SparseDisks.SparseImageHeader, SPARSE_IMAGE_HEADER, source, 0)
+    bands = _count(header.num_sectors, header.num_band_sectors)
+    # As many bands can be stored as have room behind the header in its page of 4 KiB.
+    room = (4096 - SPARSE_IMAGE_HEADER.width) // SPARSE_IMAGE_BAND.width
+    field = SPARSE_IMAGE_BAND.number
+    numbers = _table(source, SPARSE_IMAGE_HEADER.width, min(bands, room), SPARSE_IMAGE_BAND, field)[field]
+    found = np.unique(numbers[(numbers > 0) & (numbers <= bands)]).astype(np.int64) - 1
+    return _units(found, header.num_band_sectors * SECTOR_BYTES, header.num_sectors * SECTOR_BYTES)
+
+
+_READERS: Final[dict[bytes, Callable[[Source], tuple[I64, int]]]] = {
+    b"QFI\xfb": _qcow,
+    b"conectix": _vhd,
+    b"vhdxfile": _vhdx,
+    b"KDMV": _vmdk,
+    b"sprs": _sparse_image,
+}

@@ -1,0 +1,83 @@
+"""Five kinds of page that a map can be of: a sound pair, an aged disk, a locked, a damaged one, and a Fusion set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import zstandard
+
+from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.writer import write
+from layoutscope.api.scan import scan
+from layoutscope.report.map.scans import disks
+
+if TYPE_CHECKING:
+    from layoutscope.report.map.model import MapDisk
+    from layoutscope.results.scan import ScanResult
+    from tests.browser.conftest import Visit
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
+DESTROYED = slice(3, 40, 9)
+"""Which leaves of the file-system tree are overwritten on the damaged disk."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A page of one of the kinds, open in the browser."""
+
+    name: str
+    results: list[ScanResult]
+    path: Path
+    seen: Visit
+
+    @property
+    def disks(self) -> list[MapDisk]:
+        """What the page shows."""
+        return disks(self.results)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether any volume can be listed: the locked one cannot."""
+        return self.name != "locked"
+
+
+def nodes_of(result: ScanResult) -> pl.DataFrame:
+    """Return the nodes of all volumes of a scan."""
+    return pl.concat([volume.layout.nodes for volume in result.volumes], how="vertical_relaxed")
+
+
+def _pair(_folder: Path) -> list[ScanResult]:
+    return [scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")]
+
+
+def _aged(folder: Path) -> list[ScanResult]:
+    write(SCENARIOS["aged"], folder / "aged.img")
+    return [scan(folder / "aged.img")]
+
+
+def _locked(folder: Path) -> list[ScanResult]:
+    write(SCENARIOS["encrypted"], folder / "locked.img")
+    return [scan(folder / "locked.img")]
+
+
+def _damaged(folder: Path) -> list[ScanResult]:
+    """Some leaves of the file list are overwritten, with what looks like a transaction of the far future, too."""
+    image = FIXTURES / "apfs-scattered.img.zst"
+    raw = bytearray(zstandard.ZstdDecompressor().decompress(image.read_bytes()))
+    is_leaf = (pl.col("tree").cast(pl.String) == "fs") & (pl.col("kind").cast(pl.String) == "leaf")
+    leaves = nodes_of(scan(image, drives=())).filter(is_leaf & (pl.col("state").cast(pl.String) == "live"))
+    for place, size in leaves.select("image_offset", "size_bytes").rows()[DESTROYED]:
+        raw[place : place + size] = b"\xa5" * size
+    (folder / "damaged.img").write_bytes(raw)
+    return [scan(folder / "damaged.img")]
+
+
+def _fusion(folder: Path) -> list[ScanResult]:
+    write(SCENARIOS["fusion"], folder / "main.img", folder / "second.img")
+    return [scan(folder / "main.img", second=folder / "second.img")]
+
+
+KINDS = {"pair": _pair, "aged": _aged, "locked": _locked, "damaged": _damaged, "fusion": _fusion}

@@ -1,0 +1,210 @@
+"""No verb asks the system for more than to read what it examines: by the log of system calls, and by Python's own."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from fixtures.apfs.scenarios import SCENARIOS as APFS
+from fixtures.apfs.writer import write as write_apfs
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import write
+from layoutscope.cli.application import COMMANDS
+from tests.cli.test_evidence import VERBS
+
+CALLS = {**VERBS, "checkpoints": ("checkpoints", "{apfs}"), "scan --sweep": ("scan", "{disk}", "--sweep"),
+         "scan --save": ("scan", "{disk}", "--save", "{out}.lscope"), "scan of parts": ("scan", "{part}"),
+         "scan of a bundle": ("scan", "{bundle}"), "scan with a report": ("scan", "{disk}", "--evidence", "{out}.txt"),
+         "scan of a capture": ("scan", "{capture}"), "replay": ("replay", "{trace}"),
+         "validate": ("validate", "{kit}", "--drive", "generic-7200"),
+         "scan with a map": ("scan", "{disk}", "--ddrescue-map", "{map}"), "qcow2": ("scan", "{qcow2}")}  # fmt: skip
+"""Every verb that reads a file, and every way in which an image lies in files."""
+
+READING = {"read", "pread64", "preadv", "preadv2", "readv", "lseek", "fstat", "newfstatat", "stat", "lstat", "statx",
+           "access", "faccessat", "faccessat2", "readlink", "readlinkat", "close", "fcntl", "dup", "dup2", "dup3",
+           "getdents64", "fadvise64", "openat", "open", "statfs", "fstatfs"}  # fmt: skip
+"""Calls that change nothing; open, fcntl, ioctl and mmap are looked at further."""
+
+WORDS_ONLY = {"write", "writev", "execve", "sendto"}
+"""Calls that may name a file in what they say."""
+
+ASKING = re.compile(r"ioctl\([^,]*, (TCGETS|BLKSSZGET|BLKGETSIZE64|BTRFS_IOC_\w*GET\w*|FIOCLEX)")
+WRITING = re.compile(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)|PROT_WRITE.*MAP_SHARED|F_(SETLK|SETLKW|OFD_SETLK)")
+CALL = re.compile(r"^(?:\[pid +\d+\] |\d+ +)?(?:<\.\.\. )?(\w+)[( ]")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return everything that a verb may be given, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("evidence")
+    write(SCENARIOS["hard-links"], folder / "disk.img")
+    write(SCENARIOS["hard-links"], folder / "other.img")
+    write_apfs(APFS["basic"], folder / "apfs.img")
+    data = (folder / "disk.img").read_bytes()
+    half = len(data) // 1024 * 512
+    (folder / "set.001").write_bytes(data[:half])
+    (folder / "set.002").write_bytes(data[half:])
+    _bundle(folder / "a.sparsebundle", data)
+    (folder / "trace.csv").write_text("image_offset,length_bytes\n0,4096\n8192,4096\n")
+    (folder / "a.map").write_text(f"# Mapfile.\n0x0 ? 1\n0x0 0x{len(data):x} +\n")
+    run = [sys.executable, "-m", "layoutscope", "scan", folder / "disk.img", "--save", folder / "a.lscope"]
+    subprocess.run(run, check=True, capture_output=True)
+    _kit(folder / "kit.tar.gz")
+    names = {"kit": "kit.tar.gz", "disk": "disk.img", "other": "other.img", "apfs": "apfs.img", "part": "set.001",
+             "qcow2": "a.qcow2", "bundle": "a.sparsebundle", "trace": "trace.csv", "map": "a.map",
+             "capture": "a.lscope"}  # fmt: skip
+    return folder, {name: folder / path for name, path in names.items()}
+
+
+def _kit(path):
+    content = {"kit.txt": b"kit = 1\ndevice = disk4s2\nphysical = disk4\n", "walk-find.time.txt": b"real 1.0\n"}
+    with tarfile.open(path, "w:gz") as made:
+        for name, data in content.items():
+            member = tarfile.TarInfo(f"kit/{name}")
+            member.size = len(data)
+            made.addfile(member, io.BytesIO(data))
+
+
+def _bundle(folder, data):
+    import plistlib
+
+    (folder / "bands").mkdir(parents=True)
+    size = 1 << 20
+    facts = {"band-size": size, "size": len(data), "diskimage-bundle-type": "com.apple.diskimage.sparsebundle"}
+    (folder / "Info.plist").write_bytes(plistlib.dumps(facts))
+    (folder / "token").touch()
+    for number in range(-(-len(data) // size)):
+        (folder / "bands" / f"{number:x}").write_bytes(data[number * size : (number + 1) * size])
+
+
+@pytest.fixture
+def words(files, tmp_path, request):
+    """Return what fills in the words of a verb; a qcow2 is made where its program is there."""
+    folder, given = files
+
+    def fill(name: str):
+        if name == "qcow2" and not given["qcow2"].exists():
+            pytest.importorskip("pyqcow")
+            tool = request.getfixturevalue("peer")("qemu-img")
+            subprocess.run([tool, "convert", "-O", "qcow2", given["disk"], given["qcow2"]], check=True)
+        return folder, [word.format(**given, out=tmp_path / "out") for word in CALLS[name]]
+
+    return fill
+
+
+def stamps(folder):
+    """Return what would differ if anything but a read had been done to a file."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        status = path.stat()
+        found[str(path)] = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode, status.st_ino)
+    return found
+
+
+def test_every_verb_is_here():
+    """A new verb that reads files is held to the same."""
+    assert {words[0] for words in CALLS.values()} >= set(COMMANDS) - {"explain", "drives", "cache", "kit"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="strace is of Linux")
+@pytest.mark.parametrize("name", CALLS)
+def test_the_system_is_asked_to_read_alone(name, words, peer):
+    """Every system call that names an input, or has it open, in any process: reads, and questions."""
+    folder, command = words(name)
+    before = stamps(folder)
+    run = [peer("strace"), "-f", "-y", "-s", "4096", sys.executable, "-m", "layoutscope", *command]
+    result = subprocess.run(run, capture_output=True, text=True, check=False, errors="replace")
+    assert result.returncode in (0, 3)
+    touching = [line for line in result.stderr.splitlines() if str(folder) in line]
+    wrong = [line for line in touching if not is_harmless(line, str(folder))]
+    assert wrong == []
+    assert any("pread" in line or "read(" in line for line in touching)
+    assert stamps(folder) == before
+
+
+def is_harmless(line: str, folder: str) -> bool:
+    """Whether a system call that mentions a folder does nothing to what lies in it."""
+    match = CALL.match(line)
+    call = match[1] if match else ""
+    if call in WORDS_ONLY:
+        # What is written may speak of an input; where it is written to may not be one.
+        return f"<{folder}" not in line.partition(",")[0]
+    if WRITING.search(line):
+        return False
+    return call in READING or call == "mmap" or bool(ASKING.search(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'openat(AT_FDCWD, "/e/a", O_RDWR|O_CLOEXEC) = 3',
+        'openat(AT_FDCWD, "/e/a", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3',
+        'write(3</e/a>, "x", 1) = 1',
+        'unlink("/e/a") = 0',
+        '[pid 12] rename("/t", "/e/a") = 0',
+        'utimensat(AT_FDCWD, "/e/a", NULL, 0) = 0',
+        "ftruncate(3</e/a>, 0) = 0",
+        "flock(3</e/a>, LOCK_EX) = 0",
+        "fcntl(3</e/a>, F_SETLK, {l_type=F_WRLCK}) = 0",
+        "mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED, 3</e/a>, 0) = 0x7f",
+        "ioctl(3</e/a>, BLKDISCARD, [0, 512]) = 0",
+        'mkdir("/e/b", 0777) = 0',
+    ],
+)
+def test_calls_that_touch_are_told_from_those_that_read(line):
+    """The test above would fail for each of these."""
+    assert not is_harmless(line, "/e")
+    assert is_harmless("pread64(3</e/a>, buffer, 512, 0) = 512", "/e")
+    assert is_harmless('write(2</dev/pts/0>, "wrote of /e/a", 13) = 13', "/e")
+
+
+AUDITED = """
+import json, os, sys
+seen = []
+def hook(event, arguments):
+    if event.startswith(("open", "os.", "shutil.", "fcntl.", "mmap")):
+        seen.append((event, [item if isinstance(item, (str, int, type(None))) else os.fspath(item)
+                             if isinstance(item, os.PathLike) else repr(item) for item in arguments]))
+sys.addaudithook(hook)
+from layoutscope.__main__ import main
+sys.argv = ["layoutscope", *sys.argv[2:]]
+try:
+    main()
+finally:
+    with os.fdopen(os.open(TARGET, os.O_WRONLY | os.O_CREAT), "w") as file:
+        json.dump(seen, file)
+"""
+
+HARMLESS = {"os.listdir", "os.scandir", "os.getxattr", "os.listxattr", "os.walk", "os.fwalk"}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_python_is_asked_to_read_alone(name, words, tmp_path):
+    """Python's audit events of inputs: opened for reading alone, without a new time of access where that is allowed."""
+    folder, command = words(name)
+    target = tmp_path / "events.json"
+    code = AUDITED.replace("TARGET", repr(str(target)))
+    result = subprocess.run([sys.executable, "-c", code, "-", *command], capture_output=True, text=True, check=False)
+    assert result.returncode in (0, 3), result.stderr
+    about = [
+        (event, arguments)
+        for event, arguments in json.loads(target.read_text())
+        if any(isinstance(item, str) and item.startswith(str(folder)) for item in arguments)
+    ]
+    opened = [arguments for event, arguments in about if event == "open"]
+    assert {event for event, _ in about} - HARMLESS <= {"open"}
+    assert opened
+    changing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    assert [arguments for arguments in opened if arguments[2] & changing] == []
+    if hasattr(os, "O_NOATIME"):
+        images = [
+            arguments for arguments in opened if arguments[0].endswith((".img", ".001", ".002", ".qcow2", "bands/0"))
+        ]
+        assert [arguments for arguments in images if not arguments[2] & os.O_NOATIME] == []

@@ -1,0 +1,323 @@
+"""Faults of the machine: one clear line, the right exit code, and the rest still read where it can be."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fixtures.apfs.scenarios import SCENARIOS as APFS
+from fixtures.apfs.writer import write as write_apfs
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import write
+
+ROOT = Path(__file__).resolve().parents[2]
+VERBS = ("scan", "check", "verify", "predict", "trace", "checkpoints")
+
+
+@pytest.fixture(scope="module")
+def disks(tmp_path_factory):
+    """Return an image of each file system."""
+    folder = tmp_path_factory.mktemp("faults")
+    write(SCENARIOS["hard-links"], folder / "hfsplus.img")
+    write_apfs(APFS["basic"], folder / "apfs.img")
+    return folder
+
+
+def python(code: str, *words: object, **options):
+    """Run the command after some lines of Python, in a process of its own."""
+    start = "import runpy, sys; sys.argv[0] = 'layoutscope'; runpy.run_module('layoutscope', run_name='__main__')"
+    return subprocess.run(
+        [sys.executable, "-c", f"{code}\n{start}", *map(str, words)],
+        capture_output=True, text=True, check=False, cwd=ROOT, timeout=120, **options,
+    )  # fmt: skip
+
+
+PRELOADED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* Areas of one file, told by its inode, that cannot be read: FAULT_INODE, FAULT_START, FAULT_LENGTH; FAULT_SHORT gives
+   nothing in place of an error. */
+static int hits(int file, off_t at, size_t length, ssize_t *answer)
+{
+    const char *inode = getenv("FAULT_INODE");
+    struct stat status;
+    if (!inode || fstat(file, &status) || status.st_ino != (ino_t)atoll(inode)) return 0;
+    off_t start = atoll(getenv("FAULT_START")), size = atoll(getenv("FAULT_LENGTH"));
+    if (at >= start + size || at + (off_t)length <= start) return 0;
+    *answer = getenv("FAULT_SHORT") ? 0 : -1;
+    errno = EIO;
+    return 1;
+}
+
+static size_t sum(const struct iovec *parts, int count)
+{
+    size_t length = 0;
+    for (int i = 0; i < count; i++) length += parts[i].iov_len;
+    return length;
+}
+
+#define ONE(NAME) \
+    ssize_t NAME(int file, void *target, size_t length, off_t at) \
+    { \
+        ssize_t answer; \
+        if (hits(file, at, length, &answer)) return answer; \
+        ssize_t (*real)(int, void *, size_t, off_t) = dlsym(RTLD_NEXT, #NAME); \
+        return real(file, target, length, at); \
+    }
+#define MANY(NAME) \
+    ssize_t NAME(int file, const struct iovec *parts, int count, off_t at) \
+    { \
+        ssize_t answer; \
+        if (hits(file, at, sum(parts, count), &answer)) return answer; \
+        ssize_t (*real)(int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, #NAME); \
+        return real(file, parts, count, at); \
+    }
+ONE(pread)
+ONE(pread64)
+MANY(preadv)
+MANY(preadv64)
+ssize_t preadv2(int file, const struct iovec *parts, int count, off_t at, int flags)
+{
+    ssize_t answer;
+    if (hits(file, at, sum(parts, count), &answer)) return answer;
+    ssize_t (*real)(int, const struct iovec *, int, off_t, int) = dlsym(RTLD_NEXT, "preadv2");
+    return real(file, parts, count, at, flags);
+}
+ssize_t preadv64v2(int file, const struct iovec *parts, int count, off_t at, int flags)
+{
+    return preadv2(file, parts, count, at, flags);
+}
+"""
+"""A disk that fails, below Python and below the kernels in C."""
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    """Return a function that gives the environment in which an area of an image cannot be read."""
+    folder = tmp_path_factory.mktemp("preload")
+    compiler = shutil.which("cc")
+    if sys.platform != "linux" or compiler is None:
+        pytest.skip("needs Linux and a C compiler")
+    (folder / "fault.c").write_text(PRELOADED)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-o", folder / "fault.so", folder / "fault.c", "-ldl"], check=True
+    )
+
+    def areas(image: Path, start: int, length: int, **more: str) -> dict[str, str]:
+        told = {"FAULT_INODE": image.stat().st_ino, "FAULT_START": start, "FAULT_LENGTH": length}
+        given = {name: str(value) for name, value in told.items()}
+        return os.environ | {"LD_PRELOAD": str(folder / "fault.so")} | given | more
+
+    return areas
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("where", ["start", "end"])
+def test_a_sector_that_nobody_needs_stops_no_verb(disks, failing, verb, where):
+    """HFS+ begins at byte 1024; the last 512 bytes are looked at for what disk images end with."""
+    if verb == "checkpoints":
+        pytest.skip("of APFS alone")
+    image = disks / "hfsplus.img"
+    bad = (0, 1024) if where == "start" else (image.stat().st_size - 512, 512)
+    result = python("", verb, image, env=failing(image, *bad))
+    assert "Traceback" not in result.stderr
+    assert result.returncode in (0, 3), result.stderr
+    assert result.stdout
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("name", ["hfsplus", "apfs"])
+def test_an_unreadable_area_is_a_finding_and_the_rest_is_read(disks, failing, verb, name):
+    """An area in the midst of the metadata: a result with a gap, or one line."""
+    from layoutscope import read_layouts
+
+    nodes = read_layouts(disks / f"{name}.img")[-1].nodes
+    leaves = nodes.filter((nodes["kind"] == "leaf") & nodes["tree"].is_in(["catalog", "fs"]))
+    at = int(leaves["image_offset"][len(leaves) // 2])
+    image = disks / f"{name}.img"
+    if (verb, name) == ("checkpoints", "hfsplus"):
+        pytest.skip("of APFS alone")
+    result = python("", verb, image, env=failing(image, at, 512))
+    assert "Traceback" not in result.stderr
+    assert result.returncode in (0, 1, 2, 3), result.stderr
+    # Checkpoints and orders that do not come there do not need that leaf.
+    assert result.returncode != 0 or verb in ("trace", "checkpoints", "predict")
+    if verb == "verify" and result.returncode == 3:
+        assert "Both decoders agree on every row that was read." in result.stdout
+        assert "Reading found " in result.stdout
+    if result.returncode in (1, 2):
+        assert result.stderr.count("\n") == 1
+
+
+def test_a_request_that_fails_is_asked_for_by_sector(disks, failing):
+    """One bad sector within a block of 4 KiB loses that sector, not what lies around it: the header behind is read."""
+    image = disks / "hfsplus.img"
+    result = python("", "scan", image, "--json", env=failing(image, 512, 512))
+    assert result.returncode in (0, 3)
+    assert '"hfsplus' in result.stdout.lower()
+
+
+def test_short_reads_are_gone_on_with_or_told(disks, failing):
+    """A system that gives less than was asked for, and then nothing: no zeros are made up."""
+    image = disks / "hfsplus.img"
+    result = python("", "scan", image, env=failing(image, 0, 1 << 40, FAULT_SHORT="1"))
+    assert "Traceback" not in result.stderr
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+
+
+@pytest.mark.parametrize("verb", ["scan", "check"])
+def test_a_file_that_shrinks_is_told(disks, tmp_path, verb):
+    """An image that was cut to half while it was read."""
+    copy = tmp_path / "a.img"
+    copy.write_bytes((disks / "hfsplus.img").read_bytes())
+    code = (
+        "import os\nfrom layoutscope.image import raw\nmake = raw.RawFile.__init__\n"
+        f"def init(self, *words):\n    make(self, *words)\n    os.truncate({str(copy)!r}, 8192)\n"
+        "raw.RawFile.__init__ = init"
+    )
+    result = python(code, verb, copy)
+    assert "Traceback" not in result.stderr
+    assert result.returncode in (1, 3)
+    assert "shorter" in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    "module", ["layoutscope.cli", "typer", "numpy", "layoutscope.cli.scan", "layoutscope.api.scan", "rich"]
+)
+def test_an_interrupt_during_imports_ends_with_130(disks, module):
+    """Ctrl-C while a library is loaded: no stack, at most one line."""
+    code = (
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            sys.meta_path.remove(self)\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())"
+    )
+    result = python(
+        code, "scan", disks / "hfsplus.img", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
+    )
+    assert result.returncode == 130, result.stderr
+    assert result.stderr.count("\n") <= 1
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("reads", [1, 3, 10, 30])
+def test_an_interrupt_at_any_read_ends_with_130(disks, tmp_path, reads):
+    """Also in the midst of an output, of which nothing is left."""
+    code = (
+        "import os, signal\nfrom layoutscope.image import raw\ncount = [0]\n"
+        "def counted(real):\n    def read(*words):\n        count[0] += 1\n"
+        f"        count[0] == {reads} and os.kill(os.getpid(), signal.SIGINT)\n"
+        "        return real(*words)\n    return read\n"
+        "for name in ('_fetch', '_fetch_into', '_fetch_pieces'):\n"
+        "    setattr(raw.RawFile, name, counted(getattr(raw.RawFile, name)))"
+    )
+    result = python(
+        code, "extract", disks / "apfs.img", "-o", tmp_path / "a.img",
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert result.returncode in (130, 0), result.stderr
+    assert result.returncode == 130 or reads > 3
+    assert "Traceback" not in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == (["a.img"] if result.returncode == 0 else [])
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_too_little_memory_is_one_line(disks, verb):
+    """A limit that the libraries just fit into; what comes on top fails."""
+    code = (
+        "import polars, numpy, layoutscope.cli, importlib, pkgutil, resource, re\n"
+        "for each in pkgutil.walk_packages(layoutscope.__path__, 'layoutscope.'):\n"
+        "    try: each.name.endswith('__main__') or importlib.import_module(each.name)\n"
+        "    except ImportError: pass\n"
+        "size = int(re.search(r'VmSize:\\s+(\\d+)', open('/proc/self/status').read())[1]) * 1024\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 20), size + (1 << 20)))"
+    )
+    if sys.platform != "linux":
+        pytest.skip("the limit is of Linux")
+    result = python(code, verb, disks / ("apfs.img" if verb == "checkpoints" else "hfsplus.img"))
+    assert "Traceback" not in result.stderr, result.stderr[-600:]
+    assert result.returncode in (0, 1, 3), result.stderr[-600:]
+    if result.returncode == 1:
+        assert result.stderr.count("\n") == 1
+
+
+ENVIRONMENTS = {
+    "no home": {"HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent/cache"},
+    "no environment": None,
+    "another locale": {"LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"},
+    "plain ASCII": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""},
+    "another time zone": {"TZ": "Pacific/Kiritimati"},
+}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("words", [("scan", "--details"), ("check",), ("export", "--table", "entries")])
+def test_results_do_not_depend_on_the_environment(disks, name, words):
+    """Without a home, with no variable at all, with other letters and clocks: the same result."""
+    given = ENVIRONMENTS[name]
+    environment = {"PATH": os.environ["PATH"]} if given is None else os.environ | given
+    verb, *rest = words
+    # Libraries put the width of the terminal into the environment behind Python's back.
+    usual = python("", verb, disks / "hfsplus.img", *rest, env=dict(os.environ))
+    result = python("", verb, disks / "hfsplus.img", *rest, env=environment, encoding="utf-8", errors="replace")
+    assert (result.returncode, result.stderr) == (usual.returncode, "")
+    if name != "plain ASCII":
+        assert result.stdout == usual.stdout
+
+
+@pytest.mark.parametrize("seconds", [0, 1, -86400])
+def test_a_clock_in_the_past_harms_nothing(disks, tmp_path, seconds):
+    """Before 1970 or at its first second: results, captures and reports of evidence are written."""
+    code = f"import time, datetime\ntime.time = lambda: {seconds}.0\ntime.time_ns = lambda: {seconds} * 10**9"
+    result = python(
+        code, "scan", disks / "hfsplus.img", "--save", tmp_path / "a.lscope", "--evidence", tmp_path / "a.txt"
+    )
+    assert "Traceback" not in result.stderr
+    assert result.returncode == 0, result.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"a.lscope", "a.txt"}
+
+
+def test_an_install_that_cannot_be_written_to_works(disks, tmp_path):
+    """Without byte code, a cache or a folder for temporary files that takes anything."""
+    if os.geteuid() == 0:
+        code = (
+            "import os, sys\nsys.dont_write_bytecode = False\nreal = os.open\n"
+            f"def guarded(path, flags, *rest, **kept):\n    name = os.fspath(path)\n"
+            f"    if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and {str(ROOT / 'layoutscope')!r} in str(name):\n"
+            "        raise OSError(30, 'Read-only file system', name)\n    return real(path, flags, *rest, **kept)\n"
+            "os.open = guarded"
+        )
+    else:
+        code = ""
+    result = python(code, "scan", disks / "hfsplus.img", env=os.environ | {"TMPDIR": str(tmp_path / "absent")})
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_disk_that_goes_away_is_told(disks):
+    """Every read fails from some point on, as of a device that was unplugged."""
+    code = (
+        "import errno, os\ncount = [0]\n"
+        "def failing(real):\n    def read(*words):\n        count[0] += 1\n        if count[0] > 4:\n"
+        f"            raise OSError({errno.ENODEV}, 'No such device')\n        return real(*words)\n    return read\n"
+        "os.pread, os.preadv = failing(os.pread), failing(os.preadv)"
+    )
+    for name in ("hfsplus.img", "apfs.img"):
+        result = python(code, "scan", disks / name)
+        assert "Traceback" not in result.stderr
+        assert result.returncode in (1, 3)

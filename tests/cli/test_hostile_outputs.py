@@ -1,0 +1,134 @@
+"""Names that act on terminals, spreadsheets, pages and scripts, in every form of output that holds names."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ET
+
+import polars as pl
+import pytest
+
+from fixtures.hfsplus.plan import File, Folder, Fork, VolumePlan
+from fixtures.hfsplus.writer import render
+from tests.cli.test_hostile import NAMES, UNSAFE
+
+FOLDERS = ("dir\x1b[2J", "fol\u202eder", "\u2066isolated\u2069", "=cmd|' /C calc'!A0",
+           "</script><script>alert(1)</script>", "$(touch owned)", "`id`", "two\nlines", "' onload='x")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    """Return an image with such names on volume, folders and files, under a name of that kind."""
+    files = tuple(File(name, Fork(1)) for name in NAMES)
+    folders = tuple(Folder(name, files[:2]) for name in FOLDERS)
+    plan = VolumePlan(name="=vol\x1b[31m\u202eume", total_blocks=4096, root=(*files, *folders))
+    target = tmp_path_factory.mktemp("odd") / "im\x1b[31m\u202eage $(id) '</script>.img".replace("/", "")
+    target.write_bytes(render(plan)[0].to_bytearray())
+    return target
+
+
+WRITTEN = {
+    **{name: ("export", "{image}", "--format", name, "-o") for name in
+       ("bodyfile", "dfxml", "speedscope", "perfetto", "folded")},
+    **{f"{table} as {form}": ("export", "{image}", "--table", table, "--format", form, "-o")
+       for form in ("csv", "jsonl")
+       for table in ("entries", "node_views", "extents", "findings", "directories", "times", "reads")},
+    **{f"trace as {name}": ("trace", "{image}", "--format", name, "-o") for name in ("csv", "fio", "blkparse")},
+    "ncdu": ("predict", "{image}", "--ncdu"),
+    "map": ("map", "{image}", "-o"),
+    "series": ("series", "{image}", "{image}", "--plot"),
+    "evidence.txt": ("scan", "{image}", "--evidence"),
+    "evidence.json": ("scan", "{image}", "--evidence"),
+}  # fmt: skip
+"""Everything that goes into a file as text."""
+
+PRINTED = {
+    **{f"check as {form}": ("check", "{image}", "--format", form) for form in ("text", "json", "csv", "sarif")},
+    **{f"{verb} as JSON": (verb, "{image}", "--json") for verb in ("scan", "predict", "verify")},
+    "compare": ("compare", "{image}", "{image}"),
+    "compare as JSON": ("compare", "{image}", "{image}", "--json"),
+    "series as JSON": ("series", "{image}", "{image}", "--json"),
+    "inspect": ("inspect", "{image}", "--path", "/"),
+    "all of scan": ("scan", "{image}", "--details", "--explain"),
+}
+"""Everything that is printed."""
+
+SUFFIXES = {"map": "html", "series": "html", "evidence.txt": "txt", "evidence.json": "json"}
+
+
+def filled(words, odd) -> list[str]:
+    return [word.format(image=odd) for word in words]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_is_written_acts_on_no_terminal(run, odd, tmp_path, name):
+    """Nobody who shows a file with cat, less or mactime is acted upon; line ends are those of the form."""
+    target = tmp_path / f"out.{SUFFIXES.get(name, 'out')}"
+    result = run(*filled(WRITTEN[name], odd), target)
+    assert result.exit_code in (0, 3), result.stderr
+    text = target.read_text("utf-8")
+    assert UNSAFE.search(text) is None
+    assert UNSAFE.search(result.stdout + result.stderr) is None
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_what_is_printed_acts_on_no_terminal(run, odd, name):
+    """Also where the image's own path has such a name."""
+    result = run(*filled(PRINTED[name], odd))
+    assert result.exit_code in (0, 3), result.stderr
+    assert UNSAFE.search(result.stdout + result.stderr) is None
+
+
+def test_ncdu_reads_each_folder_as_text(run, odd, tmp_path):
+    """The export is JSON, its names are escaped once more: ncdu prints what it reads."""
+    assert run("predict", odd, "--ncdu", tmp_path / "a.ncdu").exit_code == 0
+    _, _, head, root = json.loads((tmp_path / "a.ncdu").read_text())
+    assert head["progname"] == "layoutscope"
+    names = [item[0]["name"] for item in root[1:]]
+    assert len(names) == len(FOLDERS)
+    assert {"dir\\u001b[2J", "fol\\u202eder", "\\u2066isolated\\u2069", "two\\u000alines"} <= set(names)
+    assert not any(UNSAFE.search(name) or "\n" in name for name in names)
+
+
+def test_an_xml_list_is_whole_and_an_entry_a_line_of_a_body_file(run, odd, tmp_path):
+    """Names with markup, line ends and bars end neither an element nor a field."""
+    assert run("export", odd, "--format", "dfxml", "-o", tmp_path / "a.xml").exit_code == 0
+    root = ET.fromstring((tmp_path / "a.xml").read_text("utf-8"))  # noqa: S314  (our own output)
+    assert len([item for item in root.iter() if item.tag.endswith("fileobject")]) > len(NAMES)
+    assert run("export", odd, "--format", "bodyfile", "-o", tmp_path / "a.body").exit_code == 0
+    lines = (tmp_path / "a.body").read_text("utf-8").splitlines()
+    assert {line.count("|") for line in lines if not line.startswith("#")} == {10}
+
+
+def test_pages_hold_names_as_text(run, odd, tmp_path):
+    """No page has an element of an image's making, each forbids other sources."""
+    for words in (("map", odd, "-o"), ("series", odd, odd, "--plot")):
+        page = tmp_path / f"{words[0]}.html"
+        assert run(*words, page).exit_code == 0
+        text = page.read_text("utf-8")
+        assert "<script>alert" not in text
+        assert "Content-Security-Policy" in text
+        assert not re.search(r"<[^>]* onload=", text)
+
+
+def test_captures_come_back_as_they_were(run, odd, tmp_path):
+    """Parquet keeps each name, whatever it holds, and a report of the capture escapes it as that of the image."""
+    assert run("scan", odd, "--save", tmp_path / "a.lscope").exit_code == 0
+    saved = pl.read_parquet(tmp_path / "a.lscope" / "0" / "entries.parquet")["name"].to_list()
+    assert "fol\u202eder" in saved
+    again = run("scan", tmp_path / "a.lscope", "--details")
+    assert again.exit_code == 0
+    assert UNSAFE.search(again.stdout) is None
+
+
+def test_no_path_is_made_of_a_name(run, odd, tmp_path):
+    """Every table, a capture and an extract: the files that are made have names of ours."""
+    shutil.copy(odd, tmp_path / "odd.img")
+    assert run("export", tmp_path / "odd.img", "--table", "all", "-o", tmp_path / "tables").exit_code == 0
+    assert run("scan", tmp_path / "odd.img", "--save", tmp_path / "a.lscope").exit_code == 0
+    assert run("extract", tmp_path / "odd.img", "-o", tmp_path / "b.img").exit_code == 0
+    names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
+    assert all(re.fullmatch(r"[a-z0-9_./]+", name) for name in names), names

@@ -1,0 +1,271 @@
+"""The kit for Macs: its script run here, with each of Apple's tools replaced by one that says what was recorded."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import plistlib
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import layoutscope
+from layoutscope.drive.calibration.log import read_log
+from tests.recordings import fs_usage_lines
+
+SIZE = 96 << 20
+INFO = {
+    "DeviceIdentifier": "disk4s2",
+    "ParentWholeDisk": "disk4",
+    "VolumeName": "Secret plans",
+    "VolumeUUID": "01234567-89AB-CDEF-0123-456789ABCDEF",
+    "MountPoint": "/Volumes/Secret plans",
+    "DeviceBlockSize": 512,
+    "TotalSize": SIZE,
+    "MediaName": "My Book Duo",
+}
+LINES = """\
+14:29:18.897582    RdData[A]  D=0x00a886d2  B=0x1000   /dev/disk4s2  /Secret plans/a b.txt  0.000875 W Telegram.17658480
+13:02:55.798666    RdMeta[S]       D=0x00008ae0  B=0x1000   /dev/disk4s2  /dev/disk4s2    0.000745 W find.38325373
+13:02:56.000001    RdMeta[S]       D=0x00008af0  B=0x1000   /dev/disk4s2    0.000145 W Google Chrome He.42
+"""
+"""Real lines of fs_usage with the names of devices and of a file changed."""
+
+TOOLS = {
+    "uname": 'case $1 in -s) echo Darwin;; -n) echo secret-host;; *) echo "Darwin secret-host 23.1.0";; esac',
+    "id": "echo 0",
+    "sw_vers": "printf 'ProductName:\\tmacOS\\nProductVersion:\\t14.1\\nBuildVersion:\\t23B74\\n'",
+    "sysctl": "printf 'hw.memsize: 17179869184\\nkern.maxvnodes: 263168\\n'",
+    "mount": 'echo "/dev/disk4s2 on /Volumes/Secret plans (hfs, local, journaled)"',
+    "diskutil": 'echo "diskutil $*" >>"$KIT_CALLS"\ncase "$*" in\n'
+    '"info -plist /"|"info -plist /System/"*) exit 1;;\n'
+    '"info -plist "*) cat "$KIT_TOOLS/info.plist";;\n'
+    '"list -plist") cat "$KIT_TOOLS/info.plist";;\nesac',
+    "fs_usage": 'trap "exit 0" INT TERM\ncat "$KIT_TOOLS/lines"\necho "events lost" >&2\nwhile :; do sleep 0.1; done',
+    "find": 'printf "a\\nb\\nc\\n"',
+    "osascript": "echo 3",
+    "chown": ":",
+    "layoutscope": 'echo "layoutscope $*" >>"$KIT_CALLS"\nmkdir -p "$4" && echo tables >"$4/manifest"',
+}
+PLIST_BUDDY = """import plistlib, sys
+value = plistlib.load(open(sys.argv[3], "rb"))
+for part in sys.argv[2].split(":")[1:]:
+    value = value[int(part) if part.isdigit() else part]
+print(value)
+"""
+SHELLS = [name for name in ("dash", "bash", "zsh") if shutil.which(name)]
+
+
+@pytest.fixture
+def mac(tmp_path):
+    """Return the environment of a Mac that is none: its tools, and a disk that is a file."""
+    tools, devices = tmp_path / "tools", tmp_path / "dev"
+    tools.mkdir()
+    devices.mkdir()
+    for name, text in TOOLS.items():
+        tool(tools, name, f"#!/bin/sh\n{text}\n")
+    (tools / "buddy.py").write_text(PLIST_BUDDY)
+    tool(tools, "PlistBuddy", f'#!/bin/sh\nexec {sys.executable} {tools}/buddy.py "$@"\n')
+    (tools / "info.plist").write_bytes(plistlib.dumps(INFO))
+    (tools / "lines").write_text(LINES)
+    with (devices / "rdisk4").open("wb") as disk:
+        disk.truncate(SIZE)
+    (tmp_path / "volume").mkdir()
+    return {
+        "KIT_TOOLS": str(tools),
+        "KIT_DEV": str(devices),
+        "KIT_CALLS": str(tmp_path / "calls"),
+        "KIT_PAUSE": "0.3",
+        "TMPDIR": str(tmp_path),
+        "PATH": os.environ["PATH"],
+    }
+
+
+def tool(folder: Path, name: str, text: str) -> None:
+    """Write a program."""
+    path = folder / name
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def run_kit(mac, folder, *, shell="sh", answer="yes\n", volume="volume"):
+    """Run the script; what it did, and the files of its archive by name."""
+    script = folder / "kit.sh"
+    script.write_text(layoutscope.kit())
+    done = subprocess.run(
+        [shell, script, folder / volume], input=answer, env=mac, cwd=folder, capture_output=True, text=True, check=False
+    )
+    files = {}
+    for archive in folder.glob("layoutscope-kit-*.tar.gz"):
+        with tarfile.open(archive) as tar:
+            files = {
+                m.name.removeprefix("kit/"): tar.extractfile(m).read().decode(errors="replace")
+                for m in tar
+                if m.isfile()
+            }
+    return done, files
+
+
+def steps(files):
+    """Return how each step ended."""
+    return {row["step"]: row["status"] for row in csv.DictReader(io.StringIO(files["steps.tsv"]), delimiter="\t")}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_it_runs(mac, tmp_path, shell):
+    """Every step ends well, and the archive has the files that docs/kit.md lists."""
+    done, files = run_kit(mac, tmp_path, shell=shell)
+    assert done.returncode == 0, done.stderr
+    expected = ["facts", "unmount", "calibration", "walk-find", "walk-ls", "walk-bulk", "metadata"]
+    assert steps(files) == dict.fromkeys(expected, "0")
+    told = (Path(__file__).parents[2] / "docs" / "kit.md").read_text()
+    for name in files:
+        known = name.replace("walk-ls", "walk-find").replace("walk-bulk", "walk-find").split("/")[0]
+        assert f"`{known}" in told, name
+    assert files["walk-find.count.txt"].split() == ["3"]
+    assert "real" in files["walk-find.time.txt"]
+    assert "events lost" in files["walk-ls.fs_usage.err.txt"]
+    assert "physical = disk4\n" in files["kit.txt"]
+    assert "version = " + layoutscope.__version__ in files["kit.txt"]
+
+
+def test_no_name_leaves_the_machine(mac, tmp_path):
+    """Of the volume, of files, of the machine, and no identifiers; devices, times and processes stay."""
+    _, files = run_kit(mac, tmp_path)
+    for name, text in files.items():
+        for secret in ("Secret", "secret-host", "a b.txt", "01234567"):
+            assert secret not in text, name
+    lines = files["walk-find.fs_usage.txt"].splitlines()
+    assert [line.split("/dev/disk4s2")[1].split() for line in lines] == [
+        ["-", "0.000875", "W", "Telegram.17658480"],
+        ["-", "0.000745", "W", "find.38325373"],
+        ["0.000145", "W", "Google", "Chrome", "He.42"],
+    ]
+    assert "My Book Duo" in files["physical.plist"]
+
+
+def test_its_calibration_is_a_log(mac, tmp_path):
+    """The reads of a file, which is as quick as flash, are what `drives fit --reads` takes."""
+    _, files = run_kit(mac, tmp_path)
+    log = read_log(files["calibration.csv"], "log")
+    assert log.capacity_bytes == SIZE
+    assert set(log.step.tolist()) == {"start", "kind", "sizes", "rates"}
+    path = tmp_path / "calibration.csv"
+    path.write_text(files["calibration.csv"])
+    assert 'kind = "ssd"' in layoutscope.fit("mine", reads=path)
+
+
+def test_the_steps_of_a_disk_are_those_of_the_plan(mac):
+    """With a disk's times the perl part reads what `drives measure` reads: the same steps, within the drive."""
+    script = layoutscope.kit().replace("< 0.002", "< 0").replace("sleep(0.04)", "1")
+    begin, end = script.index("<<'PERL'\n") + 8, script.index("\nPERL\n")
+    disk = f"{mac['KIT_DEV']}/rdisk4"
+    done = subprocess.run(
+        ["perl", "-", disk, str(SIZE)], input=script[begin:end], capture_output=True, text=True, check=True
+    )
+    log = read_log(done.stdout, "log")
+    plan = {"start", "kind", "turn", "turn-wide", "rates", "tracks", "before", "hits", "hits-large", "stream", "skips"}
+    assert set(log.step.tolist()) - {"edge"} == plan | {"late", "between", "again", "pairs", "uniform"}
+    assert len(log.of("pairs")) == 1920
+    assert len(log.of("uniform")) == 400
+
+
+def test_the_disk_is_left_as_it_was(mac, tmp_path):
+    """Mounted read-only for the listings and as before at the end; its bytes are not touched."""
+    disk = Path(mac["KIT_DEV"]) / "rdisk4"
+    disk.chmod(0o444)
+    before = disk.stat().st_mtime_ns
+    run_kit(mac, tmp_path)
+    assert disk.stat().st_mtime_ns == before
+    calls = Path(mac["KIT_CALLS"]).read_text().splitlines()
+    mounts = [call for call in calls if " mount" in call]
+    assert mounts == ["diskutil mount readOnly /dev/disk4s2"] * 3 + ["diskutil mount /dev/disk4s2"]
+    assert any(call.startswith("layoutscope scan") and "--no-names" in call for call in calls)
+    assert not list(tmp_path.glob("kit.??????"))
+
+
+def test_without_layoutscope_the_metadata_is_left_out(mac, tmp_path):
+    """It says so, and the rest is there."""
+    (Path(mac["KIT_TOOLS"]) / "layoutscope").unlink()
+    done, files = run_kit(mac | {"PATH": "/usr/bin:/bin"}, tmp_path)
+    assert steps(files)["metadata"] == "-"
+    assert "layoutscope is not installed" in done.stderr
+    assert not any(name.startswith("metadata") for name in files)
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer", "volume", "said"),
+    [
+        ({"uname": "echo Linux"}, "yes\n", "volume", "this is for macOS"),
+        ({"id": "echo 501"}, "yes\n", "volume", "run it with sudo"),
+        ({}, "yes\n", "absent", "is not mounted"),
+        ({}, "no\n", "volume", "nothing was done"),
+        ({}, "", "volume", "nothing was done"),
+        ({"diskutil": 'cat "$KIT_TOOLS/info.plist"'}, "yes\n", "volume", "is on the startup disk"),
+    ],
+)
+def test_it_refuses(mac, tmp_path, changes, answer, volume, said):
+    """Another system, an ordinary user, no volume, no consent, the startup disk: before anything is read."""
+    for name, text in changes.items():
+        tool(Path(mac["KIT_TOOLS"]), name, f"#!/bin/sh\n{text}\n")
+    done, files = run_kit(mac, tmp_path, answer=answer, volume=volume)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert files == {}
+    calls = Path(mac["KIT_CALLS"])
+    assert not calls.exists() or "unmount" not in calls.read_text()
+
+
+def test_a_disk_in_use_is_left_alone(mac, tmp_path):
+    """Where it cannot be unmounted nothing is read."""
+    path = Path(mac["KIT_TOOLS"]) / "diskutil"
+    path.write_text(path.read_text().replace('case "$*" in', 'case "$*" in\nunmountDisk*) exit 1;;', 1))
+    done, files = run_kit(mac, tmp_path)
+    assert "is in use" in done.stderr
+    assert files == {}
+
+
+def test_shellcheck_has_nothing_to_say(tmp_path):
+    """Where shellcheck is installed."""
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed")
+    script = tmp_path / "kit.sh"
+    script.write_text(layoutscope.kit())
+    done = subprocess.run(["shellcheck", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_command_writes_it(run, tmp_path):
+    """To a file or to standard output; nothing is overwritten unasked."""
+    target = tmp_path / "kit.sh"
+    assert run("kit", "-o", target).exit_code == 0
+    assert target.read_text() == layoutscope.kit() == run("kit").stdout
+    assert run("kit", "-o", target).exit_code != 0
+
+
+def test_validate_reads_what_it_packs(mac, tmp_path, run, image):
+    """From the script to the score: a real capture without names, and listings that are our own walks."""
+    reads = layoutscope.trace(image, host="macos", stat=False)
+    served = layoutscope.service(reads, layoutscope.load_profile("generic-7200")).reads_ms.service_ms * 1000
+    lines = fs_usage_lines(reads, served, unit=512, device="disk4", process="find")
+    (tmp_path / "tools" / "lines").write_text("\n".join(lines) + "\n")
+    shutil.copy(image, tmp_path / "dev" / "rdisk4")
+    tool(tmp_path / "tools", "layoutscope", f'#!/bin/sh\nexec {sys.executable} -m layoutscope "$@"\n')
+    done, files = run_kit(mac | {"PYTHONPATH": str(Path(layoutscope.__file__).parents[1])}, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert steps(files)["metadata"] == "0"
+    (archive,) = tmp_path.glob("layoutscope-kit-*.tar.gz")
+    result = run("validate", archive, "--drive", "generic-7200", "--json")
+    assert result.exit_code == 0, result.stderr
+    walk = json.loads(result.stdout)["walks"][0]
+    assert walk["name"] == "find"
+    found = walk["replay"]
+    assert (found["agreement"]["block_share"], found["agreement"]["pair_share"]) == (1, 1)
+    assert found["recording"]["on_nodes"] == found["recording"]["tried"] == len(reads)

@@ -1,0 +1,143 @@
+"""``layoutscope drives measure`` on files and loop devices: the mechanics; what times mean is tried without a clock."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from layoutscope.drive.calibration.log import read_log
+from layoutscope.image.direct import mounted_from
+
+SIZE = 96 << 20
+ROOT = Path(__file__).parents[2]
+
+WATCHED = """
+import sys
+opened = []
+def hook(event, args):
+    if event == "open" and str(args[0]) == sys.argv[1]:
+        opened.append(args[2])
+    if event.startswith("os.") and event.split(".")[1] in {"truncate", "remove", "rename", "chmod"}:
+        opened.append(event)
+sys.addaudithook(hook)
+from layoutscope.api.measure import measure
+measure(sys.argv[1])
+print(opened)
+"""
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """Return a file on a file system that can be read past the cache."""
+    path = tmp_path / "disk.img"
+    path.write_bytes(os.urandom(1 << 20))
+    os.truncate(path, SIZE)
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
+    except OSError:
+        pytest.skip("this file system has no direct reads")
+    return path
+
+
+def test_a_file_is_measured(run, disk, tmp_path):
+    """Profile and log are written, the log gives the same profile again, the file is as it was."""
+    before = disk.read_bytes()
+    target = tmp_path / "mine.toml"
+    result = run("drives", "measure", disk, "-o", target, "--plot", tmp_path / "mine.html")
+    assert result.exit_code == 0, result.stderr
+    assert "that were held back" in result.stderr or "are known within" in result.stderr
+    log = read_log((tmp_path / "mine.reads.csv").read_text(), "log")
+    assert log.capacity_bytes == SIZE
+    assert (log.offset + log.length <= SIZE).all()
+    assert tomllib.loads(target.read_text())["spread"]["figures"]
+    again = tmp_path / "again.toml"
+    assert run("drives", "fit", "mine", "--reads", tmp_path / "mine.reads.csv", "-o", again).exit_code == 0
+    assert tomllib.loads(again.read_text())["figures"] == tomllib.loads(target.read_text())["figures"]
+    assert disk.read_bytes() == before
+
+
+def test_it_is_opened_for_reading_alone(disk):
+    """Python's audit events: opened once, without a flag that writes, and nothing is truncated, removed or renamed."""
+    done = subprocess.run([sys.executable, "-c", WATCHED, disk], capture_output=True, text=True, check=True, cwd=ROOT)
+    flags = [flag for flag in eval(done.stdout) if flag is not None]  # noqa: S307  (a list of our own)
+    assert flags
+    assert all(isinstance(flag, int) and flag & os.O_ACCMODE == os.O_RDONLY for flag in flags)
+
+
+def test_a_read_that_fails_ends_it(run, disk, tmp_path, monkeypatch):
+    """One line says at which byte, the reads before are logged, and no profile is written."""
+    whole = os.preadv
+    count = iter(range(1000))
+
+    def fails(descriptor, buffers, offset):
+        if next(count) == 60:
+            raise OSError(5, "Input/output error")
+        return whole(descriptor, buffers, offset)
+
+    monkeypatch.setattr(os, "preadv", fails)
+    target = tmp_path / "mine.toml"
+    result = run("drives", "measure", disk, "-o", target)
+    assert result.exit_code == 1
+    assert "input/output error; nothing more was read" in result.stderr
+    assert not target.exists()
+    assert len(read_log((tmp_path / "mine.reads.csv").read_text(), "log")) == 60
+
+
+@contextmanager
+def loop_device(path):
+    """Attach a file as a read-only loop device, where that is allowed."""
+    try:
+        done = subprocess.run(
+            ["losetup", "--read-only", "--find", "--show", path], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        pytest.skip("there is no losetup")
+    if done.returncode:
+        pytest.skip("loop devices need root and a kernel that has them")
+    device = done.stdout.strip()
+    try:
+        yield Path(device)
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=False)
+
+
+def test_a_loop_device_is_measured(run, disk, tmp_path):
+    """A block device tells its size by its own calls."""
+    with loop_device(disk) as device:
+        result = run("drives", "measure", device, "-o", tmp_path / "mine.toml")
+    assert result.exit_code == 0, result.stderr
+    assert read_log((tmp_path / "mine.reads.csv").read_text(), "log").capacity_bytes == SIZE
+
+
+def test_mounted_parts_are_found():
+    """Of a whole disk and its partitions, on Linux and on macOS, where /dev/rdisk4 is /dev/disk4; of no other disk."""
+    linux = (
+        "/dev/sdb1 /mnt ext4 rw 0 0\n/dev/sdba1 /x ext4 rw 0 0\nproc /proc proc rw 0 0\n/dev/nvme0n1p2 / ext4 rw 0 0\n"
+    )
+    assert mounted_from(Path("/dev/sdb"), linux) == ["sdb1"]
+    assert mounted_from(Path("/dev/nvme0n1"), linux) == ["nvme0n1p2"]
+    macos = "/dev/disk4s2 on /Volumes/A (hfs, local)\n/dev/disk41s1 on /Volumes/B (apfs, local)\n"
+    assert mounted_from(Path("/dev/rdisk4"), macos) == ["disk4s2"]
+    assert mounted_from(Path("/dev/rdisk5"), macos) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["measure"], "drives measure DEVICE"),
+        (["measure", "/dev/absent"], "no such file"),
+        (["measure", "/dev/null"], "is not a disk"),
+        (["fit", "mine", "--reads", "/dev/null"], "is no log of a calibration"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_line(run, words, said):
+    """It says what is wrong, without a traceback."""
+    result = run("drives", *words)
+    assert result.exit_code in (1, 2)
+    assert said in result.stderr

@@ -1,0 +1,240 @@
+"""The table of limits in docs/forensics.md, made from the constants that hold them.
+
+Each constant of the package whose name says that it is a bound stands here, with what it protects, the message of
+whoever exceeds it, and the test that does; or among those that bound nothing that a stranger could make use of.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "layoutscope"
+NAME = re.compile(r"_?(MAX|MOST|KEPT|FREE|RESERVE|HIGHEST|LARGEST|MEMORY|READ_SECONDS|WAIT_SECONDS)(_|$)")
+SILENT = "(nothing is said: what is beyond is passed over)"
+_UNITS = "tests/unit/image"
+
+
+class Limit(NamedTuple):
+    """One bound: where it stands, what it protects, the message of whoever exceeds it, and the test that does."""
+
+    place: str
+    protects: str
+    message: str
+    test: str
+
+
+_LIMITS = "tests/unit/test_limits.py::"
+LIMITS = tuple(
+    Limit(*row)
+    for row in (
+        ("inputs.MOST_TEXT_BYTES", "memory, against endless lists, profiles and passwords", "which no such file is",
+         "tests/unit/test_inputs.py::test_files_up_to_the_limit_are_read_whole"),
+        ("image.opening.MAX_DEPTH", "time and memory, against images in images", "holds disk images within disk images",
+         f"{_UNITS}/containers/test_udif.py::test_nesting_is_bounded"),
+        ("image.ddrescue._MAX_MAP_BYTES", "memory", "too large for a ddrescue map file",
+         f"{_LIMITS}test_maps_of_ddrescue"),
+        ("image.compressed.MAX_WINDOW_BYTES", "memory, against headers that ask for more", "damaged zstd data",
+         f"{_UNITS}/test_compressed.py::test_a_long_window_is_accepted"),
+        ("image.compressed._MAX_XZ_MEMORY_BYTES", "memory, against dictionaries of 4 GiB", "damaged {",
+         f"{_LIMITS}test_dictionaries_of_xz"),
+        ("image.unpack.MAX_LEADING_ZEROS_BYTES", "disk and time, against bombs of zeros", "to nothing but zeros for",
+         f"{_UNITS}/test_compressed.py::test_a_bomb_of_zeros_is_refused"),
+        ("image.unpack.MAX_IMAGE_BYTES", "time: zeros of a bomb look like those of a disk",
+         "decompresses to more than",
+         f"{_UNITS}/test_compressed.py::test_a_bomb_beyond_the_largest_size_is_refused"),
+        ("image.unpack.RESERVE_BYTES", "the disk that holds the cache", "does not fit decompressed into",
+         f"{_UNITS}/test_compressed.py::test_a_full_disk_is_told_before_it_is_full"),
+        ("image.containers.udif.MAX_PLIST_BYTES", "memory", "disk image property list",
+         f"{_LIMITS}test_property_lists_of_disk_images"),
+        ("image.containers.udif.MAX_PIECE_BYTES", "memory, against pieces that unpack to gigabytes",
+         "a compressed piece is too large", f"{_UNITS}/containers/test_udif.py::test_a_bomb_is_refused"),
+        ("image.containers.asif.MAX_DISK_BYTES", "arithmetic with 64 bits", "sectors of at most",
+         f"{_UNITS}/containers/test_asif.py::test_impossible_headers_are_errors"),
+        ("image.containers.asif.MAX_DIRECTORY_BYTES", "memory", "tables is impossible",
+         f"{_UNITS}/containers/test_asif.py::test_impossible_headers_are_errors"),
+        ("image.containers.asif.MAX_TABLE_BYTES", "memory", "has more tables than any ASIF image",
+         f"{_LIMITS}test_tables_of_sparse_images"),
+        ("image.containers.bundle.MAX_PLIST_BYTES", "memory", "its Info.plist is not that of a sparse bundle",
+         f"{_LIMITS}test_property_lists_of_bundles"),
+        ("image.containers.bundle.MAX_DISK_BYTES", "arithmetic with 64 bits", "its Info.plist tells impossible sizes",
+         f"{_UNITS}/containers/test_foreign.py::test_a_bundle_with_impossible_sizes_is_an_error"),
+        ("image.containers.foreign.MAX_EXTENTS", "descriptors, against descriptions of millions", "claims more than",
+         f"{_LIMITS}test_extents_of_descriptions"),
+        ("image.containers.foreign.MAX_DISK_BYTES", "time, against disks that nobody stored", "claims a disk of",
+         f"{_UNITS}/containers/test_parser.py::test_disks_that_nobody_stored_are_refused"),
+        ("image.containers.allocation.MAX_UNPACKED_A_BYTE", "time, against tables that name one piece over and over",
+         "which is not gone through",
+         f"{_UNITS}/containers/test_allocation.py::test_more_than_a_file_can_hold_is_refused"),
+        ("image.containers.allocation.MAX_TABLE_BYTES", "memory", SILENT,
+         f"{_UNITS}/containers/test_allocation.py::test_tables_without_end_are_not_read"),
+        ("image.containers.parser.MEMORY_BYTES", "memory, against libraries in C (besides a part of what is stored)",
+         "it asks for more memory than any that is sound",
+         f"{_UNITS}/containers/test_parser.py::test_whatever_a_parser_does_ends_in_one_line"),
+        ("image.containers.parser.READ_SECONDS", "processor time of a library in C, for each answer",
+         "its reader takes more time than any sound one needs",
+         f"{_UNITS}/containers/test_parser.py::test_whatever_a_parser_does_ends_in_one_line"),
+        ("image.containers.parser.WAIT_SECONDS", "time, against a library that answers nothing",
+         "its reader does not answer any more",
+         f"{_UNITS}/containers/test_parser.py::test_whatever_a_parser_does_ends_in_one_line"),
+        ("image.containers.parser.MAX_LINE_BYTES", "memory, against a library that took over its process",
+         "its reader answers without end",
+         f"{_UNITS}/containers/test_parser.py::test_whatever_a_parser_does_ends_in_one_line"),
+        ("image.containers.parser.MAX_NEED_BYTES", "memory", "its reader asks for",
+         f"{_LIMITS}test_what_a_library_asks_for"),
+        ("tables.capture.MAX_MANIFEST_BYTES", "memory", "the manifest is too long",
+         f"{_LIMITS}test_manifests_of_captures"),
+        ("tables.capture.MAX_BLOCK_BYTES", "arithmetic", "the facts are those of no volume",
+         "tests/unit/tables/test_capture.py::test_hostile_facts_are_refused"),
+        ("tables.capture.MAX_ADDRESS", "arithmetic with 64 bits", "beyond every disk",
+         "tests/unit/tables/test_capture.py::test_hostile_tables_are_refused"),
+        ("tables.capture.MAX_ROWS_A_BYTE", "memory, against rows that cost nothing to store", "rows in",
+         "tests/unit/tables/test_capture.py::test_more_rows_than_bytes_are_refused_before_they_are_read"),
+        ("tables.capture.MAX_UNPACKED_A_BYTE", "memory, against tables that unpack to gigabytes", "would take",
+         "tests/unit/tables/test_capture.py::test_rows_that_are_few_bytes_are_counted_in_memory"),
+        ("tables.capture.FREE_BYTES", "small tables from the limit above", "would take",
+         "tests/unit/tables/test_capture.py::test_a_word_that_fills_the_memory_is_refused_before_it_is_unpacked"),
+        ("tables.capture.MAX_WORD_BYTES", "output, against a word that every row repeats", "has a text of more than",
+         "tests/unit/tables/test_capture.py::test_words_that_no_file_system_has_are_refused"),
+        ("tables.parquet.MOST_NESTED", "the stack", "nests its headers too deeply",
+         "tests/unit/tables/test_parquet.py::test_headers_that_nest_without_end"),
+        ("partition.gpt.MAX_ENTRIES_BYTES", "memory", "the array of entries is too large",
+         f"{_LIMITS}test_entries_of_gpt"),
+        ("partition.gpt.MAX_PARTITIONS", "time", "partitions; the first", f"{_LIMITS}test_entries_of_gpt"),
+        ("partition.gpt.MAX_ADDRESS", "arithmetic with 64 bits", SILENT, f"{_LIMITS}test_addresses_of_gpt"),
+        ("partition.apm.MAX_ENTRIES", "time", "entries; at most", f"{_LIMITS}test_entries_of_apple_maps"),
+        ("partition.mbr.MAX_LOGICAL", "time, against chains that lead back to themselves", "or never ends",
+         f"{_LIMITS}test_chains_of_logical_partitions"),
+        ("partition.corestorage.MOST_UNITS", "time", SILENT, f"{_LIMITS}test_metadata_of_core_storage"),
+        ("partition.corestorage.MOST_LABEL_BYTES", "memory", SILENT, f"{_LIMITS}test_metadata_of_core_storage"),
+        ("filesystems.apfs.container.keybag.MAX_BAG_BLOCKS", "memory", "impossible length",
+         f"{_LIMITS}test_bags_of_keys"),
+        ("filesystems.apfs.container.keybag.MAX_ITERATIONS", "time, against days of PBKDF2", "rounds of PBKDF2",
+         "tests/cli/test_encrypted.py::test_a_key_that_asks_for_too_much_is_not_tried"),
+        ("filesystems.apfs.container.checkpoint.MAX_RING_BLOCKS", "memory", "impossibly large",
+         f"{_LIMITS}test_rings_of_checkpoints"),
+        ("filesystems.apfs.container.checkpoint.MAX_OBJECT_BYTES", "memory", "impossible size",
+         f"{_LIMITS}test_ephemeral_objects"),
+        ("filesystems.apfs.container.regions.MAX_BLOCKS", "arithmetic with 64 bits", "impossible address: block",
+         f"{_LIMITS}test_regions_beyond_every_device"),
+        ("filesystems.apfs.store.btree.MAX_LEVELS", "time and the stack", "levels", f"{_LIMITS}test_levels_of_trees"),
+        ("filesystems.apfs.store.sweep.MOST_LEVELS", "time: what is higher is no node", SILENT,
+         f"{_LIMITS}test_levels_of_swept_nodes"),
+        ("filesystems.apfs.store.sweep.LARGEST_NODE", "time: what is larger is no node", SILENT,
+         f"{_LIMITS}test_sizes_of_swept_nodes"),
+        ("filesystems.apfs.store.toc.MAX_LENGTH", "arithmetic", SILENT,
+         "tests/unit/native/test_toc.py::test_the_same_records_are_found"),
+        ("filesystems.hfsplus.contents.sweep.HIGHEST", "time: what is higher is no node", SILENT,
+         f"{_LIMITS}test_heights_of_a_sweep"),
+        ("filesystems.hfsplus.contents.rebuild.MOST_ROOTS", "time", SILENT, f"{_LIMITS}test_roots_that_are_tried"),
+        ("filesystems.hfsplus.contents.salvage.MOST_HEADERS", "time, against a disk full of headers", SILENT,
+         f"{_LIMITS}test_headers_that_are_tried"),
+        ("filesystems.hfsplus.contents.salvage.MOST_BLOCKS", "arithmetic with 32 bits", SILENT,
+         f"{_LIMITS}test_blocks_of_a_made_up_header"),
+        ("filesystems.hfsplus.contents.journalcopies.MOST_COMPARED", "time", SILENT,
+         f"{_LIMITS}test_nodes_that_are_compared_with_the_journal"),
+        ("drive.limits.MAX_CYLINDERS", "time of a model", "cylinders",
+         "tests/unit/drive/test_limits.py::test_impossible_figure_is_named"),
+        ("drive.limits.MAX_HEADS", "time of a model", "heads",
+         "tests/unit/drive/test_limits.py::test_impossible_figure_is_named"),
+        ("drive.limits.MAX_UNPACKED_BYTES", "memory, against traces and maps that unpack to terabytes",
+         "a compressed file holds more than",
+         "tests/unit/drive/test_limits.py::test_compressed_trace_cannot_fill_the_memory"),
+        ("drive.sectormap.MAX_PACKED_BYTES", "memory", "it is longer than",
+         "tests/unit/drive/test_sectormap.py::test_a_map_without_end_is_not_read"),
+        *((f"drive.spread.{name}", protects, "spread is no list of figures",
+           "tests/unit/drive/test_spread.py::test_what_is_no_covariance_is_refused")
+          for name, protects in (("MOST_FIGURES", "time and memory"), ("LARGEST", "arithmetic"))),
+        *((f"drive.calibration.log.{name}", protects, "has a number that no drive gives, or there are too many lines",
+           f"{_LIMITS}test_logs_of_timed_reads")
+          for name, protects in (("MOST_LINES", "time and memory"), ("_LARGEST", "arithmetic with 64 bits"))),
+        ("drive.profile.MOST_SETS", "time, against sets of sets", "is a member of itself, or of too many sets",
+         "tests/unit/drive/test_profile.py::test_a_set_that_is_its_own_member_is_refused"),
+        *((f"image.archive.{name}", "memory", "too large",
+           "tests/cli/test_validate.py::test_an_archive_that_unpacks_without_end_is_refused")
+          for name in ("MOST_MEMBERS", "MOST_MEMBER_BYTES", "MOST_UNPACKED_BYTES")),
+        ("drive.recorded.HIGHEST_BLOCK", "arithmetic", "begins as one and is cut or damaged",
+         "tests/unit/drive/test_recorded.py::test_a_trace_of_cut_lines_is_refused_with_the_first_of_them"),
+        ("drive.replay.MOST_TRACE_BYTES", "memory", "which no such file is",
+         "tests/unit/test_inputs.py::test_files_up_to_the_limit_are_read_whole"),
+        *((f"drive.replay.{name}", "arithmetic", "bytes at",
+           "tests/unit/drive/test_limits.py::test_reads_that_no_drive_could_serve_are_refused")
+          for name in ("MAX_READ_BYTES", "MAX_DRIVE_BYTES", "MAX_THINK_US", "MAX_DEVICES")),
+    )
+)  # fmt: skip
+"""Every limit, in the order in which the bytes come."""
+
+ELSEWHERE = {
+    "image.batch": "how reads are put together",
+    "image.containers.allocation.MOST_NAMED": "what the format allows",
+    "image.direct": "how reads of a drive that is measured are put together",
+    "drive.calibration.assemble": "how a profile is put together",
+    "image.raw": "how reads are put together",
+    "image.containers.foreign.MOST_BYTES": "how reads are put together",
+    "image.containers.foreign.KEPT_BLOCKS": "what is kept of what was read",
+    "image.containers.bundle.KEPT_BANDS": "what is kept open",
+    "image.containers.udif.KEPT_BYTES": "what is kept of what was read",
+    "image.containers.parser.MEMORY_PART": "a part of the limit of memory",
+    "image.cache": "what is kept",
+    "drive.interval.MOST_WORDS": "what is taken for a word, of our own draws",
+    "tables.parquet._MOST_VARINT_BYTES": "what the format allows",
+    "filesystems.hfsplus.contents.salvage.LARGEST_BLOCK_BYTES": "what the format allows",
+}
+"""Constants and modules whose bounds protect nothing from anybody, and why."""
+
+SHOWN = ("layout", "losses", "lost", "accounting", "shape", "check")
+"""Modules of the readers that bound how many findings of one kind are listed."""
+
+
+def declared() -> dict[str, Path]:
+    """List the constants of the rooms that read what strangers made, by their place."""
+    rooms = ("inputs.py", "image", "tables", "partition", "filesystems", "drive")
+    found = {}
+    for path in sorted(path for room in rooms for path in [PACKAGE / room, *(PACKAGE / room).rglob("*.py")]):
+        if path.suffix != ".py" or path.name == "parserprocess.py":
+            continue
+        place = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.parse(path.read_text()).body:
+            names = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
+            for name in names:
+                if isinstance(name, ast.Name) and NAME.match(name.id) and _is_number(place, name.id):
+                    found[f"{place}.{name.id}"] = path
+    return found
+
+
+def _is_number(place: str, name: str) -> bool:
+    return isinstance(getattr(import_module(f"layoutscope.{place}"), name), int | float)
+
+
+def is_elsewhere(place: str) -> bool:
+    """Whether a constant bounds what is shown, or nothing that a stranger could make use of."""
+    module = place.rpartition(".")[0]
+    return place in ELSEWHERE or module in ELSEWHERE or any(part in SHOWN for part in module.split("."))
+
+
+def value_of(limit: Limit) -> str:
+    """Show a limit's value: powers of two as such, others with their digits."""
+    module, _, name = limit.place.rpartition(".")
+    value = getattr(import_module(f"layoutscope.{module}"), name)
+    if "SECONDS" in name:
+        return f"{value:g} s"
+    number = int(value)
+    if "BYTES" in name and number >= 1024 and number & (number - 1) == 0:
+        power = (number.bit_length() - 1) // 10
+        return f"{number >> 10 * power} {('', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB')[power]}"
+    if number > 10**6 and number & (number - 1) == 0:
+        return f"2^{number.bit_length() - 1}"
+    return f"{number:,}"
+
+
+def table() -> None:
+    """Print the table."""
+    print("| limit | value | protects | message | test |\n|---|---|---|---|---|")  # noqa: T201
+    for limit in LIMITS:
+        test = limit.test.removeprefix("tests/").replace("_", "\\_")
+        said = limit.message if limit.message == SILENT else f"… {limit.message} …"
+        print(f"| `{limit.place}` | {value_of(limit)} | {limit.protects} | {said} | {test} |")  # noqa: T201

@@ -1,0 +1,108 @@
+"""Images that lie in several files, of which one is changed: sparse bundles, split images, Fusion sets."""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.writer import write
+from fixtures.hfsplus.writer import render
+from tests.fuzz.base import Base, base_of
+from tests.fuzz.of_apfs import _pages, base_of_pages
+from tests.fuzz.of_partitions import PLANS
+
+_BAND = 32768
+
+
+@cache
+def disk() -> bytes:
+    """Return the small disk that bundles and parts hold."""
+    data = bytes(render(PLANS["mbr"])[0].to_bytearray())
+    return data.ljust(-(-len(data) // 4096) * 4096, b"\0")
+
+
+@cache
+def folder() -> Path:
+    """Lay out the sound files once."""
+    root = Path(tempfile.mkdtemp(prefix="fuzz-sets-"))
+    bundle = root / "disk.sparsebundle"
+    (bundle / "bands").mkdir(parents=True)
+    facts = {"band-size": _BAND, "size": len(disk()), "diskimage-bundle-type": "com.apple.diskimage.sparsebundle"}
+    (bundle / "Info.plist").write_bytes(plistlib.dumps(facts))
+    (bundle / "token").write_bytes(b"")
+    for number in range(-(-len(disk()) // _BAND)):
+        (bundle / "bands" / f"{number:x}").write_bytes(disk()[number * _BAND : (number + 1) * _BAND])
+    half = len(disk()) // 1024 * 512
+    (root / "disk.001").write_bytes(disk()[:half])
+    (root / "disk.002").write_bytes(disk()[half:])
+    write(SCENARIOS["fusion"], root / "main.img", root / "second.img")
+    return root
+
+
+def bases() -> tuple[Base, ...]:
+    """Return the files that a set consists of."""
+    root = folder()
+    plist = plistlib.loads((root / "disk.sparsebundle" / "Info.plist").read_bytes())
+    return (
+        base_of("bundle Info.plist", plistlib.dumps(plist), is_text=True),
+        base_of("bundle Info.plist in binary", plistlib.dumps(plist, fmt=plistlib.FMT_BINARY), is_text=True),
+        base_of("bundle token", b"\0" * 64),
+        base_of("bundle bands/0", disk()[:_BAND], ranges=tuple((at, 512) for at in range(0, _BAND, 512))),
+        base_of("bundle names", b"\n".join(b"%x" % number for number in range(8)), is_text=True),
+        _part(root / "disk.001"),
+        _part(root / "disk.002"),
+        *(_device(root / name) for name in ("main.img", "second.img")),
+    )
+
+
+def _part(path: Path) -> Base:
+    data = path.read_bytes()
+    ranges = tuple((at, min(512, len(data) - at)) for at in range(0, len(data), 512) if any(data[at : at + 512]))
+    return base_of(f"split {path.name}", data, ranges=ranges)
+
+
+def _device(path: Path) -> Base:
+    return replace(base_of_pages(f"fusion {path.name}", path.stat().st_size, _pages(path)))
+
+
+def run(path: Path, base: Base) -> int:
+    """Scan a set with one file changed."""
+    from layoutscope import scan
+
+    kind, _, name = base.name.partition(" ")
+    case = path.parent / "set"
+    if kind == "fusion":
+        pair = [path if each == name else folder() / each for each in ("main.img", "second.img")]
+        return scan(pair[0], second=pair[1], drives=()).exit_code
+    if kind == "split":
+        _link(case, {each: path if each == name else folder() / each for each in ("disk.001", "disk.002")})
+        return scan(case / "disk.001", drives=()).exit_code
+    sound = folder() / "disk.sparsebundle"
+    bundle = case / "disk.sparsebundle"
+    bands = {each.name: each for each in (sound / "bands").iterdir()}
+    names = os.fsdecode(path.read_bytes()).split("\n") if name == "names" else list(bands)
+    chosen = path if name == "bands/0" else sound / "bands" / "0"
+    _link(bundle / "bands", {each: bands.get(each, sound / "token") for each in names}, chosen)
+    _link(bundle, {
+        "Info.plist": path if name.startswith("Info.plist") else sound / "Info.plist",
+        "token": path if name == "token" else sound / "token",
+    })  # fmt: skip
+    return scan(bundle, drives=()).exit_code
+
+
+def _link(target: Path, files: dict[str, Path], first: Path | None = None) -> None:
+    """Fill a folder with links to files; names that the system does not take are left out."""
+    target.mkdir(parents=True, exist_ok=True)
+    for each in target.iterdir():
+        if each.is_symlink():
+            each.unlink()
+    for name, file in files.items():
+        with suppress(OSError, ValueError):
+            if "/" not in name:
+                (target / name).symlink_to(first if first is not None and name == "0" else file)

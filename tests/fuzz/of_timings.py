@@ -1,0 +1,40 @@
+"""Logs of timed reads, of which profiles are made: those of a disk and of flash."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tests.fuzz.base import Base, base_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@cache
+def bases() -> tuple[Base, ...]:
+    """Measure two models of drives, with a clock of their own."""
+    from layoutscope.api.measure import measured
+    from layoutscope.drive import load_profile
+    from tests.unit.drive.fakes import FakeDrive
+    from tests.unit.drive.lesser import without_map
+    from tests.unit.drive.toys import flash
+
+    drives = {"disk": without_map(load_profile("cheetah9lp")), "flash": flash()}
+    return tuple(
+        base_of(name, measured(FakeDrive(drive), "mine", [(k * 40_960, 4096) for k in range(50)]).log.text().encode(),
+                is_text=True)
+        for name, drive in drives.items()
+    )  # fmt: skip
+
+
+def run(path: Path, base: Base) -> int:
+    """Make a profile of a log."""
+    from layoutscope.api.measure import fitted_to_log
+    from layoutscope.errors import UsageError
+
+    try:
+        fitted_to_log(path, "mine")
+    except UsageError:
+        return 0 if path.read_bytes() == base.whole() else 1
+    return 0

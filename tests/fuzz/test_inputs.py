@@ -1,0 +1,56 @@
+"""Every input that a command line can name is fuzzed."""
+
+from __future__ import annotations
+
+import typer
+from typer.models import TyperPath
+
+from layoutscope.cli import app
+from tests.fuzz.targets import TARGETS
+
+INPUTS = {
+    "image": ("hfsplus", "apfs", "partitions", "containers", "foreign", "sets", "captures"),
+    "images": ("hfsplus", "apfs", "captures"),
+    "later": ("hfsplus", "apfs", "captures"),
+    "--against": ("hfsplus", "apfs", "captures"),
+    "--second": ("sets",),
+    "--ddrescue-map": ("maps",),
+    "--password-file": ("beside",),
+    "--cache-dir": ("beside",),
+    "--fio": ("beside",),
+    "--paths": ("lists",),
+    "kit": ("kits",),
+    "--reads": ("timings",),
+    "--offsets": ("lists",),
+    "trace": ("traces",),
+    "--drive": ("profiles", "beside"),
+    "--base": ("profiles", "beside"),
+    "names": ("profiles", "beside"),
+}
+"""Arguments and options that lead to a file, and the targets that change it."""
+
+OUTPUTS = {"-o", "--second-output", "--evidence", "--map", "--save", "--png", "--plot", "--nodes", "--ncdu", "--log"}
+"""Options that name what is written."""
+
+FILES_BY_NAME = {"--drive", "--base", "names"}
+"""Words that may be those of a file, too."""
+
+
+def named() -> dict[str, bool]:
+    """List arguments and options of all commands, and whether they are paths."""
+    commands = typer.main.get_command(app).commands.values()
+    return {item.opts[0]: isinstance(item.type, TyperPath) for command in commands for item in command.params}
+
+
+def test_every_input_has_a_target():
+    """A path that is no output stands among the inputs: name the target of ``tests/fuzz`` that changes such files."""
+    paths = {name for name, is_path in named().items() if is_path}
+    assert paths - OUTPUTS - set(INPUTS) == set()
+    assert (OUTPUTS | set(INPUTS)) - set(named()) == set()
+    assert set(INPUTS) - paths == FILES_BY_NAME
+    assert OUTPUTS & set(INPUTS) == set()
+
+
+def test_every_target_changes_an_input():
+    """What is named as a target is one, and none is left over."""
+    assert {target for targets in INPUTS.values() for target in targets} == set(TARGETS)

@@ -1,0 +1,96 @@
+"""What a check finds in states that only snapshots keep, and how often it says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.apfs import locate as at
+from fixtures.apfs.structures import records as written
+from fixtures.apfs.structures.records import KEY, OBJECT_TYPE_SHIFT, RecordType
+from fixtures.fault import Fault, planted
+from layoutscope.ondisk.records import APFS_SUPERBLOCK
+from tests.images.test_check_apfs_fields import BLOCK_BYTES, changed, findings
+
+
+def kept_records(image, expected, kind):
+    """Give records of a type in leaves that a snapshot has and the live state has no more."""
+    live = {node.paddr for node in expected.live.nodes}
+    nodes = [node for snapshot in expected.snapshots for node in expected.states[snapshot.xid].nodes]
+    starts = [
+        node.paddr * BLOCK_BYTES for node in nodes if (node.tree, node.level) == ("fs", 0) and node.paddr not in live
+    ]
+    return [
+        (start, place)
+        for start in starts
+        for place in at.records(image, start, BLOCK_BYTES)
+        if at.parse(image, KEY, place.key).obj_id_and_type >> OBJECT_TYPE_SHIFT == kind
+    ]
+
+
+def in_kept(kind, change):
+    """Return a fault in a record that snapshots alone keep."""
+
+    def apply(image, expected):
+        start, place = kept_records(image, expected, kind)[-1]
+        where = change(image, place)
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return Fault("kept", "", "", "", apply, "snapshots")
+
+
+def _strange_pad(image, place):
+    where = place.value + at.field_offset(written.INODE, "pad1")
+    image[where] ^= 0x55
+    return where
+
+
+def _another_hash(image, place):
+    where = place.key + KEY.sizeof()
+    image[where + 2] ^= 0x10
+    return where
+
+
+def _another_inode(image, place):
+    return at.put_field(image, place.value, written.DIRECTORY_RECORD, "file_id", lambda _: 0x7000)
+
+
+FAULTS = {
+    "a rule of a field": (RecordType.INODE, _strange_pad, "record-invalid"),
+    "a hash of a name": (RecordType.DIR_REC, _another_hash, "name-hash-differs"),
+    "an entry without inode": (RecordType.DIR_REC, _another_inode, "inode-missing"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_in_a_leaf_of_snapshots_alone_is_found_there_once(name, victims):
+    """Records of snapshots are held to the rules of the live state, and nothing is said twice."""
+    kind, change, code = FAULTS[name]
+    with planted(in_kept(kind, change), victims) as image:
+        found = findings(image.path)
+    here = [
+        item for item in found if item.code == code and item.image_offset // BLOCK_BYTES == image.where // BLOCK_BYTES
+    ]
+    assert here
+    assert len({(item.code, item.image_offset, item.message) for item in here}) == len(here)
+
+
+def test_finding_of_a_comparison_names_the_snapshot(victims):
+    """Who reads it must look into that state, not into the live one."""
+    kind, change, code = FAULTS["an entry without inode"]
+    with planted(in_kept(kind, change), victims) as image:
+        whole, rest = findings(image.path), findings(image.path, without={"states"})
+    found = [item for item in whole if item.code == code]
+    assert found
+    assert [item for item in rest if item.code == code] == []
+    assert all(item.structure.startswith("snapshot ") for item in found)
+
+
+@pytest.mark.parametrize("field", ["num_files", "num_directories", "role", "incompatible_features"])
+def test_superblock_of_a_snapshot_is_compared_with_its_records(field, victims):
+    """Counts, role and the rule of names in the copy that a snapshot keeps."""
+    where = at.region("snapshot-superblock")
+    fault = Fault("copy", "", "", "", changed(where, getattr(APFS_SUPERBLOCK, field)), "snapshots")
+    with planted(fault, victims) as image:
+        found = findings(image.path)
+    assert image.where in {item.image_offset for item in found}

@@ -1,0 +1,185 @@
+"""Clean is said only where every rule was held against everything: images where saying it would be wrong."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+import zstandard
+
+import layoutscope
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope.filesystems.apfs import reader
+from layoutscope.filesystems.apfs.check import needs as apfs_needs
+from layoutscope.filesystems.apfs.check import rules as apfs_rules
+from layoutscope.filesystems.hfsplus import contents, layout
+from layoutscope.filesystems.hfsplus.check import needs, rules
+
+BLOCK = 4096
+IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
+
+
+def test_every_rule_says_what_it_needs():
+    """No check is without its needs, and no needs are of a check that there is not."""
+    assert set(needs.NEEDS) == set(rules.CHECKS)
+    assert set(rules.CHECKS) >= needs.OF_HEADER
+    assert set(apfs_needs.VOLUME_NEEDS) == set(apfs_rules.VOLUME_CHECKS)
+    assert set(apfs_rules.CONTAINER_CHECKS) >= apfs_needs.OF_SPACE | apfs_needs.OF_CLAIMS
+
+
+@pytest.fixture
+def volume(tmp_path):
+    """Return the path of a sound volume, and where leaves of its trees lie."""
+    path = tmp_path / "disk.img"
+    path.write_bytes(bytes(render(SCENARIOS["attributes"])[0].to_bytearray()))
+    nodes = layoutscope.read_layouts(path)[0].nodes
+    leaves = {tree: nodes.filter(tree=tree, level=0)["image_offset"].to_list() for tree in ("catalog", "attributes")}
+    result = layoutscope.check(path)
+    assert (result.is_clean, result.volumes[0].skipped) == (True, ())
+    assert result.volumes[0].num_rules == len(rules.CHECKS)
+    return path, leaves
+
+
+def bad_area(path, start, length):
+    """Return a map of ddrescue with one bad area."""
+    size = path.stat().st_size
+    target = path.with_suffix(".map")
+    rows = [(0, start, "+"), (start, length, "-"), (start + length, size - start - length, "+")]
+    target.write_text("0x0 +\n" + "".join(f"{at:#x} {many:#x} {state}\n" for at, many, state in rows))
+    return target
+
+
+def skipped(result):
+    return {item.rule for volume in result.volumes for item in volume.skipped}
+
+
+def test_one_unread_node_switches_off_what_needs_it_alone(volume):
+    """A leaf of the attributes lies in a bad sector: rules about the catalog were held, those of attributes not."""
+    path, leaves = volume
+    result = layoutscope.check(path, ddrescue_map=bad_area(path, leaves["attributes"][0], 512))
+    assert not result.is_clean
+    told = skipped(result)
+    assert {"attribute-values", "attribute-owners", "attribute-flags", "allocation", "keys"} <= told
+    assert not told & {"threads", "valence", "ids", "fork-sizes", "link-counts", "unmounted"}
+    reasons = result.volumes[0].reasons()
+    assert list(reasons) == ["1 node of the attributes B-tree cannot be read"]
+    codes = {item.code for item in result.every() if item.level != "info"}
+    assert not codes & {"thread-differs", "valence-differs"}
+
+
+def test_a_rule_about_one_tree_still_finds_what_is_wrong_there(volume):
+    """Beside the unread leaf of the attributes, a folder's count in the catalog is changed: it is found at its byte."""
+    path, leaves = volume
+    data = bytearray(path.read_bytes())
+    # TN1150, "Volume Header": the number of files stands 32 bytes into it, that of folders behind it.
+    (folders,) = struct.unpack_from(">I", data, 1024 + 36)
+    struct.pack_into(">I", data, 1024 + 36, folders + 1)
+    path.write_bytes(data)
+    result = layoutscope.check(path, ddrescue_map=bad_area(path, leaves["attributes"][0], 512))
+    assert ("file-count-differs", 1024 + 36) in {(item.code, item.image_offset) for item in result.every()}
+
+
+def test_a_damaged_header_node_is_a_reason(volume):
+    """The node size of the attributes tree says 0: its leaves are found, but its header is held against nothing."""
+    path, _ = volume
+    data = bytearray(path.read_bytes())
+    nodes = layoutscope.read_layouts(path)[0].nodes
+    (head,) = nodes.filter(tree="attributes", node_id=0)["image_offset"].to_list()
+    data[head + 32 : head + 34] = bytes(2)
+    path.write_bytes(data)
+    result = layoutscope.check(path)
+    assert not result.is_clean
+    assert {"tree-headers", "header-nodes", "map-nodes"} <= skipped(result)
+    assert not skipped(result) & {"threads", "attribute-owners"}
+
+
+def test_a_locked_volume_is_not_clean(victims):
+    """Without the password no record of the tree is read: the rules about records are named; with it all are held."""
+    path, _ = victims["encrypted"]
+    locked = layoutscope.check(path)
+    assert (locked.is_clean, locked.exit_code) == (False, 3)
+    assert {"entries", "links", "streams"} <= skipped(locked)
+    assert "the volume is locked" in {item.reason for item in locked.volumes[-1].skipped}
+    assert not {item.rule for item in locked.volumes[-1].skipped} & {"superblocks", "map-heads", "snapshots"}
+    assert {item.code for item in locked.every() if item.level != "info"} == {"volume-locked"}
+
+
+def damaged(path, target, start):
+    """Change a byte of an object so that its checksum differs."""
+    data = bytearray(path.read_bytes())
+    data[start + 40] ^= 0xFF
+    target.write_bytes(data)
+    return target
+
+
+def test_an_unread_tree_of_snapshots_switches_off_what_needs_it(victims, tmp_path):
+    """The root of the snapshot metadata is damaged: entries and links are still compared, snapshots are not."""
+    path, _ = victims["snapshots"]
+    layout = layoutscope.read_layouts(path)[-1]
+    at = layout.nodes.filter(tree="snapmeta")["image_offset"].to_list()[0]
+    data = bytearray(path.read_bytes())
+    data[at : at + BLOCK] = bytes(BLOCK)
+    target = tmp_path / "disk.img"
+    target.write_bytes(data)
+    result = layoutscope.check(target)
+    assert not result.is_clean
+    told = {item.rule for item in result.volumes[-1].skipped}
+    assert {"snapshots", "snapshot-records", "references"} <= told
+    assert not told & {"entries", "links", "streams", "directories", "map-heads"}
+
+
+@pytest.mark.parametrize(
+    ("at", "size"),
+    [(32, 4), (36, 4), (0x68, 4), (0x70, 8), (0, BLOCK)],
+    ids=["magic", "block size", "blocks", "base", "all"],
+)
+def test_damage_to_block_0_does_not_end_the_check(victims, tmp_path, at, size):
+    """The ring is whole, so that everything is read and every rule held; what is wrong is told of block 0 alone."""
+    data = bytearray(victims["victim"][0].read_bytes())
+    data[at : at + size] = b"\xff" * size
+    target = tmp_path / "disk.img"
+    target.write_bytes(data)
+    result = layoutscope.check(target)
+    told = [item for item in result.every() if item.level != "info"]
+    assert told
+    assert all(item.image_offset is not None and item.image_offset < BLOCK for item in told)
+    assert [(volume.coverage, volume.skipped) for volume in result.volumes] == [(1.0, ())] * 2
+    assert not result.is_clean
+
+
+def test_a_capture_has_no_records_to_check(victims, tmp_path):
+    """What its scan found is shown, and that no rule was held against anything: it is not called clean."""
+    layoutscope.save(layoutscope.scan(victims["victim"][0], drives=()), tmp_path / "capture")
+    result = layoutscope.check(tmp_path / "capture")
+    assert (result.is_clean, skipped(result)) == (False, {"all rules"})
+
+
+@pytest.mark.parametrize("filesystem", ["hfsplus", "apfs"])
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_check_reads_once_and_finds_what_it_finds_in_an_open_image(tmp_path, monkeypatch, filesystem, is_damaged):
+    """Of an image that was opened before, the tables are there and all else is read for the check alone."""
+    stored = zstandard.ZstdDecompressor().decompress(
+        (IMAGES / f"{filesystem}-scattered.img.zst").read_bytes(), max_output_size=2**30
+    )
+    path = tmp_path / "disk.img"
+    path.write_bytes(stored)
+    if is_damaged:
+        main = {"hfsplus": "catalog", "apfs": "fs"}[filesystem]
+        leaves = layoutscope.read_layouts(path)[-1].nodes.filter(tree=main, level=0)["image_offset"].to_list()
+        with path.open("r+b") as file:
+            file.seek(leaves[3] + 100)
+            file.write(bytes(range(200)))
+    module = {"hfsplus": contents, "apfs": reader}[filesystem]
+    opened = []
+    monkeypatch.setattr(
+        module, "open_contents", lambda *given, real=module.open_contents: opened.append(1) or real(*given)
+    )
+    monkeypatch.setattr(layout, "open_contents", contents.open_contents)
+    found = layoutscope.check(path)
+    assert len(opened) == 1
+    with layoutscope.open(path) as image:
+        assert layoutscope.check(image).volumes == found.volumes
+    assert len(opened) == 3
+    assert found.is_clean != is_damaged

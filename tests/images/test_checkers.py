@@ -1,0 +1,76 @@
+"""What checkers read: Apple's fsck_hfs (627.40.1, built for Linux) and apfsck 0.2.1, recorded with strace.
+
+Reads of fsck_hfs as it made them, with `-n -f`; of apfsck, which maps the image block by block, the first mapping of
+each. All call their image clean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.walk import host_profile, trace
+from tests.images.test_mounts import places
+from tests.images.test_programs import TRACES, layout_of, requests_in
+
+SMALL = ["hfsx-cs", "hfsplus-journaled-pop", "hfsplus-b512-n4096", "hfsplus-frag"]
+APFS = ["apfs-ci", "apfs-empty", "apfs-normsens", "apfs-snap", "apfs-frag", "apfs-20000-c00", "apfs-20000-c20"]
+
+
+def image_of(name):
+    """Folder and file of an image."""
+    return f"{'aged' if '000-c' in name else 'driver'}/{name}.img"
+
+
+@pytest.mark.parametrize("name", [*SMALL, "hfsplus-20000-c00", "hfsplus-20000-c20"])
+def test_fsck_hfs_reads_what_is_predicted(reference_image, name):
+    """Read for read: nodes in pieces, files of hundreds of extents, a journal, binary names, blocks of 512 bytes."""
+    layout = layout_of(reference_image(image_of(name)))
+    assert np.array_equal(requests_in(TRACES / f"{name}-fsck.trace.zst"), places(trace(layout, order="fsck")))
+
+
+@pytest.mark.slow
+def test_fsck_hfs_reads_again_what_its_cache_let_go(reference_image):
+    """A catalog six times as large as the cache: every leaf is read twice, once for the hierarchy."""
+    name = "hfsplus-200000-c20"
+    layout = layout_of(reference_image(image_of(name)))
+    real, made = requests_in(TRACES / f"{name}-fsck.trace.zst"), places(trace(layout, order="fsck"))
+    assert np.array_equal(np.sort(real[:, 0]), np.sort(made[:, 0]))
+    following = [set(zip(each[:-1, 0].tolist(), each[1:, 0].tolist(), strict=True)) for each in (real, made)]
+    assert len(following[0] & following[1]) > 0.999 * len(following[0])
+    at_once = trace(layout, order="fsck", host=host_profile("linux", hfs_fsck_cache_blocks=65_536))
+    assert len(at_once) == len(set(at_once.image_offset.tolist())) < 0.8 * len(real)
+
+
+@pytest.mark.parametrize("name", APFS)
+def test_apfsck_reads_what_is_predicted(reference_image, name):
+    """Block for block, but for the bitmap of the internal pool's ring that it looks at before the others."""
+    layout = layout_of(reference_image(image_of(name)))
+    reads = trace(layout, order="fsck")
+    real, made = requests_in(TRACES / f"{name}-fsck.trace.zst")[:, 0].tolist(), reads.image_offset.tolist()
+    assert sorted(real) == sorted(made)
+    kinds = [reads.trees[tree] for tree in reads.tree.tolist()]
+    ring = [offset for offset, kind in zip(made, kinds, strict=True) if kind == "internal-pool-bitmap"]
+    assert made[-len(ring) :] == ring
+    first = real[-len(ring)]
+    assert real == [*made[: -len(ring)], first, *(offset for offset in ring if offset != first)]
+
+
+def test_fsck_apfs_reads_each_snapshot_again(reference_image):
+    """What snapshots share is read for each of them, unless it is taken to be kept."""
+    layout = layout_of(reference_image("driver/apfs-snap.img"))
+    again = trace(layout, order="fsck", host="macos").image_offset.tolist()
+    once = trace(layout, order="fsck", host=host_profile("macos", apfs_fsck_caches=True)).image_offset.tolist()
+    assert set(again) == set(once)
+    assert len(once) == len(set(once)) < len(again)
+    assert set(trace(layout, order="fsck").image_offset.tolist()) < set(once)
+
+
+def test_a_check_of_a_file_system_without_one_reads_every_node(reference_image):
+    """Once, and nothing else."""
+    from layoutscope.access.driver import check_by_nodes
+    from layoutscope.walk.orders import model_of
+
+    model = model_of(layout_of(reference_image("driver/hfsx-cs.img")), host_profile("linux"))
+    reads = check_by_nodes(model.layout, model.nodes, model.entries)
+    assert sorted(reads.image_offset.tolist()) == sorted(model.nodes.image_offset.tolist())

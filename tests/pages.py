@@ -1,0 +1,37 @@
+"""What a page of a map carries, read as its scripts read it."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from layoutscope.report.map import encode
+
+KINDS = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "i4": np.int32, "f4": np.float32, "f8": np.float64}
+
+
+def bytes_of(text: str) -> bytes:
+    """Read digits of base 85."""
+    values = [encode.ALPHABET.index(digit) for digit in text]
+    words = [sum(value * 85 ** (4 - k) for k, value in enumerate(values[i : i + 5])) for i in range(1, len(values), 5)]
+    return b"".join(word.to_bytes(4, "big") for word in words)[: 4 * len(words) - values[0]]
+
+
+def inflated(text: str) -> bytes:
+    """Read what was compressed."""
+    return zlib.decompress(bytes_of(text))
+
+
+def unpacked(packed: dict[str, Any]) -> list[Any]:
+    """Read the numbers of a packed array."""
+    kind = np.dtype(KINDS[packed["type"]])
+    planes = np.frombuffer(inflated(packed["data"]), np.uint8)
+    numbers = np.ascontiguousarray(planes.reshape(kind.itemsize, -1).T).view(kind).ravel()
+    return (np.cumsum(numbers) if packed["delta"] else numbers).tolist()
+
+
+def ids(packed: dict[str, Any]) -> list[int]:
+    """Read identifiers of 64 bits."""
+    return [(high << 32) + low for low, high in zip(unpacked(packed["low"]), unpacked(packed["high"]), strict=True)]

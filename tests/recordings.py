@@ -1,0 +1,69 @@
+"""Walks written as a recorder of macOS writes them: lines as of Apple's ``fs_usage.c``, of reads that are ours.
+
+What is written is laid out independently of the reader: by the ``printf`` formats of ``format_print``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+    from layoutscope.access.trace import AccessTrace
+
+
+def fs_usage_lines(
+    reads: AccessTrace,
+    service_us: np.ndarray,
+    *,
+    unit: int = 512,
+    base: int = 0,
+    device: str = "disk2s1",
+    process: str = "find",
+    start_us: float = 9 * 3600e6,
+) -> Iterator[str]:
+    """Yield a line for each read, as it is complete.
+
+    Parameters
+    ----------
+    reads : AccessTrace
+        Reads one after the other.
+    service_us : (n_reads,) float64 array
+        What each takes.
+    unit, base : int
+        What block numbers count, and where on the image block 0 lies.
+    device, process : str
+        Names.
+    start_us : float
+        Time of day at which the first is asked for.
+    """
+    now = start_us
+    for offset, length, think, service in zip(
+        reads.image_offset.tolist(),
+        reads.length_bytes.tolist(),
+        reads.think_us.tolist(),
+        service_us.tolist(),
+        strict=True,
+    ):
+        now += round(think) + round(service)
+        yield line(now, (offset - base) // unit, length, round(service), device=device, process=process)
+
+
+def line(
+    done_us: float,
+    block: int,
+    length: int,
+    service_us: int,
+    *,
+    call: str = "RdMeta[S]",
+    device: str = "disk2s1",
+    process: str = "find",
+) -> str:
+    """Return one line as ``format_print`` prints it."""
+    seconds, micro = divmod(int(done_us) % 86_400_000_000, 1_000_000)
+    stamp = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{micro:06d}"
+    taken = f"{service_us // 1_000_000:3d}.{service_us % 1_000_000:06d}"
+    return f"{stamp}    {call:<15} D=0x{block:08x}  B=0x{length:<6x} /dev/{device}  {taken} W {process}.4711"

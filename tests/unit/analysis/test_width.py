@@ -1,0 +1,94 @@
+"""What is said of the width of a prediction, and that it is not said where it is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from layoutscope.analysis.width import WORDS, advice, bound, ends, width
+from layoutscope.drive.interval import LAYOUT, VOLUME, Interval
+from layoutscope.results.predict import Alternative, DriveCase
+from layoutscope.results.scan import Prediction
+
+
+def interval(*shares, of=LAYOUT, high=9.0):
+    """Return an interval from 3 s on."""
+    return Interval(of, 3.0, 4.0, 5.0, 6.0, high, shares, 64)
+
+
+def case(found, **changes):
+    """Return a prediction with that interval."""
+    made = Prediction("disk", "Disk", True, 5.0, 3.0, 9.0, (), 0, 0, 0.0, np.empty(0), interval=found)
+    return replace(DriveCase(made, None, (), ()), **changes)
+
+
+def test_the_ends_are_those_of_the_draws():
+    """Half of the draws lie between the inner ends, 90 % between the outer ones."""
+    said = "half of 64 draws take 4.00 s to 6.00 s, 90 % of them 3.00 s to 9.00 s"
+    assert ends(interval()) == f"this layout on a drive like that: {said}"
+    assert ends(interval(of=VOLUME)) == f"a volume like that: {said}"
+
+
+def test_nothing_is_said_where_nothing_was_drawn():
+    """A prediction without draws has no sentence."""
+    assert width(case(None)) == ()
+
+
+def test_the_largest_share_is_named_with_what_helps():
+    """Of a drive that nobody named: name it, or measure it."""
+    first, second = width(case(interval(("drive", 0.7), ("host", 0.2))))
+    assert first == ends(interval())
+    assert second.startswith("70 % of the width: which drive it is; name yours with --drive, or measure it")
+
+
+@pytest.mark.parametrize("share", [0.995, 1.0, 1.02])
+def test_no_share_is_more_than_the_whole(share):
+    """Estimated from 64 draws it may come out above one, which no reader could make sense of."""
+    assert width(case(interval(("start", share))))[1].startswith("all of the width: ")
+
+
+def test_a_named_drive_is_not_to_be_named():
+    """Only measuring is left; of a measured one, nothing."""
+    found = interval(("drive", 0.7))
+    named = width(case(found, drive_was_named=True))[1]
+    assert "--drive" not in named
+    assert "measure it" in named
+    measured = width(case(found, drive_was_named=True, is_measured=True))[1]
+    assert measured == "70 % of the width: which drive it is"
+    assert "name" not in width(case(found, is_measured=True))[1]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [interval(("drive", 0.29)), interval(), interval(("drive", 0.9), high=3.05)],
+    ids=["small", "none", "narrow"],
+)
+def test_nothing_is_named_that_contributes_little_or_to_little(found):
+    """Below three tenths, without shares, and where both ends are nearly the same: the ends alone."""
+    assert len(width(case(found))) == 1
+
+
+@pytest.mark.parametrize("group", ["model", "start", "placement"])
+def test_what_nobody_can_change_has_no_advice(group):
+    """The model's own error, the angle of the disk and the nodes' places are as they are."""
+    assert advice(group, case(None)) == ""
+    assert width(case(interval((group, 0.8))))[1] == f"80 % of the width: {WORDS[group]}"
+
+
+def test_what_can_be_said_is_asked_for():
+    """Where the volume lies and what the computer costs have options."""
+    assert "--start-offset" in advice("offset", case(None))
+    assert "--host-property" in advice("host", case(None))
+    assert "--drive" not in advice("host", case(None)) + advice("offset", case(None))
+
+
+def test_the_best_of_all_layouts_is_called_what_it_is():
+    """It names how many were tried; of one there is no best, and nobody calls it a bound."""
+    best = Alternative("walk-order", "they lie as they are read", 1.5)
+    said = bound(case(None, best=best, tried=4))
+    assert said == "the best of 4 layouts of its nodes that were tried takes 1.50 s: they lie as they are read"
+    assert "bound" not in said
+    assert bound(case(None, best=best, tried=1)) == ""
+    assert bound(case(None)) == ""

@@ -1,0 +1,229 @@
+"""The calibration of drives that are the drive model itself: what was put in must come out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from layoutscope.api.measure import measured, with_note
+from layoutscope.drive import load_profile
+from layoutscope.drive.calibration.assemble import fitted_disk, numbered
+from layoutscope.drive.calibration.log import logged, read_log
+from layoutscope.drive.calibration.measuring import judged
+from layoutscope.drive.calibration.plan import Calibration
+from layoutscope.drive.calibration.rotation import measured_turn
+from layoutscope.drive.calibration.seeks import fitted_curve
+from layoutscope.drive.fit import profile_text
+from layoutscope.drive.geometry import build_surface, listed_zones
+from layoutscope.drive.profile import parse_profile
+from layoutscope.drive.surface import TURN, move_ticks, run_at
+from layoutscope.errors import ImageError, UsageError
+from tests.unit.drive.fakes import FakeDrive
+from tests.unit.drive.lesser import without_map
+from tests.unit.drive.toys import flash
+
+TURN_MS = 60_000 / 10_045
+
+
+@pytest.fixture(scope="module")
+def drive():
+    """Return a disk whose zones, skews and seeks are known."""
+    return without_map(load_profile("cheetah9lp"))
+
+
+@pytest.fixture(scope="module")
+def found(drive):
+    """Measure it once."""
+    return measured(FakeDrive(drive), "mine", [(k * 40_960, 4096) for k in range(300)])
+
+
+def test_the_turn_is_found(found):
+    """To a ten-thousandth: the clock of the model has no jitter."""
+    assert found.profile.number("rpm") == pytest.approx(10_045, rel=1e-4)
+
+
+def test_tracks_are_found(found, drive):
+    """Of 16 places half are within 1 % of what the zone holds there; some sweeps cross two zones."""
+    tracks = fitted_disk(found.log).tracks
+    zones = listed_zones(drive)
+    true = zones.sectors[np.searchsorted(zones.first_lbn, tracks.offset / 512, side="right") - 1] * 512
+    assert np.median(np.abs(tracks.track_bytes / true - 1)) < 0.01
+
+
+def test_the_seek_curve_is_within_three_per_cent(found, drive):
+    """Overhead and seek, mean over pairs of places at ten distances from a hundred tracks on; root mean square."""
+    disk = fitted_disk(found.log)
+    surface = build_surface(drive, 0, drive.capacity_bytes // 512 - 1)
+    per_ms = TURN / TURN_MS
+    random = np.random.default_rng(3)
+    errors = []
+    grid = np.linspace(0, drive.capacity_bytes, 20_001)
+    number = numbered(disk.tracks, grid, drive.capacity_bytes)
+    for distance in np.geomspace(100, number[-1] * 0.9, 10):
+        begins = random.uniform(0, number[-1] - distance, 200)
+        places = [np.interp(at, number, grid) // 512 for at in (begins, begins + distance)]
+        runs = [[run_at(surface, int(sector), 0) for sector in column] for column in places]
+        ticks = [surface.read_miss + move_ticks(surface, *pair) for pair in zip(*runs, strict=True)]
+        errors.append(float(disk.curve.at(np.array([distance]))[0]) / (np.mean(ticks) / per_ms) - 1)
+    assert np.sqrt(np.mean(np.square(errors))) < 0.03
+
+
+def test_it_stops_when_it_is_known(found):
+    """Reads all over the drive are known within 10 %, and it took a minute of the drive's time at most."""
+    assert found.known < 0.10
+    assert len(found.log) < 6500
+    assert found.log.ns.sum() < 60e9
+
+
+def test_what_was_held_back_speaks_for_the_profile(found):
+    """400 reads anywhere within 3 % on the mean, 300 of a made-up walk within 5 %, and the profile says so."""
+    uniform, walk = found.held_back
+    assert (uniform.step, walk.step, walk.reads) == ("uniform", "walk", 300)
+    assert uniform.ratio == pytest.approx(1, abs=0.03)
+    assert walk.ratio == pytest.approx(1, abs=0.05)
+    assert f"{walk.ratio:.3f} times" in found.profile.note
+
+
+def test_a_profile_that_is_off_says_so(found):
+    """Held-back reads of another drive do not pass for its own."""
+    slower = found.log.step == "uniform"
+    log = logged(
+        found.log.capacity_bytes,
+        zip(
+            found.log.step.tolist(),
+            found.log.offset.tolist(),
+            found.log.length.tolist(),
+            found.log.at_ns.tolist(),
+            (found.log.ns * np.where(slower, 1.2, 1)).astype(int).tolist(),
+            strict=True,
+        ),
+    )
+    assert "off by more than 3%" in with_note(judged(log, "mine")).profile.note
+    assert "off by more" not in found.profile.note
+
+
+def test_the_profile_carries_its_covariance(found, tmp_path):
+    """It is read as it is written; drives drawn from it differ as little as it says."""
+    again = parse_profile(profile_text(found.profile), name="mine", folder=tmp_path)
+    assert again.spread.figures[:3] == ("rpm", "read_hit_ms", "seek_ms[0]")
+    draws = np.random.default_rng(1).standard_normal((50, len(again.spread.figures)))
+    longest = [again.drawn(normal).numbers("seek_ms")[-1] for normal in draws]
+    assert 0 < np.std(np.log(longest)) < 0.1
+
+
+def test_the_log_gives_the_same_profile(found):
+    """The text of the log is enough."""
+    again = judged(read_log(found.log.text(), "log"), "mine")
+    assert again.profile.figures == found.profile.figures
+
+
+def test_reads_of_a_hole_are_not_taken_for_a_drive():
+    """A file that holds nothing is read in a microsecond or two, which the profile says; of 100 us it does not."""
+    log = logged(1 << 30, [("kind", 4096 * k, 4096, 10_000 * k, 1_700) for k in range(60)])
+    quick = replace(measured(FakeDrive(flash()), "mine", []), log=log)
+    assert "took under 1.7 us, as no drive does" in with_note(quick).profile.note
+    assert "no drive" not in measured(FakeDrive(flash()), "mine", []).profile.note
+
+
+def test_flash_is_told_from_a_disk():
+    """100 us at 4 KiB, 100 MB/s beyond 8 KiB, four reads side by side."""
+    one = measured(FakeDrive(flash()), "mine", [])
+    assert one.profile.kind == "ssd"
+    assert one.profile.numbers("latency_us") == pytest.approx([100, 201.92, 693.44, 1348.8], rel=1e-3)
+    assert one.profile.number("parallel_reads") == 2  # at 4 KiB a bandwidth of 100 MB/s allows no more
+    assert len(one.tracks) == 0
+
+
+class Failing(FakeDrive):
+    """A drive whose thousandth read fails."""
+
+    def read(self, offset, length):
+        """Read, until it fails."""
+        if self.reads == 1000:
+            raise ImageError("byte 7: input/output error")
+        return super().read(offset, length)
+
+
+def test_it_stops_at_the_first_error(drive):
+    """No read follows, and the thousand before are logged."""
+    logs = []
+    failing = Failing(drive)
+    with pytest.raises(ImageError, match="byte 7"):
+        measured(failing, "mine", [], logs.append)
+    assert failing.reads == 1000
+    assert [len(log) for log in logs] == [1000]
+
+
+def test_the_plan_is_always_the_same(drive):
+    """Its places are drawn with a fixed seed."""
+    plans = [Calibration(FakeDrive(drive)) for _ in range(2)]
+    for plan in plans:
+        plan.is_flash()
+        plan.skips()
+        plan.pairs(100, 100_000)
+    assert plans[0].rows == plans[1].rows
+
+
+def test_a_drive_must_have_room():
+    """On a megabyte nothing is measured."""
+    with pytest.raises(UsageError, match="too small"):
+        Calibration(FakeDrive(flash(capacity_bytes=1 << 20)))
+
+
+def test_an_image_beyond_the_end_is_refused(drive):
+    """Before anything is read."""
+    fake = FakeDrive(drive)
+    with pytest.raises(UsageError, match="larger than the drive"):
+        measured(fake, "mine", [(drive.capacity_bytes, 4096)])
+    assert fake.reads == 0
+
+
+def test_reads_without_a_rhythm_are_no_disk():
+    """Reads of random times have no turn."""
+    random = np.random.default_rng(1)
+    rows, at_ns = [], 0
+    for name in ("turn", "turn-wide"):
+        for k in range(50):
+            taken = int(random.uniform(1e6, 9e6))
+            rows.append((name, (1 << 30) - 4096 * k, 4096, at_ns, taken))
+            at_ns += taken
+    with pytest.raises(UsageError, match="rhythm"):
+        measured_turn(logged(1 << 31, rows))
+
+
+def test_too_few_reads_make_no_curve():
+    """A hundred are needed."""
+    with pytest.raises(UsageError, match="too few"):
+        fitted_curve(np.ones(9), np.ones(9), 8.0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a,b\n1,2\n",
+        "step,offset,length,at_ns,ns\n",
+        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\n",
+        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,0,x,0,1\n",
+        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,0,4096,0\n",
+        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,4096,4096,0,1\n",
+        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,-1,1,0,1\n",
+        "step,offset,length,at_ns,ns\npairs,0,4096,0,1\n",
+    ],
+)
+def test_what_is_no_log_is_refused(text):
+    """Another header, no capacity, no reads, no numbers, reads beyond the end."""
+    with pytest.raises(UsageError, match=r"mine\.csv"):
+        read_log(text, "mine.csv")
+
+
+@pytest.mark.parametrize("steps", [("pairs",), ("turn", "turn-wide"), ("sizes",), ("turn", "turn-wide", "tracks")])
+def test_a_log_that_lacks_steps_is_refused(found, steps):
+    """What is missing is said; nothing is made up."""
+    part = found.log.of(*steps)
+    if steps == ("sizes",):
+        part = logged(1 << 30, [("sizes", 0, 4096, 0, 100_000)])
+    with pytest.raises(UsageError):
+        judged(part, "mine")

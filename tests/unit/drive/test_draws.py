@@ -1,0 +1,235 @@
+"""Predictions as distributions: the file of priors, what is drawn of a drive, the loops, and their quick stand-in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from layoutscope.drive import load_profile, service
+from layoutscope.drive.draws import SAMPLE_READS, SAMPLES, drawn_interval, drawn_seconds, sampled
+from layoutscope.drive.interval import contributions, interval_of
+from layoutscope.drive.priors import drawn, factors, fingerprint, num_draws, priors, uniform
+from layoutscope.drive.profile import Figure
+from layoutscope.drive.result import on_host
+from layoutscope.drive.spread import Spread
+from layoutscope.drive.uncertain import (
+    FIGURES,
+    UNSAID,
+    Host,
+    drawn_drive,
+    is_any_set,
+    is_measured,
+    kind_of,
+    model_error,
+    uncertain,
+)
+from tests.unit.drive.toys import disk, flash, trace
+
+MAC = Host("macos")
+NAMES = ("generic-5400-2.5", "generic-7200", "sata-ssd", "wd-mybook-duo-2tb", "stripe-8-blades")
+
+
+def scattered(reads=3000, span=4 << 30, think_us=50.0):
+    """Return reads of 4 KiB all over a span."""
+    rng = np.random.default_rng(3)
+    offset = rng.integers(0, span // 4096, reads) * 4096
+    made = trace(0)
+    return type(made).from_reads(offset, np.full(reads, 4096), think_us=think_us)
+
+
+def known(profile):
+    """Return a drive of which every figure was measured."""
+    figures = {name: Figure(each.value, "measured", "here") for name, each in profile.figures.items()}
+    return replace(profile, figures=figures)
+
+
+def test_every_prior_has_its_source():
+    """A line that is drawn from says where it comes from; the model's errors name the drives that they are of."""
+
+    def lines(table):
+        for value in table.values():
+            if isinstance(value, dict) and not any(isinstance(each, dict) for each in value.values()):
+                yield value
+            elif isinstance(value, dict):
+                yield from lines(value)
+
+    tables = priors()
+    drawn_from = [line for name in ("drive", "host", "placement") for line in lines(tables[name])]
+    assert len(drawn_from) > 20
+    assert all(line["source"] for line in drawn_from)
+    assert set(tables["model"]["zones"]) == {"cheetah15k5", "cheetah9lp", "atlas10k5"}
+    assert set(FIGURES) <= set(tables["drive"])
+    assert len(fingerprint()) == 12
+
+
+def test_draws_are_the_same_for_the_same_input():
+    """A column depends on its name alone, and has one draw in each of 64 equal shares."""
+    assert num_draws() == 64
+    assert np.array_equal(uniform("a"), uniform("a"))
+    assert not np.array_equal(uniform("a"), uniform("b"))
+    assert sorted((uniform("a") * 64).astype(int)) == list(range(64))
+
+
+def test_nine_in_ten_factors_lie_within_the_factor():
+    """Of 64 draws of a factor of 2, 58 lie between a half and 2; their median is 1."""
+    values = factors("a", 2.0)
+    assert ((values > 0.5) & (values < 2)).sum() == 58
+    assert np.median(values) == pytest.approx(1, rel=1e-3)
+
+
+def test_ranges_spans_and_words():
+    """A range is even by logarithm, a span by itself; words come by their weights."""
+    assert np.median(drawn("a", {"range": [1, 100]})) == pytest.approx(10, rel=0.05)
+    assert np.median(drawn("a", {"span": [1, 100]})) == pytest.approx(50.5, rel=0.05)
+    words = drawn("a", {"words": ["x", "y"], "weights": [0.25, 0.75]})
+    assert (words == "x").sum() == 16
+
+
+def test_measured_figures_are_narrower_than_assumed_ones():
+    """The less a figure is known the wider it is drawn; a class of drives has no data sheet of its own."""
+    for name in FIGURES:
+        widths = [priors()["drive"][name][kind] for kind in ("measured", "fitted", "datasheet", "assumed")]
+        assert widths == sorted(widths)
+    sheet = Figure(1, "datasheet", "")
+    assert kind_of(load_profile("generic-7200"), sheet) == "assumed"
+    assert kind_of(load_profile("st2000dm006"), sheet) == "datasheet"
+    assert kind_of(disk(), sheet) == "datasheet"
+
+
+def test_the_less_is_known_the_wider_is_the_interval():
+    """A disk whose figures were measured has a narrower interval than one with the same figures assumed."""
+    reads = scattered(300, span=disk().capacity_bytes)
+    wide, narrow = (drawn_interval(reads, drive, uncertain(drive, MAC)) for drive in (disk(), known(disk())))
+    assert narrow.ratio < wide.ratio
+    assert is_measured(known(disk()))
+    assert not is_measured(disk())
+
+
+def test_quantiles_are_in_order_and_hold_the_median():
+    """The inner half lies within the outer nine tenths."""
+    found = interval_of(np.arange(1.0, 65.0), {})
+    assert found.low_s < found.quarter_s < found.median_s < found.three_quarters_s < found.high_s
+    assert (found.quarter_s, found.median_s, found.three_quarters_s) == pytest.approx((16.75, 32.5, 48.25))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kind_of_drive_has_an_interval(name):
+    """Disks, flash and stripes of both, with the time of the computer: none is without width, by draws or scaled."""
+    profile, reads = load_profile(name), scattered()
+    found = drawn_interval(reads, profile, uncertain(profile, MAC))
+    quick = on_host(service(reads, profile), profile, MAC)
+    assert found.low_s < found.median_s < found.high_s
+    assert quick.seconds_low < quick.seconds < quick.seconds_high
+    assert found.low_s < quick.seconds < found.high_s
+
+
+@pytest.mark.parametrize("name", ["generic-5400-2.5", "generic-7200", "sata-ssd"])
+def test_scaled_causes_stand_for_the_loops(name):
+    """The ends of the quick interval are those of the draws within a tenth."""
+    profile, reads = load_profile(name), scattered()
+    found = drawn_interval(reads, profile, uncertain(profile, MAC))
+    quick = on_host(service(reads, profile), profile, MAC)
+    assert quick.seconds_low == pytest.approx(found.low_s, rel=0.1)
+    assert quick.seconds_high == pytest.approx(found.high_s, rel=0.1)
+
+
+def test_a_trace_that_tells_its_own_times_has_no_unknown_host():
+    """Only where a host's drivers are named their costs are drawn."""
+    assert "host" not in uncertain(disk(), UNSAID).columns()
+    assert "host" in uncertain(disk(), MAC).columns()
+
+
+def test_of_a_named_place_nothing_is_drawn():
+    """Where the volume lies is drawn only where nobody says it, and then all over the drive."""
+    profile, reads = load_profile("generic-7200"), scattered()
+    assert uncertain(profile, MAC).offset is None
+    anywhere = uncertain(profile, MAC, knows_offset=False)
+    assert anywhere.offset is not None
+    assert np.ptp(anywhere.offset) > 0.9
+    assert drawn_seconds(reads, profile, anywhere).shape == (64,)
+
+
+def test_a_set_of_two_disks_may_be_a_mirror():
+    """Half of the draws of the case of two disks are one disk as large as both; of eight blades none is."""
+    case = load_profile("wd-mybook-duo-2tb")
+    assert is_any_set(case)
+    assert not is_any_set(load_profile("stripe-8-blades"))
+    unknown = uncertain(case, MAC)
+    drives = [drawn_drive(case, unknown, number) for number in range(16)]
+    mirrors = [drive for drive in drives if not drive.members]
+    assert len(mirrors) == 8
+    assert all(drive.capacity_bytes == case.capacity_bytes for drive in drives)
+    assert len({drive.number("chunk_bytes") for drive in drives if drive.members}) > 2
+
+
+def test_contributions_name_the_input_that_matters():
+    """Of two inputs the one that the time follows has nearly all of the share, by numbers or by words."""
+    one, other = factors("one", 2), factors("other", 2)
+    shares = dict(contributions(10 * one * other**0.1, {"one": ("a", one), "other": ("b", other)}))
+    assert shares["a"] > 0.95
+    assert shares["b"] < 0.05
+    words = drawn("word", {"words": ["x", "y"]})
+    shares = dict(contributions(np.where(words == "x", 1.0, 2.0), {"word": ("w", words), "one": ("a", one)}))
+    assert shares["w"] > 0.99
+
+
+def test_nothing_contributes_to_no_width():
+    """Times that are all the same, and inputs that are: no shares."""
+    assert contributions(np.full(64, 3.0), {"one": ("a", factors("one", 2))}) == ()
+    assert contributions(factors("one", 2), {"same": ("a", np.ones(64))}) == ()
+
+
+def test_an_input_that_changes_nothing_has_no_share():
+    """What chance alone explains is taken off."""
+    columns = {str(k): (str(k), factors(str(k), 2)) for k in range(10)}
+    shares = dict(contributions(factors("time", 2), columns))
+    assert sum(shares.values()) < 0.35
+
+
+def test_long_traces_are_served_in_samples():
+    """A sample has the reads of 32 stretches; the interval from it is that of the whole within 2 %."""
+    reads = scattered(SAMPLE_READS + 40_000)
+    part = sampled(reads)
+    assert len(part) == SAMPLE_READS
+    assert SAMPLES * (SAMPLE_READS // SAMPLES) == SAMPLE_READS
+    assert sampled(part) is part
+    profile = load_profile("generic-7200")
+    unknown, some = uncertain(profile, MAC), np.array([0, 21, 42])
+    quick = drawn_seconds(reads, profile, unknown, numbers=some)
+    halves = [reads[: len(reads) // 2], reads[len(reads) // 2 :]]
+    whole = sum(drawn_seconds(half, profile, unknown, numbers=some) for half in halves)
+    assert quick == pytest.approx(whole, rel=0.02)
+
+
+def test_a_drive_that_is_left_out_does_not_judge_itself():
+    """Without the drive with the largest error the others are thought better of, but for how few they are."""
+    errors = priors()["model"]["zones"]
+    worst = max(errors, key=errors.get)
+    rest = np.array([error for drive, error in errors.items() if drive != worst])
+    expected = np.exp(np.sqrt((rest**2).mean()) * 2.92)
+    assert model_error("zones", worst) == pytest.approx(expected)
+    assert model_error("none") == 0
+
+
+def test_threads_make_the_processors_matter():
+    """One thread takes as long on any number of processors; twenty do not."""
+    one, many = (uncertain(flash(), Host("macos", threads, 4)).of("host") for threads in (1, 20))
+    assert not np.allclose(one, many)
+    assert np.allclose(one, uncertain(flash(), Host("macos", 1, 8)).of("host"))
+
+
+def test_what_was_measured_together_is_drawn_together():
+    """Figures of a profile's spread are drawn by it alone, not by their kind; the others by theirs."""
+    spread = Spread(("seek_ms[0]", "seek_ms[1]"), ((0.01, 0.01), (0.01, 0.01)))
+    told = replace(known(disk()), spread=spread)
+    unknown = uncertain(told, UNSAID)
+    assert "seek" not in unknown.factor
+    assert "overhead" in unknown.factor
+    assert set(unknown.together) == set(spread.figures)
+    drives = [drawn_drive(told, unknown, number) for number in range(16)]
+    curves = np.array([drive.numbers("seek_ms") for drive in drives])
+    assert np.log(curves[:, 0]).std() == pytest.approx(0.1, rel=0.3)
+    assert np.allclose(curves[:, 1] / curves[:, 0], 10.98, rtol=0.3)
+    assert drawn_interval(scattered(300, span=told.capacity_bytes), told, unknown).ratio > 1.01

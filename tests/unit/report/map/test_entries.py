@@ -1,0 +1,74 @@
+"""Paths as the page carries them: every entry leads to its directory's, and every name comes back."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutscope.report.map import MapDisk
+from layoutscope.report.map.entries import BLOCK, NAME_BUDGET, entries, packed_names
+from layoutscope.tables.columns import TextColumn
+from tests import layouts
+from tests.pages import ids, inflated, unpacked
+
+HOME = (
+    (16, 20, "letter", "file", 1),
+    (1, 2, "root", "directory", 0),
+    (2, 16, "home", "directory", 0),
+    (2, 20, "same letter", "file", 1),
+    (99, 2**40 + 7, "found", "file", -1),
+)
+WORK = ((1, 2, "root", "directory", 0), (2, 16, "work", "directory", 0))
+
+
+def _disk(*volumes: tuple) -> MapDisk:
+    made = []
+    for rows in volumes:
+        named = layouts.entries(*((*row[:4], None if row[4] < 0 else row[4]) for row in rows))
+        made.append(layouts.layout(nodes=layouts.leaves(1, 2), entries=named))
+    return MapDisk("disk", "", made, 0, 2**20, 4096)
+
+
+def _names(packed: dict) -> list[str]:
+    return [name for block in packed["names"] for name in inflated(block).decode().split("\0")[1:]]
+
+
+def test_entries_lead_to_those_of_their_directories():
+    """By volume and number; above each is the first entry of its directory, on its own volume, where there is one."""
+    packed = entries(_disk(HOME, WORK), names=True, all_paths=False)["packed"]
+    assert unpacked(packed["volume"]) == [0, 0, 0, 0, 0, 1, 1]
+    assert ids(packed["id"]) == [2, 16, 20, 20, 2**40 + 7, 2, 16]
+    assert _names(packed) == ["root", "home", "letter", "same letter", "found", "root", "work"]
+    assert unpacked(packed["above"]) == [-1, 0, 1, 0, -1, -1, 5]
+    assert ids(packed["orphan"]) == [1, 99, 1]
+    assert unpacked(packed["node"]) == [0, 0, 1, 1, -1, 2, 2]
+
+
+def test_names_come_back_whatever_they_hold():
+    """Of any script and length, empty or none at all; a zero, which parts them, has its picture instead."""
+    names = ["", "b\0d\0", "</script>", "\u00e9\U0001f4be", None, "x" * 765, "line\nbreak"]
+    told = ["" if name is None else name.replace("\0", "\u2400") for name in names]
+    assert _names({"names": packed_names(TextColumn.of(names))}) == told
+
+
+@pytest.mark.parametrize("many", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1])
+def test_names_are_cut_into_blocks(many):
+    """Each but the last has as many names as the page is told."""
+    names = [f"n{i}" for i in range(many)]
+    blocks = packed_names(TextColumn.of(names))
+    assert [inflated(block).count(b"\0") for block in blocks] == [BLOCK] * (many // BLOCK) + [many % BLOCK] * (
+        many % BLOCK > 0
+    )
+    assert _names({"names": blocks}) == names
+
+
+def test_a_disk_of_many_entries_has_its_paths_where_they_are_asked_for(monkeypatch):
+    """Past the budget the page says how many there are; without names it has none, however few."""
+    assert NAME_BUDGET == 100_000  # as docs/map.md says
+    disk = _disk(HOME)
+    monkeypatch.setattr("layoutscope.report.map.entries.NAME_BUDGET", 4)
+    told = {all_paths: entries(disk, names=True, all_paths=all_paths) for all_paths in (False, True)}
+    assert (told[False]["total"], told[False]["packed"], told[False]["withheld"]) == (5, None, False)
+    assert len(_names(told[True]["packed"])) == 5
+    hushed = entries(disk, names=False, all_paths=True)
+    assert (hushed["packed"], hushed["withheld"]) == (None, True)
+    assert entries(_disk(), names=True, all_paths=True)["packed"] is None

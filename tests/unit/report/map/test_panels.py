@@ -1,0 +1,104 @@
+"""What the panels beside the map are given: walks of several volumes apart, distances with what they are of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.writer import write
+from layoutscope.api.scan import scan
+from layoutscope.report.map.first import first_screen
+from layoutscope.report.map.page import disk_shares
+from layoutscope.report.map.panels import NO_BIN, costs, distances, walk_panel
+from layoutscope.report.map.scans import disks
+from layoutscope.report.map.segments import from_layouts, verified_xids
+from layoutscope.tables.table import stacked
+from tests.layouts import layout, leaves
+from tests.pages import unpacked
+
+FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
+
+
+def _plain(packed) -> np.ndarray:
+    return np.array(unpacked(packed), np.int64)
+
+
+@pytest.fixture(scope="module")
+def devices(tmp_path_factory):
+    """Both devices of a set with two volumes, of which the second lies on the second device alone."""
+    folder = tmp_path_factory.mktemp("set")
+    write(SCENARIOS["fusion"], folder / "main.img", folder / "second.img")
+    return disks([scan(folder / "main.img", second=folder / "second.img")])
+
+
+def test_volumes_of_one_disk_are_told_apart(devices):
+    """Each walk names its volume and each bar of costs is one walk; the sentence on top is of the slowest."""
+    main, _ = devices
+    labels = [costs(walk)["drive"] for walk in main.walks]
+    assert len(set(labels)) == len(labels) == 6
+    assert {label.split(",")[0] for label in labels} == {"Mixed", "Slow"}
+    page = first_screen(devices, [disk_shares(disk, from_layouts(disk.layouts, disk.device)) for disk in devices])
+    slowest = max(main.walks, key=lambda walk: walk.seconds)
+    assert slowest.name == "Slow"
+    assert '<p class="headline">“Slow”: Listing every file takes' in page
+    assert page.count('<th scope="row">') == 2
+
+
+def test_a_volume_alone_is_not_named():
+    """One volume needs no name beside its drives."""
+    (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst")])
+    assert {walk.name for walk in disk.walks} == {""}
+    assert not disk.story[0].startswith("“")
+
+
+def test_a_device_shows_its_own_reads_alone(devices):
+    """Where a walk reads nothing of a device, nothing is drawn there, and it reaches nowhere."""
+    for disk in devices:
+        for walk in disk.walks:
+            panel = walk_panel(walk, disk, next(n for n, one in enumerate(disk.walks) if one.trace is walk.trace))
+            own = walk.trace.device == disk.device
+            assert panel["reads"] == own.sum()
+            assert (panel["reach"] is None) == (not own.any())
+    assert not (devices[1].walks[0].trace.device == 1).any()
+
+
+def test_distances_are_within_a_device(devices):
+    """An inode and its data on two devices are in no bin; all others are, each with its node."""
+    for disk in devices:
+        nodes = stacked([one.columns("nodes") for one in disk.layouts])
+        found = distances(disk, nodes)["to_data"]
+        expected = 0
+        for one in disk.layouts:
+            rows = one.nodes.filter(pl.col("device") == disk.device)["row"].to_list()
+            inodes = one.entries.filter(pl.col("inode_node_row").is_in(rows))["file_id"].unique()
+            starts = one.extents.filter(
+                (pl.col("logical_offset") == 0)
+                & (pl.col("device") == disk.device)
+                & pl.col("image_offset").is_not_null()
+                & pl.col("file_id").is_in(inodes.to_list())
+            )
+            expected += starts["file_id"].n_unique()
+        assert found["total"] == expected == found["node"]["n"] == found["bin"]["n"]
+        assert found["total"] == found["touching"] + sum(found["counts"])
+
+
+@pytest.mark.parametrize("name", ["hfsplus", "apfs"])
+def test_bins_count_what_the_bars_show(name):
+    """Of reads and of files: as many in each bin as the bar is high; the first read has none before it."""
+    (disk,) = disks([scan(FIXTURES / f"{name}-scattered.img.zst")])
+    found = distances(disk, stacked([one.columns("nodes") for one in disk.layouts]))
+    for key, column in (("seek", "reads"), ("to_data", "bin")):
+        bins = _plain(found[key][column])
+        counts = np.bincount(bins[bins != NO_BIN], minlength=1 + len(found[key]["counts"]))
+        assert counts.tolist() == [found[key]["touching"], *found[key]["counts"]]
+    assert _plain(found["seek"]["reads"])[0] == NO_BIN
+
+
+def test_what_a_checksum_denies_has_no_transaction():
+    """A node that is not verified tells no age, whatever stands in it."""
+    nodes = layout(nodes=leaves(1, 2, 3, xid=[5, 2**63, 7], valid=["structure", "no", "structure"])).columns("nodes")
+    assert verified_xids(nodes).tolist() == [5, 0, 7]

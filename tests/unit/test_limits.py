@@ -1,0 +1,387 @@
+"""Limits of what strangers' files may cost, each exceeded: what no sound file reaches is refused, or passed over."""
+
+from __future__ import annotations
+
+import lzma
+import struct
+
+import pytest
+
+from fixtures.apfs.plan import VolumePlan as ApfsVolume
+from fixtures.apfs.scenarios import ENCRYPTED, PASSWORD, container
+from fixtures.apfs.writer import write
+from fixtures.asif import Plan, asif
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope import scan
+from layoutscope.api.save import save
+from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.image import MemorySource, open_image
+from layoutscope.partition import find_volumes
+from tests.unit.partition.builders import APFS, HFS, Disk, apm, gpt_disk, gpt_entry, hfs_plus, mbr
+
+MIB = 1024**2
+
+
+@pytest.fixture
+def limit(monkeypatch):
+    """Return a function that lowers a limit."""
+
+    def lower(place: str, value: float) -> None:
+        monkeypatch.setattr(f"layoutscope.{place}", value)
+
+    return lower
+
+
+@pytest.fixture(scope="module")
+def apfs(tmp_path_factory):
+    """Return a small container, and one whose volume is encrypted."""
+    folder = tmp_path_factory.mktemp("apfs")
+    write(container(ApfsVolume("Plain"), block_count=4096), folder / "plain.img")
+    write(container(ENCRYPTED, block_count=16384), folder / "locked.img")
+    return folder
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """Return an HFS+ volume without either header, and one in order."""
+    data = bytearray(render(SCENARIOS["victim"])[0].to_bytearray())
+    (tmp_path / "sound.img").write_bytes(data)
+    data[1024:1536] = data[-1024:-512] = b"\xa5" * 512
+    (tmp_path / "lost.img").write_bytes(data)
+    return tmp_path
+
+
+def messages(result) -> str:
+    found = [finding.message for finding in result.findings]
+    found += [text for volume in result.volumes for text in volume.layout.findings["message"]]
+    return "\n".join(found)
+
+
+def test_maps_of_ddrescue(tmp_path, limit):
+    """A map that is longer than any is not read."""
+    (tmp_path / "disk.img").write_bytes(bytes(4096))
+    (tmp_path / "a.map").write_text("0x0 ? 1\n0x0 0x1000 +\n")
+    open_image(tmp_path / "disk.img", map_file=tmp_path / "a.map").close()
+    limit("image.ddrescue._MAX_MAP_BYTES", 20)
+    with pytest.raises(ImageError, match="too large for a ddrescue map file"):
+        open_image(tmp_path / "disk.img", map_file=tmp_path / "a.map")
+
+
+def test_dictionaries_of_xz(tmp_path, limit):
+    """A header that asks for more memory than is given ends in one line."""
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 64 * MIB}]
+    (tmp_path / "a.img.xz").write_bytes(lzma.compress(b"\1" * MIB, filters=filters))
+    assert open_image(tmp_path / "a.img.xz").size_bytes == MIB
+    limit("image.compressed._MAX_XZ_MEMORY_BYTES", MIB)
+    with pytest.raises(ImageError, match="damaged xz data"):
+        open_image(tmp_path / "a.img.xz")
+
+
+def test_property_lists_of_disk_images(limit):
+    """One that is longer than any is refused before it is read."""
+    from layoutscope.image.containers.udif import open_udif
+    from tests.unit.image.containers.test_udif import ZLIB, udif
+
+    image = udif([(ZLIB, bytes(512))])
+    assert open_udif(MemorySource(image)).size_bytes == 512
+    limit("image.containers.udif.MAX_PLIST_BYTES", 100)
+    with pytest.raises(FormatError, match="the property list is longer"):
+        open_udif(MemorySource(image))
+
+
+def test_tables_of_sparse_images(limit):
+    """An image of macOS 26 with more tables than any is refused."""
+    from layoutscope.image.containers.asif import open_asif
+
+    image = asif(Plan(b"\1" * 4096))
+    assert open_asif(MemorySource(image)).read(0, 2) == b"\1\1"
+    limit("image.containers.asif.MAX_TABLE_BYTES", 8)
+    with pytest.raises(UnsupportedError, match="has more tables than any ASIF image"):
+        open_asif(MemorySource(image))
+
+
+def test_property_lists_of_bundles(tmp_path, limit):
+    """What is behind the limit is not read, so that the list is none."""
+    import plistlib
+
+    bundle = tmp_path / "a.sparsebundle"
+    (bundle / "bands").mkdir(parents=True)
+    (bundle / "Info.plist").write_bytes(plistlib.dumps({"size": MIB, "band-size": MIB}))
+    (bundle / "token").touch()
+    assert open_image(bundle).size_bytes == MIB
+    limit("image.containers.bundle.MAX_PLIST_BYTES", 64)
+    with pytest.raises(ImageError, match="is not that of a sparse bundle"):
+        open_image(bundle)
+
+
+def test_extents_of_descriptions():
+    """A description that names more files than allowed is refused before any of them is opened."""
+    from layoutscope.image.containers.parser import Parser, ParserError
+
+    opened = []
+    parser = object.__new__(Parser)
+    parser._most_extents, parser._extent, parser._sources = 2, opened.append, []
+    with pytest.raises(ParserError, match="claims more than 2 extents"):
+        parser._open_extents(["a", "b", "c"])
+    assert opened == []
+
+
+def test_what_a_library_asks_for(limit):
+    """More bytes at once than any sound container needs are not read."""
+    from layoutscope.image.containers.parser import Parser, ParserError
+
+    parser, sent = object.__new__(Parser), []
+    parser._sources, parser._send = [MemorySource(bytes(64))], sent.append
+    parser._serve(0, 0, 64)
+    assert sent == [b"64\n", bytes(64)]
+    limit("image.containers.parser.MAX_NEED_BYTES", 63)
+    for length in (64, -1):
+        with pytest.raises(ParserError, match="its reader asks for"):
+            parser._serve(0, 0, length)
+
+
+def test_logs_of_timed_reads(limit):
+    """A log of more reads than anybody makes, and one whose numbers are those of no drive, are none."""
+    from layoutscope.drive.calibration.log import read_log
+    from layoutscope.errors import UsageError
+
+    head = "step,offset,length,at_ns,ns\ncapacity,0,8192,0,0\n"
+    assert len(read_log(head + "pairs,0,4096,0,1\n" * 3, "a.csv")) == 3
+    with pytest.raises(UsageError, match="line 3 has a number that no drive gives"):
+        read_log(head + f"pairs,0,4096,0,{2**62 + 1}\n", "a.csv")
+    limit("drive.calibration.log.MOST_LINES", 3)
+    with pytest.raises(UsageError, match="or there are too many lines"):
+        read_log(head + "pairs,0,4096,0,1\n" * 3, "a.csv")
+
+
+def test_manifests_of_captures(tmp_path, limit):
+    """A manifest that is longer than any is refused before it is parsed."""
+    (tmp_path / "disk.img").write_bytes(render(SCENARIOS["populated"])[0].to_bytearray())
+    save(scan(tmp_path / "disk.img", drives=()), tmp_path / "a.lscope")
+    limit("tables.capture.MAX_MANIFEST_BYTES", 1000)
+    with pytest.raises(ImageError, match="the manifest is too long"):
+        scan(tmp_path / "a.lscope", drives=())
+
+
+def gpt(count: int) -> MemorySource:
+    entries = [gpt_entry(HFS if number % 2 else APFS, 64 + number, 64 + number) for number in range(count)]
+    return MemorySource(bytes(gpt_disk(MIB, entries).put(0, mbr((0xEE, 1, 2047))).data))
+
+
+def test_entries_of_gpt(limit):
+    """An array of entries that is larger than any is not read; of more partitions than allowed the first ones count."""
+    assert len(find_volumes(gpt(5)).candidates) == 5
+    limit("partition.gpt.MAX_PARTITIONS", 3)
+    found = find_volumes(gpt(5))
+    assert len(found.candidates) == 3
+    assert "5 partitions; the first 3 are looked at" in [finding.message for finding in found.findings]
+    limit("partition.gpt.MAX_ENTRIES_BYTES", 128 * 128 - 1)
+    found = find_volumes(gpt(5))
+    assert any("the array of entries is too large" in finding.message for finding in found.findings)
+
+
+def test_addresses_of_gpt():
+    """Sectors up to 2^64 - 1, of 512 bytes: what lies beyond 63 bits is cut off, and nothing overflows."""
+    disk = gpt_disk(MIB, [gpt_entry(HFS, 64, 2**64 - 2)]).put(0, mbr((0xEE, 1, 2047)))
+    found = find_volumes(MemorySource(bytes(disk.data)))
+    assert all(0 <= item.image_offset + item.size_bytes <= MIB for item in found.candidates)
+    assert all(0 <= (finding.image_offset or 0) < 2**63 for finding in found.findings)
+    assert found.findings
+
+
+def test_entries_of_apple_maps(limit):
+    """Of a map that claims more entries than allowed, the first ones are looked at."""
+    disk = Disk(MIB)
+    apm(disk, [("Apple", "Apple_partition_map", 1, 3), *(("a", "Apple_HFS", 64 * n, 64) for n in range(1, 5))])
+    source = MemorySource(bytes(disk.data))
+    assert len(find_volumes(source).candidates) == 4
+    limit("partition.apm.MAX_ENTRIES", 3)
+    found = find_volumes(source)
+    assert len(found.candidates) == 2
+    assert any("the map claims 5 entries; at most 3" in finding.message for finding in found.findings)
+
+
+def chain(length: int) -> MemorySource:
+    """Return a disk with an extended partition, each of whose records leads to the next one."""
+    disk = Disk(4 * MIB).put(0, mbr((0x05, 1000, 6000)))
+    for number in range(length):
+        disk.put((1000 + 10 * number) * 512, mbr((0xAF, 4, 6), (0x05, 10 * (number + 1), 10)))
+        hfs_plus(disk, (1004 + 10 * number) * 512, 6 * 512)
+    disk.put((1000 + 10 * length) * 512, mbr((0xAF, 4, 6)))
+    return MemorySource(bytes(disk.data))
+
+
+def test_chains_of_logical_partitions(limit):
+    """A chain that is longer than any ends where the limit is, and that is told."""
+    assert len(find_volumes(chain(5)).candidates) == 6
+    limit("partition.mbr.MAX_LOGICAL", 3)
+    found = find_volumes(chain(5))
+    assert len(found.candidates) == 3
+    assert found.findings
+
+
+def test_metadata_of_core_storage(limit):
+    """Behind the limits nothing is decrypted or parsed: the volume is named without what would have been found."""
+    pytest.importorskip("cryptography")
+    from fixtures.corestorage import PhysicalVolumePlan, physical_volume
+    from tests.unit.partition.test_corestorage import refused
+
+    data = physical_volume(PhysicalVolumePlan())
+    assert "'Macintosh HD'" in str(refused(data))
+    limit("partition.corestorage.MOST_UNITS", 0)
+    assert "'Macintosh HD'" not in str(refused(data))
+    limit("partition.corestorage.MOST_UNITS", 8192)
+    limit("partition.corestorage.MOST_LABEL_BYTES", 0)
+    assert "'Macintosh HD'" not in str(refused(data))
+
+
+def test_bags_of_keys(apfs, limit):
+    """A bag of more blocks than any is not read, and the volume stays locked."""
+    assert scan(apfs / "locked.img", drives=(), password=PASSWORD).exit_code == 0
+    limit("filesystems.apfs.container.keybag.MAX_BAG_BLOCKS", 0)
+    result = scan(apfs / "locked.img", drives=(), password=PASSWORD)
+    assert result.exit_code == 3
+    assert "impossible length" in messages(result)
+
+
+def test_rings_of_checkpoints(apfs, limit):
+    """An area of more blocks than any is not read, and that is what is said."""
+    assert scan(apfs / "plain.img", drives=()).exit_code == 0
+    limit("filesystems.apfs.container.checkpoint.MAX_RING_BLOCKS", 4)
+    with pytest.raises(FormatError, match="impossibly large"):
+        scan(apfs / "plain.img", drives=())
+
+
+def test_ephemeral_objects(apfs, limit):
+    """An object that claims to be larger than any is none; what needs it says so."""
+    limit("filesystems.apfs.container.checkpoint.MAX_OBJECT_BYTES", 1024)
+    result = scan(apfs / "plain.img", drives=())
+    assert result.exit_code == 3
+    assert "impossible size" in messages(result)
+
+
+def test_regions_beyond_every_device(apfs, limit):
+    """A region that no device can hold is left out, and told."""
+    limit("filesystems.apfs.container.regions.MAX_BLOCKS", 8)
+    result = scan(apfs / "plain.img", drives=())
+    assert result.exit_code == 3
+    assert "impossible address: block" in messages(result)
+
+
+def test_levels_of_trees(apfs, limit):
+    """A root that claims more levels than any tree needs is none, and is not followed."""
+    limit("filesystems.apfs.store.btree.MAX_LEVELS", 0)
+    result = scan(apfs / "plain.img", drives=())
+    assert result.exit_code == 3
+    assert "tree of 1 levels" in messages(result)
+
+
+def swept(path) -> list[int]:
+    """Return the levels of the nodes that a sweep of a container finds."""
+    from layoutscope.filesystems.apfs import reader
+
+    found = []
+    with open_image(path) as source, pytest.MonkeyPatch.context() as patch:
+        from layoutscope.filesystems.apfs.store import sweep
+
+        objects_in = sweep._objects_in
+        patch.setattr(sweep, "_objects_in", lambda *words: found.append(objects_in(*words)) or found[-1])
+        reader.read_layouts(source, options=reader.Options(sweep=True))
+    return [level for each in found for level in each.level[each.is_node].tolist()]
+
+
+def test_levels_of_swept_nodes(tmp_path, limit):
+    """A block that claims a level from the limit on is no node."""
+    from tests.fuzz.of_apfs import PLANS
+
+    write(PLANS["deep"], tmp_path / "a.img")
+    data = bytearray((tmp_path / "a.img").read_bytes())
+    # Without a superblock everything that a sweep can find is looked for.
+    data[:4096] = bytes(4096)
+    (tmp_path / "a.img").write_bytes(data)
+    assert max(swept(tmp_path / "a.img")) >= 1
+    limit("filesystems.apfs.store.sweep.MOST_LEVELS", 1)
+    assert set(swept(tmp_path / "a.img")) == {0}
+
+
+def test_sizes_of_swept_nodes(tmp_path, limit):
+    """What is no sound block is tried as a node of several, up to the limit and no further."""
+    from layoutscope.filesystems.apfs.store import sweep
+    from tests.fuzz.of_apfs import PLANS
+
+    write(PLANS["deep"], tmp_path / "a.img")
+    data = bytearray((tmp_path / "a.img").read_bytes())
+    data[:4096] = bytes(4096)
+    (tmp_path / "a.img").write_bytes(data)
+    tried, try_size = [], sweep._try_size
+    limit("filesystems.apfs.store.sweep._try_size", lambda *words: tried.append(words[-1]) or try_size(*words))
+    swept(tmp_path / "a.img")
+    assert set(tried) == {8192, 16384, 32768, 65536}
+    tried.clear()
+    limit("filesystems.apfs.store.sweep.LARGEST_NODE", 8192)
+    swept(tmp_path / "a.img")
+    assert set(tried) == {8192}
+
+
+def test_heights_of_a_sweep(victim, limit):
+    """Nodes of HFS+ above the limit are none: the leaves are found all the same."""
+    whole = scan(victim / "lost.img", drives=(), sweep=True)
+    limit("filesystems.hfsplus.contents.sweep.HIGHEST", 1)
+    leaves = scan(victim / "lost.img", drives=(), sweep=True)
+    counts = [len(each.volumes[0].layout.nodes) for each in (whole, leaves)]
+    assert 0 < counts[1] <= counts[0]
+    assert len(leaves.volumes[0].layout.entries) == len(whole.volumes[0].layout.entries)
+
+
+def test_roots_that_are_tried(victim, limit):
+    """Without a try no root is found where its number is lost; what the leaves hold is read all the same."""
+    data = bytearray((victim / "sound.img").read_bytes())
+    from layoutscope import read_layouts
+
+    nodes = read_layouts(victim / "sound.img")[0].nodes
+    header = nodes.filter((nodes["tree"] == "catalog") & (nodes["kind"] == "header"))["image_offset"][0]
+    # TN1150, BTHeaderRec: the number of the root stands behind the descriptor of 14 bytes and the depth of two.
+    struct.pack_into(">I", data, header + 16, 2**31)
+    (victim / "rootless.img").write_bytes(data)
+    assert len(scan(victim / "rootless.img", drives=(), sweep=True).volumes[0].layout.entries)
+    limit("filesystems.hfsplus.contents.rebuild.MOST_ROOTS", 0)
+    result = scan(victim / "rootless.img", drives=(), sweep=True)
+    assert result.exit_code == 3
+
+
+def test_headers_that_are_tried(victim, limit):
+    """A disk full of headers is looked through up to the limit; behind it a header is not found."""
+    from layoutscope.filesystems.hfsplus.contents import salvage
+
+    tried = []
+    fitting = salvage._fitting
+    limit("filesystems.hfsplus.contents.salvage._fitting", lambda *words: tried.append(1) or fitting(*words))
+    data = bytearray((victim / "lost.img").read_bytes())
+    free = len(data) // 512 * 512 - 4096
+    for at in range(free - 64 * 512, free, 512):
+        data[at : at + 4] = b"H+\0\4"
+    (victim / "full.img").write_bytes(data)
+    limit("filesystems.hfsplus.contents.salvage.MOST_HEADERS", 10)
+    scan(victim / "full.img", drives=(), sweep=True)
+    assert len(tried) == 10
+
+
+def test_blocks_of_a_made_up_header():
+    """A stretch of 2^50 bytes has blocks so large that 32 bits count them."""
+    from layoutscope.filesystems.hfsplus.contents.salvage import MOST_BLOCKS, _stand_in
+
+    header = _stand_in(2**50)
+    assert header.len_block * MOST_BLOCKS >= 2**50
+    assert header.len_block < 2**50 / MOST_BLOCKS * 2 + 1
+
+
+def test_nodes_that_are_compared_with_the_journal(tmp_path, limit):
+    """Ages of more nodes than allowed stay unknown, and reading goes on."""
+    from tests.fuzz.of_hfsplus import PLANS
+
+    (tmp_path / "a.img").write_bytes(render(PLANS["journal"])[0].to_bytearray())
+    whole = scan(tmp_path / "a.img", drives=(), sweep=True)
+    limit("filesystems.hfsplus.contents.journalcopies.MOST_COMPARED", 0)
+    without = scan(tmp_path / "a.img", drives=(), sweep=True)
+    assert len(without.volumes[0].layout.entries) == len(whole.volumes[0].layout.entries) > 0

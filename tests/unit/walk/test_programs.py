@@ -1,0 +1,107 @@
+"""Orders of programs on hand-made volumes: what each of them does that the others do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.walk import Work, trace
+from layoutscope.walk.filemap import FileMap
+from layoutscope.walk.readahead import growing_windows, sequential_windows
+
+
+def rows_read(result) -> list[int]:
+    """Rows of the plan that were read, whose nodes lie 0x10000 apart."""
+    rows = (result.image_offset // 0x10000).tolist()
+    return [row for place, row in enumerate(rows) if place == 0 or rows[place - 1] != row]
+
+
+@pytest.fixture
+def tree(plan):
+    """An HFS+ volume with {a/ {f}, a-b/ {g}, .git/ {h}}, the threads of all on leaves of their own.
+
+    Rows: 0 header, 1 root node, 2 root's records, 3 a and its thread, 4 a-b and its, 5 .git and its, 6 f, 7 g, 8 h.
+    """
+    made = plan("hfsplus")
+    made.node("catalog", 0, 0, size=8192, kind="header")
+    made.node("catalog", 1, 0x10000, size=8192)
+    for row in range(2, 9):
+        made.node("catalog", 0, row * 0x10000, parent=1, size=8192, rank=row - 2)
+    made.entry(1, 2, "plan", leaf=2, thread=2, kind="directory", valence=3, listing_node_row=2)
+    for number, (name, row) in enumerate((("a", 3), ("a-b", 4), (".git", 5)), 16):
+        made.entry(2, number, name, leaf=2, thread=row, kind="directory", valence=1, listing_node_row=row, rank=number)
+    for number, (name, row) in enumerate((("f", 6), ("g", 7), ("h", 8)), 32):
+        made.entry(number - 16, number, name, leaf=row, thread=row)
+    return made.layout()
+
+
+def test_find_asks_for_directories_alone(hfs_plan):
+    """Leaves 4 and 5 hold the threads of files, which du looks up and find does not."""
+    assert rows_read(trace(hfs_plan.layout(), order="find")) == [3]
+    assert rows_read(trace(hfs_plan.layout(), order="du")) == [3, 5, 4]
+
+
+def test_find_on_macos_lists_and_does_not_get_attributes(tree):
+    """Names alone and directories looked up; du has every attribute with the names."""
+    found, added = trace(tree, order="find", host="macos"), trace(tree, order="du", host="macos")
+    assert found.host_us < added.host_us
+
+
+def test_ls_goes_down_by_name_and_one_folder_does_not(tree):
+    """By bytes .git (5, 8) comes before a (3, 6) and a-b (4, 7); all directories were stat'ed before."""
+    assert rows_read(trace(tree, order="ls")) == [3, 4, 5, 8, 6, 7]
+    assert rows_read(trace(tree, order="ls-folder")) == [3, 4, 5]
+    assert rows_read(trace(tree, order="ls-folder", work=Work(start_directory_id=16))) == [3, 6]
+
+
+def test_rsync_sorts_directories_with_a_slash_and_ls_without(tree):
+    """a-b comes before a/, but behind a."""
+    assert rows_read(trace(tree, order="backup")) == [3, 4, 5, 8, 7, 6]
+
+
+def test_git_sorts_whole_paths_and_leaves_its_own_directory_to_itself(tree):
+    """a-b/g comes before a/f; .git (5) and what is in it (8) are not looked up, .git not listed."""
+    assert rows_read(trace(tree, order="git-status")) == [4, 7, 3, 6]
+
+
+def test_a_search_is_what_each_host_has_for_it(tree):
+    """MacOS goes through the nodes of the catalog by their numbers; Linux has no such call, but find."""
+    for host, other in (("macos", "searchfs"), ("linux", "find")):
+        made, same = trace(tree, order="search", host=host), trace(tree, order=other, host=host)
+        assert made.image_offset.tolist() == same.image_offset.tolist()
+
+
+def map_of(sizes, packed=()):
+    """Files in one extent each."""
+    base = np.cumsum([0, *sizes[:-1]])
+    number, ends = np.arange(len(sizes)), base + np.array(sizes)
+    is_packed = np.isin(number, packed)
+    return FileMap(base, is_packed, number, base, ends, base, np.zeros(len(sizes), np.uint8), np.full(len(sizes), -1))
+
+
+def test_windows_grow_from_what_the_first_read_asks_for():
+    """Linux: up to two pages start with a window of 4 pages, three with one of 8; each next one is twice as large."""
+    page = 4096
+    grown = {1: [0, 4, 12, 28, 60, 92], 2 * page: [0, 4, 12, 28, 60, 92], 3 * page: [0, 8, 24, 56, 88]}
+    for asked, edges in grown.items():
+        file, begin, end = growing_windows(map_of([100 * page]), 32 * page, np.array([asked]))
+        assert (begin // page).tolist() == edges
+        assert np.minimum(end // page, 100).tolist() == [*edges[1:], 100]
+        assert not file.any()
+
+
+def test_windows_of_several_files_are_their_own():
+    """A small file, one that is compressed and read at once, and one that begins with a larger window."""
+    page = 4096
+    files = map_of([3 * page, 50 * page, 10 * page], packed=[1])
+    file, begin, end = growing_windows(files, 32 * page, np.array([1, 1, 3 * page]))
+    found = list(zip(file.tolist(), (begin // page).tolist(), np.minimum(end // page, 63).tolist(), strict=True))
+    assert found == [(0, 0, 3), (1, 3, 53), (2, 53, 61), (2, 61, 63)]
+
+
+def test_windows_of_large_reads_are_all_of_one_size():
+    """Aligned to the file's beginning, the last one as long as the file."""
+    page = 4096
+    file, begin, end = sequential_windows(map_of([page, 70 * page]), 32 * page)
+    assert file.tolist() == [0, 1, 1, 1]
+    assert (np.minimum(end // page, 71) - begin // page).tolist() == [1, 32, 32, 6]

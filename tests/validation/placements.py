@@ -1,0 +1,105 @@
+"""Volumes that nobody kept an image of: the ager's plans with what is not known of their placement drawn.
+
+``python -m tests.validation.placements FOLDER`` ages the seed's volume once for each draw and keeps its walks (fresh,
+after 10 and after 20 cycles) in FOLDER, from which `tests.validation.intervals` predicts. Some minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from fixtures.ager.fileset import FileSet
+from fixtures.ager.policies import MACOS_APFS, MACOS_HFSPLUS
+from layoutscope.access.trace import AccessTrace
+from layoutscope.drive.priors import drawn, priors
+from layoutscope.walk import trace
+from tests.validation.plans import aging
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fixtures.ager.policies import ApfsPolicy, HfsPlusPolicy
+
+DRAWN: Final = 16
+VOLUMES: Final = 8
+"""Volumes that are drawn, and how many of them are made, the first ones; each takes its share of the drives."""
+AGES: Final = {"apfs": (0, 10, 20), "hfsplus": (0, 10)}
+"""Cycles after which the walks are kept: of HFS+ the measurement says that it does not age."""
+FILES: Final = 1_000_000
+
+
+def draws(count: int = DRAWN) -> dict[str, np.ndarray[Any, Any]]:
+    """Draw what is not known of the placement: a value of each input for each volume."""
+    return {name: drawn(f"placement.{name}", prior, count) for name, prior in priors()["placement"].items()}
+
+
+def volume(filesystem: str, number: int, files: FileSet) -> tuple[FileSet, ApfsPolicy | HfsPlusPolicy]:
+    """Return one drawn volume: its files in the order of their creation, and how they are placed.
+
+    Parameters
+    ----------
+    filesystem : str
+        ``hfsplus`` or ``apfs``.
+    number : int
+        Which draw.
+    files : FileSet
+        What is known of the files.
+    """
+    chosen = {name: values[number] for name, values in draws().items()}
+    made = replace(files, order=str(chosen["creation"]))
+    fill = float(chosen["fill"])
+    if filesystem == "hfsplus":
+        full = replace(MACOS_HFSPLUS.leaf, keep_share=fill, merge_share=fill)
+        return made, replace(MACOS_HFSPLUS, leaf=full, index=full, data_placement=str(chosen["allocator"]))
+    lasting = round(float(chosen["transaction_files"]))
+    rule = replace(MACOS_APFS.leaf, keep_share=fill)
+    policy = replace(
+        MACOS_APFS, leaf=rule, index=rule, omap_leaf=rule, omap_index=rule, commit_files=lasting,
+        commit_replacements=lasting, placement=str(chosen["allocator"]),
+    )  # fmt: skip
+    return made, policy
+
+
+def walks(filesystem: str, number: int) -> Iterator[tuple[int, AccessTrace]]:
+    """Age a drawn volume of the seed's files, and walk it at some ages."""
+    ages = AGES[filesystem]
+    files, policy = volume(filesystem, number, FileSet(files=FILES))
+    for cycle, layout in enumerate(aging(files, policy, max(ages))):
+        if cycle in ages:
+            yield cycle, trace(layout, order="fts", host="macos")
+
+
+def keep(folder: Path, filesystem: str, number: int) -> None:
+    """Walk a drawn volume and keep its reads."""
+    for cycle, reads in walks(filesystem, number):
+        np.savez_compressed(
+            folder / f"{filesystem}-{number:02d}-c{cycle:02d}.npz",
+            image_offset=reads.image_offset, length_bytes=reads.length_bytes, think_us=reads.think_us,
+            after_us=reads.after_us,
+        )  # fmt: skip
+
+
+def kept(folder: Path, filesystem: str, number: int, cycle: int) -> AccessTrace:
+    """Return the reads that were kept of a drawn volume."""
+    with np.load(folder / f"{filesystem}-{number:02d}-c{cycle:02d}.npz") as found:
+        reads = AccessTrace.from_reads(found["image_offset"], found["length_bytes"])
+        return replace(reads, think_us=found["think_us"], after_us=float(found["after_us"]))
+
+
+def main() -> None:
+    """Walk every drawn volume that the folder lacks."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(VOLUMES):
+        for filesystem in ("apfs", "hfsplus"):
+            if not (folder / f"{filesystem}-{number:02d}-c{max(AGES[filesystem]):02d}.npz").exists():
+                keep(folder, filesystem, number)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The saved intervals are those of the frozen priors, and what is said of them follows from their rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from layoutscope.drive import load_profile
+from layoutscope.drive.priors import fingerprint, num_draws
+from layoutscope.drive.uncertain import model_error
+from tests.validation import intervals, reference
+from tests.validation.disksim import CHEETAHS, Witness
+from tests.validation.placements import VOLUMES, draws, volume
+
+SAVED = reference.load("intervals")
+ROWS = intervals.rows()
+
+
+def test_the_priors_are_those_that_were_frozen():
+    """Whoever changes the file has to predict everything anew."""
+    assert SAVED["priors"] == fingerprint()
+    assert SAVED["draws"] == num_draws()
+    assert SAVED["volumes"] == VOLUMES
+
+
+def test_every_measurement_is_data():
+    """Each row says where it stands, what is known and what is not, and is predicted or says why it is no test."""
+    for row in ROWS:
+        assert row["url"].startswith("http") or row["source"], row["name"]
+        assert row["known"], row["name"]
+        assert row["unknown"], row["name"]
+        assert sum(key in row for key in ("predict", "in_sample", "not_predicted")) == 1, row["name"]
+        assert row["low"] <= row["high"]
+    assert len({row["name"] for row in ROWS}) == len(ROWS)
+    assert [row["work"] for row in SAVED["rows"]] == [row["work"] for row in ROWS]
+
+
+def test_what_set_a_prior_is_no_test():
+    """Experiments one of whose rows is in-sample have no row that counts."""
+    told = {row["experiment"] for row in SAVED["rows"] if "in_sample" in row}
+    assert told
+    assert not told & {row["experiment"] for row in SAVED["rows"] if "is_hit" in row}
+
+
+def test_hits_and_widths_follow_from_the_rows():
+    """Counted again, the sums are those that are saved."""
+    assert intervals.coverage(SAVED["rows"]) == pytest.approx(SAVED["coverage"], rel=2e-3)
+    for row in SAVED["rows"]:
+        if "is_hit" in row:
+            assert row["is_hit"] == (row["p5"] <= row["high"] and row["p95"] >= row["low"])
+            assert row["width"] == pytest.approx(row["p95"] / row["p5"], rel=2e-3)
+
+
+def test_an_experiment_is_inside_only_with_all_of_its_rows():
+    """One row of two outside: no hit, though the row counts."""
+    row = {"experiment": "a", "is_hit": True, "width": 2.0, "width_of_layout": 1.5}
+    found = intervals.coverage([row, {**row, "is_hit": False}, {**row, "experiment": "b"}, {"experiment": "c"}])
+    assert (found["experiments"], found["hits"], found["rows"], found["row_hits"]) == (2, 1, 3, 2)
+
+
+def test_binomial_intervals():
+    """The textbook's: of none in ten at most 25.9 %, of ten at least 74.1 %, of five 22.2 to 77.8 %."""
+    assert intervals.binomial(0, 10) == pytest.approx((0, 0.2589), abs=1e-3)
+    assert intervals.binomial(10, 10) == pytest.approx((0.7411, 1), abs=1e-3)
+    assert intervals.binomial(5, 10) == pytest.approx((0.2224, 0.7776), abs=1e-3)
+
+
+def test_the_article_is_inside():
+    """The seed's times, fresh, at cycle 10 and at cycle 20, lie within their intervals."""
+    own = {row["name"]: row for row in SAVED["rows"] if row["experiment"] == "aging-2019"}
+    for name in ("A2 fresh", "A2 cycle 10", "A2 cycle 20"):
+        assert own[name]["is_hit"], name
+
+
+def test_drawn_volumes_are_made_of_the_draws():
+    """Order, fill, allocator and transactions of a volume are those of its draw; both file systems share them."""
+    drawn = draws()
+    for number in range(VOLUMES):
+        files, apfs = volume("apfs", number, intervals.FileSet())
+        same, hfs = volume("hfsplus", number, intervals.FileSet())
+        assert files.order == same.order == drawn["creation"][number]
+        assert apfs.leaf.keep_share == hfs.leaf.keep_share == pytest.approx(drawn["fill"][number])
+        assert apfs.commit_replacements == round(float(drawn["transaction_files"][number]))
+        assert apfs.placement == drawn["allocator"][number]
+
+
+def test_each_half_of_the_case_is_predicted():
+    """The inner half is slower wherever the rate counts, and the part that is placement is the quotient."""
+    for row in SAVED["halves"]:
+        assert row["inner_over_outer"] == pytest.approx(row["inner_s"] / row["outer_s"], rel=0.1)
+
+
+def test_a_drive_known_by_its_data_sheet_alone(shared):
+    """All walks on the third drive, buffer off, lie within what its data sheet and the other two drives say."""
+    found = intervals.walks_left_out(Witness(shared), "atlas10k5", "datasheet", "off")
+    assert len(found) == 8
+    assert all(row["is_hit"] for row in found)
+    assert np.median([row["p95"] / row["p5"] for row in found]) < 1.5
+    saved = [
+        row
+        for row in SAVED["drives"]
+        if (row["drive"], row["known"], row["buffer"]) == ("atlas10k5", "datasheet", "off")
+    ]
+    assert [row["is_hit"] for row in saved] == [row["is_hit"] for row in found]
+
+
+def test_errors_of_the_model_are_those_of_the_walks(shared):
+    """What the priors say of each drive is the root mean square of its errors, rounded up in the fourth digit."""
+    witness = Witness(shared)
+    for geometry in ("map", "zones", "datasheet"):
+        for drive in (*CHEETAHS, "atlas10k5"):
+            settings = ["off"] if geometry == "datasheet" else ["off", "join" if drive in CHEETAHS else "own"]
+            worst = max(
+                float(
+                    np.sqrt(
+                        np.mean(
+                            [
+                                (row.ratio - 1) ** 2
+                                for row in witness.rows(drive, setting, geometry=geometry)
+                                if row.is_walk
+                            ]
+                        )
+                    )
+                )
+                for setting in settings
+            )
+            assert intervals.priors()["model"][geometry][drive] == pytest.approx(worst, abs=1e-4)
+    assert model_error("zones") < model_error("datasheet")
+
+
+def test_the_case_of_the_article_may_be_set_up_either_way():
+    """Of its draws some are mirrors, so that this is in its intervals."""
+    unknown = intervals.uncertain(load_profile(reference.ENCLOSURE), intervals.MACOS)
+    assert 0 < unknown.choice["mirror"].sum() < num_draws()
+
+
+def test_the_page_names_what_is_outside():
+    """Its words speak of each experiment that has a row outside, and of no other; listings took longer."""
+    text = (Path(__file__).parents[2] / "docs" / "intervals.md").read_text()
+    told = text[text.index("What is outside") : text.index("No tests are these")]
+    outside = [row for row in SAVED["rows"] if not row.get("is_hit", True)]
+    assert {name for name in intervals.names(SAVED["rows"]) if f"`{name}`" in told} == set(intervals.names(outside))
+    assert all(row["low"] > row["p95"] for row in outside if row["experiment"] != "hash-2020")
+    assert all(row["high"] < row["p5"] for row in outside if row["experiment"] == "hash-2020")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,10 @@ def _decompress(images: Path, name: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     archive = images / f"{name}.tar.zst"
     if archive.exists():
-        subprocess.run(["tar", "--zstd", "-xSf", archive, "-C", target.parent], check=True)
+        # Several runs may share the cache: what stands under its name is whole.
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            subprocess.run(["tar", "--zstd", "-xSf", archive, "-C", folder], check=True)
+            Path(folder, target.name).replace(target)
         return
     part = target.with_name(f"{target.name}.part{os.getpid()}")
     subprocess.run(["zstd", "-q", "-d", "--long=31", "--sparse", images / f"{name}.zst", "-o", part], check=True)

@@ -59,6 +59,8 @@ def test_damaged_tables_leave_the_standard_error_clean(runner, capfd):
 def test_new_cases_end_well(target, runner):
     """Mutated files end with 0, 1 or 3, in bounded time."""
     run = runner(target)
+    if not run.bases:
+        pytest.skip("qemu-img and ewfacquire, which make these inputs, are not installed")
     for number in range(SHORT[target]):
         recipe = run.case(2024, number)
         outcome = run.run(recipe)

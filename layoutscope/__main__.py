@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 
+from layoutscope import bounded
+
 GARBAGE_AFTER_OBJECTS = 100_000
 """As many objects are made before those that hold each other are looked for; Python's own number is 700."""
 
@@ -30,6 +32,11 @@ def open_closed_streams() -> None:
 def main() -> None:
     """Run the command line; the exit codes are those of docs/using.md."""
     open_closed_streams()
+    bounded.run(work)
+
+
+def work() -> None:
+    """Run the command itself."""
     # numpy starts a thread for each processor, which wait for matrices that nothing here multiplies.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Loading modules makes many objects and no garbage; looking through all of them again and again is for nothing.

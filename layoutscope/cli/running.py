@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, get_origin, get_type_hin
 import typer
 from typer.models import ArgumentInfo, ParameterInfo
 
+from layoutscope.bounded import lacks_memory
 from layoutscope.cli.watch import watched
 from layoutscope.errors import (
     EXIT_COMPLETE,
@@ -227,12 +228,16 @@ def exit_code(command: Callable[[], int]) -> int:
         code = command()
         sys.stdout.flush()
     except LayoutscopeError as error:
+        if lacks_memory(error):
+            raise  # as one line by :mod:`layoutscope.bounded`
         code = fail(error, EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED)
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     except BrokenPipeError:
         code = silence()
     except OSError as error:
+        if lacks_memory(error):
+            raise
         reason = (error.strerror or str(error)).lower()
         if error.filename is None:
             silence()
@@ -240,7 +245,9 @@ def exit_code(command: Callable[[], int]) -> int:
         else:
             reason = f"{error.filename}: {reason}"
         code = fail(LayoutscopeError(reason), EXIT_FAILED)
-    except MemoryError:
+    except MemoryError as error:
+        if lacks_memory(error):
+            raise
         code = fail(LayoutscopeError("there is not enough memory for this"), EXIT_FAILED)
     return code
 

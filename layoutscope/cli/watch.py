@@ -7,11 +7,11 @@ drawing, and what draws is loaded only when there is something to draw. The line
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import contextmanager
 from threading import Event, Lock, Thread
 from typing import IO, TYPE_CHECKING, Final
 
+from layoutscope.bounded import terminal
 from layoutscope.progress import Step, UnderWay, reporting
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def watched(*, quiet: bool) -> Iterator[Progress | None]:
     quiet : bool
         Whether nothing is shown in any case.
     """
-    if quiet or not _can_show(sys.stderr):
+    if quiet or not _can_show(terminal()):
         yield None
         return
-    watch = Watch(sys.stderr)
+    watch = Watch(terminal())
     with reporting(watch) as report:
         watch.begin(report)
         try:

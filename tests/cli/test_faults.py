@@ -237,26 +237,6 @@ def test_an_interrupt_at_any_read_ends_with_130(disks, tmp_path, reads):
     assert [path.name for path in tmp_path.iterdir()] == (["a.img"] if result.returncode == 0 else [])
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_too_little_memory_is_one_line(disks, verb):
-    """A limit that the libraries just fit into; what comes on top fails."""
-    code = (
-        "import polars, numpy, layoutscope.cli, importlib, pkgutil, resource, re\n"
-        "for each in pkgutil.walk_packages(layoutscope.__path__, 'layoutscope.'):\n"
-        "    try: each.name.endswith('__main__') or importlib.import_module(each.name)\n"
-        "    except ImportError: pass\n"
-        "size = int(re.search(r'VmSize:\\s+(\\d+)', open('/proc/self/status').read())[1]) * 1024\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 20), size + (1 << 20)))"
-    )
-    if sys.platform != "linux":
-        pytest.skip("the limit is of Linux")
-    result = python(code, verb, disks / ("apfs.img" if verb == "checkpoints" else "hfsplus.img"))
-    assert "Traceback" not in result.stderr, result.stderr[-600:]
-    assert result.returncode in (0, 1, 3), result.stderr[-600:]
-    if result.returncode == 1:
-        assert result.stderr.count("\n") == 1
-
-
 ENVIRONMENTS = {
     "no home": {"HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent/cache"},
     "no environment": None,

@@ -1,0 +1,309 @@
+"""Too little memory ends in one line: where the address space is limited, the command runs in a process of its own.
+
+Without memory a process may end where no line of Python runs any more: a library in C gives up with ``abort``, one in
+Rust as well, the stack cannot grow. So a second process waits and tells. It loads next to nothing: it has the same
+limit. Both are in one process group: what a terminal sends (Ctrl-C, Ctrl-Z) reaches both, and what was sent to the
+waiting one alone is passed on. Without a limit (``ulimit -v``, ``ulimit -d``) there is no second process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits.
+    resource = None  # type: ignore[assignment]
+
+TYPE_CHECKING = False  # that of typing takes memory
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TextIO
+
+NO_MEMORY = 86
+"""How the process that works says so to the one that waits; nobody else sees it."""
+
+PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+
+LACKING = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGTRAP", "SIGKILL")
+"""What ends a process that gets no memory: by its libraries, for want of a stack, or by the system."""
+
+LACKING_WORDS = (
+    "allocate memory", "memory allocation", "out of memory", "outofmemory", "not enough memory",
+    "failed to map segment", "thread creation failed", "threadpoolbuilderror", "can't start new thread",
+    "resource temporarily unavailable", "without setting an exception", "without exception set",
+    "unsupported hash type", "polars binary is missing",
+)  # fmt: skip
+"""In what Python, its loader of libraries and libraries in C and Rust say, in small letters: memory is what they lack.
+
+A thread needs room for its stack. Python forgets the exception where it has no memory for it; hashlib and polars go on
+without what could not be loaded.
+"""
+
+_CHAIN = 16
+"""So many causes of an error are looked at."""
+
+_NOISE_BYTES = 1 << 16
+
+
+class Held:
+    """Standard error of a process whose memory is limited: what libraries say there is held back until the end.
+
+    Where memory is lacking, that is pages of theirs in place of the line to be told; else it is printed.
+
+    Parameters
+    ----------
+    stream : text file
+        Standard error as it was. What the program itself says goes there at once.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.text = stream, ""
+        self.encoding, self.errors = stream.encoding, stream.errors
+        self.isatty, self.fileno, self.flush = stream.isatty, stream.fileno, stream.flush
+
+    def write(self, text: str) -> int:
+        """Print what the program says, and keep what others say."""
+        if text.startswith("layoutscope: "):
+            return self.stream.write(text)
+        self.text = (self.text + text)[:_NOISE_BYTES]
+        return len(text)
+
+    def says_lack(self) -> bool:
+        """Whether anybody said that there is too little memory."""
+        return _says_lack(self.text)
+
+
+class _Lack:
+    """What is known of this process: whether its memory is limited, and whether a thread had too little of it."""
+
+    is_limited = False
+    was_noted = False
+
+
+def terminal() -> TextIO:
+    """Return standard error itself, for what is drawn there."""
+    return sys.stderr.stream if isinstance(sys.stderr, Held) else sys.stderr
+
+
+def limit_bytes() -> tuple[int, str] | None:
+    """Return how much memory this process may map, and the option of ``ulimit`` that says so; None without a limit."""
+    if resource is None or not hasattr(os, "fork") or not hasattr(signal, "sigwaitinfo"):
+        return None
+    known = (("RLIMIT_AS", "-v"), ("RLIMIT_DATA", "-d"))
+    limits = [(resource.getrlimit(getattr(resource, name))[0], way) for name, way in known if hasattr(resource, name)]
+    return min((limit for limit in limits if limit[0] != resource.RLIM_INFINITY), default=None)
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error came of too little memory, here or in what it came from; only where memory is limited."""
+    for _ in range(_CHAIN if _Lack.is_limited else 0):
+        if error is None:
+            break
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        # Names of files say nothing: only what libraries raise is looked at for words.
+        is_raised = isinstance(error, ImportError | RuntimeError | SystemError) or _is_of_rust(error)
+        if is_raised and _says_lack(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _says_lack(text: str) -> bool:
+    return any(word in text.lower() for word in LACKING_WORDS)
+
+
+def _is_of_rust(error: BaseException) -> bool:
+    return any(kind.__module__.startswith(("polars", "pyo3")) for kind in type(error).__mro__)
+
+
+def _is_unknown(error: BaseException) -> bool:
+    """Whether an error is of a library that could not be loaded, though it is there."""
+    at, is_loading = error.__traceback__, False
+    while at is not None:
+        is_loading |= at.tb_frame.f_code.co_filename.startswith("<frozen importlib")
+        at = at.tb_next
+    return is_loading and not isinstance(error, ModuleNotFoundError)
+
+
+def run(command: Callable[[], None]) -> None:
+    """Run a command, in a process of its own where memory is limited.
+
+    Parameters
+    ----------
+    command : callable
+        Ends by :class:`SystemExit`, or returns.
+
+    Raises
+    ------
+    SystemExit
+        With the exit code of the command; 1 if it had too little memory.
+    """
+    limit = limit_bytes()
+    if limit is None:
+        command()
+        return
+    line = f"layoutscope: not enough memory: limited to {limit[0] >> 20:,} MiB (ulimit {limit[1]})"
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        waited = [getattr(signal, name) for name in PASSED_ON] + [signal.SIGCHLD]
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+        noise, codes, parent = os.pipe(), os.pipe(), os.getpid()
+        child = os.fork()
+    except (MemoryError, OSError):
+        _tell(line)
+        sys.exit(1)
+    if not child:
+        code = NO_MEMORY
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            code = _work(command, noise[1], parent)
+        finally:
+            # What a library ends by itself says nothing here.
+            os.write(codes[1], bytes([code]))
+            os._exit(code)
+    os.close(noise[1])
+    os.close(codes[1])
+    status = _wait(child, waited)
+    _end(status, _read(codes[0]), _read(noise[0]), line)
+
+
+def _work(command: Callable[[], None], into: int, parent: int) -> int:
+    """Run the command in its own process; return its exit code.
+
+    What libraries write on standard error by themselves goes into a pipe that nobody empties: 64 KiB are kept, the rest
+    is lost.
+    """
+    _Lack.is_limited = True
+    _end_with(parent)
+    said = os.dup(2)
+    os.dup2(into, 2)
+    os.set_blocking(2, False)
+    os.close(into)
+    stream = open(said, "w", encoding=sys.stderr.encoding, errors="backslashreplace", buffering=1)  # noqa: SIM115, PTH123
+    held = Held(stream)
+    sys.stderr = held
+    sys.unraisablehook = _note
+    code = _run_to_code(command, held)
+    # What holds temporary files gives them up here; nothing else of the interpreter's end is needed.
+    import atexit
+
+    atexit._run_exitfuncs()  # noqa: SLF001  (as the interpreter does at its end)
+    if _Lack.was_noted:
+        code = NO_MEMORY
+    try:
+        if code != NO_MEMORY and not held.says_lack():
+            stream.write(held.text)
+        sys.stdout.flush()
+    except OSError:
+        code = code or 1
+    return code
+
+
+def _run_to_code(command: Callable[[], None], held: Held) -> int:
+    try:
+        import threading
+
+        threading.excepthook = _note
+        command()
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        sys.stderr.write(f"{ended.code}\n")
+        return 1
+    except BaseException as error:  # noqa: BLE001  (a panic of polars' core derives from nothing else)
+        if lacks_memory(error) or held.says_lack() or _is_unknown(error):
+            return NO_MEMORY
+        sys.stderr = held.stream
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
+    return 0
+
+
+def _note(told: object) -> None:
+    """Take note of an error in a thread, or where none can be raised: what came of it may lack something."""
+    error = getattr(told, "exc_value", None)
+    if error is None or lacks_memory(error):
+        _Lack.was_noted = True
+    elif hasattr(told, "thread"):
+        import threading
+
+        threading.__excepthook__(told)  # type: ignore[arg-type]
+    else:
+        sys.__unraisablehook__(told)  # type: ignore[arg-type]
+
+
+def _end_with(parent: int) -> None:
+    """Have the system end this process when the one that waits was killed, as if they were one."""
+    set_death_signal = 1
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(set_death_signal, int(signal.SIGKILL))
+    except (ImportError, OSError, AttributeError):
+        return
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _wait(child: int, waited: list[signal.Signals]) -> int:
+    """Wait for the end of a process and pass signals on; return its status."""
+    while True:
+        came = signal.sigwaitinfo(waited)
+        if came.si_signo == signal.SIGCHLD:
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
+                return status
+        elif came.si_code <= 0:  # of a process; those of the terminal go to the whole group
+            os.kill(child, came.si_signo)
+
+
+def _read(noise: int) -> bytes:
+    """Return what libraries said, without waiting for those who hold the other end still."""
+    os.set_blocking(noise, False)
+    try:
+        return os.read(noise, _NOISE_BYTES)
+    except OSError:
+        return b""
+
+
+def _end(status: int, code: bytes, noise: bytes, line: str) -> None:
+    """End as the command did.
+
+    Parameters
+    ----------
+    status : int
+        Of the process, as the system gives it.
+    code : bytes
+        Its exit code as it said itself; empty where a library, or the system, ended it.
+    noise : bytes
+        What libraries wrote on its standard error.
+    line : str
+        What is told if it had too little memory.
+    """
+    ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    name = signal.Signals(ended_by).name if ended_by else ""
+    says_lack = _says_lack(noise.decode(errors="replace"))
+    if name in LACKING or code == bytes([NO_MEMORY]) or (not code and says_lack):
+        _tell(line if says_lack or not name else f"{line}; {name} ended the work")
+        sys.exit(1)
+    if not says_lack:
+        os.write(2, noise)
+    if ended_by:
+        signal.signal(ended_by, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [ended_by])
+        os.kill(os.getpid(), ended_by)
+    sys.exit(os.waitstatus_to_exitcode(status))
+
+
+def _tell(line: str) -> None:
+    """Write a line on standard error, in the place of one that tells how far the work was."""
+    lead = "\r\x1b[K" if os.isatty(2) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown") else ""
+    try:
+        os.write(2, f"{lead}{line}\n".encode())
+    except OSError:
+        return

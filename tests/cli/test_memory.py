@@ -1,0 +1,212 @@
+"""Too little memory: one line and exit code 1, or the result, under whatever limit the interpreter starts."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fixtures.apfs.scenarios import SCENARIOS as APFS
+from fixtures.apfs.writer import write as write_apfs
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import write
+
+ROOT = Path(__file__).resolve().parents[2]
+LACK = "layoutscope: not enough memory: limited to {:,} MiB (ulimit -v)"
+COMFORTABLE_MIB = 8192
+
+VERBS = {
+    "scan": ("H",), "check": ("H",), "verify": ("H",), "predict": ("H",), "trace": ("H",), "checkpoints": ("A",),
+    "inspect": ("H", "--at", "1024"), "export": ("A", "--table", "entries"), "map": ("A", "-o", "O"),
+    "extract": ("H", "-o", "O"), "compare": ("H", "A"), "series": ("H", "A"), "explain": ("sweep",), "drives": (),
+    "kit": (), "cache": (),
+}  # fmt: skip
+"""What is run: H and A stand for images of HFS+ and APFS, O for an output."""
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
+
+
+@pytest.fixture(scope="module")
+def disks(tmp_path_factory):
+    """Return an image of each file system."""
+    folder = tmp_path_factory.mktemp("memory")
+    write(SCENARIOS["hard-links"], folder / "H")
+    write_apfs(APFS["basic"], folder / "A")
+    return folder
+
+
+SHELL = ["sh", "-c", 'ulimit -v $0 && exec "$@"']
+
+
+def limited(mib: int | None, *words: object, **options):
+    """Run a program of Python under ``ulimit -v``, in the shell, so that nothing is loaded yet."""
+    limit = "unlimited" if mib is None else str(mib * 1024)
+    return subprocess.run(
+        [*SHELL, limit, sys.executable, *map(str, words)],
+        capture_output=True, text=True, check=False, cwd=ROOT, timeout=120, stdin=subprocess.DEVNULL, **options,
+    )  # fmt: skip
+
+
+def started(code: str, **options):
+    """Start a program of Python with enough memory, and a limit."""
+    words = [*SHELL, str(COMFORTABLE_MIB * 1024), sys.executable, "-c", code]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT, **options)
+
+
+def command(code: str, mib: int | None = COMFORTABLE_MIB):
+    """Run some lines as the command of a program."""
+    lines = "\n    ".join(["import os, signal, sys", *code.splitlines()])
+    return limited(mib, "-c", f"from layoutscope import bounded\ndef work():\n    {lines}\nbounded.run(work)")
+
+
+@pytest.mark.parametrize("mib", [20, 75, 130, 400])
+@pytest.mark.parametrize("verb", VERBS)
+def test_any_limit_gives_the_result_or_one_line(disks, tmp_path, verb, mib):
+    """From where not even the libraries load to where some verbs work."""
+    words = [{"H": disks / "H", "A": disks / "A", "O": tmp_path / "out"}.get(word, word) for word in VERBS[verb]]
+    result = limited(mib, "-m", "layoutscope", verb, *words)
+    assert "Traceback" not in result.stderr, result.stderr[-600:]
+    assert result.returncode in (0, 1, 3), result.stderr[-600:]
+    if result.returncode == 1:
+        assert result.stderr == LACK.format(mib) + "\n"
+        assert list(tmp_path.iterdir()) == []
+    else:
+        assert mib > 20
+        assert all(line.startswith("layoutscope: ") for line in result.stderr.splitlines())
+
+
+def test_with_enough_memory_a_limit_changes_nothing(disks):
+    """The same text, the same codes."""
+    for words in (["scan", disks / "H"], ["scan", disks / "absent"], ["scan", "--nonsense"], ["--help"]):
+        one, other = (limited(mib, "-m", "layoutscope", *words) for mib in (COMFORTABLE_MIB, None))
+        assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
+
+
+def test_without_a_limit_there_is_no_second_process():
+    """The command runs where it was started, and standard error is what it was."""
+    code = "print(os.getpid() == start, sys.stderr is sys.__stderr__)"
+    told = {}
+    for mib in (None, COMFORTABLE_MIB):
+        program = f"import os, sys\nstart = os.getpid()\nfrom layoutscope import bounded\nbounded.run(lambda: {code})"
+        told[mib] = limited(mib, "-c", program).stdout
+    assert told == {None: "True True\n", COMFORTABLE_MIB: "False False\n"}
+
+
+@pytest.mark.parametrize("name", ["SIGABRT", "SIGSEGV", "SIGBUS", "SIGKILL"])
+def test_what_ends_a_process_without_memory_is_told_with_the_signal(name):
+    """A line that says what is known; and no other line of what was written meanwhile by a library."""
+    result = command(f"os.write(2, b'a page of its own')\nos.kill(os.getpid(), signal.{name})")
+    assert (result.returncode, result.stderr) == (1, f"{LACK.format(COMFORTABLE_MIB)}; {name} ended the work\n")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "raise MemoryError",
+        "bytearray(1 << 36)",
+        "os.write(2, b'memory allocation of 17179869184 bytes failed')\nos.abort()",
+        "os.write(2, b'OpenBLAS error: Memory allocation still failed')\nos._exit(1)",
+        "try: raise MemoryError\nexcept MemoryError as error: raise ValueError('damaged') from error",
+        "raise ImportError('a.so: failed to map segment from shared object')",
+        "raise OSError(12, 'Cannot allocate memory')",
+        'raise RuntimeError("can\'t start new thread")',
+        "import threading\nthread = threading.Thread(target=bytearray, args=[1 << 36])\nthread.start()\nthread.join()",
+        "sys.stderr.write('ERROR: code for hash sha1 was not found: unsupported hash type')\nraise AttributeError",
+    ],
+)
+def test_whatever_lacks_memory_ends_in_the_same_line(code):
+    """Of Python, of libraries in C and Rust, in threads, and where a library goes on at first."""
+    result = command(code)
+    assert (result.returncode, result.stderr) == (1, LACK.format(COMFORTABLE_MIB) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "said"),
+    [
+        ("raise KeyError('a fault of the program')", 1, "KeyError: 'a fault of the program'"),
+        ("import layoutscope.absent", 1, "ModuleNotFoundError"),
+        ("raise FileNotFoundError(2, 'No such file', 'out of memory.img')", 1, "FileNotFoundError"),
+        ("os.write(2, b'a library warns')", 0, "a library warns"),
+        ("sys.stderr.write('layoutscope: it has findings\\n')\nsys.exit(3)", 3, "layoutscope: it has findings"),
+        ("sys.exit('said at the end')", 1, "said at the end"),
+        ("sys.exit(130)", 130, ""),
+        ("os.kill(os.getpid(), signal.SIGXCPU)", -signal.SIGXCPU, ""),
+        ("os.write(2, b'x' * 1000000)", 0, "x" * 4096),
+    ],
+)
+def test_other_ends_are_what_they_are(code, exit_code, said):
+    """A fault of the program is no lack of memory, nor is the time that ran out; what was said is said."""
+    result = command(code)
+    assert result.returncode == exit_code
+    assert said in result.stderr
+    assert "not enough memory" not in result.stderr
+    assert len(result.stderr) < 70_000
+
+
+def test_an_error_that_was_told_is_not_told_again():
+    """Where a library complained of memory and the program ended with a line of its own, that line stands alone."""
+    told = "layoutscope: a.img: no such file\n"
+    result = command(f"os.write(2, b'background thread creation failed')\nsys.stderr.write({told!r})\nsys.exit(1)")
+    assert (result.returncode, result.stderr) == (1, told)
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code"), [("SIGINT", 130), ("SIGTERM", -signal.SIGTERM), ("SIGHUP", -signal.SIGHUP)]
+)
+def test_signals_reach_the_process_that_works(name, exit_code):
+    """Those that were sent to the one that waits, which then ends in the same way; nothing is left running."""
+    code = (
+        "import os, signal, sys, time\nfrom layoutscope import bounded\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "def work():\n    try:\n        print(os.getpid(), flush=True)\n        time.sleep(60)\n"
+        "    except KeyboardInterrupt: sys.exit(130)\nbounded.run(work)"
+    )
+    with started(code, stderr=subprocess.PIPE) as process:
+        worker = int(process.stdout.readline())
+        assert worker != process.pid
+        process.send_signal(getattr(signal, name))
+        said = process.communicate(timeout=30)[1]
+    assert (process.returncode, said) == (exit_code, "")
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
+def test_the_worker_ends_with_the_one_that_waits():
+    """Killed outright, the first process leaves nobody behind."""
+    code = (
+        "import os, time\nfrom layoutscope import bounded\n"
+        "bounded.run(lambda: (print(os.getpid(), flush=True), time.sleep(60)))"
+    )
+    with started(code) as process:
+        worker = int(process.stdout.readline())
+        process.kill()
+        # The pipe ends when nobody has it open any more.
+        assert process.stdout.read() == ""
+    for _ in range(100):
+        if not Path(f"/proc/{worker}").exists() or " Z " in Path(f"/proc/{worker}/stat").read_text():
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("it runs on")
+
+
+def test_a_terminal_stays_a_terminal():
+    """What is drawn while it works is drawn: standard error of the process that works is the terminal itself."""
+    code = (
+        "import sys\nfrom layoutscope import bounded\n"
+        "bounded.run(lambda: print(sys.stderr.isatty(), bounded.terminal().isatty(), bounded.terminal() is sys.stderr))"
+    )
+    leader, follower = pty.openpty()
+    try:
+        with started(code, stderr=follower) as process:
+            said = process.stdout.read()
+    finally:
+        os.close(leader)
+        os.close(follower)
+    assert said == "True True False\n"

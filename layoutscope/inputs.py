@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
 MOST_TEXT_BYTES: Final = 1 << 30
+
+MOST_PARSED_BYTES: Final = 16 << 20
+"""Of profiles and reports of fio, which have some KiB: a parser makes objects of them that take many times as much."""
+
+MOST_SECRET_BYTES: Final = 1 << 20
 """Of a list of paths, a map of ddrescue, a profile or a password."""
 PIECE_BYTES: Final = 1 << 20
 
@@ -81,7 +86,7 @@ def _was_read(place: Path) -> bool:
     )
 
 
-def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:
+def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict", *, most_bytes: int = MOST_TEXT_BYTES) -> str:
     """Read a text that is an input.
 
     Parameters
@@ -90,6 +95,8 @@ def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> st
         The file, which no output may replace from now on.
     encoding, errors : str
         As of :meth:`pathlib.Path.read_text`: how bytes become characters, and what becomes of those that do not.
+    most_bytes : int
+        More is no text of its kind.
 
     Returns
     -------
@@ -101,7 +108,7 @@ def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> st
     OSError, UnicodeDecodeError
         As :meth:`pathlib.Path.read_text`, and where it is longer than anyone writes, as a device without end is.
     """
-    return io.TextIOWrapper(io.BytesIO(read_bytes(path, MOST_TEXT_BYTES)), encoding, errors).read()
+    return io.TextIOWrapper(io.BytesIO(read_bytes(path, most_bytes)), encoding, errors).read()
 
 
 def read_bytes(path: Path, most_bytes: int) -> bytes:

@@ -174,8 +174,10 @@ def fit(
 
 def _report(path: Path) -> Mapping[str, Any]:
     try:
-        report = json.loads(inputs.read_text(path))
-    except (OSError, ValueError, RecursionError) as error:
+        report = json.loads(inputs.read_text(path, most_bytes=inputs.MOST_PARSED_BYTES))
+    except OSError as error:
+        raise UsageError(f"{path}: is no JSON report of fio: {(error.strerror or str(error)).lower()}") from error
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is no JSON report of fio") from error
     if not isinstance(report, dict):
         raise UsageError(f"{path}: is no JSON report of fio")

@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope import inputs
 from layoutscope.api.keywords import takes
-from layoutscope.drive.calibration.log import read_log
+from layoutscope.drive.calibration.log import MOST_LOG_BYTES, read_log
 from layoutscope.drive.calibration.measuring import HELD_BACK_ERROR, Calibrated, calibrate, judged
 from layoutscope.drive.calibration.plan import SMALL, Calibration
 from layoutscope.errors import UsageError
@@ -130,8 +130,11 @@ def fitted_to_log(path: Path, name: str) -> Calibrated:
         If it is no such log, or tells no drive.
     """
     try:
-        text = inputs.read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
+        text = inputs.read_text(path, most_bytes=MOST_LOG_BYTES)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"{path}: cannot be read as a log of a calibration: {reason}") from error
+    except UnicodeDecodeError as error:
         raise UsageError(f"{path}: cannot be read as a log of a calibration") from error
     return with_note(judged(read_log(text, str(path)), name))
 

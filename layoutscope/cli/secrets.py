@@ -58,6 +58,9 @@ def read_secret(path: Path) -> str:
         If it cannot be read.
     """
     try:
-        return inputs.read_text(path).rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
+        return inputs.read_text(path, most_bytes=inputs.MOST_SECRET_BYTES).rstrip("\r\n")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ImageError(f"{path}: cannot be read as a password file: {reason}") from error
+    except UnicodeDecodeError as error:
         raise ImageError(f"{path}: cannot be read as a password file") from error

@@ -302,8 +302,11 @@ def read_profile(path: Path) -> str:
         If it cannot be read, or is no text.
     """
     try:
-        return inputs.read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
+        return inputs.read_text(path, most_bytes=inputs.MOST_PARSED_BYTES)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"{path}: cannot be read as a drive profile: {reason}") from error
+    except UnicodeDecodeError as error:
         raise UsageError(f"{path}: cannot be read as a drive profile") from error
 
 

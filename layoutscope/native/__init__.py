@@ -6,6 +6,6 @@ them, `build` compiles them.
 
 from __future__ import annotations
 
-from layoutscope.native.library import Kernel, core
+from layoutscope.native.library import Kernel, core, outdated
 
-__all__ = ["Kernel", "core"]
+__all__ = ["Kernel", "core", "outdated"]

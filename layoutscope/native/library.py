@@ -30,6 +30,10 @@ OTHER_LIBRARY: Final = "LAYOUTSCOPE_KERNELS"
 
 REFUSED: Final = -1
 
+OTHER_SOURCES: Final = "the library was built from other sources"
+
+_LACKED: Final = set[str]()
+
 
 class Buffer(ctypes.Structure):
     """A buffer and the number of its elements: ``Words``, ``Numbers`` or ``Bytes`` in C."""
@@ -113,7 +117,11 @@ def _function(name: str, takes: str) -> Any:
     library = _library()
     if isinstance(library, str):
         return None
-    function = library[name]
+    try:
+        function = library[name]
+    except AttributeError:
+        _LACKED.add(name)
+        return None
     function.argtypes = [_TYPES.get(code, Buffer) for code in takes]
     function.restype = ctypes.c_int64
     return function
@@ -138,8 +146,24 @@ def _library() -> ctypes.CDLL | str:
         library = ctypes.CDLL(str(path))
     except OSError as error:
         return f"the library cannot be loaded: {error}"
-    library.sources.restype = ctypes.c_char_p
-    return library if library.sources() == digest().encode() else "the library was built from other sources"
+    try:
+        library.sources.restype = ctypes.c_char_p
+    except AttributeError:
+        return OTHER_SOURCES
+    return library if library.sources() == digest().encode() else OTHER_SOURCES
+
+
+def outdated() -> str:
+    """Say that a library was asked for kernels that it lacks, or has as others, and what builds it; else nothing."""
+    if not _library.cache_info().currsize:
+        return ""
+    is_other = _library() == OTHER_SOURCES
+    if not is_other and not _LACKED:
+        return ""
+    other = os.environ.get(OTHER_LIBRARY)
+    command = "python -m layoutscope.native.build" + (f" -o {other}" if other else "")
+    lacks = "are older than their C sources" if is_other else f"lack {min(_LACKED)}"
+    return f"the compiled kernels {lacks}: plain Python, which is slower, ran in their place; build them with {command}"
 
 
 def core() -> str:

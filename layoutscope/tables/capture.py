@@ -235,6 +235,8 @@ def _facts(saved: Mapping[str, Any]) -> VolumeFacts:
         raise ValueError("the volume is empty or ends beyond every disk")
     for tree in saved["trees"]:
         check_values("tree", tree, TREE_TYPES)
+        if tree["node_size_bytes"] > MAX_NODE_BYTES:
+            raise ValueError(f"the nodes of a tree have more than {MAX_NODE_BYTES:,} bytes")
     if not all(isinstance(word, str) for name in ("stack", "features") for word in saved[name]):
         raise ValueError("layers and features have names")
     if not all(isinstance(value, str | int) or _is_finite(value) for value in saved["details"].values()):
@@ -256,6 +258,9 @@ MAX_WORD_BYTES: Final = 64 * 1024
 """No name, attribute or message is longer; Parquet keeps a word once, however many rows repeat it."""
 
 MAX_ADDRESS: Final = 2**62
+
+MAX_NODE_BYTES: Final = 64 * 1024
+"""No node is larger than a block may be in any format that is read."""
 
 NULLABLE: Final = OPTIONAL | {
     "volume", "level", "num_records", "used_bytes", "free_bytes", "key_rank", "first_key_id", "last_key_id",
@@ -339,6 +344,8 @@ def _check_ranges(name: str, frame: pl.DataFrame) -> None:
     if "image_offset" in frame.columns and length in frame.columns:
         if frame[length].null_count() or not frame[length].is_between(0, MAX_ADDRESS).all():
             raise ValueError(f"{name}.{length} is negative or beyond every disk")
+        if name == "nodes" and (frame[length] > MAX_NODE_BYTES).any():
+            raise ValueError(f"a node has more than {MAX_NODE_BYTES:,} bytes")
         # Two numbers of up to 2**62 have a sum that 64 bits with a sign hold.
         if not (frame["image_offset"] + frame[length]).drop_nulls().is_between(0, MAX_ADDRESS).all():
             raise ValueError(f"{name} has pieces that end beyond every disk")

@@ -34,6 +34,10 @@ LIMITS = tuple(
     for row in (
         ("inputs.MOST_TEXT_BYTES", "memory, against endless lists, profiles and passwords", "which no such file is",
          "tests/unit/test_inputs.py::test_files_up_to_the_limit_are_read_whole"),
+        ("inputs.MOST_PARSED_BYTES", "memory, against profiles and reports of fio that become objects without end",
+         "which no such file is", "tests/cli/test_inputs.py::test_texts_longer_than_any_are_refused"),
+        ("inputs.MOST_SECRET_BYTES", "memory", "which no such file is",
+         "tests/cli/test_inputs.py::test_texts_longer_than_any_are_refused"),
         ("image.opening.MAX_DEPTH", "time and memory, against images in images", "holds disk images within disk images",
          f"{_UNITS}/containers/test_udif.py::test_nesting_is_bounded"),
         ("image.ddrescue._MAX_MAP_BYTES", "memory", "too large for a ddrescue map file",
@@ -91,6 +95,8 @@ LIMITS = tuple(
         ("tables.capture.MAX_BLOCK_BYTES", "arithmetic", "the facts are those of no volume",
          "tests/unit/tables/test_capture.py::test_hostile_facts_are_refused"),
         ("tables.capture.MAX_ADDRESS", "arithmetic with 64 bits", "beyond every disk",
+         "tests/unit/tables/test_capture.py::test_hostile_tables_are_refused"),
+        ("tables.capture.MAX_NODE_BYTES", "memory, against nodes of which caches keep whole ones", "more than {",
          "tests/unit/tables/test_capture.py::test_hostile_tables_are_refused"),
         ("tables.capture.MAX_ROWS_A_BYTE", "memory, against rows that cost nothing to store", "rows in",
          "tests/unit/tables/test_capture.py::test_more_rows_than_bytes_are_refused_before_they_are_read"),
@@ -152,6 +158,8 @@ LIMITS = tuple(
         *((f"drive.calibration.log.{name}", protects, "has a number that no drive gives, or there are too many lines",
            f"{_LIMITS}test_logs_of_timed_reads")
           for name, protects in (("MOST_LINES", "time and memory"), ("_LARGEST", "arithmetic with 64 bits"))),
+        ("drive.calibration.log.MOST_LOG_BYTES", "memory", "which no such file is",
+         "tests/cli/test_inputs.py::test_texts_longer_than_any_are_refused"),
         ("drive.profile.MOST_SETS", "time, against sets of sets", "is a member of itself, or of too many sets",
          "tests/unit/drive/test_profile.py::test_a_set_that_is_its_own_member_is_refused"),
         *((f"image.archive.{name}", "memory", "too large",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 HEADER: Final = ("step", "offset", "length", "at_ns", "ns")
 MOST_LINES: Final = 1_000_000
+MOST_LOG_BYTES: Final = 128 << 20
 _LARGEST: Final = 1 << 62
 
 

@@ -85,6 +85,12 @@ def open_udif(source: Source, decoder: Decoder = BULK) -> Source:
             f"{source.name}: is a disk image in {trailer.num_segments} segments", code="dmg-segments",
             advice="join them on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
         )  # fmt: skip
+    # Pieces count from its start: where it leaves the file, so does what they name.
+    if trailer.ofs_data_fork + trailer.len_data_fork > at:
+        raise FormatError(
+            "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
+            expected=f"an end at or before byte {at:,}", found=f"{trailer.ofs_data_fork + trailer.len_data_fork:,}",
+        )  # fmt: skip
     return UdifSource(source, _pieces(source, trailer, at, decoder), trailer.len_disk)
 
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -93,3 +94,50 @@ def test_a_kernel_writes_into_nothing_that_is_read_only():
     array.flags.writeable = False
     with pytest.raises(TypeError, match="writes"):
         Kernel("closed_loop", "L")(array)
+
+
+def test_kernels_that_are_none_of_these_are_told_with_what_builds_them(tmp_path):
+    """A library of other sources, or without a function, is passed over in a line on standard error.
+
+    Results are those of Python. Nothing is said of a library that is right, none that was built, or one that nobody
+    asked for.
+    """
+    if not compiler():
+        pytest.skip("no C compiler")
+    copy, image = tmp_path / "copy", ROOT / "fixtures" / "images" / "hfsplus-scattered.img.zst"
+    shutil.copytree(ROOT / "layoutscope", copy / "layoutscope", ignore=shutil.ignore_patterns("node_modules", "*.so"))
+    library, source = copy / "layoutscope/native/kernels.so", copy / "layoutscope/native/source/merge.c"
+
+    def run(*words: str):
+        around = {**os.environ, "LAYOUTSCOPE_PURE": "", "PYTHONPATH": str(copy)}
+        command = [sys.executable, "-m", "layoutscope", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=copy, env=around)
+
+    without = run("scan", str(image), "--json")
+    assert without.stderr == ""
+    build_in = [sys.executable, "-m", "layoutscope.native.build"]
+    subprocess.run(build_in, check=True, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)})
+    assert run("scan", str(image), "--json").stderr == ""
+    source.write_text(source.read_text() + "/* changed */\n")
+    changed = run("scan", str(image), "--json")
+    told = "plain Python, which is slower, ran in their place; build them with python -m layoutscope.native.build\n"
+    assert changed.stderr == f"layoutscope: the compiled kernels are older than their C sources: {told}"
+    assert run("scan", str(image), "--quiet").stderr == ""
+    assert run("cache").stderr == ""
+    stub = copy / "stub.c"
+    define = f'const char *sources(void) {{ return "{digest_of(source.parent)}"; }}\n'
+    stub.write_text(define)
+    subprocess.run([*compiler(), "-shared", "-fPIC", "-o", str(library), str(stub)], check=True)
+    lacking = run("scan", str(image), "--json")
+    assert lacking.stderr.startswith("layoutscope: the compiled kernels lack ")
+    assert lacking.stderr.endswith(told)
+    assert lacking.stdout == changed.stdout == without.stdout
+    stub.write_text("int nothing;\n")
+    subprocess.run([*compiler(), "-shared", "-fPIC", "-o", str(library), str(stub)], check=True)
+    assert run("scan", str(image), "--json").stderr == changed.stderr
+
+
+def digest_of(folder):
+    """Return what a library of these sources carries."""
+    data = b"".join(path.read_bytes() for path in sorted(folder.glob("*.[ch]")))
+    return f"{zlib.crc32(data):08x}"

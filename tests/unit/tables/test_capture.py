@@ -10,7 +10,7 @@ import pytest
 from layoutscope import read_layouts, save, scan
 from layoutscope.api.naming import with_hashed_names, without_names
 from layoutscope.errors import ImageError
-from layoutscope.tables.capture import digests
+from layoutscope.tables.capture import TREE_TYPES, digests
 
 IMAGE = Path(__file__).resolve().parents[3] / "fixtures" / "images" / "apfs-scattered.img.zst"
 
@@ -53,6 +53,7 @@ BAD = {
     "numbering": ("nodes", (pl.col("row") + 1).alias("row"), "not numbered"),
     "negative": ("extents", pl.lit(-1, pl.Int64).alias("length_bytes"), "negative"),
     "far": ("nodes", pl.lit(2**62, pl.Int64).alias("image_offset"), "beyond"),
+    "node": ("nodes", pl.lit(2**16 + 1, pl.Int64).alias("size_bytes"), "a node has more than 65,536 bytes"),
     "null": ("nodes", pl.lit(None, pl.UInt64).alias("node_id"), "nulls"),
     "word": ("nodes", pl.lit("twig").cast(pl.Categorical).alias("kind"), "unknown word"),
     "type": ("nodes", pl.col("node_id").cast(pl.String), "columns of nodes"),
@@ -67,6 +68,17 @@ def test_hostile_tables_are_refused(capture, name):
     change(capture, table, column)
     with pytest.raises(ImageError, match=words):
         read_layouts(capture)
+
+
+def test_the_largest_nodes_are_taken(capture):
+    """Nodes of 64 KiB, as blocks of APFS may have; so the refusal above is about the byte beyond."""
+    change(capture, "nodes", pl.lit(2**16, pl.Int64).alias("size_bytes"))
+    document = json.loads((capture / "manifest.json").read_text())
+    document["volumes"][1]["facts"]["trees"] = [
+        {**dict.fromkeys(TREE_TYPES, 1), "tree": "fs", "node_size_bytes": 2**16}
+    ]
+    (capture / "manifest.json").write_text(json.dumps(document))
+    assert len(read_layouts(capture)) == 2
 
 
 def test_more_rows_than_bytes_are_refused_before_they_are_read(capture):
@@ -135,6 +147,7 @@ MANIFESTS = {
     "negative": ("image_offset", -1),
     "block": ("block_size_bytes", 0),
     "tree": ("trees", [{"tree": "fs"}]),
+    "nodes": ("trees", [{**dict.fromkeys(TREE_TYPES, 1), "tree": "fs", "node_size_bytes": 2**16 + 1}]),
     "true": ("num_files", True),
     "empty": ("size_bytes", 0),
     "far": ("image_offset", 2**63),

@@ -130,6 +130,18 @@ def test_impossible_pieces_are_refused(change):
         open_udif(MemorySource(udif([(PLAIN, noise(8, 4))], change=change)))
 
 
+@pytest.mark.parametrize(("offset", "more"), [(0, 1 << 20), (1 << 20, 0), (0, 2**63), (2**64 - 1, 0)])
+def test_a_data_fork_beyond_the_file_is_refused(offset, more):
+    """The trailer says where the data lie; the same image with what is there reads."""
+    image = bytearray(udif([(PLAIN, noise(8, 4))]))
+    assert open_udif(MemorySource(bytes(image))).read(0, 4096) == noise(8, 4)
+    at = len(image) - 512 + 24
+    stored = struct.unpack_from(">Q", image, at + 8)[0]
+    struct.pack_into(">QQ", image, at, offset, stored + more)
+    with pytest.raises(FormatError, match="the data fork is longer than the file"):
+        open_udif(MemorySource(bytes(image)))
+
+
 def test_segments_are_named():
     """An image in several segments is refused with what to do."""
     with pytest.raises(UnsupportedError, match="segments"):

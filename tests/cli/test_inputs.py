@@ -1,0 +1,33 @@
+"""Texts that stand beside an image: longer than anyone writes, they are refused before a parser sees them."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutscope import inputs
+from layoutscope.drive.calibration.log import MOST_LOG_BYTES
+from layoutscope.image.ddrescue import _MAX_MAP_BYTES
+
+LONGEST = {
+    ("drives", "fit", "mine", "--fio", "FILE"): inputs.MOST_PARSED_BYTES,
+    ("drives", "fit", "mine", "--reads", "FILE"): MOST_LOG_BYTES,
+    ("drives", "FILE.toml"): inputs.MOST_PARSED_BYTES,
+    ("scan", "IMAGE", "--password-file", "FILE"): inputs.MOST_SECRET_BYTES,
+    ("scan", "IMAGE", "--ddrescue-map", "FILE"): _MAX_MAP_BYTES,
+}
+
+
+@pytest.mark.parametrize("words", LONGEST, ids=" ".join)
+def test_texts_longer_than_any_are_refused(run, image, tmp_path, words):
+    """A byte more than the limit is told as such; a file of the limit is no such text for other reasons."""
+    for more in (0, 1):
+        name = f"{more}.toml"
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(LONGEST[words] + more)
+        places = {"FILE": tmp_path / name, "FILE.toml": tmp_path / name, "IMAGE": image}
+        result = run(*(str(places.get(word, word)) for word in words))
+        assert "Traceback" not in result.stderr
+        assert ("longer than" in result.stderr or "too large" in result.stderr) == bool(more)
+        if more:
+            assert result.exit_code in (1, 2)
+            assert result.stderr.count("\n") == 1

@@ -25,7 +25,7 @@ CODES: Final[dict[str, str]] = {
     "structure-invalid": "A structure contradicts its format and was left out.",
     "truncated": "A structure ends past the end of the image.",
     "checksum-mismatch": "A stored checksum differs from the computed one.",
-    "unread-area": "An area of the image was never read (bad sectors); nothing is claimed about it.",
+    "unread-area": "An area of the image could not be read (bad sectors); nothing is claimed about it.",
     "gpt-primary-damaged": "The primary GPT is damaged; the backup is used where it is whole.",
     "gpt-backup-damaged": "The backup GPT is damaged or absent; the primary is whole.",
     "gpt-backup-missing": "The backup GPT lies past the end of the image, which may be cut off.",

@@ -13,6 +13,7 @@ from layoutscope.api.reading import opened, request_of, with_options
 from layoutscope.filesystems.contract import Checked, Unchecked, VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frames import pl
+from layoutscope.image.failing import around_failures
 from layoutscope.options import ReadOptions
 from layoutscope.partition import VolumeSearch
 from layoutscope.progress import each, phase, reporting
@@ -63,7 +64,7 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
     hidden, request = not asked.names, replace(asked, names=True)
     kept: dict[int, Any] = {}
     with opened(path, request, kept) as image:
-        found = _checked(image, request, kept)
+        found = _checked_around(image, request, kept)
         layouts = [without_names(layout) if hidden else layout for layout in image.layouts]
         told = [_without_names(each.findings, image.layouts) if hidden else each.findings for each in found]
         volumes = tuple(
@@ -84,6 +85,17 @@ def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, .
     told = tuple(replace(new, field=old.field) for new, old in zip(told, findings, strict=True))
     causes = [None if item.cause is None else told[number[item.cause]] for item in findings]
     return tuple(replace(item, cause=cause) for item, cause in zip(told, causes, strict=True))
+
+
+def _checked_around(image: Opened, request: ReadRequest, kept: dict[int, Any]) -> list[Checked]:
+    """Check volumes; what reading kept is good for one attempt, since a check changes it."""
+
+    def once() -> list[Checked]:
+        given = dict(kept)
+        kept.clear()
+        return _checked(image, request, given)
+
+    return around_failures(image.images.devices if image.images is not None else (), once)
 
 
 def _checked(image: Opened, request: ReadRequest, kept: dict[int, Any]) -> list[Checked]:

@@ -14,6 +14,7 @@ from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
 from layoutscope.frames import pl
+from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import InspectPlace, ReadOptions
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from layoutscope.api.images import Opened
     from layoutscope.api.views import ViewOf
     from layoutscope.filesystems.contract import Piece, Row, View
+    from layoutscope.image.opening import ImageSet
     from layoutscope.ondisk.grammar import Described
+    from layoutscope.options import ReadRequest
     from layoutscope.results.inspect import Owner
     from layoutscope.tables import VolumeLayout
 
@@ -81,17 +84,20 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
         raise UsageError("say one place: --node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P")
     request = request_of(options, path)
     with opened(path, request) as image:
-        view = views_of(image, request)
-        if lba is not None:
-            at = lba * image.bytes().main.sector_size_bytes
-        if at is not None:
-            owners, structures = _place(image, at, view=view)
-        elif node is not None:
-            owners, structures = _node(image, node, view=view)
-        elif file_path is not None:
-            owners, structures = _files(needed_id(image.layouts, file_path), view=view)
-        else:
-            owners, structures = _files(_with_id(image.layouts, cnid or 0), view=view)
+
+        def found() -> Found:
+            view = views_of(image, request)
+            if node is not None:
+                return _node(image, node, view=view)
+            if lba is not None:
+                return _place(image, lba * image.bytes().main.sector_size_bytes, view=view)
+            if at is not None:
+                return _place(image, at, view=view)
+            if file_path is not None:
+                return _files(needed_id(image.layouts, file_path), view=view)
+            return _files(_with_id(image.layouts, cnid or 0), view=view)
+
+        owners, structures = around_failures(() if image.images is None else image.images.devices, found)
         return Inspection(image.about.name, given[0], tuple(owners), tuple(structures))
 
 
@@ -263,25 +269,28 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     """
     path, request = one_volume(path, request_of(options, path))
     with open_images(path, request) as images:
-        source = images.main
-        decoder = decoder_named(request.decoder)
-        search = find_volumes(source, decoder)
-        wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at, decoder=decoder)
-        kinds = [(candidate, filesystem(candidate.kind)) for candidate in wanted]
-        containers = [(candidate, chosen) for candidate, chosen in kinds if chosen.traits.keeps_states]
-        if not containers:
-            keeping = " or ".join(item.traits.label for item in filesystems() if item.traits.keeps_states)
-            kept_by = " and ".join(item.traits.label for item in filesystems() if not item.traits.keeps_states)
-            raise UsageError(f"{source.name}: no {keeping} container; {kept_by} keeps no older states")
-        found = tuple(
-            StateLine(" > ".join(candidate.stack), **asdict(state))
-            for candidate, chosen in containers
-            for state in chosen.states(
-                with_options(VolumeRequest(source, candidate.image_offset), images, chosen, request)
-            )
-        )
-        if request.volume is None:
-            return found
-        (layout,) = with_chosen(read_images(images, request), request).layouts
-        # A checkpoint names all of its volumes.
-        return tuple(state for state in found if f", {layout.facts.name}, " in f", {state.volume}, ")
+        return around_failures(images.devices, lambda: _states_of(images, request))
+
+
+def _states_of(images: ImageSet, request: ReadRequest) -> tuple[StateLine, ...]:
+    """List the states of the containers on images."""
+    source = images.main
+    decoder = decoder_named(request.decoder)
+    search = find_volumes(source, decoder)
+    wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at, decoder=decoder)
+    kinds = [(candidate, filesystem(candidate.kind)) for candidate in wanted]
+    containers = [(candidate, chosen) for candidate, chosen in kinds if chosen.traits.keeps_states]
+    if not containers:
+        keeping = " or ".join(item.traits.label for item in filesystems() if item.traits.keeps_states)
+        kept_by = " and ".join(item.traits.label for item in filesystems() if not item.traits.keeps_states)
+        raise UsageError(f"{source.name}: no {keeping} container; {kept_by} keeps no older states")
+    found = tuple(
+        StateLine(" > ".join(candidate.stack), **asdict(state))
+        for candidate, chosen in containers
+        for state in chosen.states(with_options(VolumeRequest(source, candidate.image_offset), images, chosen, request))
+    )
+    if request.volume is None:
+        return found
+    (layout,) = with_chosen(read_images(images, request), request).layouts
+    # A checkpoint names all of its volumes.
+    return tuple(state for state in found if f", {layout.facts.name}, " in f", {state.volume}, ")

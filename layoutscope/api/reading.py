@@ -17,6 +17,7 @@ from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageE
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, read_options
 from layoutscope.findings import Finding, from_error
+from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
@@ -173,6 +174,13 @@ def read_images(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | N
     LayoutscopeError
         If nothing on it can be read.
     """
+    return around_failures(images.devices, lambda: _read_once(images, request, kept))
+
+
+def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | None) -> Opened:
+    """Read the volumes, with all that is known to fail; what a reading kept that knew less is let go."""
+    if kept is not None:
+        kept.clear()
     source = images.main
     search = find_volumes(source, decoder_named(request.decoder))
     wanted, lost = _wanted(source, search, request)

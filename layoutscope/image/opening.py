@@ -16,6 +16,7 @@ from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.frozen import frozen
 from layoutscope.image import compressed
 from layoutscope.image.containers import asif, bundle, foreign, udif
+from layoutscope.image.failing import FailingSource
 from layoutscope.image.files import mode_of, open_plain
 from layoutscope.image.raw import RawFile
 from layoutscope.image.signatures import (
@@ -196,5 +197,7 @@ def open_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[
     wanted = partial(open_image, cache_dir=request.cache_dir, decoder=decoder_named(request.decoder))
     with ExitStack() as stack:
         stack.enter_context(reporting(request.progress))
-        main = stack.enter_context(wanted(path, map_file=request.ddrescue_map))
-        yield ImageSet(main, None if request.second is None else stack.enter_context(wanted(request.second)))
+        main = stack.enter_context(FailingSource(wanted(path, map_file=request.ddrescue_map)))
+        yield ImageSet(
+            main, None if request.second is None else stack.enter_context(FailingSource(wanted(request.second)))
+        )

@@ -162,7 +162,7 @@ class RawFile(Source):
             return pread_into(self._descriptor, image_offset, target)
         except OSError as error:
             raise UnreadError(
-                f"the system cannot read it: {_reason(error)}",
+                f"cannot be read: {_reason(error)}",
                 structure=f"{len(target)} bytes",
                 image_offset=image_offset,
             ) from error

@@ -14,10 +14,12 @@ from layoutscope.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from layoutscope.findings import Finding
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.partition.tables import VolumeSearch
 
+GAP: Final = "and what follows could not be read, where one may begin"
 _CORE_STORAGE_ADVICE: Final = "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device"
 _FILEVAULT_ADVICE: Final = (
     "unlock it with diskutil coreStorage unlockVolume on a Mac, or with libfvde's fvdemount, then read the logical "
@@ -66,7 +68,7 @@ def choose(
             raise UsageError(f"{source.name}: no volume in partition {partition}; {_available(search)}")
     readable = tuple(candidate for candidate in found if candidate.is_readable)
     if not readable:
-        raise refusal(source.name, found)
+        raise refusal(source.name, found, search.findings)
     return readable
 
 
@@ -93,11 +95,24 @@ def _at(source: Source, search: VolumeSearch, volume_at: int, decoder: Decoder) 
     return found
 
 
-def refusal(name: str, found: Sequence[VolumeCandidate]) -> ImageError | UnsupportedError:
-    """Say in one line why nothing of an image can be read."""
+def refusal(
+    name: str, found: Sequence[VolumeCandidate], findings: Sequence[Finding] = ()
+) -> ImageError | UnsupportedError:
+    """Say in one line why nothing of an image can be read.
+
+    Parameters
+    ----------
+    name : str
+        The image.
+    found : sequence of VolumeCandidate
+        What is on it.
+    findings : sequence of Finding
+        What stood in the way of knowing better.
+    """
     known = [candidate for candidate in found if candidate.kind != "unknown"]
     if not known:
-        return ImageError(f"{name}: no {' or '.join(labels())} volume found" + _stacks(found))
+        unread = next((f"; byte {item.image_offset:,} {GAP}" for item in findings if item.code == "unread-area"), "")
+        return ImageError(f"{name}: no {' or '.join(labels())} volume found" + _stacks(found) + unread)
     kinds = {candidate.kind for candidate in known}
     message = f"{name}: holds {_list(known)}, which is not read"
     if "filevault" in kinds:

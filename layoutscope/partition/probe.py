@@ -55,6 +55,8 @@ def recognise(
     """
     stretch = Window(source, image_offset, size_bytes)
     content = _readable(stretch) or _core_storage(stretch, decoder) or _foreign(stretch)
+    if content is not None and not content.findings:
+        return content  # whatever lies around what tells it is needed by nobody
     if content is None and thorough:
         content = _readable(stretch, thorough=True)
     content = content or _unknown(stretch)

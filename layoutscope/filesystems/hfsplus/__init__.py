@@ -29,7 +29,7 @@ CODES: Final[Mapping[str, str]] = declare(
         "node-map-short": "The map of used nodes of a B-tree ends early (HFS+).",
         "node-map-differs": "The map calls nodes free that the tree uses (HFS+).",
         "node-unreached": "The map calls nodes used that the tree does not reach (HFS+).",
-        "node-unreadable": "B-tree nodes lie outside the image or in areas that were never read (HFS+).",
+        "node-unreadable": "B-tree nodes lie outside the image or in areas that could not be read (HFS+).",
         "leaf-chain-broken": "The chain of leaves differs from their order in the index (HFS+).",
         "records-invalid": "Record offsets, keys or types of a B-tree node contradict the format (HFS+).",
         "allocation-file-unreadable": "The allocation file cannot be read; free space is unknown (HFS+).",

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from layoutscope.errors import ImageError
 from layoutscope.image import MemorySource
 from layoutscope.image.ddrescue import RescuedSource
-from layoutscope.partition import find_volumes
+from layoutscope.partition import choose, find_volumes
 from tests.unit.partition.builders import HFS, Disk, apfs, apm, gpt_disk, gpt_entry, hfs_plus, wrapper
 
 MIB = 1024**2
@@ -159,3 +160,13 @@ def test_a_gpt_whose_header_is_unread_is_replaced():
     found = find_volumes(source)
     assert [item.image_offset for item in found.readable] == [MIB]
     assert [item.code for item in found.findings] == ["gpt-primary-damaged"]
+
+
+def test_a_start_that_is_unread_is_told_where_nothing_is_found():
+    """There may be a volume: the address says why it was not found; of a disk that was read no such thing is said."""
+    source = MemorySource(bytes(MIB), "disk")
+    holed = RescuedSource(source, np.array([[1024, 512]]))
+    with pytest.raises(ImageError, match="volume found; byte 1,024 and what follows could not be read"):
+        choose(holed, find_volumes(holed))
+    with pytest.raises(ImageError, match=r"volume found$"):
+        choose(source, find_volumes(source))

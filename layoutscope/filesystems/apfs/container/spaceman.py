@@ -256,7 +256,10 @@ def _free(store: Store, chunks: Chunks, owner: str) -> tuple[NDArray[np.int64], 
         rows = mixed[start : start + BATCH_BITMAPS]
         is_there = blocks.readable(chunks.bitmap_paddr[rows], blocks.block_size)
         for paddr in chunks.bitmap_paddr[rows[~is_there]].tolist():
-            store.log.at(f"bitmap, {owner}", paddr).add("spaceman-invalid", "warning", "the bitmap cannot be read")
+            is_lost = bool(blocks.present(np.array([paddr], np.uint64), blocks.block_size)[0])
+            store.log.at(f"bitmap, {owner}", paddr).add(
+                "spaceman-invalid", "error" if is_lost else "warning", "the bitmap cannot be read"
+            )
         rows = rows[is_there]
         bitmaps = blocks.read(chunks.bitmap_paddr[rows], blocks.block_size)
         chunk, first, length = clear_runs(bitmaps, chunks.num_blocks[rows], "little")

@@ -192,7 +192,9 @@ class Blocks:
         if paddr < 0 or not self.readable(where, size)[0]:
             at, device = self.place(max(paddr, 0))
             reason = "address outside the container"
-            if device and len(self.sources) <= device:
+            if paddr >= 0 and self.present(where, size)[0]:
+                reason = "could not be read"
+            elif device and len(self.sources) <= device:
                 reason = "it lies on the device whose image was not given"
             error = FormatError(reason, structure=f"block {paddr}", image_offset=at)
             error.device = device

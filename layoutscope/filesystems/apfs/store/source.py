@@ -328,7 +328,7 @@ def _report_unlocated(
         log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
         code, message = ("node-missing", "the node's address lies outside the image")
         if present[number]:
-            code, message = ("unread-area", "the node lies in an area that was never read; its records are missing")
+            code, message = ("unread-area", "the node lies in an area that could not be read; its records are missing")
         elif log.device >= len(source.blocks.sources):
             message = "the node lies on the device whose image was not given"
         log.add(code, "error", message)

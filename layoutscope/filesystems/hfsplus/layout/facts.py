@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.contents.rules import num_missing_entries
-from layoutscope.filesystems.hfsplus.layout.regions import find_regions
+from layoutscope.filesystems.hfsplus.layout.regions import NEEDED_BY_NOBODY, find_regions
 from layoutscope.filesystems.hfsplus.records.catalog import EPOCH_SECONDS
 from layoutscope.filesystems.hfsplus.tree.nodes import HEADER, MAP
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
@@ -113,7 +113,9 @@ def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
     regions = find_regions(volume, contents.special, contents.journal, contents.trees.get("extents-overflow"))
     starts = np.array([region[2] for region in regions], np.int64)
     lengths = np.array([region[3] for region in regions], np.int64)
-    known, read = int(lengths.sum()), int(lengths[volume.is_readable(starts, lengths)].sum())
+    # What nobody reads is not lost where it cannot be read.
+    is_read = volume.is_readable(starts, lengths) | np.array([region[0] in NEEDED_BY_NOBODY for region in regions])
+    known, read = int(lengths.sum()), int(lengths[is_read].sum())
     for tree in contents.trees.values():
         known += int(tree.file.used.sum()) * tree.file.node_size_bytes
         read += int((tree.file.used & tree.file.readable & ~_is_lost(tree)).sum()) * tree.file.node_size_bytes

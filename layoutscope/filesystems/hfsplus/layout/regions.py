@@ -6,7 +6,7 @@ file, journal, bad blocks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -27,6 +27,9 @@ CNID = grammar.HfsplusVolume.Cnid
 
 Region = tuple[str, str, int, int]
 """Type, owner, volume offset, length in bytes."""
+
+NEEDED_BY_NOBODY: Final = frozenset({"boot-blocks", "reserved", "startup-file", "bad-blocks"})
+"""Types of regions of whose bytes nothing is told: what starts other systems, Apple's factories, and bad blocks."""
 
 
 def find_regions(

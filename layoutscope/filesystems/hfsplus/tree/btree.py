@@ -260,13 +260,17 @@ def _read_map(
     size = int(node.header.len_node)
     parts: list[U8] = []
     visited: list[int] = []
+    lost: list[int] = []
     places: list[tuple[int, int]] = []
     # The map begins with the header node's third record, and goes on with the one record of each map node (TN1150, "Map
     # Nodes").
     number, skip = 0, HEADER_NODE_BYTES
     known_bits = 0
     while known_bits < len(readable):
-        if number >= len(readable) or not readable[number] or number in visited:
+        if number >= len(readable) or number in visited:
+            break
+        if not readable[number]:
+            lost.append(number)
             break
         visited.append(number)
         data = read_parts(volume, pieces_of(volume, fork, size, np.array([number])))
@@ -291,6 +295,8 @@ def _read_map(
     bits = np.unpackbits(np.concatenate(parts)) if parts else np.empty(0, np.uint8)
     used = np.zeros(len(readable), np.bool_)
     used[: len(bits)] = bits[: len(readable)].astype(np.bool_)
+    # The chain leads to it, so that it is in use, whatever its own bits would say.
+    used[lost] = True
     return used, np.array(visited[1:], np.int64), tuple(places)
 
 

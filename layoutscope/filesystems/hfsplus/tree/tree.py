@@ -217,7 +217,7 @@ def _report_unreadable(volume: Volume, file: TreeFile) -> None:
         node_log(volume, file, first).add(
             "node-unreadable",
             "error",
-            f"{len(lost):,} nodes in use lie outside the image or in areas that were never read",
+            f"{len(lost):,} nodes in use lie outside the image or in areas that could not be read",
         )
 
 

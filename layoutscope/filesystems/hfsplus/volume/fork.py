@@ -174,10 +174,15 @@ def read_parts(volume: Volume, pieces: ForkPieces, workspace: Workspace | None =
     FormatError
         If a piece leaves the image or was never read into it; its address counts from the start of the volume.
     """
+    where = joined_pieces(pieces)
     try:
-        return volume.source.read_extents(*joined_pieces(pieces), workspace)
+        data = volume.source.read_extents(*where, workspace)
+        # What was never read came as zeros, which are no bits of a map and no header.
+        for first in np.flatnonzero(volume.source.touches_unread(*where))[:1].tolist():
+            volume.source.read(int(where[0][first]), int(where[1][first]))
     except FormatError as error:
         raise shifted(error, -volume.source.origin) from error
+    return data
 
 
 def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:

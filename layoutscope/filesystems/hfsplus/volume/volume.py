@@ -10,6 +10,8 @@ import hashlib
 import uuid
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from layoutscope.errors import FormatError, LayoutscopeError
 from layoutscope.findings import FindingLog
 from layoutscope.frozen import frozen
@@ -326,6 +328,12 @@ _COPIED_FIELDS: Final = (
 
 
 def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> None:
+    at = _expected_end(volume)
+    if alternate is None and at is not None and not volume.is_readable(np.array([at]), np.array([HEADER_BYTES]))[0]:
+        volume.log.at("alternate volume header", at).add(
+            "unread-area", "warning", "the copy of the volume header cannot be read"
+        )
+        return
     if alternate is None:
         volume.log.at("alternate volume header", _expected_end(volume)).add(
             "alternate-header-missing", "warning", "no copy of the volume header lies at the end of the volume"

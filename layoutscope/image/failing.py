@@ -1,0 +1,212 @@
+"""Disks that fail while they are read.
+
+What the system does not give is asked for again by sector, so that as little as possible is lost, and remembered: an
+area that failed is not asked for a third time, and counts as never read from then on, as if a map of ddrescue said so.
+What was read before that was known is read again, so that nothing is ever made of zeros that stand for such an area.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+
+from layoutscope.arrays.intervals import runs_of, total, union
+from layoutscope.errors import ImageError, LayoutscopeError, UnreadError
+from layoutscope.image.source import Source, overlaps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
+
+Result = TypeVar("Result")
+
+MOST_ATTEMPTS: Final = 64
+"""How often an image is read again because areas failed that had been counted on."""
+
+MOST_FAILED_READS: Final = 256
+"""How many requests may fail; each can take a failing disk half a minute, and wears it out."""
+
+COARSE_BYTES: Final = 64 * 1024
+"""A long request that failed is asked for in pieces of this length before any is asked for by sector."""
+
+PRECISE_BYTES: Final = 4096
+"""Up to this length, a page of the system's, a stretch that fails is told to the sector."""
+
+
+class FailingError(ImageError):
+    """The disk fails so often that reading it further does more harm than good."""
+
+
+class FailingSource(Source):
+    """An image whose areas that cannot be read are found out by reading.
+
+    Parameters
+    ----------
+    source : Source
+        The image; raises :class:`~layoutscope.errors.UnreadError` where the system does not give what was asked for.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._failed: I64 = np.empty((0, 2), np.int64)
+        self._reason = ""
+        self._num_failed = 0
+        self.name = source.name
+        self.size_bytes = source.size_bytes
+        self.sector_size_bytes = source.sector_size_bytes
+        self.counter = source.counter
+        self.origin = source.origin
+        self.gap_budget = source.gap_budget
+
+    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+        buffer = bytearray(length_bytes)
+        # Areas that a map calls unread are told in its words.
+        if self._touches(self._source.unread_ranges(), image_offset, length_bytes):
+            return self._source.read(image_offset, length_bytes)
+        self._fetch_into(image_offset, memoryview(buffer))
+        if self._touches(self._failed, image_offset, length_bytes):
+            raise self._unread(image_offset, length_bytes)
+        return bytes(buffer)
+
+    @staticmethod
+    def _touches(ranges: I64, image_offset: int, length_bytes: int) -> bool:
+        return bool(len(ranges)) and bool(overlaps(ranges, np.array([image_offset]), np.array([length_bytes]))[0])
+
+    def _unread(self, image_offset: int, length_bytes: int) -> UnreadError:
+        behind = self._failed.sum(axis=1) > image_offset
+        first = max(image_offset, int(self._failed[behind][0, 0]))
+        return UnreadError(self._reason, structure=f"{length_bytes} bytes", image_offset=first)
+
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        position, end = image_offset, image_offset + len(target)
+        first = int(np.searchsorted(self._failed.sum(axis=1), image_offset, side="right"))
+        last = int(np.searchsorted(self._failed[:, 0], end))
+        for start, length in (*self._failed[first:last].tolist(), (end, 0)):
+            if position < start:
+                self._read_around(position, target[position - image_offset : start - image_offset])
+            blank = target[max(start, position) - image_offset : min(start + length, end) - image_offset]
+            blank[:] = bytes(len(blank))
+            position = start + length
+        return len(target)
+
+    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        is_lost = overlaps(self._failed, image_offsets, lengths_bytes)
+        sound = ~is_lost
+        try:
+            self._source.read_pieces(image_offsets[sound], lengths_bytes[sound], places[sound], target)
+        except UnreadError:
+            is_lost[:] = True
+        super()._fetch_pieces(image_offsets[is_lost], lengths_bytes[is_lost], places[is_lost], target)
+
+    def _read_around(self, start: int, target: memoryview) -> None:
+        """Read what can be read of a range of which nothing is known to fail; the rest is remembered, and zeros."""
+        end = start + len(target)
+        if self._is_given(start, target):
+            return
+        at, fine_until = start, end if len(target) <= COARSE_BYTES else start
+        while at < end:
+            least = self._least_bytes(at)
+            step = least if at < fine_until else max(COARSE_BYTES, least)
+            stop = min(end, at - at % self.sector_size_bytes + step)
+            piece = target[at - start : stop - start]
+            if not self._is_given(at, piece):
+                if step > least:
+                    fine_until = stop
+                    continue
+                self._remember(at, stop)
+                piece[:] = bytes(len(piece))
+            at = stop
+
+    def _least_bytes(self, at: int) -> int:
+        """How much is given up where a read fails: a sector, and more behind a long stretch that failed."""
+        before = int(np.searchsorted(self._failed.sum(axis=1), at, side="left"))
+        stretch = self._failed[before : before + 1]
+        length = int(stretch[0, 1]) if len(stretch) and int(stretch[0].sum()) == at else 0
+        # A track or a head that is lost would take a request for each of its sectors.
+        whole = length // 4 if length >= PRECISE_BYTES else 0
+        return max(self.sector_size_bytes, whole - whole % self.sector_size_bytes)
+
+    def _is_given(self, image_offset: int, target: memoryview) -> bool:
+        """Ask for a range as a whole."""
+        if self._num_failed >= MOST_FAILED_READS:
+            raise FailingError(
+                f"{self.name}: the disk fails too often: {self._num_failed} reads failed, the last of them at byte "
+                f"{int(self._failed[-1].sum()) if len(self._failed) else image_offset:,}; "
+                "copy it with GNU ddrescue first, and read the copy with --ddrescue-map"
+            )
+        try:
+            self._source.read_into(image_offset, target)
+        except UnreadError as error:
+            self._num_failed += 1
+            self._reason = error.reason
+            return False
+        return True
+
+    def _remember(self, start: int, stop: int) -> None:
+        """Take whole sectors for lost."""
+        first = start - start % self.sector_size_bytes
+        last = min(self.size_bytes, stop + -stop % self.sector_size_bytes)
+        added = np.array([[first, last - first]], np.int64)
+        self._failed = runs_of(*np.concatenate([self._failed, added]).T)
+
+    def unread_ranges(self) -> NDArray[np.int64]:
+        """Areas that cannot be read, as far as is known by now, shape (n, 2): offset and length in bytes."""
+        known = self._source.unread_ranges()
+        return union([known, self._failed]) if len(self._failed) else known
+
+    @property
+    def holes(self) -> NDArray[np.int64]:
+        """Areas that the image does not store, shape (n, 2): offset and length in bytes."""
+        return self._source.holes
+
+    def close(self) -> None:
+        """Close the image."""
+        self._source.close()
+
+
+def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Result:
+    """Do a work on images anew until nothing fails of which it did not know.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The images; what is known to fail only grows.
+    work : callable
+        Reads them; its result counts if nothing failed meanwhile that had not failed before.
+
+    Returns
+    -------
+    object
+        What `work` returned the last time.
+
+    Raises
+    ------
+    LayoutscopeError
+        As `work` raises it, where nothing failed meanwhile.
+    FailingError
+        If the disk fails too often.
+    """
+    for _ in range(MOST_ATTEMPTS):
+        known = _unread_bytes(sources)
+        try:
+            result = work()
+        except FailingError:
+            raise
+        except LayoutscopeError:
+            if _unread_bytes(sources) == known:
+                raise
+            continue
+        if _unread_bytes(sources) == known:
+            return result
+    raise FailingError(
+        f"{sources[0].name}: the disk fails too often: other areas failed in each of {MOST_ATTEMPTS} readings; "
+        "copy it with GNU ddrescue first, and read the copy with --ddrescue-map"
+    )
+
+
+def _unread_bytes(sources: Sequence[Source]) -> int:
+    return sum(total(source.unread_ranges()) for source in sources)

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.errors import FormatError, UnreadError
+from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.image.failing import (
+    COARSE_BYTES,
+    MOST_ATTEMPTS,
+    MOST_FAILED_READS,
+    FailingError,
+    FailingSource,
+    around_failures,
+)
+from layoutscope.image.source import MemorySource, ReadCounter, Source, Window
+
+SECTOR = 512
+DATA = bytes(range(1, 256)) * 4112  # 1,048,560 bytes, none of them zero
+
+
+class Disk(Source):
+    """A disk of which some areas are not given; knows what it was asked for in vain."""
+
+    def __init__(self, *bad: tuple[int, int], size_bytes: int = len(DATA)) -> None:
+        self.name, self.size_bytes, self.counter = "disk", size_bytes, ReadCounter()
+        self.bad = list(bad)
+        self.refused: list[tuple[int, int]] = []
+
+    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+        if any(image_offset < stop and start < image_offset + length_bytes for start, stop in self.bad):
+            self.refused.append((image_offset, length_bytes))
+            raise UnreadError("cannot be read: input/output error", structure="", image_offset=image_offset)
+        return DATA[image_offset : image_offset + length_bytes]
+
+
+def filled(source: Source, start: int, length: int) -> bytes:
+    """Read into a buffer that holds something else before."""
+    target = bytearray(b"\xff" * length)
+    source.read_into(start, memoryview(target))
+    return bytes(target)
+
+
+def test_a_request_that_fails_loses_the_sector_alone():
+    """Sectors 3 and 9 are lost; what lies around them in the same request is there."""
+    source = FailingSource(Disk((3 * SECTOR + 7, 3 * SECTOR + 8), (9 * SECTOR, 10 * SECTOR)))
+    data = filled(source, 0, 16 * SECTOR)
+    assert source.unread_ranges().tolist() == [[3 * SECTOR, SECTOR], [9 * SECTOR, SECTOR]]
+    for number in range(16):
+        expected = bytes(SECTOR) if number in (3, 9) else DATA[number * SECTOR : (number + 1) * SECTOR]
+        assert data[number * SECTOR : (number + 1) * SECTOR] == expected
+
+
+def test_the_sector_is_that_of_the_device():
+    """On a drive with sectors of 4,096 bytes nothing smaller is asked for."""
+    disk = Disk((5000, 5001))
+    disk.sector_size_bytes = 4096
+    source = FailingSource(disk)
+    filled(source, 0, 16384)
+    assert source.unread_ranges().tolist() == [[4096, 4096]]
+
+
+def test_what_is_known_to_fail_is_not_asked_for_again():
+    """A failing disk takes its time for each attempt: the second reading makes none."""
+    disk = Disk((4096, 8192))
+    source = FailingSource(disk)
+    first = filled(source, 0, 65536)
+    asked = len(disk.refused)
+    assert filled(source, 0, 65536) == first
+    assert asked
+    assert len(disk.refused) == asked
+
+
+def test_single_reads_raise_with_the_address_that_fails():
+    """Zeros are never returned as if they were data."""
+    source = FailingSource(Disk((4096, 4608)))
+    with pytest.raises(UnreadError, match="at byte 4,096: cannot be read: input/output error"):
+        source.read(1024, 8192)
+    assert source.read(1024, 3072) == DATA[1024:4096]
+    assert source.read(4608, 10) == DATA[4608:4618]
+
+
+def test_an_error_that_passes_loses_nothing():
+    """What comes when it is asked for by sector was read."""
+    disk = Disk((4096, 4608))
+    source = FailingSource(disk)
+    real = disk._fetch
+
+    def once(image_offset: int, length_bytes: int) -> bytes:
+        try:
+            return real(image_offset, length_bytes)
+        finally:
+            disk.bad.clear()
+
+    disk._fetch = once
+    assert filled(source, 0, 8192) == DATA[:8192]
+    assert not len(source.unread_ranges())
+
+
+def test_pieces_beside_one_that_fails_are_read():
+    """Of three pieces the one in the middle is lost, before that is known and after."""
+    source = FailingSource(Disk((8192, 8704)))
+    starts, lengths = np.array([0, 8000, 20000]), np.array([100, 300, 50])
+    for _ in range(2):
+        data = source.read_extents(starts, lengths).tobytes()
+        assert data[:100] == DATA[:100]
+        assert data[100:292] == DATA[8000:8192]
+        assert data[292:400] == bytes(108)
+        assert data[400:] == DATA[20000:20050]
+        assert source.touches_unread(starts, lengths).tolist() == [False, True, False]
+
+
+def test_a_long_stretch_takes_few_requests_and_is_found_whole():
+    """A lost track of 256 KiB: all of it counts as lost, and at most a quarter more than it is long."""
+    start, stop = 3 * COARSE_BYTES, 7 * COARSE_BYTES
+    disk = Disk((start, stop))
+    source = FailingSource(disk)
+    filled(source, 0, len(DATA))
+    ((first, length),) = source.unread_ranges().tolist()
+    assert first == start
+    assert stop <= first + length <= stop + (stop - start) // 4
+    assert len(disk.refused) < MOST_FAILED_READS / 4
+
+
+def test_a_page_that_fails_is_told_to_the_sector():
+    """Systems give or refuse 4,096 bytes; the sector behind is there."""
+    source = FailingSource(Disk((8192, 12288)))
+    filled(source, 0, 65536)
+    assert source.unread_ranges().tolist() == [[8192, 4096]]
+
+
+def test_a_disk_that_fails_too_often_is_left_alone():
+    """One line that says so, and not a request more than is allowed."""
+    disk = Disk(*((start, start + SECTOR) for start in range(0, len(DATA), 2 * SECTOR)))
+    source = FailingSource(disk)
+    with pytest.raises(FailingError, match="fails too often: 256 reads failed") as caught:
+        filled(source, 0, len(DATA))
+    assert "\n" not in str(caught.value)
+    assert len(disk.refused) == MOST_FAILED_READS
+    with pytest.raises(FailingError):
+        source.read(len(DATA) - 10, 10)
+
+
+def test_areas_of_a_map_and_areas_that_fail_come_together():
+    """A map calls the first sector unread, the disk refuses the third; each is told in its words."""
+    source = FailingSource(RescuedSource(Disk((1024, 1536)), np.array([[0, 512]])))
+    assert filled(source, 0, 2048) == bytes(512) + DATA[512:1024] + bytes(512) + DATA[1536:2048]
+    assert source.unread_ranges().tolist() == [[0, 512], [1024, 512]]
+    with pytest.raises(UnreadError, match="never read from the disk"):
+        source.read(0, 512)
+    with pytest.raises(UnreadError, match="cannot be read"):
+        source.read(1024, 512)
+
+
+def test_a_window_has_its_own_addresses():
+    """An area that fails is known to windows, counted from their start; errors tell the image's address."""
+    window = Window(FailingSource(Disk((4096, 4608))), 4000, 4000)
+    with pytest.raises(UnreadError, match="at byte 4,096"):
+        window.read(0, 500)
+    assert window.unread_ranges().tolist() == [[96, 512]]
+
+
+def test_a_sound_disk_is_read_as_it_is():
+    """Nothing is lost, and nothing is read twice."""
+    source = FailingSource(MemorySource(DATA))
+    calls = []
+    assert around_failures([source], lambda: calls.append(0) or source.read(0, 1000)) == DATA[:1000]
+    assert (len(calls), source.counter.reads, source.unread_ranges().tolist()) == (1, 1, [])
+
+
+def test_a_work_is_done_again_until_it_knows_of_all_that_fails():
+    """The first attempt takes zeros for data, the second one knows better."""
+    source = FailingSource(Disk((4096, 4608)))
+    attempts = []
+
+    def work() -> str:
+        attempts.append(source.unread_ranges().tolist())
+        filled(source, 4096, 512)
+        return "gap" if attempts[-1] else "zeros"
+
+    assert around_failures([source], work) == "gap"
+    assert attempts == [[], [[4096, 512]]]
+
+
+def test_errors_count_where_nothing_new_failed():
+    """What zeros led to is forgotten; an error that stays is told."""
+    source = FailingSource(Disk((4096, 4608)))
+
+    def work() -> None:
+        known = len(source.unread_ranges())
+        filled(source, 4096, 512)
+        raise FormatError("second" if known else "first", structure="x", image_offset=0)
+
+    with pytest.raises(FormatError, match="second"):
+        around_failures([source], work)
+
+
+def test_attempts_have_an_end():
+    """A work that comes to another bad sector each time ends with one line."""
+    source = FailingSource(Disk((0, len(DATA))))
+    attempts = []
+
+    def work() -> None:
+        attempts.append(0)
+        filled(source, len(attempts) * 2 * SECTOR, SECTOR)
+
+    with pytest.raises(FailingError, match="other areas failed in each of 64 readings"):
+        around_failures([source], work)
+    assert len(attempts) == MOST_ATTEMPTS

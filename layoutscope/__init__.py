@@ -26,6 +26,7 @@ __all__ = [
     "load_profile",
     "map",
     "open",
+    "plan",
     "predict",
     "read_layouts",
     "replay",
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from layoutscope.api.kit import kit
     from layoutscope.api.map import layout_map, write_map
     from layoutscope.api.map import map_images as map  # noqa: A004  (the command's own name)
+    from layoutscope.api.plan import plan
     from layoutscope.api.predict import predict
     from layoutscope.api.reading import read_layouts
     from layoutscope.api.replay import replay

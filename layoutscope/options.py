@@ -229,6 +229,34 @@ class Predict(Workload, total=False):
     top: int
 
 
+class Plan(TypedDict, total=False):
+    """What a plan is asked for.
+
+    Attributes
+    ----------
+    drive : str or path, default 'generic-5400-2.5'
+        Profile or TOML file of the drive that the volume lies on.
+    order : str, default 'fts'
+        The work that is to take less: a listing such as ``fts``, or ``copy`` or ``archive``, which read contents.
+    host : {'linux', 'macos'}, default 'linux'
+        Whose drivers and libraries do it.
+    start_offset_bytes : int, bytes, default 0
+        Where the image lies on the drive.
+    shows_all : bool, default False
+        Whether the text also tells of remedies that would not help or do not apply; tables and JSON always do.
+    """
+
+    drive: str | os.PathLike[str]
+    order: str
+    host: str
+    start_offset_bytes: int
+    shows_all: bool
+
+
+class PlanOptions(ReadOptions, Plan, total=False):
+    """How an image is read, and what a plan for it is asked."""
+
+
 class InspectPlace(TypedDict, total=False):
     """What :func:`layoutscope.inspect` looks at, one of these.
 

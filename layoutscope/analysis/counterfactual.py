@@ -222,11 +222,25 @@ def names_only(reads: ReadsOfNodes) -> AccessTrace:
     # lists backwards sees the end of a directory in the leaf before its first record.
     columns = [entries[name] for name in NEEDED_FOR_NAMES]
     columns.append(entries["inode_node_row"].take(entries["kind"].equals("directory")))
+    # Entries of a directory stand together, and so do their leaves.
+    keys = [(column.data,) if column.known is None else (column.data, column.known) for column in columns]
+    wanted = [nodes.nodes_of(column.take(heads(*key))) for column, key in zip(columns, keys, strict=True)]
+    return needed_alone(reads, np.concatenate(wanted))
+
+
+def needed_alone(reads: ReadsOfNodes, wanted: NDArray[np.int32]) -> AccessTrace:
+    """Return the reads that are left if only some nodes are needed, and what leads to them.
+
+    Parameters
+    ----------
+    reads : ReadsOfNodes
+        The walk.
+    wanted : int32 array
+        The nodes, -1 for none.
+    """
+    nodes = reads.nodes
     needed = np.zeros(len(nodes) + 1, bool)
-    for column in columns:
-        # Entries of a directory stand together, and so do their leaves.
-        keys = (column.data,) if column.known is None else (column.data, column.known)
-        needed[nodes.nodes_of(column.take(heads(*keys)))] = True
+    needed[wanted] = True
     for _ in range(DEEPEST):
         rows = np.flatnonzero(needed[:-1])
         above = np.concatenate([nodes.parent[rows], nodes.mapper[rows]])

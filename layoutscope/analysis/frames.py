@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from layoutscope.metrics import Metric
     from layoutscope.results.check import CheckResult
     from layoutscope.results.compare import Comparison
+    from layoutscope.results.plan import PlanResult, VolumePlan
     from layoutscope.results.predict import OrderCase, PredictResult, VolumeCase
     from layoutscope.results.scan import Prediction, ScanResult, WalkFacts
     from layoutscope.tables import VolumeLayout
@@ -71,6 +72,22 @@ def _times(
     for item in drives:
         interval = (item.seconds, item.seconds_low, item.seconds_high)
         yield (*what, item.drive, *interval, walk.reads, walk.read_bytes)
+
+
+def remedies_frame(result: PlanResult) -> pl.DataFrame:
+    """Return every remedy that was tried, volume by volume, the best first."""
+    return of_rows("remedies", (row for volume in result.volumes for row in _remedy_rows(volume)))
+
+
+def _remedy_rows(volume: VolumePlan) -> Iterator[tuple[Any, ...]]:
+    about = (volume.volume, volume.order, volume.host, volume.drive)
+    for item in volume.remedies:
+        then, saved = item.interval, item.saved
+        times: tuple[float | None, ...] = (None,) * 7
+        if then is not None and saved is not None:
+            ends = (item.seconds, then.low_s, then.high_s, item.saved_s, saved.low_s, saved.high_s, item.share)
+            times = ends
+        yield (*about, item.words.name, item.words.kind, *times, item.effort_s, item.helps, item.why_not)
 
 
 def read_seconds(reads: AccessTrace, service_s: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -30,6 +30,7 @@ Order = Literal[
     "read",
 ]
 OrderOrAll = Literal[Order, "all"]
+PlannedOrder = Literal["fts", "readdir-stat", "du", "backup", "ls", "git-status", "copy", "archive"]
 Host = Literal["linux", "macos"]
 Table = Literal[
     "nodes",
@@ -48,6 +49,7 @@ Table = Literal[
 ]
 ExportFormat = Literal["csv", "parquet", "jsonl", "bodyfile", "dfxml", "speedscope", "perfetto", "folded"]
 CheckFormat = Literal["text", "json", "csv", "sarif"]
+PlanFormat = Literal["text", "json", "csv"]
 TraceFormat = Literal["csv", "fio", "blkparse"]
 ReplayFormat = Literal["csv", "fio", "blkparse", "pairs", "fs_usage", "iosnoop", "biosnoop"]
 Buffer = Literal["own", "off", "join", "no-join"]

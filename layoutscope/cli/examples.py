@@ -41,6 +41,10 @@ EXAMPLES: Final[dict[str, Examples]] = {
         ("layoutscope predict disk.img --order names --drive sata-ssd", "Names alone, on a solid-state drive."),
         ("layoutscope predict disk.img --what-if outer-zone --top 20", "The start of the drive, and what costs most."),
     ),
+    "plan": (
+        ("layoutscope plan disk.img", "What would help, how to do it, what it takes."),
+        ("layoutscope plan disk.img --host macos --drive generic-7200 --all", "As on a Mac; what would not help, too."),
+    ),
     "compare": (
         ("layoutscope compare fresh.img aged.img", "What changed, and what that costs."),
         ("layoutscope compare disk.img:1 disk.img:Data", "Two volumes of one disk."),

@@ -23,6 +23,7 @@ CALLS = {**VERBS, "checkpoints": ("checkpoints", "{apfs}"), "scan --sweep": ("sc
          "scan --save": ("scan", "{disk}", "--save", "{out}.lscope"), "scan of parts": ("scan", "{part}"),
          "scan of a bundle": ("scan", "{bundle}"), "scan with a report": ("scan", "{disk}", "--evidence", "{out}.txt"),
          "scan of a capture": ("scan", "{capture}"), "replay": ("replay", "{trace}"),
+         "plan": ("plan", "{disk}"),
          "validate": ("validate", "{kit}", "--drive", "generic-7200"),
          "scan with a map": ("scan", "{disk}", "--ddrescue-map", "{map}"), "qcow2": ("scan", "{qcow2}")}  # fmt: skip
 """Every verb that reads a file, and every way in which an image lies in files."""

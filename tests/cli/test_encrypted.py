@@ -21,7 +21,7 @@ from tests.cli.conftest import ROOT
 SHOWING = ("scan --json", "check", "inspect --at 0", "export --table nodes", "map -o OUT")
 """Verbs that show what needs no key."""
 
-REFUSING = ("predict", "trace", "compare LOCKED", "series")
+REFUSING = ("predict", "plan", "trace", "compare LOCKED", "series")
 """Verbs that need the names."""
 
 

@@ -146,6 +146,7 @@ def page() -> str:
         "faults": "`checked.frame`",
     }
     where |= {name: f"`prediction.{name}`" for name in ("directories", "reads")}
+    where["remedies"] = "`plan.remedies`"
     where |= {f"{name}_costs": f"`layout.costs(drive).{field}`" for name, field in _COSTS.items()}
     for name, columns in FRAMES.items():
         lines += [f"### {where[name]}\n"]

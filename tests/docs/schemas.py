@@ -94,6 +94,7 @@ def _of_images(empty: Path) -> Iterator[Any]:
     yield result_document(layoutscope.scan(empty))
     yield result_document(layoutscope.predict(empty))
     yield result_document(layoutscope.predict(empty, order="all"))
+    yield result_document(layoutscope.plan(empty))
 
 
 def _of_many() -> Iterator[Any]:
@@ -102,6 +103,8 @@ def _of_many() -> Iterator[Any]:
         yield result_document(layoutscope.check(image))
         yield result_document(layoutscope.predict(image, what_ifs=("ssd", "no-snapshots")))
         yield result_document(layoutscope.predict(image, order="all"))
+        yield result_document(layoutscope.plan(image))
+        yield result_document(layoutscope.plan(image, order="copy", host="macos"))
         yield result_document(layoutscope.inspect(image, file_path="/"))
         yield result_document(layoutscope.inspect(image, at=0))
     yield result_document(layoutscope.scan(APFS, drives=()))

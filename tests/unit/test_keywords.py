@@ -25,6 +25,7 @@ MISSPELT = {
     "inspect": lambda: layoutscope.inspect(IMAGE, filepath="/"),
     "map": lambda: layoutscope.map([IMAGE], "nowhere", drive="generic-7200"),
     "open": lambda: layoutscope.open(IMAGE, partitoin=1),
+    "plan": lambda: layoutscope.plan(IMAGE, ordr="fts"),
     "predict": lambda: layoutscope.predict(IMAGE, ordr="names"),
     "read_layouts": lambda: layoutscope.read_layouts(IMAGE, volum="Data"),
     "replay": lambda: layoutscope.replay("nowhere", qeue_depth=2),
@@ -35,7 +36,14 @@ MISSPELT = {
     "write_map": lambda: layoutscope.write_map([], "nowhere", allpaths=True),
 }
 MEANT = {"compare": "drives", "export": "file_format", "extract": "force", "fit": "random_ms", "inspect": "file_path"}
-MEANT |= {"map": "drives", "predict": "order", "read_layouts": "volume", "replay": "queue_depth", "scan": "snapshot"}
+MEANT |= {
+    "map": "drives",
+    "plan": "order",
+    "predict": "order",
+    "read_layouts": "volume",
+    "replay": "queue_depth",
+    "scan": "snapshot",
+}
 MEANT |= {"series": "by", "trace": "order", "write_map": "all_paths"}
 
 

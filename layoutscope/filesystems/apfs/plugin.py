@@ -139,8 +139,11 @@ class Apfs:
 
         return list_states(request.source, image_offset=request.image_offset, second=request.second)
 
-    def remade(self, layout: VolumeLayout) -> None:
-        """Return nothing: what age does to a volume is no function of its entries."""
+    def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
+        """Lay entries into trees that were filled with them in the order of their numbers."""
+        from layoutscope.filesystems.apfs.layout.remade import remade
+
+        return remade(layout)
 
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""

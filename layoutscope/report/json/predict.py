@@ -72,7 +72,7 @@ def _case(case: DriveCase) -> dict[str, Any]:
     changes = [case.packed, *case.what_ifs] if case.packed is not None else case.what_ifs
     return {
         **prediction_document(case.prediction),
-        "interval": None if case.prediction.interval is None else _interval(case.prediction.interval),
+        "interval": None if case.prediction.interval is None else interval_document(case.prediction.interval),
         "packed_gain": case.gain,
         "best_layout": None if case.best is None else {"name": case.best.name, "seconds": case.best.seconds},
         "layouts_tried": case.tried,
@@ -89,7 +89,8 @@ def _case(case: DriveCase) -> dict[str, Any]:
     }
 
 
-def _interval(found: Interval) -> dict[str, Any]:
+def interval_document(found: Interval) -> dict[str, Any]:
+    """Build the document of an interval."""
     return {
         "of": found.of,
         "draws": found.draws,

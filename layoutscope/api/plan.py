@@ -1,0 +1,124 @@
+"""``plan``: what could be done about the time that a volume takes, with what each remedy saves and costs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from typing import TYPE_CHECKING, Final, cast
+
+from layoutscope.api.images import nothing_to_walk
+from layoutscope.api.keywords import takes
+from layoutscope.api.reading import opened, request_of
+from layoutscope.drive import load_profile
+from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.frozen import frozen
+from layoutscope.options import Plan, PlanOptions, ReadOptions
+from layoutscope.remedies.case import LISTINGS, WITH_DATA, Case
+from layoutscope.remedies.planning import plan_of
+from layoutscope.results.locked import how_to_open, is_locked
+from layoutscope.results.plan import PlanResult
+from layoutscope.walk.host import HOSTS, host_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Unpack
+
+    from layoutscope.tables import VolumeLayout
+
+DRIVE: Final = "generic-5400-2.5"
+"""The drive that is planned for unless told otherwise: the first that a scan tells of."""
+
+PLANNED: Final = (*LISTINGS, *WITH_DATA)
+"""Orders that there are remedies for."""
+
+
+@frozen
+class PlanRequest:
+    """What a plan is asked for: the members of :class:`~layoutscope.options.Plan`, as given or as they are without."""
+
+    drive: str | os.PathLike[str] = DRIVE
+    order: str = "fts"
+    host: str = "linux"
+    start_offset_bytes: int = 0
+    shows_all: bool = False
+
+
+ASKED: Final = frozenset(item.name for item in fields(PlanRequest))
+"""Keywords of the work."""
+
+
+@takes(Plan, ReadOptions)
+def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanResult:
+    """Say what would help, ranked by the time that it saves.
+
+    Parameters
+    ----------
+    path : path
+        The image. Nothing is written to it.
+    **options
+        The work and its drive, and how the image is read: see :class:`~layoutscope.options.Plan` and
+        :class:`~layoutscope.options.ReadOptions`.
+
+    Returns
+    -------
+    PlanResult
+        Volume by volume; one of which nothing can be listed has its reason in `untold`.
+
+    Raises
+    ------
+    TypeError
+        If there is no such keyword.
+    UsageError
+        If there is no such drive, host or order, or the volume does not fit on the drive.
+    LockedError
+        If all of its volumes are locked.
+    LayoutscopeError
+        If the image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> found = layoutscope.plan("fixtures/images/apfs-scattered.img.zst", drive="generic-7200")
+    >>> found.volumes[0].helpful[0].words.name
+    'solid-state'
+    >>> found.remedies["remedy"][0], found.remedies["helps"][0]
+    ('solid-state', True)
+    """
+    asked = _checked(options)
+    reading = cast("ReadOptions", {name: value for name, value in options.items() if name not in ASKED})
+    profile, host = load_profile(os.fspath(asked.drive)), host_profile(asked.host)
+    with opened(path, request_of(reading, path)) as image:
+        volumes = [layout for layout in image.layouts if layout.facts.volume is not None]
+        cases = [
+            Case(layout, profile, asked.order, host, asked.start_offset_bytes)
+            for layout in volumes
+            if len(layout.columns("entries"))
+        ]
+        untold = tuple(_untold(layout) for layout in volumes if not len(layout.columns("entries")))
+        if not cases and any(map(is_locked, volumes)):
+            raise nothing_to_walk(image.layouts, image.about.name)
+        return PlanResult(image.about, tuple(map(plan_of, cases)), untold, shows_all=asked.shows_all)
+
+
+def _checked(options: Mapping[str, object]) -> PlanRequest:
+    """Make a request of keywords, and refuse before the work what there are no remedies for."""
+    given = {name: value for name, value in options.items() if name in ASKED and value is not None}
+    asked = PlanRequest(**given)  # type: ignore[arg-type]  # who gives what else hears so from the first that uses it
+    if asked.order not in PLANNED:
+        meant = did_you_mean(asked.order, PLANNED)
+        raise UsageError(f"no remedies are known for the order {asked.order!r}{meant}; there are {', '.join(PLANNED)}")
+    if asked.host not in HOSTS:
+        raise UsageError(f"no host {asked.host!r}{did_you_mean(asked.host, HOSTS)}; there are {', '.join(HOSTS)}")
+    return asked
+
+
+def _untold(layout: VolumeLayout) -> str:
+    """Say why there is no plan for a volume."""
+    locked = how_to_open([layout])
+    if locked:
+        return f"{locked}; what would help cannot be known before"
+    if layout.coverage != 1 or layout.num_errors:
+        return (
+            f"of the volume {layout.facts.name!r} no file could be read: nothing can be planned before it is repaired"
+        )
+    return f"the volume {layout.facts.name!r} is empty: there is nothing to list, and nothing to save"

@@ -1,0 +1,59 @@
+"""What would help: ``layoutscope plan``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from layoutscope.cli.choices import Host, PlanFormat, PlannedOrder
+from layoutscope.cli.options import OUTPUT, WORKLOAD, Image, Reading, StartOffset, byte_count
+from layoutscope.cli.running import Group, show
+
+
+class Planned(Group):
+    """The work that is to take less, and how the plan is shown."""
+
+    panel = WORKLOAD
+
+    drive: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Drive by profile, model number or FILE.toml; 'layoutscope drives' says which to take.",
+        ),
+    ] = "generic-5400-2.5"
+    order: Annotated[
+        PlannedOrder, typer.Option(help="What is to take less: a listing, or copy and archive, which read contents.")
+    ] = "fts"
+    host: Annotated[Host, typer.Option(help="Operating system whose drivers and libraries do it.")] = "linux"
+    start_offset: StartOffset = "0"
+    shows_all: Annotated[
+        bool,
+        typer.Option("--all", rich_help_panel=OUTPUT, help="Also tell of what would not help or does not apply."),
+    ] = False
+    file_format: Annotated[
+        PlanFormat, typer.Option("--format", rich_help_panel=OUTPUT, help="How the plan is printed.")
+    ] = "text"
+
+
+def plan(image: Image, *, planned: Planned, reading: Reading) -> None:
+    """Say what would help, ranked by the time it saves, with what it takes and how to do it."""
+    from layoutscope.api.plan import plan as run
+
+    result = run(
+        image,
+        drive=planned.drive,
+        order=planned.order,
+        host=planned.host,
+        start_offset_bytes=byte_count(planned.start_offset) or 0,
+        shows_all=planned.shows_all,
+        **reading.asked(),
+    )
+    if planned.file_format == "csv":
+        from layoutscope.report.tables import write_table
+
+        write_table(result.remedies, sys.stdout.buffer, "csv")
+        return
+    show(result, as_json=planned.file_format == "json")

@@ -1,0 +1,192 @@
+"""From a volume to a plan: every remedy tried on it, what each saves, and which two go best together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.analysis.owners import volume_name
+from layoutscope.drive.uncertain import Host
+from layoutscope.errors import UsageError
+from layoutscope.filesystems.registry import filesystems
+from layoutscope.progress import each
+from layoutscope.remedies.case import Changed, NotHere, Part
+from layoutscope.remedies.copies import BlockCopy, CopiedByLevel, CopiedByName, CopiedInWalkOrder, OnOtherFileSystem
+from layoutscope.remedies.hardware import MetadataOnFlash, OtherDisk, SolidState, Striped
+from layoutscope.remedies.serving import served, whole
+from layoutscope.remedies.software import (
+    AttributesAtOnce,
+    FilesByPlace,
+    LargerRequests,
+    MoreInFlight,
+    NamesOnly,
+    OneSweep,
+    RememberedWalk,
+    StatAllByInode,
+    StatByInode,
+    TreeInKeyOrder,
+)
+from layoutscope.remedies.volume import (
+    CatalogRebuilt,
+    Condensed,
+    FilesDefragmented,
+    MetadataZoneFree,
+    OuterHalf,
+    RewrittenInKeyOrder,
+    SnapshotsRemoved,
+)
+from layoutscope.results.plan import HARDWARE, SOFTWARE, VOLUME, PlannedRemedy, RemedyPair, VolumePlan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutscope.remedies.case import Case, Treatment
+    from layoutscope.remedies.serving import Served
+
+OWN: Final[tuple[Treatment, ...]] = (
+    NamesOnly(),
+    AttributesAtOnce(),
+    StatByInode(),
+    StatAllByInode(),
+    TreeInKeyOrder(),
+    OneSweep(),
+    FilesByPlace(),
+    LargerRequests(),
+    MoreInFlight(),
+    RememberedWalk(),
+    RewrittenInKeyOrder(),
+    CopiedInWalkOrder(),
+    CopiedByName(),
+    CopiedByLevel(),
+    BlockCopy(),
+    Condensed(),
+    SnapshotsRemoved(),
+    CatalogRebuilt(),
+    MetadataZoneFree(),
+    OuterHalf(),
+    FilesDefragmented(),
+    OtherDisk(),
+    SolidState(),
+    MetadataOnFlash(),
+    Striped(),
+)
+"""Those that are there for every volume, software first."""
+
+
+def every_treatment() -> tuple[Treatment, ...]:
+    """Return every remedy; one for each file system that a volume could be copied to."""
+    return (*OWN, *(OnOtherFileSystem(item.name, item.traits.label) for item in filesystems()))
+
+
+def plan_of(case: Case, treatments: Sequence[Treatment] | None = None) -> VolumePlan:
+    """Try remedies on one volume, and rank them by what they save.
+
+    Parameters
+    ----------
+    case : Case
+        The work as it is.
+    treatments : sequence of Treatment, optional
+        What is tried; everything without.
+    """
+    treatments = every_treatment() if treatments is None else treatments
+    trial = _Trial(case)
+    tried = {item.words.name: trial.of(item) for item in each(treatments, "trying remedies")}
+    ranked = tuple(sorted(tried.values(), key=lambda row: (bool(row.why_not), -row.saved_s)))
+    layout = case.layout
+    return VolumePlan(
+        volume=volume_name(layout),
+        order=case.order,
+        host=case.host.name,
+        drive=case.drive.name,
+        title=case.drive.title,
+        reads=len(case.reads),
+        seconds=trial.now.seconds,
+        interval=trial.now.interval,
+        remedies=ranked,
+        pair=_pair(trial, ranked, treatments),
+        coverage=layout.coverage,
+        num_errors=layout.num_errors,
+        unknown=tuple(_unknown(case)),
+    )
+
+
+class _Trial:
+    """The time as it is, and that of each remedy on the same draws."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self._host = Host(case.host.name, case.host.threads, case.host.processors)
+        self.now, self._scale = whole(
+            Part(case.reads, case.drive, start_offset_bytes=case.start_offset_bytes), self._host
+        )
+        self.changed: dict[str, Changed] = {}
+
+    def of(self, treatment: Treatment) -> PlannedRemedy:
+        """Try one remedy."""
+        made = self._made(treatment, self.case)
+        words = treatment.words
+        if isinstance(made, NotHere):
+            return PlannedRemedy(words, self.now.seconds, why_not=made.why)
+        then, changed = made
+        self.changed[words.name] = changed
+        saved_s = self.now.seconds - then.seconds
+        saved = type(then)(saved_s, self.now.draws_s - then.draws_s).interval
+        share = saved_s / self.now.seconds if self.now.seconds else 0.0
+        return PlannedRemedy(words, then.seconds, then.interval, saved_s, saved, share, changed.effort_s)
+
+    def both(self, volume: str, treatment: Treatment) -> float | None:
+        """Return what the work takes with a remedy of the program on top of one of the volume; None where it cannot."""
+        then = self.changed[volume].case
+        made = None if then is None else self._made(treatment, then)
+        return None if made is None or isinstance(made, NotHere) else made[0].seconds
+
+    def _made(self, treatment: Treatment, case: Case) -> tuple[Served, Changed] | NotHere:
+        try:
+            changed = treatment.model(case)
+            return changed if isinstance(changed, NotHere) else (served(changed, self._host, self._scale), changed)
+        except UsageError as error:
+            return NotHere(f"it cannot be modelled on this drive: {error}")
+
+
+def _pair(trial: _Trial, ranked: Sequence[PlannedRemedy], treatments: Sequence[Treatment]) -> RemedyPair | None:
+    """Take the best remedy that needs no other drive, and add what saves most beside it."""
+    helpful = [row for row in ranked if row.helps and row.words.kind != HARDWARE]
+    if not helpful:
+        return None
+    best = helpful[0]
+    by_name = {item.words.name: item for item in treatments}
+    other = {SOFTWARE: VOLUME, VOLUME: SOFTWARE}[best.words.kind]
+    pairs = [
+        (best.words.name, row.words.name) if best.words.kind == VOLUME else (row.words.name, best.words.name)
+        for row in helpful
+        if row.words.kind == other
+    ]
+    found = [(trial.both(volume, by_name[software]), (volume, software)) for volume, software in pairs]
+    known = [(seconds, names) for seconds, names in found if seconds is not None]
+    if not known:
+        return None
+    seconds, names = min(known)
+    # Two that save hardly more than the better of them are no pair.
+    if seconds > (1 - PAIR_FROM) * best.seconds:
+        return None
+    return RemedyPair(names, seconds, 1 - seconds / trial.now.seconds)
+
+
+PAIR_FROM: Final = 0.05
+"""What the second of two must save of the time that the first one leaves."""
+
+
+def _unknown(case: Case) -> Iterator[str]:
+    """Say what a plan for this volume cannot know."""
+    layout = case.layout
+    if layout.coverage != 1 or layout.num_errors:
+        yield "what could not be read is not in the plan: no copy is planned of a damaged volume before it is repaired"
+    if len(case.reads) == 0:
+        yield "the work reads nothing beyond the mount: there is nothing to save"
+    elif len(case.reads) < FEW_READS:
+        yield f"the work is {len(case.reads)} reads, of which the disk's turn decides more than any remedy"
+    if case.traits.maps_every_node:
+        yield "where macOS puts the nodes of a new volume is not published: those of a copy are taken as dense as now"
+
+
+FEW_READS: Final = 20
+"""Of fewer reads no remedy is to be judged."""

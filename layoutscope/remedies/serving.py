@@ -1,0 +1,107 @@
+"""What changed work takes on its drives, and between which times: the same draws for all, so that they compare.
+
+Of long walks a part is served, and scaled by what the whole of the unchanged work takes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.drive import service
+from layoutscope.drive.draws import sampled
+from layoutscope.drive.interval import LAYOUT, interval_of
+from layoutscope.drive.result import on_host
+from layoutscope.frozen import frozen
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.drive.interval import Interval
+    from layoutscope.drive.uncertain import Host
+    from layoutscope.remedies.case import Changed, Part
+
+    F64 = NDArray[np.float64]
+
+PHASES = 3
+"""Start angles that are tried of each; the first makes the time."""
+
+
+@frozen
+class Served:
+    """What work takes.
+
+    Attributes
+    ----------
+    seconds : float
+        On the drive as it is named.
+    draws_s : (n_draws,) float64 array
+        On each of the drives like it; those of two works belong together one by one.
+    """
+
+    seconds: float
+    draws_s: F64
+
+    @property
+    def interval(self) -> Interval:
+        """Between which times it lies."""
+        return interval_of(self.draws_s, {}, LAYOUT)
+
+    def scaled(self, factor: float) -> Served:
+        """Return so many times as much."""
+        return Served(self.seconds * factor, self.draws_s * factor)
+
+
+def served(changed: Changed, host: Host, scale: float = 1.0) -> Served:
+    """Serve what changed work reads.
+
+    Parameters
+    ----------
+    changed : Changed
+        The work.
+    host : Host
+        What is said of the computer.
+    scale : float
+        How many times what a sample of the unchanged work takes the whole takes, reads counted.
+
+    Raises
+    ------
+    UsageError
+        If reads do not fit on a drive.
+    """
+    parts = [_served(part, host, scale) for part in changed.parts]
+    seconds = max(sum(part.seconds for part in parts), changed.least_s)
+    draws_s = np.maximum(sum((part.draws_s for part in parts[1:]), parts[0].draws_s), changed.least_s)
+    return Served(seconds, draws_s)
+
+
+def _served(part: Part, host: Host, scale: float) -> Served:
+    chosen = sampled(part.reads)
+    result = service(
+        chosen,
+        part.drive,
+        start_offset_bytes=part.start_offset_bytes,
+        phases=PHASES,
+        queue_depth=part.queue_depth,
+    )
+    found = on_host(result, part.drive, host)
+    factor = scale * len(part.reads) / len(chosen) if len(chosen) < len(part.reads) else 1.0
+    return Served(found.seconds, np.array(found.draws_s)).scaled(factor)
+
+
+def whole(part: Part, host: Host) -> tuple[Served, float]:
+    """Serve all reads of unchanged work; and how many times its sample, reads counted, that is.
+
+    Parameters
+    ----------
+    part : Part
+        The work.
+    host : Host
+        What is said of the computer.
+    """
+    result = service(part.reads, part.drive, start_offset_bytes=part.start_offset_bytes, phases=PHASES)
+    found = on_host(result, part.drive, host)
+    plain = Served(found.seconds, np.array(found.draws_s))
+    estimate = _served(part, host, 1.0)
+    return plain, plain.seconds / estimate.seconds if estimate.seconds else 1.0

@@ -1,0 +1,129 @@
+"""Remedies that change how a volume lies, in its place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.frames import pl
+from layoutscope.remedies.case import Case, Changed, NotHere, Part, lying_so
+from layoutscope.remedies.copies import DAMAGED, UNKNOWN_NAMES, WITH_CONTENTS
+from layoutscope.remedies.effort import copying_s, rewriting_s
+from layoutscope.remedies.filling import as_dense
+from layoutscope.remedies.words import said
+from layoutscope.walk.whatif import LAYOUTS, what_if
+
+CLUMPED: Final = LAYOUTS[-1]
+"""The layout in which nodes keep their order and lie end to end."""
+
+
+class RewrittenInKeyOrder:
+    """The same nodes side by side, in the order of their keys."""
+
+    words = said("rewritten-in-key-order")
+
+    def model(self, case: Case) -> Changed | NotHere:
+        """Lay the nodes out anew."""
+        made = what_if("packed", case.layout, case.host, case.reads).layout
+        if made is case.layout:
+            return NotHere("the nodes lie one behind the other in key order already")
+        return lying_so(case, made, rewriting_s(case))
+
+
+class Condensed:
+    """A tree of copied nodes written anew."""
+
+    words = said("condensed")
+
+    def model(self, case: Case) -> Changed | NotHere:
+        """Fill a tree with the same numbers."""
+        if not case.traits.maps_every_node:
+            return NotHere("there is such a tool for trees alone whose nodes each have a place of their own")
+        if case.reads_data:
+            return NotHere(WITH_CONTENTS)
+        if case.layout.coverage != 1:
+            return NotHere(DAMAGED)
+        made = filesystem_of(case.layout).remade(case.layout)
+        return NotHere(UNKNOWN_NAMES) if made is None else lying_so(case, as_dense(case, made), rewriting_s(case))
+
+
+class CatalogRebuilt:
+    """A catalog file written anew."""
+
+    words = said("catalog-rebuilt")
+
+    def model(self, case: Case) -> Changed | NotHere:
+        """Fill a catalog with the same numbers."""
+        if case.traits.maps_every_node:
+            return NotHere(f"{case.traits.label} has no catalog file")
+        if case.reads_data:
+            return NotHere(WITH_CONTENTS)
+        if case.layout.coverage != 1:
+            return NotHere(DAMAGED)
+        made = filesystem_of(case.layout).remade(case.layout)
+        return NotHere(UNKNOWN_NAMES) if made is None else lying_so(case, as_dense(case, made), rewriting_s(case))
+
+
+class MetadataZoneFree:
+    """Metadata in a zone of its own."""
+
+    words = said("metadata-zone-free")
+
+    def model(self, case: Case) -> Changed | NotHere:
+        """Lay the nodes end to end as they follow one another."""
+        if case.traits.maps_every_node:
+            return NotHere(f"{case.traits.label} has no such zone")
+        made = what_if(CLUMPED, case.layout, case.host, case.reads).layout
+        if made is case.layout:
+            return NotHere("no data lie between the nodes")
+        return lying_so(case, made, None)
+
+
+class SnapshotsRemoved:
+    """Snapshots deleted."""
+
+    words = said("snapshots-removed")
+
+    def model(self, case: Case) -> Changed | NotHere:
+        """Leave out what only snapshots hold."""
+        made = what_if("no-snapshots", case.layout, case.host, case.reads).layout
+        if made is case.layout:
+            return NotHere("no node is held by snapshots alone")
+        return lying_so(case, made, None)
+
+
+class FilesDefragmented:
+    """Each file in one piece."""
+
+    words = said("files-defragmented")
+
+    def model(self, case: Case) -> Changed | NotHere:
+        """Put the extents of each file behind the first."""
+        if not case.reads_data:
+            return NotHere("it moves the contents of files, and a listing reads none")
+        extents = case.layout.extents
+        first = pl.col("image_offset").sort_by("logical_offset").first().over("file_id", "fork")
+        moved = (first.cast(pl.Int64) + pl.col("logical_offset")).cast(extents.schema["image_offset"])
+        kept = pl.when(pl.col("image_offset").is_null()).then(None).otherwise(moved).alias("image_offset")
+        made = extents.with_columns(kept)
+        if made["image_offset"].equals(extents["image_offset"]):
+            return NotHere("every file lies in one piece")
+        return lying_so(case, case.layout.changed(extents=made), None)
+
+
+class OuterHalf:
+    """A partition at the start of the drive."""
+
+    words = said("outer-half")
+
+    def model(self, case: Case) -> Changed | NotHere:
+        """Move the volume to the start."""
+        if case.drive.geometry == "none":
+            return NotHere("on flash every place is as quick as any other")
+        begins = case.layout.facts.image_offset + case.start_offset_bytes
+        if case.layout.facts.size_bytes > case.drive.capacity_bytes // 2:
+            return NotHere("the volume is larger than half of the drive")
+        if begins + case.layout.facts.size_bytes <= case.drive.capacity_bytes // 2:
+            return NotHere("as far as is known the volume lies in the outer half already (--start-offset says where)")
+        moved = Part(case.reads, case.drive, start_offset_bytes=-case.layout.facts.image_offset)
+        return Changed((moved,), copying_s(case))

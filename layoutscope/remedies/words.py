@@ -1,0 +1,42 @@
+"""What is to be known of remedies, in words: ``words.toml`` read."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from layoutscope.results.plan import RemedyWords
+
+FILE: Final = Path(__file__).with_name("words.toml")
+
+OTHER: Final = "on-other"
+"""Entry of the remedy that there is one of for each file system."""
+
+
+@lru_cache(maxsize=1)
+def all_words() -> dict[str, dict[str, Any]]:
+    """Return the file as it stands."""
+    return tomllib.loads(FILE.read_text("utf-8"))
+
+
+def said(name: str) -> RemedyWords:
+    """Return the words of a remedy."""
+    about = all_words()[name]
+    ways = tuple((system, command) for system, command in about["ways"])
+    return RemedyWords(name, **{**about, "ways": ways})
+
+
+def said_of_other(name: str, label: str) -> RemedyWords:
+    """Return the words of the copy to another file system.
+
+    Parameters
+    ----------
+    name, label : str
+        The file system, as the registry knows it and as people say.
+    """
+    plain = said(OTHER)
+    title, effects = (text.replace("{label}", label) for text in (plain.title, plain.side_effects))
+    return replace(plain, name=f"on-{name}", title=title, side_effects=effects)

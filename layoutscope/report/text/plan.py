@@ -1,0 +1,147 @@
+"""A plan as text: what would help, how to do it and what it takes; what would not, and why."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from layoutscope.report import escape_text
+from layoutscope.report.text.console import plain_table, print_parts
+from layoutscope.results.plan import HELPS_FROM, PlanResult
+from layoutscope.units import NOTHING, format_coverage, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console, RenderableType
+
+    from layoutscope.results.plan import PlannedRemedy, VolumePlan
+
+COLUMNS: Final = 100
+MOST_TOLD: Final = 5
+"""Remedies whose ways, risks and assumptions are told without being asked for."""
+
+
+def print_plan(result: PlanResult, console: Console) -> None:
+    """Print a plan, volume by volume."""
+    print_parts(_plan(result), console)
+
+
+def _plan(result: PlanResult) -> Iterator[RenderableType]:
+    yield Text(escape_text(result.image.name), style="bold")
+    for volume in result.volumes:
+        yield Text()
+        yield from _volume(volume, shows_all=result.shows_all)
+    for reason in result.untold:
+        yield Text(escape_text(reason), style="yellow")
+    if not result.volumes and not result.untold:
+        yield Text("There is no volume on it that a plan could be made for.")
+
+
+def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
+    yield Text(escape_text(volume.volume), style="bold cyan")
+    if volume.coverage != 1 or volume.num_errors:
+        read = f"{format_coverage(volume.coverage)} of the known metadata was read, with {volume.num_errors:,} errors"
+        yield Text(f"{read}: the plan is for what was read", style="bold red")
+    found = volume.interval
+    between = f"{format_seconds(found.low_s)} to {format_seconds(found.high_s)}"
+    work = f"{volume.order} as on {volume.host}, nothing cached, on {volume.drive} ({volume.title})"
+    yield from _wrapped(f"{work}: {format_seconds(volume.seconds)} ({between}), {volume.reads:,} reads")
+    yield from _helpful(volume, MOST_TOLD if not shows_all else len(volume.remedies))
+    yield from _others(volume, shows_all=shows_all)
+    for sentence in volume.unknown:
+        yield from _wrapped(f"Not known: {sentence}", style="dim")
+
+
+def _helpful(volume: VolumePlan, most: int) -> Iterator[RenderableType]:
+    helpful = volume.helpful
+    if not helpful:
+        yield Text("Nothing that was tried would help here.", style="bold")
+        return
+    columns = [
+        ("Would take", True),
+        ("Saves", True),
+        ("90 % of drives: saves", True),
+        ("Itself", True),
+        ("What", False),
+    ]
+    rows = [
+        (
+            format_seconds(item.seconds),
+            format_share(item.share),
+            _saved(item),
+            _effort(item),
+            item.words.title + ("" if item.is_sure else " (not on every such drive)"),
+        )
+        for item in helpful
+    ]
+    yield plain_table("What would help, what saves most first", columns, rows)
+    if volume.pair is not None:
+        first, second = (_title(volume, name) for name in volume.pair.names)
+        took = f"{format_seconds(volume.pair.seconds)}, {format_share(volume.pair.share)} less"
+        yield from _wrapped(f"Together, without another drive: {first}; then {second}: {took}", style="bold")
+    for item in helpful[:most]:
+        yield from _told(item)
+
+
+def _title(volume: VolumePlan, name: str) -> str:
+    return next(item.words.title for item in volume.remedies if item.words.name == name)
+
+
+def _saved(item: PlannedRemedy) -> str:
+    if item.saved is None:
+        return NOTHING
+    return f"{_signed(item.saved.low_s)} to {_signed(item.saved.high_s)}"
+
+
+def _signed(seconds: float) -> str:
+    return format_seconds(seconds) if seconds >= 0 else f"-{format_seconds(-seconds)}"
+
+
+def _effort(item: PlannedRemedy) -> str:
+    if item.effort_s is None:
+        return NOTHING
+    return format_seconds(item.effort_s) if item.effort_s else "nothing"
+
+
+def _told(item: PlannedRemedy) -> Iterator[RenderableType]:
+    words = item.words
+    yield Text(f"{words.name}: {words.title}", style="bold")
+    for system, command in words.ways:
+        yield from _wrapped(f"  {system}: {command}")
+    pays = item.pays_after
+    if pays is not None and pays > 0:
+        times = "once" if pays <= 1 else f"{pays:,.0f} times" if pays >= ROUND else f"{pays:.1f} times"
+        yield from _wrapped(f"  it has paid when the work was done {times}")
+    yield from _wrapped(f"  risk: {words.risk}; side effects: {words.side_effects}")
+    yield from _wrapped(f"  assumes: {words.assumes}", style="dim")
+
+
+ROUND: Final = 10
+"""From so many times on, tenths are not told."""
+
+
+def _others(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
+    useless, inapplicable = volume.useless, volume.inapplicable
+    if useless and not shows_all:
+        told = "; ".join(f"{item.words.title} ({format_seconds(item.seconds)})" for item in useless)
+        yield from _wrapped(f"Would not help here (under {format_share(HELPS_FROM)}): {told}")
+    if shows_all and useless:
+        columns = [("Would take", True), ("Saves", True), ("What", False)]
+        rows = [(format_seconds(item.seconds), _signed(item.saved_s), item.words.title) for item in useless]
+        yield plain_table(f"Would not help here: under {format_share(HELPS_FROM)}", columns, rows)
+    if shows_all and inapplicable:
+        reasons = [(item.words.title, item.why_not) for item in inapplicable]
+        yield plain_table("Does not apply", [("What", False), ("Why not", False)], reasons)
+
+
+def _wrapped(text: str, style: str = "") -> Iterator[Text]:
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    for line in wrap(escape_text(text), COLUMNS, subsequent_indent=indent, break_on_hyphens=False):
+        yield Text(line, style=style)
+
+
+PRINTERS: Final = {PlanResult: print_plan}
+"""Printers of these results, by their kind."""

@@ -1,0 +1,206 @@
+"""What ``plan`` returns: what could be done about the time that a volume takes, each with what it saves and costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from layoutscope.display import Displayed
+from layoutscope.frozen import frozen
+from layoutscope.results import Shown
+
+if TYPE_CHECKING:
+    from layoutscope.drive.interval import Interval
+    from layoutscope.frames import pl
+    from layoutscope.results.scan import ImageFacts
+
+SOFTWARE: Final = "software"
+VOLUME: Final = "volume"
+HARDWARE: Final = "hardware"
+"""What a remedy changes: the program that reads, how the volume lies, the drive that it lies on."""
+
+HELPS_FROM: Final = 0.05
+"""A remedy that saves a smaller share of the time would not help here."""
+
+
+@frozen
+class RemedyWords(Displayed):
+    """What is to be known of a remedy, whatever the volume.
+
+    Attributes
+    ----------
+    name : str
+        By which it is asked for, and the name of its page.
+    title : str
+        What somebody does, in a few words.
+    kind : str
+        `SOFTWARE`, `VOLUME` or `HARDWARE`.
+    ways : tuple of (str, str)
+        How to do it: on which system, and the command.
+    risk : str
+        What can go wrong.
+    side_effects : str
+        What else changes.
+    assumes : str
+        What its prediction takes for granted.
+    source : str
+        Where it is known from.
+    """
+
+    name: str
+    title: str
+    kind: str
+    ways: tuple[tuple[str, str], ...]
+    risk: str
+    side_effects: str
+    assumes: str
+    source: str
+
+    @property
+    def page(self) -> str:
+        """The page of documentation with what it does on the disk, when it helps, and what that was held against."""
+        return f"docs/remedies/{self.name}.md"
+
+
+@frozen
+class PlannedRemedy(Displayed):
+    """One remedy on one volume.
+
+    Attributes
+    ----------
+    words : RemedyWords
+        What it is.
+    seconds : float
+        What the work would take then; the time as it is where it does not apply.
+    interval : Interval or None
+        Between which times that lies; None where it does not apply.
+    saved_s : float
+        Seconds less, below 0 where it would take longer.
+    saved : Interval or None
+        Of the seconds that are saved, draw by draw on the same drives as the time without.
+    share : float
+        Share of the time that it saves.
+    effort_s : float or None
+        What the remedy itself takes, once, by the same models; None where no model tells.
+    why_not : str
+        Why it does not apply to this volume, this work or this drive; an empty string where it does.
+    """
+
+    words: RemedyWords
+    seconds: float
+    interval: Interval | None = None
+    saved_s: float = 0.0
+    saved: Interval | None = None
+    share: float = 0.0
+    effort_s: float | None = 0.0
+    why_not: str = ""
+
+    @property
+    def helps(self) -> bool:
+        """Whether it saves enough to be called a help."""
+        return not self.why_not and self.share >= HELPS_FROM
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it saves time on 95 of 100 drives that were drawn."""
+        return self.saved is not None and self.saved.low_s > 0
+
+    @property
+    def pays_after(self) -> float | None:
+        """How often the work must be done until the remedy has paid; None where it saves nothing or no model tells."""
+        return self.effort_s / self.saved_s if self.effort_s is not None and self.saved_s > 0 else None
+
+
+@frozen
+class RemedyPair(Displayed):
+    """Two remedies that go together: the best one that needs no other drive, and what saves most beside it.
+
+    Attributes
+    ----------
+    names : tuple of (str, str)
+        What is done to the volume, and what the program then does.
+    seconds : float
+        What the work would take with both.
+    share : float
+        Share of the time that both save.
+    """
+
+    names: tuple[str, str]
+    seconds: float
+    share: float
+
+
+@frozen
+class VolumePlan(Displayed):
+    """What could be done about one volume, on one drive.
+
+    Attributes
+    ----------
+    volume : str
+        The volume.
+    order, host : str
+        The work, and whose drivers do it.
+    drive, title : str
+        The drive.
+    reads : int
+        What the work reads.
+    seconds : float
+        What it takes as it is.
+    interval : Interval
+        Between which times that lies.
+    remedies : tuple of PlannedRemedy
+        What saves most first, behind it what would not help, then what does not apply.
+    pair : RemedyPair or None
+        The best two together; None where no two help more than one.
+    coverage : float or None
+        Share of the known metadata that was read.
+    num_errors : int
+        Findings that are errors.
+    unknown : tuple of str
+        What the plan cannot know, in sentences.
+    """
+
+    volume: str
+    order: str
+    host: str
+    drive: str
+    title: str
+    reads: int
+    seconds: float
+    interval: Interval
+    remedies: tuple[PlannedRemedy, ...]
+    pair: RemedyPair | None = None
+    coverage: float | None = 1.0
+    num_errors: int = 0
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def helpful(self) -> tuple[PlannedRemedy, ...]:
+        """Those that would help, the best first."""
+        return tuple(item for item in self.remedies if item.helps)
+
+    @property
+    def useless(self) -> tuple[PlannedRemedy, ...]:
+        """Those that apply, and would not help here."""
+        return tuple(item for item in self.remedies if not item.helps and not item.why_not)
+
+    @property
+    def inapplicable(self) -> tuple[PlannedRemedy, ...]:
+        """Those that do not apply."""
+        return tuple(item for item in self.remedies if item.why_not)
+
+
+@frozen
+class PlanResult(Shown):
+    """What could be done, volume by volume; one of which nothing can be listed has its reason in `untold`."""
+
+    frames: ClassVar = ("remedies",)
+
+    image: ImageFacts
+    volumes: tuple[VolumePlan, ...]
+    untold: tuple[str, ...] = ()
+    shows_all: bool = False
+
+    @property
+    def remedies(self) -> pl.DataFrame:
+        """All remedies, a row a volume and remedy, the best first."""
+        return self._frame("remedies")

@@ -1,0 +1,69 @@
+"""Plans of real volumes: what a copy would take is held against fresh volumes, and the time against predictions."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutscope import plan, predict, read_layouts
+from layoutscope.drive import load_profile, service
+from layoutscope.filesystems.registry import filesystem
+from layoutscope.remedies.case import Case
+from layoutscope.remedies.copies import CopiedByName
+from layoutscope.walk import trace
+from layoutscope.walk.host import host_profile
+
+DISK = load_profile("generic-5400-2.5")
+
+
+def volume(path):
+    return next(item for item in read_layouts(path) if item.columns("entries").frame.height)
+
+
+def test_a_remade_apfs_takes_as_long_as_a_fresh_one(reference_image):
+    """With the numbers that a fresh volume of 20,000 files gave, a walk takes what it takes there, within 2 %."""
+    fresh = volume(reference_image("aged/apfs-20000-c00.img"))
+    made = filesystem("apfs").remade(fresh)
+    real, again = trace(fresh), trace(made)
+    assert len(again) == pytest.approx(len(real), rel=0.02)
+    assert service(again, DISK).seconds == pytest.approx(service(real, DISK).seconds, rel=0.02)
+
+
+def test_a_copy_by_name_takes_as_long_as_a_volume_that_was_filled_by_name(reference_image):
+    """200,000 files among their data, made in alphabetical order: within 10 %, in another number of leaves."""
+    fresh = volume(reference_image("aged/apfs-200000-c00.img"))
+    case = Case(fresh, DISK, "fts", host_profile("linux"))
+    copied = CopiedByName().model(case)
+    assert len(copied.parts[0].reads) == pytest.approx(len(case.reads), rel=0.05)
+    real = service(case.reads, DISK).seconds
+    assert service(copied.parts[0].reads, DISK).seconds == pytest.approx(real, rel=0.1)
+
+
+def test_a_copy_of_a_catalog_takes_as_long_as_a_fresh_one(reference_image):
+    """Of the aged volume of 200,000 files on HFS+ a copy is predicted to take what the fresh one takes, within 10 %."""
+    aged, fresh = (volume(reference_image(f"aged/hfsplus-200000-{age}.img")) for age in ("c20", "c00"))
+    copied = CopiedByName().model(Case(aged, DISK, "fts", host_profile("linux")))
+    assert service(copied.parts[0].reads, DISK).seconds == pytest.approx(service(trace(fresh), DISK).seconds, rel=0.1)
+
+
+@pytest.mark.parametrize("image", ["apfs-20000-c20", "hfsplus-20000-c20"])
+def test_a_plan_says_what_predictions_say(reference_image, image):
+    """The time as it is, names alone, and another drive take what `predict` says of them."""
+    path = reference_image(f"aged/{image}.img")
+    (found,) = plan(path).volumes
+    rows = {row.words.name: row.seconds for row in found.remedies}
+    now, names = (predict(path, drives=DISK.name, stat=stat).times["seconds"][0] for stat in (True, False))
+    flash = predict(path, drives="sata-ssd").times["seconds"][0]
+    assert found.seconds == now
+    assert rows["names-only"] == pytest.approx(names)
+    assert rows["solid-state"] == pytest.approx(flash)
+
+
+@pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])
+@pytest.mark.parametrize("order", ["fts", "ls", "copy", "archive"])
+@pytest.mark.parametrize("host", ["linux", "macos"])
+def test_every_kind_of_work_has_a_plan(name, order, host):
+    """On both file systems, as on both systems, with and without contents: some remedy applies, and some help."""
+    (found,) = plan(f"fixtures/images/{name}.img.zst", order=order, host=host).volumes
+    assert found.helpful
+    assert all(row.saved_s == pytest.approx(found.seconds - row.seconds) for row in found.remedies)
+    assert all(row.effort_s is None or row.effort_s >= 0 for row in found.remedies)

@@ -1,0 +1,196 @@
+"""A plan ranks what was tried, on the same drives, and says what would not help."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from layoutscope import read_layouts
+from layoutscope.drive import load_profile, service
+from layoutscope.drive.interval import interval_of
+from layoutscope.drive.uncertain import Host
+from layoutscope.remedies.case import Case, Changed, NotHere, Part, read_by
+from layoutscope.remedies.copies import BlockCopy
+from layoutscope.remedies.planning import plan_of
+from layoutscope.remedies.serving import served, whole
+from layoutscope.remedies.software import NamesOnly
+from layoutscope.report.text.plan import print_plan
+from layoutscope.results.plan import PlannedRemedy, PlanResult
+from layoutscope.results.scan import ImageFacts
+from layoutscope.walk.host import host_profile
+from tests.layouts import NODE, entries, layout, leaves
+
+DISK = load_profile("generic-7200")
+WORDS = NamesOnly().words
+
+
+def case_of(made, order="fts"):
+    return Case(made, DISK, order, host_profile("linux"))
+
+
+@pytest.fixture(scope="module")
+def apfs():
+    return next(item for item in read_layouts("fixtures/images/apfs-scattered.img.zst") if item.entries.height)
+
+
+@pytest.fixture(scope="module")
+def planned(apfs):
+    return plan_of(case_of(apfs))
+
+
+def remedy(share, **changes):
+    return PlannedRemedy(WORDS, 100 * (1 - share), saved_s=100 * share, share=share, **changes)
+
+
+def test_five_hundredths_make_a_help():
+    """At 5 % of the time a remedy helps, below not, and what does not apply never does."""
+    assert remedy(0.05).helps
+    assert not remedy(0.0499).helps
+    assert not remedy(0.9, why_not="no such call").helps
+
+
+def test_a_remedy_has_paid_when_it_saved_what_it_takes():
+    """Ten minutes of work that save 40 seconds each time have paid after 15 times; nothing pays that saves nothing."""
+    assert remedy(0.4, effort_s=600.0).pays_after == 15
+    assert remedy(-0.1, effort_s=600.0).pays_after is None
+    assert remedy(0.4, effort_s=None).pays_after is None
+
+
+def test_sure_is_what_saves_on_nearly_all_drives():
+    """Where the lower end of what is saved lies below nothing, it is not said to be sure."""
+    assert remedy(0.4, saved=interval_of(np.array([1.0, 2.0]), {})).is_sure
+    assert not remedy(0.4, saved=interval_of(np.array([-100.0, 200.0]), {})).is_sure
+
+
+def test_what_saves_most_comes_first(planned):
+    """Helpful ones first, by seconds saved; those that do not apply last; each once."""
+    rows = planned.remedies
+    applying = [row.saved_s for row in rows if not row.why_not]
+    assert applying == sorted(applying, reverse=True)
+    assert [bool(row.why_not) for row in rows] == sorted(bool(row.why_not) for row in rows)
+    assert len(planned.helpful) + len(planned.useless) + len(planned.inapplicable) == len(rows)
+
+
+def test_the_time_as_it_is_is_that_of_a_prediction(apfs, planned):
+    """The same reads on the same drive as `predict` and `scan` have."""
+    assert planned.seconds == service(case_of(apfs).reads, DISK).seconds
+    assert all(row.seconds == pytest.approx(planned.seconds - row.saved_s) for row in planned.remedies)
+
+
+def test_a_block_copy_saves_nothing_on_any_drive(planned):
+    """Draw by draw the same: its interval has no width, and it is told among what would not help."""
+    (row,) = (row for row in planned.useless if row.words.name == "block-copy")
+    assert (row.saved_s, row.saved.low_s, row.saved.high_s) == (0, 0, 0)
+    assert row.effort_s > 0
+
+
+def test_two_together_take_less_than_the_better_of_them(planned):
+    """The second remedy saves a twentieth of what the first leaves, or no pair is told."""
+    first = min(row.seconds for row in planned.helpful if row.words.name in planned.pair.names)
+    assert planned.pair.seconds <= 0.95 * first
+    assert plan_of(case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0))))).pair is None
+
+
+def test_parts_follow_one_another(apfs):
+    """Two halves of a walk on two drives take the sum of both; less than the computer needs they never take."""
+    case = case_of(apfs)
+    flash, host = load_profile("sata-ssd"), Host("linux")
+    half = len(case.reads) // 2
+    parts = (Part(replace(case.reads[:half], after_us=0.0), DISK), Part(case.reads[half:], flash))
+    alone = [served(Changed((part,)), host).seconds for part in parts]
+    assert served(Changed(parts), host).seconds == pytest.approx(sum(alone))
+    assert served(Changed(parts, least_s=1e6), host).seconds == 1e6
+
+
+def test_long_walks_are_scaled_to_their_whole():
+    """Of more reads than are served, unchanged work takes in part, scaled, what it takes as a whole."""
+    generator = np.random.default_rng(1)
+    blocks = generator.integers(0, 10**6, 80_000)
+    case = case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0))))
+    case.reads = type(case.reads).from_reads(blocks * NODE, np.full(80_000, NODE))
+    found, scale = whole(Part(case.reads, DISK), Host("linux"))
+    assert scale == pytest.approx(1, rel=0.02)
+    assert served(read_by(case, case.reads), Host("linux"), scale).seconds == pytest.approx(found.seconds)
+
+
+def test_a_drive_that_a_remedy_cannot_use_is_no_failure(apfs):
+    """Reads beyond the end of a drive are a reason why not, in words."""
+
+    class TooFar:
+        words = WORDS
+
+        def model(self, case):
+            return Changed((Part(case.reads, DISK, start_offset_bytes=DISK.capacity_bytes),))
+
+    (row,) = plan_of(case_of(apfs), (TooFar(),)).remedies
+    assert "cannot be modelled on this drive" in row.why_not
+
+
+def text_of(volume, **changes):
+    target = io.StringIO()
+    result = PlanResult(ImageFacts("disk.img", 2**20, 512), (volume,), **changes)
+    print_plan(result, Console(file=target, width=200))
+    return " ".join(target.getvalue().split())
+
+
+def test_the_text_says_what_would_help_and_what_would_not(planned):
+    """Titles of both, the pair, and under 5 % for those that would not; reasons why not only when asked for."""
+    text = text_of(planned)
+    assert "What would help" in text
+    assert planned.helpful[0].words.title in text
+    assert "Would not help here (under 5.0 %)" in text
+    assert "copy block by block" in text
+    assert "Together, without another drive" in text
+    assert "Does not apply" not in text
+    assert "linux has no such call" in text_of(planned, shows_all=True)
+
+
+def test_nothing_is_said_to_help_where_nothing_does(apfs):
+    """Of a block copy alone no table of help is made, no pair, and no ways are told."""
+    text = text_of(plan_of(case_of(apfs), (BlockCopy(),)))
+    assert "Nothing that was tried would help here." in text
+    assert "What would help" not in text
+    assert "Together" not in text
+    assert "asr restore" not in text
+
+
+def test_what_is_not_sure_says_so(planned):
+    """Only where the drives disagree."""
+    best = planned.helpful[0]
+    assert best.is_sure
+    doubtful = replace(best, saved=interval_of(np.array([-3.0, 5.0]), {}))
+    assert "(not on every such drive)" not in text_of(replace(planned, remedies=(best,), pair=None))
+    assert "(not on every such drive)" in text_of(replace(planned, remedies=(doubtful,), pair=None))
+
+
+def test_damage_is_told_of_damaged_volumes_alone(apfs, planned):
+    """A plan for what was read says so, and that no copy is planned; one for the whole does not."""
+    facts = replace(apfs.facts, metadata_read_bytes=apfs.facts.metadata_known_bytes // 2)
+    broken = plan_of(case_of(apfs.changed(facts=facts)), (BlockCopy(),))
+    assert "the plan is for what was read" in text_of(broken)
+    assert any("before it is repaired" in sentence for sentence in broken.unknown)
+    assert "the plan is for what was read" not in text_of(planned)
+    assert not any("repaired" in sentence for sentence in planned.unknown)
+
+
+def test_few_reads_are_no_ground_for_advice(planned):
+    """Of a walk of one read the plan says that a turn decides; of a long one it does not."""
+    nodes = leaves(1, 5, 2, level=[0, 0, 1], kind=["leaf", "leaf", "index"], parent_row=[2, 2, None])
+    rows = {**entries((2, 20, "a", "file", 1)), "entry_node_row": [0]}
+    tiny = plan_of(case_of(layout(nodes=nodes, entries=rows)), ())
+    assert any("the disk's turn decides" in sentence for sentence in tiny.unknown)
+    assert not any("turn" in sentence for sentence in planned.unknown)
+    cached = plan_of(case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0)))), ())
+    assert cached.unknown == ("the work reads nothing beyond the mount: there is nothing to save",)
+
+
+def test_no_remedy_is_refused_silently():
+    """What does not apply is a NotHere with a reason, never an empty one."""
+    case = case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0))))
+    rows = plan_of(case).remedies
+    assert all(row.why_not or row.interval is not None for row in rows)
+    assert NotHere("because").why == "because"

@@ -1,0 +1,242 @@
+"""Each remedy changes what it says and nothing else, and says so where it does not apply."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from layoutscope import read_layouts
+from layoutscope.access.trace import AccessTrace
+from layoutscope.drive import load_profile, service
+from layoutscope.remedies import effort
+from layoutscope.remedies.case import Case, Changed, NotHere
+from layoutscope.remedies.copies import BlockCopy, CopiedInWalkOrder, OnOtherFileSystem
+from layoutscope.remedies.hardware import MetadataOnFlash, OtherDisk, SolidState, Striped
+from layoutscope.remedies.planning import every_treatment
+from layoutscope.remedies.software import (
+    AttributesAtOnce,
+    FilesByPlace,
+    LargerRequests,
+    MoreInFlight,
+    NamesOnly,
+    OneSweep,
+    RememberedWalk,
+    StatAllByInode,
+    StatByInode,
+)
+from layoutscope.remedies.volume import (
+    CatalogRebuilt,
+    Condensed,
+    FilesDefragmented,
+    MetadataZoneFree,
+    OuterHalf,
+    SnapshotsRemoved,
+)
+from layoutscope.results.plan import HARDWARE, SOFTWARE, VOLUME
+from layoutscope.walk.host import host_profile
+from tests.layouts import NODE, data, entries, layout, leaves
+
+DISK = load_profile("generic-7200")
+FLASH = load_profile("sata-ssd")
+
+
+def volume(name):
+    return next(item for item in read_layouts(f"fixtures/images/{name}.img.zst") if item.entries.height)
+
+
+@pytest.fixture(scope="module")
+def layouts():
+    return {name: volume(f"{name}-scattered") for name in ("apfs", "hfsplus")}
+
+
+def case_of(made, order="fts", host="linux", drive=DISK, start=0):
+    return Case(made, drive, order, host_profile(host), start)
+
+
+def places(reads):
+    return sorted(zip(reads.image_offset.tolist(), reads.length_bytes.tolist(), strict=True))
+
+
+def reads_of(found):
+    assert isinstance(found, Changed), found
+    return found.parts[0].reads
+
+
+def small(**changes):
+    """A folder of two files: names in one leaf, inodes in two further ones, behind an index node."""
+    rows = entries((2, 20, "b", "file", 2), (2, 21, "a", "file", 1))
+    nodes = leaves(9, 5, 7, 1, level=[0, 0, 0, 1], kind=["leaf"] * 3 + ["index"], parent_row=[3, 3, 3, None])
+    return layout(nodes=nodes, entries={**rows, "entry_node_row": [0, 0]} | changes)
+
+
+def test_every_remedy_says_what_is_to_be_known():
+    """Its name is its own, it has a way and a system, and none of its words is empty."""
+    words = [item.words for item in every_treatment()]
+    assert len({item.name for item in words}) == len({item.title for item in words}) == len(words)
+    for item in words:
+        assert item.kind in (SOFTWARE, VOLUME, HARDWARE)
+        assert item.ways
+        assert all(system and command for system, command in item.ways)
+        assert item.risk
+        assert item.side_effects
+        assert item.assumes
+        assert item.source
+
+
+@pytest.mark.parametrize("name", ["apfs", "hfsplus"])
+@pytest.mark.parametrize("treatment", [StatByInode(), StatAllByInode(), OneSweep(), MoreInFlight(), BlockCopy()])
+def test_another_order_reads_the_same(layouts, name, treatment):
+    """Nothing is left out and nothing read twice: the same bytes come in another order."""
+    case = case_of(layouts[name])
+    assert places(reads_of(treatment.model(case))) == places(case.reads)
+
+
+def test_a_sweep_goes_up_the_disk_behind_the_index():
+    """What leads to leaves comes first, then the leaves by address, whatever the walk's order was."""
+    case = case_of(small())
+    case.reads = AccessTrace.from_reads(np.array([1, 9, 5, 7]) * NODE, np.full(4, NODE))
+    assert (reads_of(OneSweep().model(case)).image_offset // NODE).tolist() == [1, 5, 7, 9]
+
+
+def test_stat_in_inode_order_sorts_each_directory():
+    """The walk looks b up before a; sorted by number the leaf of 20 comes before that of 21, and that order is kept."""
+    rows = entries((2, 21, "a", "file", 1), (2, 20, "b", "file", 2))
+    made = layout(nodes=leaves(9, 5, 7), entries={**rows, "entry_node_row": [0, 0]}, filesystem="hfsplus")
+    case = case_of(made)
+    assert (case.reads.image_offset // NODE).tolist()[-2:] == [5, 7]
+    assert (reads_of(StatByInode().model(case)).image_offset // NODE).tolist()[-2:] == [7, 5]
+
+
+def test_names_alone_need_fewer_reads(layouts):
+    """Without stat the walk of the volume reads less; of work that reads contents, names are not enough."""
+    case = case_of(layouts["apfs"])
+    assert len(reads_of(NamesOnly().model(case))) < len(case.reads)
+    assert isinstance(NamesOnly().model(case_of(layouts["apfs"], "copy")), NotHere)
+
+
+def test_a_remembered_walk_needs_little(layouts):
+    """One directory of twenty is looked at: some reads are left, and fewer than a walk has."""
+    case = case_of(layouts["hfsplus"])
+    assert 0 < len(reads_of(RememberedWalk().model(case))) < len(case.reads)
+    assert "little to leave out" in RememberedWalk().model(case_of(small())).why
+
+
+def test_attributes_come_at_once_on_macos_alone(layouts):
+    """Linux has no getattrlistbulk."""
+    assert AttributesAtOnce().model(case_of(layouts["apfs"])).why == "linux has no such call"
+    assert isinstance(AttributesAtOnce().model(case_of(layouts["apfs"], host="macos")), Changed)
+
+
+def test_whole_nodes_are_fewer_requests():
+    """Nodes of two pages are one request each; those of one page are so already."""
+    nodes = leaves(0, 2, size_bytes=2 * NODE)
+    rows = entries((2, 20, "a", "file", 1))
+    case = case_of(layout(nodes=nodes, entries={**rows, "entry_node_row": [0]}))
+    assert len(reads_of(LargerRequests().model(case))) == len(case.reads) // 2
+    assert "one request already" in LargerRequests().model(case_of(small())).why
+
+
+def test_more_in_flight_takes_no_less_than_the_computer(layouts):
+    """Eight threads on four processors: the computer's time is a quarter, and the work takes at least that."""
+    case = case_of(layouts["apfs"])
+    assert MoreInFlight().model(case).least_s == pytest.approx(case.reads.host_us / 4e6)
+    pair = load_profile("wd-mybook-duo-2tb")
+    assert "single drives" in MoreInFlight().model(case_of(layouts["apfs"], drive=pair)).why
+
+
+def three_files():
+    """Files 20, 21, 22, whose data lie at blocks 90, 30 and 60."""
+    rows = entries(*((2, 20 + k, f"f{k}", "file", 0) for k in range(3)), size_bytes=NODE)
+    return layout(nodes=leaves(1), entries=rows, extents=data((20, 90, 1), (21, 30, 1), (22, 60, 1)))
+
+
+def test_files_are_read_where_the_next_one_lies():
+    """In walk order 90, 30, 60; by place 30, 60, 90, each once, behind the metadata."""
+    case = case_of(three_files(), "copy")
+    found = reads_of(FilesByPlace().model(case))
+    assert places(found) == places(case.reads)
+    assert [block for block in (found.image_offset // NODE).tolist() if block >= 30] == [30, 60, 90]
+    assert FilesByPlace().model(case_of(three_files())).why == "a listing reads no contents of files"
+
+
+def test_defragmented_files_lie_where_they_begin():
+    """The second extent comes behind the first; holes stay; whole files, and listings, are none of its business."""
+    rows = entries((2, 20, "a", "file", 0), size_bytes=3 * NODE)
+    made = layout(nodes=leaves(1), entries=rows, extents=data((20, 90, 1), (20, -1, 1), (20, 30, 1)))
+    found = FilesDefragmented().model(case_of(made, "copy"))
+    assert found.case.layout.extents["image_offset"].to_list() == [90 * NODE, None, 92 * NODE]
+    assert FilesDefragmented().model(case_of(three_files(), "copy")).why == "every file lies in one piece"
+    assert "a listing reads none" in FilesDefragmented().model(case_of(made)).why
+
+
+@pytest.mark.parametrize(
+    ("treatment", "name", "order", "why"),
+    [
+        (Condensed(), "hfsplus", "fts", "place of their own"),
+        (Condensed(), "apfs", "copy", "not modelled"),
+        (CatalogRebuilt(), "apfs", "fts", "no catalog"),
+        (CatalogRebuilt(), "hfsplus", "archive", "not modelled"),
+        (MetadataZoneFree(), "apfs", "fts", "no such zone"),
+        (SnapshotsRemoved(), "hfsplus", "fts", "held by snapshots alone"),
+        (OnOtherFileSystem("apfs", "APFS"), "apfs", "fts", "has that file system already"),
+        (OnOtherFileSystem("hfsplus", "HFS+"), "apfs", "copy", "not modelled"),
+        (CopiedInWalkOrder(), "hfsplus", "copy", "not modelled"),
+        (StatByInode(), "hfsplus", "copy", "more than names"),
+        (OuterHalf(), "hfsplus", "fts", "in the outer half already"),
+    ],
+)
+def test_a_remedy_that_does_not_apply_says_why(layouts, treatment, name, order, why):
+    """Of the wrong file system, the wrong work, or a volume that is so already."""
+    assert why in treatment.model(case_of(layouts[name], order)).why
+
+
+@pytest.mark.parametrize("treatment", [Condensed(), CopiedInWalkOrder(), OnOtherFileSystem("hfsplus", "HFS+")])
+def test_no_copy_is_planned_of_what_was_not_read(layouts, treatment):
+    """Of a volume that was read in part nobody knows what a copy would hold."""
+    whole = layouts["apfs"]
+    facts = replace(whole.facts, metadata_read_bytes=whole.facts.metadata_known_bytes // 2)
+    assert isinstance(treatment.model(case_of(whole)), Changed)
+    assert "could not be read" in treatment.model(case_of(whole.changed(facts=facts))).why
+
+
+def test_the_outer_half_is_for_volumes_in_the_inner_one():
+    """A small volume in the inner half moves to the start; one that is larger than half a drive does not."""
+    inner = case_of(small(), start=DISK.capacity_bytes - 2**30)
+    assert OuterHalf().model(inner).parts[0].start_offset_bytes == 0
+    large = layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0)), size_bytes=DISK.capacity_bytes)
+    assert "larger than half" in OuterHalf().model(case_of(large)).why
+    assert "on flash" in OuterHalf().model(case_of(small(), drive=FLASH)).why
+
+
+@pytest.mark.parametrize("treatment", [OtherDisk(), SolidState(), MetadataOnFlash()])
+def test_nothing_is_bought_that_is_there(treatment):
+    """On flash no disk, no flash and no Fusion Drive would help; on a desktop disk another one is the same."""
+    assert isinstance(treatment.model(case_of(small(), drive=FLASH)), NotHere)
+    assert OtherDisk().model(case_of(small())).why == "the drive is one already"
+
+
+def test_metadata_go_to_flash_and_files_stay():
+    """Every read is served once, those of nodes by flash."""
+    case = case_of(three_files(), "copy")
+    flash, disk = MetadataOnFlash().model(case).parts
+    assert (flash.drive.name, disk.drive.name) == ("sata-ssd", "generic-7200")
+    assert (disk.reads.image_offset // NODE).tolist() == [90, 30, 60]
+    assert len(flash.reads) + len(disk.reads) == len(case.reads)
+
+
+def test_a_stripe_is_two_of_the_drive():
+    """Twice the room, in pieces of 64 KiB; a set is none to make another of."""
+    made = Striped().model(case_of(small())).parts[0].drive
+    assert (made.kind, made.capacity_bytes) == ("stripe", 2 * DISK.capacity_bytes)
+    assert "a set already" in Striped().model(case_of(small(), drive=made)).why
+
+
+def test_a_copy_takes_reading_and_writing():
+    """Flash of one latency: the listing, three files of a block, and their bytes and the nodes' at its rate."""
+    case = case_of(three_files(), drive=FLASH)
+    listing = service(case.reads, FLASH, phases=1).seconds
+    three = service(AccessTrace.from_reads(np.array([90, 30, 60]) * NODE, np.full(3, NODE)), FLASH, phases=1).seconds
+    written = 4 * NODE / effort.stream_rate(FLASH)
+    assert effort.copying_s(case) == pytest.approx(listing + three + written)

@@ -193,6 +193,21 @@ def test_what_is_extracted_of_a_failing_disk_scans_with_what_was_read(disks, fai
     assert data[at + 512 : at + 4096] == whole[at + 512 : at + 4096]
 
 
+@pytest.mark.parametrize(("special", "told"), [("catalog", "B-tree header node"), ("allocation", "file")])
+def test_special_files_that_cannot_be_read_are_named(disks, failing, special, told):
+    """Their first sectors: what cannot be read is no contradiction, and no zeros of it are held against anything."""
+    from layoutscope import read_layouts
+
+    layout = read_layouts(disks / "hfsplus.img")[0]
+    table, column = (layout.nodes, "tree") if special == "catalog" else (layout.regions, "type")
+    places = table.filter(table[column].cast(str).str.starts_with(special))["image_offset"]
+    result = python("", "check", disks / "hfsplus.img", env=failing(disks / "hfsplus.img", int(places[0]), 512))
+    assert result.returncode == 3, result.stderr
+    assert f"{special} {told}: cannot be read" in result.stdout
+    assert "impossible" not in result.stdout
+    assert "block-claimed-free" not in result.stdout
+
+
 def test_the_second_image_of_a_set_may_fail(failing, tmp_path):
     """A node on the hard disk of a Fusion set: told with its device, and the rest of both is read."""
     from layoutscope import read_layouts

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays import intervals
-from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.errors import ImageError, UnreadError, UnsupportedError
 from layoutscope.image.containers.allocation import refuse_expansion, stored_runs
 from layoutscope.image.containers.parser import Parser, ParserError
 from layoutscope.image.raw import RawFile
@@ -115,9 +115,9 @@ class ForeignSource(Source):
         try:
             files = self._segments() if found.reader == "pyewf" else [source]
             self._parser = Parser(found.reader, CREATE[found.reader], files, MAX_EXTENTS, self._extent)
-        except (ParserError, ImageError) as error:
+        except (ParserError, ImageError, UnreadError) as error:
             self._close_others()
-            raise error if isinstance(error, ImageError) else self._damaged(error) from error
+            raise self._damaged(error) if isinstance(error, ParserError) else error from error
         self.size_bytes = self._parser.size_bytes
         try:
             self._refuse_claims()

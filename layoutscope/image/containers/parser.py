@@ -18,7 +18,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.errors import FormatError
+from layoutscope.errors import FormatError, UnreadError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,6 +84,7 @@ class Parser:
     ) -> None:
         self._sources, self._extent, self._most_extents = list(sources), extent, most_extents
         self._held = bytearray()
+        self._unread: UnreadError | None = None  # why the parser did not get what it needs for an answer
         self._allowed_seconds = 0.0
         self.size_bytes = 0
         self.layer: str | None = None
@@ -131,6 +132,8 @@ class Parser:
         ------
         ParserError
             If the parser cannot, or ended.
+        UnreadError
+            If it cannot because the disk does not give what it needs.
         """
         done = 0
         while done < len(target):
@@ -144,6 +147,7 @@ class Parser:
 
     def _answer(self) -> tuple[str, str]:
         """Serve what the parser needs until it answers."""
+        self._unread = None
         while True:
             word, _, rest = self._line().partition(" ")
             if word == "need":
@@ -151,6 +155,8 @@ class Parser:
             elif word == "extents":
                 self._open_extents(json.loads(rest))
             elif word == "error":
+                if self._unread is not None:
+                    raise self._unread
                 raise ParserError(str(json.loads(rest)))
             else:
                 return word, rest
@@ -160,7 +166,8 @@ class Parser:
             raise ParserError(f"its reader asks for {length:,} bytes at once")
         try:
             data = self._sources[number].read(offset, length)
-        except FormatError:
+        except FormatError as error:
+            self._unread = error if isinstance(error, UnreadError) else None
             self._send(b"-1\n")
             return
         self._send(b"%d\n" % len(data))

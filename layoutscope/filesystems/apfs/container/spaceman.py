@@ -222,8 +222,11 @@ def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
     blocks, decoder = store.blocks, store.decoder
     outside = ~blocks.readable(cibs, blocks.block_size)
     if outside.any():
+        is_there = bool(blocks.present(cibs[outside][:1], blocks.block_size)[0])
         raise FormatError(
-            "address outside the container", structure="chunk-info block", image_offset=blocks.at(int(cibs[outside][0]))
+            "could not be read" if is_there else "address outside the container",
+            structure="chunk-info block",
+            image_offset=blocks.at(int(cibs[outside][0])),
         )
     buffer = blocks.read(cibs, blocks.block_size).reshape(-1)
     starts = np.arange(len(cibs), dtype=np.int64) * blocks.block_size

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import numpy as np
 
 from layoutscope.arrays.growing import GrowingTable
-from layoutscope.errors import FormatError
+from layoutscope.errors import FormatError, UnreadError
 from layoutscope.filesystems.hfsplus.tree.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
@@ -28,6 +28,7 @@ from layoutscope.filesystems.hfsplus.tree.nodes import (
     locate_records,
 )
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, ForkPieces, locate, read_parts
+from layoutscope.filesystems.hfsplus.volume.volume import shifted
 from layoutscope.frozen import frozen
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
@@ -205,7 +206,10 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
     structure = f"{tree} B-tree header node"
     # The node size stands in the node itself: its start is read first, from the first extent.
     pieces = locate(volume, fork, np.array([0]), np.array([HEADER_NODE_BYTES]))
-    data = read_parts(volume, pieces).tobytes()
+    try:
+        data = read_parts(volume, pieces).tobytes()
+    except UnreadError as error:
+        raise shifted(error, 0, structure) from error
     node = grammar.parse(grammar.HfsplusBtree.HeaderNode, data, structure=structure, image_offset=at)
     limits = grammar.HfsplusBtree.NodeSizeLimit
     size = int(node.header.len_node)

@@ -13,7 +13,7 @@ import numpy as np
 from layoutscope.arrays.columns import I64, LARGEST, U8
 from layoutscope.arrays.intervals import clear_runs, runs_of
 from layoutscope.arrays.ragged import owners, ranges
-from layoutscope.errors import FormatError
+from layoutscope.errors import FormatError, UnreadError
 from layoutscope.filesystems.hfsplus.volume.volume import shifted
 from layoutscope.frozen import frozen
 
@@ -206,7 +206,8 @@ def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
     try:
         starts, counts = _free_runs(volume, fork)
     except FormatError as error:
-        volume.log.survive(error, code="allocation-file-unreadable")
+        told = shifted(error, 0, "allocation file" if isinstance(error, UnreadError) else "")
+        volume.log.survive(told, code="allocation-file-unreadable")
         return none, none
     if not volume.is_inferred:
         check_free_count(volume, counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import plistlib
 import struct
@@ -14,7 +15,8 @@ import zstandard
 
 from layoutscope import read_layouts
 from layoutscope.errors import ImageError, UnsupportedError
-from layoutscope.image import open_image
+from layoutscope.image import open_image, raw
+from layoutscope.image.failing import FailingSource
 from layoutscope.tables import TABLES
 
 MIB = 1024**2
@@ -177,3 +179,32 @@ def test_a_sparse_image(disk, tmp_path):
     bands = b"".join(data[(number - 1) * MIB : number * MIB] for number in order)
     (tmp_path / "a").write_bytes(head.ljust(4096, b"\0") + bands)
     assert_same(tmp_path / "a", disk)
+
+
+def test_a_bad_sector_in_a_container_costs_what_lies_there(disk, tmp_path, peer):
+    """A disk that does not give a cluster of a qcow2: that area is unread, and what comes after it is read."""
+    needed("pyqcow")
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", disk, tmp_path / "a.qcow2"], check=True)
+    size = (tmp_path / "a.qcow2").stat().st_size
+    bad = size - 65536
+
+    def read(descriptor, at, target):
+        if at < bad + 512 and bad < at + len(target) and os.fstat(descriptor).st_size == size:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return whole(descriptor, at, target)
+
+    whole = raw.pread_into
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(raw, "pread_into", read)
+        patch.setattr(raw, "READ_PIECES", lambda *_: None)
+        with FailingSource(open_image(tmp_path / "a.qcow2")) as source:
+            target = bytearray(source.size_bytes)
+            source.read_into(0, memoryview(target))
+            lost = source.unread_ranges()
+    whole_disk = np.frombuffer(disk.read_bytes(), np.uint8)
+    is_lost = np.zeros(len(whole_disk), np.bool_)
+    for start, length in lost.tolist():
+        is_lost[start : start + length] = True
+    assert (np.frombuffer(target, np.uint8)[~is_lost] == whole_disk[~is_lost]).all()
+    # The cluster, and what is asked of the library at once around it.
+    assert 65536 <= is_lost.sum() <= 4 * 65536

@@ -133,14 +133,19 @@ def write_picture(
     UsageError
         If the file exists and `force` is not given, or it ends otherwise.
     """
-    form = Path(path).suffix.lower().removeprefix(".")
-    if form not in ("png", "svg"):
-        raise UsageError(f"{path}: a picture ends with .png or .svg")
+    form = _picture_form(path)
     check_output(Path(path), force=force)
     with phase(f"drawing {Path(path).name}"):
         picture = _exported(layout_map(result, names=names)["overview"], form)
     with output(path, force=force) as file:
         file.write(picture)
+
+
+def _picture_form(path: str | os.PathLike[str]) -> str:
+    form = Path(path).suffix.lower().removeprefix(".")
+    if form not in ("png", "svg"):
+        raise UsageError(f"{path}: a picture ends with .png or .svg")
+    return form
 
 
 def _exported(figure: Figure, form: str) -> bytes:
@@ -252,6 +257,11 @@ def map_images(
         raise UsageError("a difference is drawn on the page alone, and not as a picture besides")
     file_form(target, "html", ("html",), "html")
     check_output(Path(target), force=force, reads=images)
+    if picture is not None:
+        _picture_form(picture)
+        check_output(Path(picture), force=force, reads=images)
+        if Path(picture).absolute() == Path(target).absolute():
+            raise UsageError(f"{picture}: is named for the page and for the picture")
     names = options.get("names", True) and all(image.request.names for image in images if isinstance(image, OpenImage))
     with reporting(options.get("progress")):
         results = tuple(scan(path, **asked) for path in images)

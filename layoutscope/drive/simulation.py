@@ -309,4 +309,6 @@ def _by_read(
 def slowest_parts(service_ms: NDArray[np.float64], read: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the row of the slowest piece of each read."""
     order = np.lexsort((service_ms, read))
+    if not len(order):
+        return order
     return order[np.flatnonzero(np.append(np.diff(read[order]), 1))]

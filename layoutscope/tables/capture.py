@@ -259,6 +259,8 @@ MAX_WORD_BYTES: Final = 64 * 1024
 
 MAX_ADDRESS: Final = 2**62
 
+MAX_DEVICES: Final = 2
+
 MAX_NODE_BYTES: Final = 64 * 1024
 """No node is larger than a block may be in any format that is read."""
 
@@ -338,6 +340,8 @@ def _check_nulls(name: str, frame: pl.DataFrame) -> None:
 
 def _check_ranges(name: str, frame: pl.DataFrame) -> None:
     length = "length_bytes" if "length_bytes" in frame.columns else "size_bytes"
+    if "device" in frame.columns and (frame["device"] >= MAX_DEVICES).any():
+        raise ValueError(f"{name}.device is none of the {MAX_DEVICES} that a set has")
     for column in ("image_offset", "length_bytes", "logical_offset"):
         if column in frame.columns and not frame[column].drop_nulls().is_between(0, MAX_ADDRESS).all():
             raise ValueError(f"{name}.{column} is negative or beyond every disk")

@@ -415,3 +415,18 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, verb):
     assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
     assert names(tmp_path) == listed
     assert (digest(target) if target.exists() else []) == known
+
+
+@pytest.mark.parametrize(
+    ("picture", "reason"),
+    [("a.gif", "a picture ends with .png or .svg"), ("old.png", "exists"), ("disk.svg", "is read as input"),
+     ("absent/a.png", "absent")],
+)  # fmt: skip
+def test_a_picture_that_cannot_be_written_is_told_before_the_page_is(run, disk, tmp_path, picture, reason):
+    """The ending, a file that is there, an input, and a folder that is not: exit 2, and no page."""
+    (tmp_path / "old.png").write_bytes(b"")
+    (tmp_path / "disk.svg").hardlink_to(disk)
+    result = run("map", disk, "-o", tmp_path / "page.html", "--png", tmp_path / picture)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert reason in result.stderr
+    assert not (tmp_path / "page.html").exists()

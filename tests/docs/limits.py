@@ -100,6 +100,8 @@ LIMITS = tuple(
          "tests/unit/tables/test_capture.py::test_hostile_facts_are_refused"),
         ("tables.capture.MAX_ADDRESS", "arithmetic with 64 bits", "beyond every disk",
          "tests/unit/tables/test_capture.py::test_hostile_tables_are_refused"),
+        ("tables.capture.MAX_DEVICES", "walks and models of drives", "that a set has",
+         "tests/unit/tables/test_capture.py::test_hostile_tables_are_refused"),
         ("tables.capture.MAX_NODE_BYTES", "memory, against nodes of which caches keep whole ones", "more than {",
          "tests/unit/tables/test_capture.py::test_hostile_tables_are_refused"),
         ("tables.capture.MAX_ROWS_A_BYTE", "memory, against rows that cost nothing to store", "rows in",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.result import service_percentiles
-from layoutscope.drive.simulation import start_angles
+from layoutscope.drive.simulation import slowest_parts, start_angles
 from layoutscope.drive.uncertain import model_error
 from layoutscope.errors import UsageError
 from tests.unit.drive.toys import disk, drive_set, flash, trace
@@ -150,3 +152,20 @@ def test_raw_reads_of_a_measured_nvme():
     for size, rate in ((4096, 66.7), (1 << 20, 1349)):
         reads = AccessTrace.from_reads(np.arange(1000) * size, np.full(1000, size))
         assert 1000 * size / service(reads, profile).service_s / 1e6 == pytest.approx(rate, rel=0.002)
+
+
+@pytest.mark.parametrize("devices", [[7, 7, 7], [0, 7, 0]], ids=["all", "one"])
+def test_reads_on_a_device_that_a_set_lacks_are_told_as_such(devices):
+    """All of them, of which no piece is left at all, and one among others; on the first device they are served."""
+    profile = drive_set("fusion", flash(), disk())
+    reads = trace(0, 100, 200)
+    assert len(service(reads, profile).reads_ms.service_ms) == 3
+    with pytest.raises(UsageError, match="on a device that the drive set lacks"):
+        service(replace(reads, device=np.array(devices, reads.device.dtype)), profile)
+
+
+def test_the_slowest_piece_of_each_read_is_its_last():
+    """Of three pieces of one read and one of another; of none there is none."""
+    nothing = np.empty(0, np.int64)
+    assert slowest_parts(nothing.astype(float), nothing).tolist() == []
+    assert slowest_parts(np.array([1.0, 3.0, 2.0, 5.0]), np.array([0, 0, 0, 1])).tolist() == [1, 3]

@@ -53,6 +53,7 @@ BAD = {
     "numbering": ("nodes", (pl.col("row") + 1).alias("row"), "not numbered"),
     "negative": ("extents", pl.lit(-1, pl.Int64).alias("length_bytes"), "negative"),
     "far": ("nodes", pl.lit(2**62, pl.Int64).alias("image_offset"), "beyond"),
+    "device": ("nodes", pl.lit(2, pl.UInt8).alias("device"), "nodes.device is none of the 2 that a set has"),
     "node": ("nodes", pl.lit(2**16 + 1, pl.Int64).alias("size_bytes"), "a node has more than 65,536 bytes"),
     "null": ("nodes", pl.lit(None, pl.UInt64).alias("node_id"), "nulls"),
     "word": ("nodes", pl.lit("twig").cast(pl.Categorical).alias("kind"), "unknown word"),

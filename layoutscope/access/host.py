@@ -25,6 +25,8 @@ class Costs:
         For each search of a tree from its root.
     node_us : float
         For each node that is read from the drive: checksum, byte order, set-up.
+    vnode_us : float
+        For each entry that is looked up and that no cache holds: what stands for it in memory is made.
     contention : float
         Processor time over work when several threads run at once, at least 1: waiting for the file system's locks in
         a busy loop. What the name cache answers takes none of them.
@@ -34,6 +36,7 @@ class Costs:
     entry_us: float
     search_us: float
     node_us: float
+    vnode_us: float = 0.0
     contention: float = 1.0
 
     def contended(self) -> Costs:
@@ -43,6 +46,7 @@ class Costs:
             self.entry_us * self.contention,
             self.search_us * self.contention,
             self.node_us * self.contention,
+            self.vnode_us * self.contention,
         )
 
 

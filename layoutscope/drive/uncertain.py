@@ -46,11 +46,15 @@ GEOMETRIES: Final = 16
 
 
 class Host(NamedTuple):
-    """What is said of a host: an empty name where the times between the reads are known."""
+    """What is said of a host: an empty name where the times between the reads are known.
+
+    `machine` is how many times as long the computer takes as the one whose costs are known; 0 where nothing is told.
+    """
 
     name: str = ""
     threads: int = 1
     processors: int = 4
+    machine: float = 0.0
 
 
 UNSAID: Final = Host()
@@ -207,7 +211,8 @@ T_95: Final[Mapping[int, float]] = {1: 6.314, 2: 2.920, 3: 2.353, 4: 2.132, 5: 2
 def host_factors(host: Host) -> F64:
     """Draw by how much the host's time differs from what its costs say, on the wall."""
     prior = priors()["host"][host.name]
-    wall = factors("host.cost", prior["cost"]["factor"]) * drawn("host.machine", prior["machine"])
+    machine = host.machine or drawn("host.machine", prior["machine"])
+    wall = factors("host.cost", prior["cost"]["factor"]) * machine
     if host.threads > 1:
         usual = min(host.threads, host.processors)
         wall = wall * usual / np.minimum(host.threads, drawn("host.processors", prior["processors"]))

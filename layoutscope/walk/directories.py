@@ -34,7 +34,7 @@ def searches_of_lookup(model: Model) -> Searches:
     if model.names_are_cached:
         return Searches((np.full(len(table), -1, np.int32),), ("name",), (model.driver.costs.entry_us,))
     searches = model.driver.searches
-    host_us = [costs.entry_us + costs.search_us] + [costs.search_us] * (len(searches) - 1)
+    host_us = [costs.entry_us + costs.vnode_us + costs.search_us] + [costs.search_us] * (len(searches) - 1)
     nodes = [getattr(table, search.leaf) for search in searches]
     causes = [search.cause for search in searches]
     if model.host.reads_decmpfs_for_stat:

@@ -26,6 +26,7 @@ from layoutscope.walk.host import host_profile
 from layoutscope.walk.namecache import repeated
 from layoutscope.walk.paths import paths
 from layoutscope.walk.steps import fsck, mount
+from layoutscope.walk.timemachine import changed_folders
 from layoutscope.walk.visits import Visits
 
 if TYPE_CHECKING:
@@ -267,7 +268,14 @@ def _search(model: Model, work: Work) -> AccessTrace:
 
 
 def _backup(model: Model, work: Work) -> AccessTrace:
+    # Linux backs up with rsync; macOS with Time Machine, which gets attributes together with the names.
+    if model.host.listing_carries_attributes:
+        return walked_reads(model, _at_once(model, work))
     return programs.backup(model, work.start_directory_id)
+
+
+def _backup_events(model: Model, work: Work) -> Touches:
+    return changed_folders(model, work.paths or ())
 
 
 def _delete(model: Model, work: Work) -> AccessTrace:
@@ -309,7 +317,13 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
             Order("readdir-stat", by_touches(_readdir_stat), does="names and attributes: readdir, and stat of each"),
             Order("fts", by_touches(_fts), does="names and attributes as fts(3) gets them: find -ls, chown -R"),
             Order("du", by_touches(_du), does="names and attributes as du adds them up, entry by entry"),
-            Order("backup", _backup, is_done_once=True, does="names and attributes as rsync looks for what changed"),
+            Order("backup", _backup, is_done_once=True, does="all names and attributes, to find what changed"),
+            Order(
+                "backup-events",
+                by_touches(_backup_events),
+                needs="paths",
+                does="names and attributes of the folders of a list, which changed",
+            ),
             Order("delete", _delete, is_done_once=True, does="what rm -r reads; what it writes is not in it"),
             Order("mount", _mount, is_done_once=True, is_whole=False, does="what the system reads to mount the volume"),
             Order("fsck", _fsck, is_done_once=True, does="what the maker's checker reads of a sound volume"),

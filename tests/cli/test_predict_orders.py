@@ -49,7 +49,7 @@ def test_the_quickest_comes_first_and_what_does_not_apply_last(over_orders):
     table = list(over_orders("--drive", "generic-7200").values())
     times = [item["drives"][0]["seconds"] for item in table if item["not_applicable"] is None]
     assert times == sorted(times)
-    assert [item["order"] for item in table[len(times) :]] == ["paths", "read"]
+    assert [item["order"] for item in table[len(times) :]] == ["backup-events", "paths", "read"]
 
 
 def test_orders_that_do_not_apply_say_why(over_orders, run, image, tmp_path):

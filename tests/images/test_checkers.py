@@ -66,6 +66,20 @@ def test_fsck_apfs_reads_each_snapshot_again(reference_image):
     assert set(trace(layout, order="fsck").image_offset.tolist()) < set(once)
 
 
+def test_the_year_of_fsck_apfs_decides_the_order_alone(reference_image):
+    """2017 begins with the tree, 2018 with extent references, later ones with snapshots; all read the same."""
+    layout = layout_of(reference_image("driver/apfs-snap.img"))
+    begun, read = {}, []
+    for year in (2017, 2018, 2019, 2025):
+        reads = trace(layout, order="fsck", host=host_profile("macos", apfs_fsck_year=year))
+        trees = [reads.trees[tree] for tree in reads.tree.tolist()]
+        begun[year] = next(tree for tree in trees if tree in {"fs", "extentref", "snapmeta"})
+        read.append((sorted(reads.image_offset.tolist()), trees))
+    assert begun == {2017: "fs", 2018: "extentref", 2019: "snapmeta", 2025: "snapmeta"}
+    assert all(offsets == read[0][0] for offsets, _ in read)
+    assert read[2][1] == read[3][1]
+
+
 def test_a_check_of_a_file_system_without_one_reads_every_node(reference_image):
     """Once, and nothing else."""
     from layoutscope.access.driver import check_by_nodes

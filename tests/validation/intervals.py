@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from collections import deque
 from dataclasses import replace
 from functools import lru_cache
 from math import comb
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from layoutscope.drive.profile import DriveProfile
 
     F64 = NDArray[np.float64]
 
@@ -104,20 +107,56 @@ def ratio(folder: Path, cycle: int) -> Predicted:
 
 def planned(asked: dict[str, Any]) -> Predicted:
     """Predict a walk on flash: drawn plans of fewer files, as many times over as there are entries."""
-    profile, threads = load_profile(asked["drive"]), asked.get("threads", 1)
+    profile, threads = stand_in(asked["drive"]), asked.get("threads", 1)
     host = host_profile("macos", threads=threads)
-    unknown = uncertain(profile, Host("macos", threads, host.processors))
+    computer = Host("macos", threads, host.processors, asked.get("machine", 0.0))
+    unknown = uncertain(profile, computer)
     layouts = []
-    for number in range(VOLUMES // 2):
-        files, policy = volume(asked["walk"], number, FileSet(files=PLANNED_FILES))
-        layout = next(iter(aging(files, policy, 0)))
-        work = Work(paths=index_paths(populate(files))) if asked["order"] == "paths" else Work()
-        reads = trace(layout, order=asked["order"], host=host, work=work)
-        times = asked["entries"] / len(layout.columns("entries"))
+    for number, reads in enumerate(planned_walks(asked)):
+        times = asked["entries"] / entries_of(asked, number)
         layouts.append(times * _side_by_side(reads, profile, unknown, host.parallel_threads))
     volumes = volume_of(len(layouts))
-    fill = {"fill": (PLACEMENT, draws()["fill"][volumes])}
-    return Predicted(np.stack(layouts)[volumes, DRAWS], {**unknown.columns(), **fill}, layouts)
+    # So few volumes cannot tell fill from age: how slow each of them is stands for all that was drawn of it.
+    columns = {"volume": (PLACEMENT, np.array([float(np.median(times)) for times in layouts])[volumes])}
+    return Predicted(np.stack(layouts)[volumes, DRAWS], {**unknown.columns(), **columns}, layouts)
+
+
+def stand_in(name: str) -> DriveProfile:
+    """Return a profile for a drive of which only the class is told: whatever it has is assumed of that drive."""
+    profile = load_profile(name)
+    figures = {key: replace(figure, kind="assumed") for key, figure in profile.figures.items()}
+    return replace(profile, figures=figures)
+
+
+def planned_files(asked: dict[str, Any], number: int) -> FileSet:
+    """Return the files of a plan: as many in a folder as are told, or drawn."""
+    files = asked.get("folder_files") or round(float(draws()["files_per_directory"][number]))
+    return FileSet(files=PLANNED_FILES, files_per_directory=files)
+
+
+def entries_of(asked: dict[str, Any], number: int) -> int:
+    """Return the files and folders of a plan, without its root."""
+    return len(populate(planned_files(asked, number))) - 1
+
+
+def planned_walks(asked: dict[str, Any]) -> tuple[AccessTrace, ...]:
+    """Walk the plans of a row; rows that ask for the same share them."""
+    same = ("walk", "order", "threads", "folder_files", "aged")
+    return _walks(tuple((key, asked[key]) for key in same if key in asked))
+
+
+@lru_cache(maxsize=32)
+def _walks(told: tuple[tuple[str, Any], ...]) -> tuple[AccessTrace, ...]:
+    asked = dict(told)
+    host = host_profile("macos", threads=asked.get("threads", 1))
+    found = []
+    for number in range(VOLUMES // 2):
+        files, policy = volume(asked["walk"], number, planned_files(asked, number))
+        cycles = int(draws()["age"][number]) if asked.get("aged") else 0
+        layout = deque(aging(files, policy, cycles), maxlen=1)[0]
+        work = Work(paths=index_paths(populate(files))) if asked["order"] == "paths" else Work()
+        found.append(trace(layout, order=asked["order"], host=host, work=work))
+    return tuple(found)
 
 
 def _side_by_side(reads: AccessTrace, profile: Any, unknown: Uncertain, threads: int) -> F64:
@@ -150,7 +189,7 @@ def copied(asked: dict[str, Any]) -> Predicted:
 
 def read_through(asked: dict[str, Any]) -> Predicted:
     """Predict the reading of whole files, one behind the other, at as many bytes a request as macOS asks for."""
-    profile = load_profile(asked["drive"])
+    profile = stand_in(asked["drive"])
     unknown = uncertain(profile, MACOS)
     size = host_profile("macos").read_ahead_bytes
     each = asked["bytes"] // asked["files"] // size

@@ -59,6 +59,27 @@ def test_rsync_sorts_directories_with_a_slash_and_ls_without(tree):
     assert rows_read(trace(tree, order="backup")) == [3, 4, 5, 8, 7, 6]
 
 
+def test_time_machine_gets_attributes_with_the_names(tree):
+    """On macOS a backup is getattrlistbulk of every folder; on Linux rsync stats entry by entry."""
+    made, bulk = trace(tree, order="backup", host="macos"), trace(tree, order="bulk", host="macos")
+    assert made.image_offset.tolist() == bulk.image_offset.tolist()
+    assert made.host_us == bulk.host_us
+    assert trace(tree, order="backup").image_offset.tolist() != made.image_offset.tolist()
+
+
+def test_folders_that_changed_are_looked_up_and_listed(tree):
+    """a-b (its own leaf 4, in it g, 7), then .git (5, 8), in the order of the list; a (3, 6) is left alone."""
+    read = trace(tree, order="backup-events", host="macos", work=Work(paths=["a-b", "/.git/"]))
+    assert rows_read(read) == [4, 7, 5, 8]
+    assert rows_read(trace(tree, order="backup-events", host="macos", work=Work(paths=["nowhere", "a/f"]))) == [6]
+
+
+def test_all_folders_that_changed_are_the_whole_walk(tree):
+    """With every folder named, the root first, the leaves are those of the walk without a record."""
+    read = trace(tree, order="backup-events", host="macos", work=Work(paths=["/", "a", "a-b", ".git"]))
+    assert set(rows_read(read)) == set(rows_read(trace(tree, order="backup", host="macos")))
+
+
 def test_git_sorts_whole_paths_and_leaves_its_own_directory_to_itself(tree):
     """a-b/g comes before a/f; .git (5) and what is in it (8) are not looked up, .git not listed."""
     assert rows_read(trace(tree, order="git-status")) == [4, 7, 3, 6]

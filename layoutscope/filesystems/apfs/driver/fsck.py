@@ -4,8 +4,8 @@ apfsck 0.2.1 of apfsprogs with ``-cuw``, recorded: what it maps of the image, bl
 internal pool it reads first, the newest of the ring, no table tells: all are read in the order of their addresses.
 
 fsck_apfs is not public. Its order is that of the lines that it prints: container superblock, checkpoint, space manager,
-object map, then of each volume its superblock, object map, snapshots' metadata, tree, extent references, then each
-snapshot. Versions of 2017 printed the tree before the snapshots, those of 2018 extent references first; what is read
+object map, then of each volume its superblock, object map, snapshots' metadata and each snapshot, tree, extent
+references. Versions of 2017 printed the tree before the snapshots, those of 2018 extent references first; what is read
 stays the same.
 """
 
@@ -48,6 +48,7 @@ def apfsck_reads(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) ->
 
 def fsck_apfs_reads(
     caches: bool,
+    year: int,
     layout: VolumeLayout,
     nodes: NodeTable,
     entries: EntryTable,  # noqa: ARG001  (as others)
@@ -58,13 +59,15 @@ def fsck_apfs_reads(
     ----------
     caches : bool
         Whether what it has read of one state is not read again for the next.
+    year : int
+        Whose version it is.
     layout, nodes, entries
         The volume.
     """
     pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_ephemeral(layout, "spaceman")]
     kinds = ("spaceman-cab", "spaceman-cib", "spaceman-bitmap", "internal-pool-bitmap")
     pieces += [regions_of(layout.container, kind) for kind in kinds]
-    pieces += [*_own_nodes(layout.container, "spaceman"), *_volume(layout, nodes)]
+    pieces += [*_own_nodes(layout.container, "spaceman"), *_volume(layout, nodes, printed(year))]
     return _placed(pieces, layout.facts.block_size_bytes, is_cached=caches)
 
 
@@ -91,25 +94,60 @@ def _own_nodes(layout: VolumeLayout | None, tree: str) -> Iterator[FixedPlaces]:
     yield _nodes(tree, layout, rows)
 
 
-def _volume(layout: VolumeLayout, nodes: NodeTable) -> Iterator[FixedPlaces]:
-    """Read superblock, object map and snapshots' metadata; then the trees of each state, the oldest first."""
+APFSCK: Final = ("snapshots", "extentref", "fs", "fext")
+"""Order of a volume's parts, behind its object map, as apfsck reads them."""
+
+
+def printed(year: int) -> Sequence[str]:
+    """Return the order of a volume's parts, behind its object map, as fsck_apfs of a year prints them.
+
+    Parameters
+    ----------
+    year : int
+        Until 2017 the first version's, 2018 the second's, later ones alike.
+
+    Examples
+    --------
+    >>> printed(2017)[0], printed(2018)[0], printed(2025)[0]
+    ('fs', 'extentref', 'snapshots')
+    """
+    if year <= FIRST_YEAR:
+        return ("fs", "fext", "snapshots", "extentref")
+    return ("extentref", "fs", "fext", "snapshots") if year == SECOND_YEAR else ("snapshots", "fs", "fext", "extentref")
+
+
+FIRST_YEAR, SECOND_YEAR = 2017, 2018
+"""Years of macOS 10.13 and 10.14, whose checkers print their own orders."""
+
+
+def _volume(layout: VolumeLayout, nodes: NodeTable, order: Sequence[str] = APFSCK) -> Iterator[FixedPlaces]:
+    """Read superblock and object map, then the parts of a volume in some order; snapshots the oldest first."""
     yield regions_of(layout, "volume-superblock", lambda owner: owner == "live")
     yield regions_of(layout, "object-map")
     live = np.zeros(len(nodes), bool)
     for state in LIVE:
         live |= layout.columns("nodes")["state"].equals(state)
+    view = np.flatnonzero(live), nodes.parent.astype(np.int64), nodes.key_rank
+    for tree in ("omap-snapshots", "omap"):
+        yield _state(layout, nodes, tree, view)
+    for part in order:
+        if part != "snapshots":
+            yield _state(layout, nodes, part, view)
+            continue
+        yield _state(layout, nodes, "snapmeta", view)
+        yield from _of_snapshots(layout, nodes, ~live)
+
+
+def _of_snapshots(layout: VolumeLayout, nodes: NodeTable, kept: NDArray[np.bool_]) -> Iterator[FixedPlaces]:
+    """Read each snapshot's superblock, extent references and tree, the oldest first."""
     parent, rank = nodes.parent.astype(np.int64), nodes.key_rank
-    for tree in ("omap-snapshots", "omap", "snapmeta"):
-        yield _state(layout, nodes, tree, (np.flatnonzero(live), parent, rank))
     superblocks = regions_of(layout, "volume-superblock", lambda owner: owner != "live")
-    references = _kept_references(layout, nodes, ~live)
+    references = _kept_references(layout, nodes, kept)
     for number, view in enumerate(_snapshots(layout, nodes)):
         yield superblocks.chosen(slice(number, number + 1))
         for rows in references[number : number + 1]:
             yield _state(layout, nodes, "extentref", (rows, parent, rank))
         yield _state(layout, nodes, "fs", view)
-    for tree in ("extentref", "fs", "fext"):
-        yield _state(layout, nodes, tree, (np.flatnonzero(live), parent, rank))
 
 
 _View = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int64]"]

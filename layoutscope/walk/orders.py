@@ -3,7 +3,7 @@
 An :class:`Order` says what it needs and how it makes the reads that reach the drive.
 
 >>> sorted(ORDERS)[:6]
-['archive', 'backup', 'bulk', 'catalog', 'copy', 'delete']
+['archive', 'backup', 'backup-events', 'bulk', 'catalog', 'copy']
 """
 
 from __future__ import annotations

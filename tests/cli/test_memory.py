@@ -210,3 +210,71 @@ def test_a_terminal_stays_a_terminal():
         os.close(leader)
         os.close(follower)
     assert said == "True True False\n"
+
+
+JOB = r"""
+import os, pty, resource, signal, sys, time
+press = sys.argv[1].encode()
+leader, terminal = pty.fork()
+if not leader:  # what a shell does: the job has a group of its own, which has the terminal
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    job = os.fork()
+    if not job:
+        os.setpgid(0, 0)
+        os.tcsetpgrp(0, os.getpid())
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+        os.execv(sys.executable, [sys.executable, "-c", sys.argv[2]])
+    status = os.waitpid(job, os.WUNTRACED)[1]
+    both = [job, *map(int, open(f"/proc/{job}/task/{job}/children").read().split())]
+    for _ in range(200):
+        states = [open(f"/proc/{each}/stat").read().split()[2] for each in both]
+        if states == ["T", "T"]:
+            break
+        time.sleep(0.05)
+    print("states", *states, os.WIFSTOPPED(status), flush=True)
+    os.killpg(job, signal.SIGCONT)
+    os.tcsetpgrp(0, job)
+    print("goes on.", flush=True)
+    print("ends with", os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]), "end.", flush=True)
+    sys.stdin.readline()
+    os._exit(0)
+said = b""
+def until(word):
+    global said
+    while word not in said:
+        said += os.read(terminal, 4096)
+until(b"ready")
+os.write(terminal, b"\x1a")
+until(b"goes on.")
+os.write(terminal, press)
+until(b"end.")
+print(said.decode().replace("\r", ""))
+"""
+"""A shell with a job, on a terminal on which Ctrl-Z is pressed, and something else when the job goes on."""
+
+WORK = """
+import sys, time
+from layoutscope import bounded
+def work():
+    try:
+        print("ready", flush=True)
+        print("read", sys.stdin.readline().strip(), flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        time.sleep(0.3)
+        print("tidied up", flush=True)
+        sys.exit(130)
+bounded.run(work)
+"""
+
+
+@pytest.mark.parametrize(
+    ("press", "said"), [("words\n", "read words\nends with 0"), ("\x03", "tidied up\nends with 130")]
+)
+def test_keys_of_the_terminal_stop_and_end_both_processes(press, said):
+    """Ctrl-Z stops both, and both go on; what is typed is read; Ctrl-C comes once, so that it can be tidied up."""
+    result = subprocess.run(
+        [sys.executable, "-c", JOB, press, WORK], capture_output=True, text=True, check=True, cwd=ROOT, timeout=60
+    )
+    assert "states T T True" in result.stdout
+    assert said in result.stdout

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from layoutscope.errors import UnsupportedError
+
 if TYPE_CHECKING:
     import polars as pl
 else:
@@ -16,8 +18,16 @@ else:
         """Stands for the module until one of its members is wanted."""
 
         def __getattr__(self, name: str) -> Any:
-            import polars  # noqa: ICN001  (this is what others call pl)
-
+            if name.startswith("__"):
+                raise AttributeError(name)  # who only looks at the module, as doctest does, asks for no frame
+            try:
+                import polars  # noqa: ICN001  (this is what others call pl)
+            except ImportError as error:
+                raise UnsupportedError(
+                    "tables as frames and as Parquet need the package polars",
+                    code="frames-missing",
+                    advice="pip install 'layoutscope[frames]'",
+                ) from error
             return getattr(polars, name)
 
     pl = _WhenAsked()

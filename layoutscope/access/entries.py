@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.frames import pl
 from layoutscope.frozen import frozen
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK
 
@@ -97,7 +97,7 @@ class EntryTable:
             order=np.arange(len(self))[self.order][places],
         )
 
-    def names(self, places: slice = slice(None)) -> TextColumn:
+    def names(self, places: slice | NDArray[np.int64] = slice(None)) -> TextColumn:
         """Return names in listing order."""
         return self.stored_names.take(np.arange(len(self))[self.order][places])
 
@@ -228,8 +228,11 @@ def name_bytes(table: EntryTable, entries: slice = slice(None)) -> NDArray[np.in
         return _lengths(names)
     # The disk has é as two characters, of three bytes in UTF-8; the driver joins them before it hands them out
     # (its unicode.c), so that more names fit into a buffer than their stored lengths say.
-    composed = names.series("name", pl.String()).str.normalize("NFC")
-    return composed.str.len_bytes().fill_null(UNKNOWN_BYTES).to_numpy().astype(np.int64)
+    # No text of ASCII changes; of the others there are few.
+    lengths, others = _lengths(names), np.flatnonzero(names.num_chars() != names.lengths())
+    composed = [unicodedata.normalize("NFC", text or "") for text in names.take(others).to_list()]
+    lengths[others] = [len(text.encode()) for text in composed]
+    return lengths
 
 
 def stored_bytes(table: EntryTable, fixed_bytes: int) -> NDArray[np.int64]:

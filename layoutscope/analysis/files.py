@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.owners import MOST_LEVELS
 from layoutscope.filesystems.contract import NO_TIME
 from layoutscope.frames import pl
+from layoutscope.tables.table import time_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
     from layoutscope.filesystems.contract import InodeStats
     from layoutscope.tables import VolumeLayout
 
-STATS: Final = {"mode": pl.UInt16, "user_id": pl.UInt32, "group_id": pl.UInt32}
+STATS: Final = ("mode", "user_id", "group_id")
 TIMES: Final = ("access_time", "change_time")
 """Columns that inodes add to those of the table of entries."""
 
@@ -26,11 +33,10 @@ def directory_paths(layout: VolumeLayout) -> dict[int, str]:
 
     A directory that cannot be reached from the root begins with its number, as ``<17>``.
     """
-    folders = layout.entries.filter((pl.col("kind") == "directory") & (pl.col("file_id") != ROOT_ID))
-    above = {
-        int(number): (int(parent), name or f"<{number}>")
-        for number, parent, name in folders.select("file_id", "parent_id", "name").iter_rows()
-    }
+    entries = layout.columns("entries")
+    folders = entries.take(entries["kind"].equals("directory") & (entries["file_id"].data != ROOT_ID))
+    rows = zip(*map(folders.listed, ("file_id", "parent_id", "name")), strict=True)
+    above = {number: (parent, name or f"<{number}>") for number, parent, name in rows}
     known = {ROOT_ID: ""}
     for number in above:
         chain: list[int] = []
@@ -49,42 +55,51 @@ def directory_paths(layout: VolumeLayout) -> dict[int, str]:
 def with_paths(layout: VolumeLayout) -> pl.DataFrame:
     """Return the entries with a column ``path``, from the root of the volume on; the root itself is ``/``."""
     known = directory_paths(layout)
-    parents = pl.DataFrame(
-        {"parent_id": list(known), "above": list(known.values())}, {"parent_id": pl.UInt64, "above": pl.String}
-    )
-    own = pl.col("name").fill_null(pl.format("<{}>", pl.col("file_id")))
-    above = pl.coalesce("above", pl.format("<{}>", pl.col("parent_id")))
-    path = pl.when(pl.col("file_id") == ROOT_ID).then(pl.lit("/")).otherwise(pl.format("{}/{}", above, own))
-    joined = layout.entries.join(parents, on="parent_id", how="left", maintain_order="left")
-    return joined.with_columns(path=path).drop("above")
+    paths = [_path(known, *row) for row in zip(*map(layout.columns("entries").listed, _NAMED), strict=True)]
+    return layout.entries.with_columns(pl.Series("path", paths, dtype=pl.String))
 
 
-def with_stats(files: pl.DataFrame, stats: InodeStats | None) -> pl.DataFrame:
-    """Put beside entries what their inodes say; null where it is not known.
+_NAMED: Final = ("file_id", "parent_id", "name")
+
+
+def _path(known: dict[int, str], file_id: int, parent_id: int, name: str | None) -> str:
+    if file_id == ROOT_ID:
+        return "/"
+    return f"{known.get(parent_id, f'<{parent_id}>')}/{f'<{file_id}>' if name is None else name}"
+
+
+def listed_files(layout: VolumeLayout, stats: InodeStats | None) -> Iterator[dict[str, Any]]:
+    """Yield the rows of entries with their paths and what their inodes say; None where that is not known.
 
     Parameters
     ----------
-    files : DataFrame
-        Rows of the table of entries.
+    layout : VolumeLayout
+        The volume.
     stats : InodeStats or None
-        From their volume; None where it was not read.
+        Of its inodes; None where these were not read.
     """
-    if stats is None:
-        empty = {name: pl.lit(None, dtype) for name, dtype in STATS.items()}
-        return files.with_columns(**empty, **{name: pl.lit(None, pl.Datetime("us", "UTC")) for name in TIMES})
-    found = pl.DataFrame(
-        {
-            "file_id": stats.file_id,
-            **{name: getattr(stats, name) for name in STATS},
-            **dict(zip(TIMES, (stats.access_us, stats.change_us), strict=True)),
-        }
-    ).unique("file_id", keep="first")
-    has_mode = pl.col("mode") != 0
-    found = found.with_columns(
-        *(pl.when(has_mode).then(name).alias(name) for name in STATS),
-        *(
-            pl.when(pl.col(name) != NO_TIME).then(name).cast(pl.Datetime("us")).dt.replace_time_zone("UTC").alias(name)
-            for name in TIMES
-        ),
-    )
-    return files.join(found, on="file_id", how="left", maintain_order="left")
+    known, entries = directory_paths(layout), layout.columns("entries")
+    inodes = {} if stats is None else dict(zip(*_first_of_each(stats.file_id), strict=True))
+    nothing: dict[str, Any] = dict.fromkeys((*STATS, *TIMES))
+    for first in range(0, len(entries), BATCH_ROWS):
+        for row in entries.take(slice(first, first + BATCH_ROWS)).rows():
+            inode = inodes.get(row["file_id"])
+            told = nothing if stats is None or inode is None else _told(stats, inode)
+            yield {**row, "path": _path(known, *(row[name] for name in _NAMED)), **told}
+
+
+BATCH_ROWS: Final = 65_536
+"""Entries that are made rows of at once."""
+
+
+def _first_of_each(file_id: NDArray[np.uint64]) -> tuple[list[int], list[int]]:
+    ids, first = np.unique(file_id, return_index=True)
+    return ids.tolist(), first.tolist()
+
+
+def _told(stats: InodeStats, inode: int) -> dict[str, Any]:
+    """Return what an inode says; without a mode nothing was ever written to its owner either."""
+    has_mode = stats.mode[inode] != 0
+    found = {name: int(getattr(stats, name)[inode]) if has_mode else None for name in STATS}
+    times = (int(stats.access_us[inode]), int(stats.change_us[inode]))
+    return {**found, **{name: None if us == NO_TIME else time_of(us) for name, us in zip(TIMES, times, strict=True)}}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from layoutscope.analysis.files import directory_paths
 from layoutscope.analysis.owners import volume_name
-from layoutscope.frames import pl
 from layoutscope.results.compare import ratio, side_letters
-from layoutscope.tables.frames import FRAMES, build_frame
+from layoutscope.tables.frames import FRAMES
+from layoutscope.tables.rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,15 +29,9 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-def of_rows(name: str, rows: Iterable[Sequence[Any]]) -> pl.DataFrame:
-    """Make a frame of rows, whose values stand in the order of its columns."""
-    schema = {column.name: column.dtype for column in FRAMES[name]}
-    return pl.DataFrame(list(rows), schema, orient="row")
-
-
-def metrics_frame(result: ScanResult) -> pl.DataFrame:
+def metrics_rows(result: ScanResult) -> Rows:
     """Return every metric of every volume, those of its walk behind those of its tables."""
-    return of_rows("metrics", _metric_rows(result))
+    return Rows.listed(FRAMES["metrics"], _metric_rows(result))
 
 
 def _metric_rows(result: ScanResult) -> Iterator[tuple[Any, ...]]:
@@ -48,9 +43,9 @@ def _metric_rows(result: ScanResult) -> Iterator[tuple[Any, ...]]:
             yield (name, item.subject, *what)
 
 
-def times_frame(result: ScanResult | PredictResult) -> pl.DataFrame:
+def times_rows(result: ScanResult | PredictResult) -> Rows:
     """Return every predicted time, of all orders where these were asked for."""
-    return of_rows("times", _time_rows(result))
+    return Rows.listed(FRAMES["times"], _time_rows(result))
 
 
 def _time_rows(result: Any) -> Iterator[tuple[Any, ...]]:
@@ -74,9 +69,9 @@ def _times(
         yield (*what, item.drive, *interval, walk.reads, walk.read_bytes)
 
 
-def remedies_frame(result: PlanResult) -> pl.DataFrame:
+def remedies_rows(result: PlanResult) -> Rows:
     """Return every remedy that was tried, volume by volume, the best first."""
-    return of_rows("remedies", (row for volume in result.volumes for row in _remedy_rows(volume)))
+    return Rows.listed(FRAMES["remedies"], (row for volume in result.volumes for row in _remedy_rows(volume)))
 
 
 def _remedy_rows(volume: VolumePlan) -> Iterator[tuple[Any, ...]]:
@@ -143,26 +138,26 @@ def _path(known: dict[int, str], number: int) -> str:
     return "(no directory)" if number == 0 else known.get(number, f"<{number}>") or "/"
 
 
-def directories_frame(result: PredictResult) -> pl.DataFrame:
+def directories_rows(result: PredictResult) -> Rows:
     """Return what every directory costs, on each volume and drive."""
     return _stacked("directories", (_directories(case) for case in result.volumes))
 
 
-def _directories(case: VolumeCase) -> Iterator[pl.DataFrame]:
+def _directories(case: VolumeCase) -> Iterator[dict[str, Any]]:
     reads = case.walk.trace
     if case.layout is None:
         return
     for drive in case.drives:
         made = cost_of_directories(case.layout, reads, read_seconds(reads, drive.prediction.service_s))
-        yield _labelled("directories", case, drive.prediction.drive, made, len(made["path"]))
+        yield _labelled(case, drive.prediction.drive, made, len(made["path"]))
 
 
-def reads_frame(result: PredictResult) -> pl.DataFrame:
+def reads_rows(result: PredictResult) -> Rows:
     """Return every read in order, with its times on each drive."""
     return _stacked("reads", (_reads(case) for case in result.volumes))
 
 
-def _reads(case: VolumeCase) -> Iterator[pl.DataFrame]:
+def _reads(case: VolumeCase) -> Iterator[dict[str, Any]]:
     trace = case.walk.trace
     plain = {
         "read": np.arange(len(trace)),
@@ -173,21 +168,28 @@ def _reads(case: VolumeCase) -> Iterator[pl.DataFrame]:
     }
     for drive in case.drives:
         made = plain | {"service_s": drive.prediction.service_s}
-        yield _labelled("reads", case, drive.prediction.drive, made, len(trace))
+        yield _labelled(case, drive.prediction.drive, made, len(trace))
 
 
-def _labelled(name: str, case: VolumeCase, drive: str, made: dict[str, Any], height: int) -> pl.DataFrame:
-    return build_frame(name, {**made, "volume": [case.volume] * height, "drive": [drive] * height})
+def _labelled(case: VolumeCase, drive: str, made: dict[str, Any], height: int) -> dict[str, Any]:
+    return {**made, "volume": [case.volume] * height, "drive": [drive] * height}
 
 
-def _stacked(name: str, parts: Iterable[Iterable[pl.DataFrame]]) -> pl.DataFrame:
-    found = [frame for part in parts for frame in part]
-    return pl.concat(found) if found else of_rows(name, ())
+def _stacked(name: str, parts: Iterable[Iterable[dict[str, Any]]]) -> Rows:
+    found = [columns for part in parts for columns in part]
+    if not found:
+        return Rows.listed(FRAMES[name], ())
+    return Rows.under(FRAMES[name], {key: _end_to_end([columns[key] for columns in found]) for key in found[0]})
 
 
-def comparison_frame(result: Comparison) -> pl.DataFrame:
+def _end_to_end(parts: Sequence[Any]) -> Any:
+    """Put arrays or lists of one column one behind the other."""
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else list(chain.from_iterable(parts))
+
+
+def comparison_rows(result: Comparison) -> Rows:
     """Return metrics and predicted times of all sides, one row a side, with the difference to the first."""
-    return of_rows("comparison", _comparison_rows(result))
+    return Rows.listed(FRAMES["comparison"], _comparison_rows(result))
 
 
 def _comparison_rows(result: Comparison) -> Iterator[tuple[Any, ...]]:
@@ -201,13 +203,13 @@ def _comparison_rows(result: Comparison) -> Iterator[tuple[Any, ...]]:
             yield (*side, *what, value, unit, first, difference, ratio((first, value)))
 
 
-def faults_frame(result: CheckResult) -> pl.DataFrame:
+def faults_rows(result: CheckResult) -> Rows:
     """Return every finding of a check, those outside of the volumes first."""
     found = [("", each) for each in result.findings]
     found += [(item.volume, each) for item in result.volumes for each in item.findings]
     names = [column.name for column in FRAMES["faults"][1:-1]]
     rows = ((volume, *(getattr(each, name) for name in names), _cause(each)) for volume, each in found)
-    return of_rows("faults", rows)
+    return Rows.listed(FRAMES["faults"], rows)
 
 
 def _cause(finding: Finding) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.errors import UsageError
-from layoutscope.frames import pl
 from layoutscope.results.inspect import Owner
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.contract import Row
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
 MOST_LEVELS: Final = 4096
 """A path with more names leads in a circle."""
@@ -42,13 +43,14 @@ def resolve(layout: VolumeLayout, path: str) -> int | None:
 
 
 def _child(layout: VolumeLayout, parent_id: int, name: str) -> int | None:
-    inside = layout.entries.filter(pl.col("parent_id") == parent_id)
-    found = inside.filter(pl.col("name") == name)["file_id"].to_list()
+    entries = layout.columns("entries")
+    inside = entries.take(entries["parent_id"].data == parent_id)
+    names, ids = inside.listed("name"), inside.listed("file_id")
+    found = [number for own, number in zip(names, ids, strict=True) if own == name]
     if not found:
-        names, ids = inside["name"].fill_null(""), inside["file_id"]
         folds = not layout.facts.case_sensitive
         wanted = _compared(name, folds=folds)
-        found = [number for own, number in zip(names, ids, strict=True) if _compared(own, folds=folds) == wanted]
+        found = [number for own, number in zip(names, ids, strict=True) if _compared(own or "", folds=folds) == wanted]
     return int(found[0]) if found else None
 
 
@@ -62,20 +64,28 @@ def paths_of(layout: VolumeLayout, file_id: int) -> list[str]:
     """List the paths of a file; several with hard links, none where nothing names it."""
     if file_id == ROOT_ID:
         return ["/"]
-    rows = layout.entries.filter(pl.col("file_id") == file_id).select("parent_id", "name")
-    return [f"{_directory(layout, parent_id)}/{name or '?'}" for parent_id, name in rows.iter_rows()]
+    rows = _of_file(layout, "entries", file_id).rows()
+    return [f"{_directory(layout, row['parent_id'])}/{row['name'] or '?'}" for row in rows]
+
+
+def _of_file(layout: VolumeLayout, table: str, file_id: int) -> Table:
+    """Rows of a table that are about a file."""
+    found = layout.columns(table)
+    return found.take(found["file_id"].data == file_id)
 
 
 def _directory(layout: VolumeLayout, directory_id: int) -> str:
     """Spell the path of a directory, without a slash at its end."""
     names: list[str] = []
     while directory_id != ROOT_ID and len(names) < MOST_LEVELS:
-        row = layout.entries.filter((pl.col("file_id") == directory_id) & (pl.col("kind") == "directory")).head(1)
-        if row.is_empty():
+        row = next(
+            (row for row in _of_file(layout, "entries", directory_id).rows() if row["kind"] == "directory"), None
+        )
+        if row is None:
             names.append(f"<{directory_id}>")
             break
-        names.append(row["name"][0] or "?")
-        directory_id = int(row["parent_id"][0])
+        names.append(row["name"] or "?")
+        directory_id = row["parent_id"]
     return "".join(f"/{name}" for name in reversed(names))
 
 
@@ -95,21 +105,20 @@ def needed_id(layouts: tuple[VolumeLayout, ...], path: str) -> list[tuple[Volume
 
 def owners_at(layout: VolumeLayout, at: int) -> list[tuple[str, Row]]:
     """List the rows of all tables that cover a byte, as table and row."""
-    pieces = _covering(layout.node_fragments, "length_bytes", at)
-    split = layout.nodes.filter(pl.col("row").is_in(pieces["node_row"].to_list()))
-    whole = _covering(layout.nodes, "size_bytes", at).join(
-        layout.node_fragments, left_on="row", right_on="node_row", how="anti"
-    )
-    found = [("nodes", row) for frame in (whole, split) for row in frame.iter_rows(named=True)]
-    for table in ("regions", "extents", "free"):
-        rows = _covering(layout.table(table), _SIZES[table], at).iter_rows(named=True)
-        found += [(table, row) for row in rows]
+    nodes, fragments = layout.columns("nodes"), layout.columns("node_fragments")
+    pieces = _covering(fragments, "length_bytes", at)
+    split = nodes.take(np.isin(nodes["row"].data, pieces["node_row"].data))
+    whole = _covering(nodes, "size_bytes", at)
+    whole = whole.take(~np.isin(whole["row"].data, fragments["node_row"].data))
+    found = [("nodes", row) for table in (whole, split) for row in table.rows()]
+    for name in ("regions", "extents", "free"):
+        found += [(name, row) for row in _covering(layout.columns(name), _SIZES[name], at).rows()]
     return found
 
 
-def _covering(frame: pl.DataFrame, size: str, at: int) -> pl.DataFrame:
-    start = pl.col("image_offset")
-    return frame.filter((start <= at) & (at < start + pl.col(size)))
+def _covering(table: Table, size: str, at: int) -> Table:
+    start = table["image_offset"]
+    return table.take(start.is_known & (start.data <= at) & (at < start.data + table[size].data))
 
 
 def row_owner(layout: VolumeLayout, table: str, row: Row, at: int | None) -> Owner:
@@ -143,7 +152,8 @@ def _node_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
     facts = [(name.replace("_", " "), str(row[name])) for name in _NODE_FACTS if row[name] is not None]
     for name in ("parent_row", "locator_row"):
         if row[name] is not None:
-            other = layout.nodes.filter(pl.col("row") == row[name]).row(0, named=True)
+            nodes = layout.columns("nodes")
+            (other,) = nodes.take(nodes["row"].data == row[name]).rows()
             facts.append((name.removesuffix("_row").replace("_", " "), f"{other['tree']}:{other['node_id']}"))
     return facts
 
@@ -171,15 +181,16 @@ def _path_facts(layout: VolumeLayout, file_id: int) -> list[tuple[str, str]]:
 
 def file_owner(layout: VolumeLayout, file_id: int) -> Owner:
     """Say what a file is: its names, sizes, extents and the nodes with its records."""
-    entry = layout.entries.filter(pl.col("file_id") == file_id).head(1)
+    entry = _of_file(layout, "entries", file_id).take(slice(1)).rows()
     names = ("kind", "size_bytes", "link_count", "parent_id", "create_time", "modify_time")
-    row = entry.row(0, named=True) if not entry.is_empty() else {}
+    row = entry[0] if entry else {}
     facts = [("file", str(file_id)), *_path_facts(layout, file_id)]
     facts += [(name.replace("_", " "), str(row[name])) for name in names if row.get(name) is not None]
-    extents = layout.extents.filter((pl.col("file_id") == file_id) & pl.col("image_offset").is_not_null())
+    extents = _of_file(layout, "extents", file_id)
+    extents = extents.take(extents["image_offset"].is_known)
     facts += [
         (f"extent of {item['fork']}", f"byte {item['image_offset']:,}, {item['length_bytes']:,} bytes")
-        for item in extents.head(64).iter_rows(named=True)
+        for item in extents.take(slice(64)).rows()
     ]
-    first = extents["image_offset"][0] if extents.height else layout.facts.image_offset
-    return Owner(volume_name(layout), "file", first, int(extents["length_bytes"].sum()), tuple(facts))
+    first = int(extents["image_offset"].data[0]) if len(extents) else layout.facts.image_offset
+    return Owner(volume_name(layout), "file", first, int(extents["length_bytes"].data.sum()), tuple(facts))

@@ -14,7 +14,7 @@ from layoutscope.results import Shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from layoutscope.frames import pl
+    from layoutscope.tables.rows import Rows
 
 
 def print_shown(result: Shown, console: Console) -> None:
@@ -31,15 +31,15 @@ def draw_html(thing: Displayed) -> str:
     return html_of(thing)
 
 
-def made_frame(name: str, result: Shown) -> pl.DataFrame:
-    """Make one of the frames of a result."""
+def made_rows(name: str, result: Shown) -> Rows:
+    """Make the rows of one of the frames of a result."""
     from layoutscope.analysis import frames
 
-    found: pl.DataFrame = getattr(frames, f"{name}_frame")(result)
+    found: Rows = getattr(frames, f"{name}_rows")(result)
     return found
 
 
 # Results know nothing of reports, which are made of them: here they are brought together, and loaded when needed.
 Shown.print_with(print_shown)
-Shown.frame_with(made_frame)
+Shown.rows_with(made_rows)
 Displayed.draw_with(draw_html)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.analysis.comparison import changed_nodes, compare_scans
+from layoutscope.analysis.changes import changed_nodes
+from layoutscope.analysis.comparison import compare_scans
 from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import file_form, output
 from layoutscope.api.scan import scan
@@ -15,6 +15,7 @@ from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
 from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.results.compare import Series
+from layoutscope.tables.table import time_of
 
 if TYPE_CHECKING:
     import os
@@ -84,7 +85,7 @@ def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, forc
     if ending not in FORMATS:
         raise UsageError(f"{path}: ends in none of {', '.join('.' + name for name in FORMATS)}")
     table = changed_nodes(found)
-    with output(path, force=force, holds=f"{table.height:,} rows") as file:
+    with output(path, force=force, holds=f"{len(table):,} rows") as file:
         write_table(table, file, ending)
 
 
@@ -153,8 +154,9 @@ def _place(result: ScanResult, by: str, number: int) -> int | str:
     if by == "xid":
         return layout.facts.stamp
     if by == "time":
-        last = layout.entries["modify_time"].max()
-        return last.strftime("%Y-%m-%d %H:%M:%S") if isinstance(last, datetime) else ""
+        known = layout.columns("entries")["modify_time"].present()
+        last = time_of(int(known.max())) if len(known) else None
+        return "" if last is None else last.strftime("%Y-%m-%d %H:%M:%S")
     return number + 1
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from layoutscope.analysis.files import directory_paths, with_paths, with_stats
+from layoutscope.analysis.files import directory_paths, listed_files
 from layoutscope.analysis.owners import volume_name
 from layoutscope.api import outputs
 from layoutscope.api.images import nothing_to_walk
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.api.images import Opened
-    from layoutscope.frames import pl
     from layoutscope.options import Drives, ReadRequest
     from layoutscope.tables import VolumeLayout
 
@@ -159,8 +158,8 @@ def _lists(image: Opened, request: ReadRequest, file_format: str) -> Iterator[st
     view = None if image.images is None else views_of(image, request)
     held = [layout for layout in image.layouts if layout.facts.volume is not None]
 
-    def files(layout: VolumeLayout) -> pl.DataFrame:
-        return with_stats(with_paths(layout), None if view is None else inode_stats(layout, view(layout)))
+    def files(layout: VolumeLayout) -> Iterator[dict[str, Any]]:
+        return listed_files(layout, None if view is None else inode_stats(layout, view(layout)))
 
     if file_format == "dfxml":
         yield from dfxml(image.about.name, ((layout, files(layout)) for layout in held))

@@ -21,12 +21,12 @@ from layoutscope.options import ReadOptions, Workload
 from layoutscope.progress import phase, reporting
 from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.tables import TABLES
+from layoutscope.tables.rows import Rows
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.api.documents import DocumentOptions
-    from layoutscope.frames import pl
     from layoutscope.results.predict import PredictResult
     from layoutscope.results.scan import ScanResult
 
@@ -113,7 +113,7 @@ def export(
             Path(str(target)).mkdir(exist_ok=True)
         for name, (goal, form) in goals.items():
             if table != ALL or name in TABLES or known.can_be_walked:
-                _write_frame(known.frame(name), name, goal, form, force=force)
+                _write_rows(known.rows(name), name, goal, form, force=force)
 
 
 Goal = tuple["str | os.PathLike[str] | IO[bytes]", str]
@@ -156,12 +156,10 @@ class _Known:
     def can_be_walked(self) -> bool:
         return any(len(layout.columns("entries")) for layout in self.image.opened.layouts)
 
-    def frame(self, name: str) -> pl.DataFrame:
+    def rows(self, name: str) -> Rows:
         if name in TABLES:
-            return joined_table(self.image.opened.layouts, name)
-        result = self._scanned if name == "metrics" else self._predicted
-        frame: pl.DataFrame = getattr(result, name)
-        return frame
+            return Rows.of(joined_table(self.image.opened.layouts, name))
+        return (self._scanned if name == "metrics" else self._predicted).rows(name)
 
     @cached_property
     def _scanned(self) -> ScanResult:
@@ -172,12 +170,10 @@ class _Known:
         return predict(self.image, drives=self.drives, **self.work)
 
 
-def _write_frame(
-    frame: pl.DataFrame, name: str, target: str | os.PathLike[str] | IO[bytes], form: str, *, force: bool
-) -> None:
+def _write_rows(rows: Rows, name: str, target: str | os.PathLike[str] | IO[bytes], form: str, *, force: bool) -> None:
     with phase(f"writing the table {name}"):
         if isinstance(target, str | os.PathLike):
-            with output(target, force=force, holds=f"{frame.height:,} rows") as file:
-                write_table(frame, file, form)
+            with output(target, force=force, holds=f"{len(rows):,} rows") as file:
+                write_table(rows, file, form)
         else:
-            write_table(frame, target, form)
+            write_table(rows, target, form)

@@ -158,7 +158,8 @@ def wanted_ranges(images: ImageSet, request: ReadRequest) -> list[NDArray[np.int
 
 
 def _without_headers(layout: VolumeLayout) -> VolumeLayout:
-    return layout.changed(regions=layout.regions.filter(~layout.regions["type"].cast(str).is_in(HEADERS)))
+    regions = layout.columns("regions")
+    return layout.changed(regions=regions.take(~regions["type"].is_in(HEADERS)))
 
 
 def _sectors(

@@ -9,7 +9,6 @@ import numpy as np
 
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError
-from layoutscope.frames import pl
 from layoutscope.progress import phase
 from layoutscope.tables.schema import DATA_REGIONS
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from layoutscope.image import Source
     from layoutscope.image.opening import ImageSet
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
 CHUNK_BYTES: Final = 8 * 1024**2
 NO_METADATA: Final = (*DATA_REGIONS, "reserved", "pending-free")
@@ -79,18 +78,18 @@ def metadata_ranges(layouts: Sequence[VolumeLayout], device: int, size_bytes: in
 
 def _pieces(layout: VolumeLayout, device: int) -> NDArray[np.int64]:
     """Start and stop of every node, in one piece or several, and of every region."""
-    used = layout.nodes.filter(pl.col("kind") != "free")
-    parts = layout.node_fragments
-    whole = used.join(parts, left_on="row", right_on="node_row", how="anti") if parts.height else used
-    split = parts.filter(pl.col("node_row").is_in(used["row"].to_list())) if parts.height else parts
-    regions = layout.regions.filter(~pl.col("type").cast(pl.String).is_in(NO_METADATA))
+    nodes, parts, regions = map(layout.columns, ("nodes", "node_fragments", "regions"))
+    used = nodes.take(~nodes["kind"].equals("free"))
+    whole = used.take(~np.isin(used["row"].data, parts["node_row"].data)) if len(parts) else used
+    split = parts.take(np.isin(parts["node_row"].data, used["row"].data)) if len(parts) else parts
+    regions = regions.take(~regions["type"].is_in(NO_METADATA))
     tables = [(whole, "size_bytes"), (split, "length_bytes"), (regions, "length_bytes")]
-    return np.concatenate([_edges(frame.filter(pl.col("device") == device), length) for frame, length in tables])
+    return np.concatenate([_edges(table.take(table["device"].data == device), length) for table, length in tables])
 
 
-def _edges(frame: pl.DataFrame, length: str) -> NDArray[np.int64]:
-    start = frame["image_offset"].to_numpy()
-    return np.stack([start, start + frame[length].to_numpy()], axis=1).astype(np.int64)
+def _edges(table: Table, length: str) -> NDArray[np.int64]:
+    start = table["image_offset"].data
+    return np.stack([start, start + table[length].data], axis=1).astype(np.int64)
 
 
 def _chunks(source: Source, start: int, stop: int) -> Iterator[bytearray]:

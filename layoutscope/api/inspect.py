@@ -6,6 +6,8 @@ from dataclasses import asdict
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from layoutscope.analysis.owners import file_owner, needed_id, owners_at, row_owner
 from layoutscope.api.keywords import takes
 from layoutscope.api.reading import one_volume, opened, read_images, request_of, with_chosen, with_options
@@ -13,7 +15,6 @@ from layoutscope.api.views import node_pieces, views_of
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
-from layoutscope.frames import pl
 from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from layoutscope.ondisk.grammar import Described
     from layoutscope.options import ReadRequest
     from layoutscope.results.inspect import Owner
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
 Found = tuple["list[Owner]", "list[StructureLines]"]
 
@@ -122,22 +123,26 @@ def _node(image: Opened, wanted: str, *, view: ViewOf) -> Found:
     tree, _, number = wanted.rpartition(":")
     if not tree or not number.isdecimal():
         raise UsageError(f"{wanted!r} is no node; write TREE:NUMBER, such as catalog:3")
-    chosen = (pl.col("tree") == tree) & (pl.col("node_id") == int(number))
-    found = [(layout, row) for layout in image.layouts for row in layout.nodes.filter(chosen).iter_rows(named=True)]
+    found = [(layout, row) for layout in image.layouts for row in _numbered(layout.columns("nodes"), tree, int(number))]
     if not found:
-        trees = sorted({str(name) for layout in image.layouts for name in layout.nodes["tree"].unique()})
+        trees = sorted({name for layout in image.layouts for name in layout.columns("nodes")["tree"].numbered()[1]})
         raise UsageError(f"no node {wanted}; there are the trees {', '.join(trees)}")
     owners = [row_owner(layout, "nodes", row, None) for layout, row in found]
     structures = [part for layout, row in found for part in _node_structures(view(layout), layout, row)]
     return owners, structures
 
 
+def _numbered(nodes: Table, tree: str, number: int) -> list[Row]:
+    return nodes.take(nodes["tree"].equals(tree) & (nodes["node_id"].data == number)).rows()
+
+
 def _with_id(layouts: Sequence[VolumeLayout], file_id: int) -> list[tuple[VolumeLayout, int]]:
-    holds = (pl.col("file_id") == file_id).any()
-    known = [
-        layout for layout in layouts if any(frame.select(holds).item() for frame in (layout.entries, layout.extents))
+    tables = ("entries", "extents")
+    found = [
+        (layout, file_id)
+        for layout in layouts
+        if any((layout.columns(name)["file_id"].data == file_id).any() for name in tables)
     ]
-    found = [(layout, file_id) for layout in known]
     if not found:
         raise UsageError(f"no file with the number {file_id}")
     return found
@@ -153,12 +158,12 @@ def _files(found: Sequence[tuple[VolumeLayout, int]], *, view: ViewOf) -> Found:
     return owners, structures
 
 
-def _leaves(layout: VolumeLayout, file_id: int) -> list[dict[str, object]]:
+def _leaves(layout: VolumeLayout, file_id: int) -> list[Row]:
     """List the leaves that hold records of a file."""
-    columns = ["entry_node_row", "inode_node_row", "thread_node_row", "xattr_node_row"]
-    entries = layout.entries.filter(pl.col("file_id") == file_id).select(columns)
-    rows = sorted({value for column in entries for value in column.drop_nulls()})
-    return list(layout.nodes.filter(pl.col("row").is_in(rows)).iter_rows(named=True))
+    columns = ("entry_node_row", "inode_node_row", "thread_node_row", "xattr_node_row")
+    entries, nodes = layout.columns("entries"), layout.columns("nodes")
+    own = entries.take(entries["file_id"].data == file_id)
+    return nodes.take(np.isin(nodes["row"].data, np.concatenate([own[name].present() for name in columns]))).rows()
 
 
 def _node_structures(

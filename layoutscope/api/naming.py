@@ -6,12 +6,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.frames import pl
+import numpy as np
+
+from layoutscope.tables import TextColumn, Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from layoutscope.tables.layout import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
     Change = Callable[[str], str]
 
@@ -29,13 +31,15 @@ def without_names(layout: VolumeLayout) -> VolumeLayout:
     def numbered(name: str) -> str:
         return known.setdefault(name, str(len(known) + 1))
 
-    nothing = [pl.lit(None, pl.String).alias("name"), pl.lit(None, pl.Binary).alias("name_raw")]
-    changed = replace(
-        _with_snapshots(layout, numbered),
-        entries=layout.entries.with_columns(nothing),
-        extents=_with_forks(layout.extents, lambda _: "attribute"),
+    entries = layout.columns("entries")
+    rows = np.zeros(len(entries), np.int64)
+    nothing = TextColumn(np.empty(0, np.uint8), np.zeros(1, np.int64), rows, np.zeros(len(entries), np.bool_))
+    changed = _with_snapshots(layout, numbered)
+    return changed.changed(
+        facts=replace(changed.facts, name=""),
+        entries=entries.changed("name", nothing).changed("name_raw", nothing),
+        extents=_with_forks(layout.columns("extents"), lambda _: "attribute"),
     )
-    return replace(changed, facts=replace(changed.facts, name=""))
 
 
 def with_hashed_names(layout: VolumeLayout, salt: bytes) -> VolumeLayout:
@@ -53,30 +57,39 @@ def with_hashed_names(layout: VolumeLayout, salt: bytes) -> VolumeLayout:
     def hashed(name: str) -> str:
         return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=salt).hexdigest()[:HASH_DIGITS]
 
-    names = _mapped(layout.entries["name"], hashed)
-    changed = replace(
-        _with_snapshots(layout, hashed),
-        entries=layout.entries.with_columns(names, names.cast(pl.Binary).alias("name_raw")),
-        extents=_with_forks(layout.extents, hashed),
+    entries, changed = layout.columns("entries"), _with_snapshots(layout, hashed)
+    names = _mapped(entries, "name", hashed)
+    return changed.changed(
+        facts=replace(changed.facts, name=hashed(layout.facts.name) if layout.facts.name else ""),
+        entries=entries.changed("name", names).changed("name_raw", names),
+        extents=_with_forks(layout.columns("extents"), hashed),
     )
-    own = hashed(layout.facts.name) if layout.facts.name else ""
-    return replace(changed, facts=replace(changed.facts, name=own))
 
 
-def _with_forks(extents: pl.DataFrame, change: Change) -> pl.DataFrame:
-    forks = _mapped(extents["fork"].cast(pl.String), lambda name: name if name in FORKS else change(name))
-    return extents.with_columns(forks.cast(pl.Categorical))
+def _with_forks(extents: Table, change: Change) -> Table:
+    return extents.changed("fork", _renamed(extents["fork"], lambda name: name if name in FORKS else change(name)))
 
 
-def _mapped(column: pl.Series, change: Change) -> pl.Series:
-    """Change each different value once."""
-    known = {value: change(value) for value in column.drop_nulls().unique(maintain_order=True)}
-    return column.replace_strict(known, default=None, return_dtype=pl.String)
+def _renamed(column: Values, change: Change) -> Values:
+    """Change the words that some row has; what were two words may be one then."""
+    codes, words = column.numbered()
+    told = [change(word) if word else "" for word in words]
+    kept = list(dict.fromkeys(told))
+    places = np.array([kept.index(word) for word in told] or [0], np.uint32)
+    return Values(places[codes], column.known, kept)
+
+
+def _mapped(table: Table, name: str, change: Change) -> TextColumn:
+    """Change each different text once."""
+    texts = table.listed(name)
+    known = {text: change(text) for text in dict.fromkeys(texts) if text is not None}
+    return TextColumn.of([None if text is None else known[text] for text in texts])
 
 
 def _with_snapshots(layout: VolumeLayout, change: Change) -> VolumeLayout:
     """Change the names of snapshots and of the volume wherever texts quote them."""
-    views = {layout.facts.view, *layout.node_views["view"].cast(pl.String).unique(), *layout.facts.details}
+    node_views, findings = layout.columns("node_views"), layout.columns("findings")
+    views = {layout.facts.view, *node_views["view"].numbered()[1], *layout.facts.details}
     quoted = [f"volume {layout.facts.name}"] if layout.facts.name else []
     quoted += sorted({str(view).removesuffix(" nodes") for view in views if str(view).startswith("snapshot ")})
     if not quoted:
@@ -86,13 +99,12 @@ def _with_snapshots(layout: VolumeLayout, change: Change) -> VolumeLayout:
     def told(text: str) -> str:
         return pattern.sub(lambda found: " ".join((found[0].split(" ")[0], change(found[0].partition(" ")[2]))), text)
 
-    texts = [_mapped(layout.findings[name], told) for name in ("structure", "expected", "found", "message")]
+    for name in ("structure", "expected", "found", "message"):
+        findings = findings.changed(name, _mapped(findings, name, told))
     facts = layout.facts
     details = {told(key): told(value) if isinstance(value, str) else value for key, value in facts.details.items()}
-    views_told = _mapped(layout.node_views["view"].cast(pl.String), told).cast(pl.Categorical)
-    return replace(
-        layout,
+    return layout.changed(
         facts=replace(facts, view=told(facts.view), details=details),
-        node_views=layout.node_views.with_columns(views_told),
-        findings=layout.findings.with_columns(texts),
+        node_views=node_views.changed("view", _renamed(node_views["view"], told)),
+        findings=findings,
     )

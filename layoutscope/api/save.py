@@ -90,7 +90,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     salt = secrets.token_bytes(16)
     if hash_names:
         layouts = [with_hashed_names(layout, salt) for layout in layouts]
-    has_names = not hash_names and any(layout.entries["name"].count() for layout in layouts)
+    has_names = not hash_names and any(layout.columns("entries").texts("name").is_known.any() for layout in layouts)
     about: dict[str, Any] = {
         "made_by": f"layoutscope {__version__}",
         "image": {**asdict(result.image), "name": Path(result.image.name).name if has_names else ""},
@@ -100,7 +100,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
         with phase("saving the capture"):
             _write(Path(path), layouts, about)
         stored = sum(file.stat().st_size for file in own_files(Path(path))[0])
-        tell_written(path, stored, f"{sum(layout.entries.height for layout in layouts):,} entries")
+        tell_written(path, stored, f"{sum(len(layout.columns('entries')) for layout in layouts):,} entries")
     except OSError as error:
         raise OutputError(f"{path}: {(error.strerror or str(error)).lower()}") from error
 

@@ -9,7 +9,6 @@ import numpy as np
 from layoutscope.api.reading import with_options
 from layoutscope.filesystems.contract import InodeStats, VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,10 +43,10 @@ def views_of(image: Opened, request: ReadRequest) -> ViewOf:
 
 def node_pieces(layout: VolumeLayout, row: Row) -> list[Piece]:
     """List where the parts of a node lie, in the node's order."""
-    if not len(layout.columns("node_fragments")):
-        return [(row["image_offset"], row["size_bytes"])]
-    parts = layout.node_fragments.filter(pl.col("node_row") == row["row"]).select("image_offset", "length_bytes")
-    return list(parts.iter_rows()) or [(row["image_offset"], row["size_bytes"])]
+    fragments = layout.columns("node_fragments")
+    parts = fragments.take(fragments["node_row"].data == row["row"])
+    found = [(part["image_offset"], part["length_bytes"]) for part in parts.rows()]
+    return found or [(row["image_offset"], row["size_bytes"])]
 
 
 def inode_stats(layout: VolumeLayout, view: View) -> InodeStats | None:
@@ -71,13 +70,15 @@ def inode_stats(layout: VolumeLayout, view: View) -> InodeStats | None:
 
 def _leaves(layout: VolumeLayout, view: View) -> Iterator[NDArray[np.uint8]]:
     """Yield the leaves that hold inodes, so many of one size at once; those that end early are left out."""
-    rows = layout.entries["inode_node_row"].drop_nulls().unique()
-    chosen = layout.nodes.filter(pl.col("row").is_in(rows.implode()) & (pl.col("kind") != "locked"))
-    for (size,), leaves in chosen.sort("device", "image_offset").group_by("size_bytes", maintain_order=True):
-        for part in leaves.iter_slices(BATCH_NODES):
-            read = (
-                b"".join(view.read(row, piece) for piece in node_pieces(layout, row))
-                for row in part.iter_rows(named=True)
-            )
+    nodes = layout.columns("nodes")
+    has_inodes = np.isin(nodes["row"].data, layout.columns("entries")["inode_node_row"].present())
+    chosen = nodes.take(has_inodes & ~nodes["kind"].equals("locked"))
+    chosen = chosen.take(np.lexsort((chosen["image_offset"].signed(), chosen["device"].filled(0))))
+    sizes = chosen["size_bytes"].data
+    for size in dict.fromkeys(sizes.tolist()):
+        places = np.flatnonzero(sizes == size)
+        for first in range(0, len(places), BATCH_NODES):
+            part = chosen.take(places[first : first + BATCH_NODES])
+            read = (b"".join(view.read(row, piece) for piece in node_pieces(layout, row)) for row in part.rows())
             whole = b"".join(data for data in read if len(data) == size)
-            yield np.frombuffer(whole, np.uint8).reshape(-1, int(str(size)))
+            yield np.frombuffer(whole, np.uint8).reshape(-1, size)

@@ -12,7 +12,6 @@ from layoutscope.analysis.owners import resolve
 from layoutscope.api.keywords import profiles_of
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.frames import pl
 from layoutscope.frozen import frozen
 from layoutscope.options import WorkRequest
 from layoutscope.progress import phase
@@ -209,7 +208,8 @@ def _records(layout: VolumeLayout, file_id: int, asked: WorkRequest) -> NDArray[
         return np.array(asked.offsets, np.int64)
     if not asked.records:
         return None
-    size = layout.entries.filter(pl.col("file_id") == file_id)["size_bytes"][0] or 0
+    entries = layout.columns("entries")
+    size = int(entries["size_bytes"].filled(0)[int(np.argmax(entries["file_id"].data == file_id))])
     length = _record_bytes(asked)
     if size < length:
         raise UsageError(f"the file has {size:,} bytes, which is less than a record of {length:,}")

@@ -235,7 +235,7 @@ def _show_table(found: CheckResult, chosen: CheckFormat) -> None:
         return
     from layoutscope.report.tables import write_csv
 
-    write_csv(found.frame, sys.stdout.buffer)
+    write_csv(found.rows("faults"), sys.stdout.buffer)
 
 
 def verify(image: Image, *, reading: Reading, as_json: AsJson = False) -> int:

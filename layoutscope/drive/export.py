@@ -8,12 +8,13 @@ References
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutscope.drive.surface import SECTOR_BYTES
-from layoutscope.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,18 +32,21 @@ def arrival_us(trace: AccessTrace, service_ms: NDArray[np.float64] | None = None
 
 def csv_text(trace: AccessTrace) -> str:
     """Return a trace as CSV, one line a read, causes and trees as words."""
-    return pl.DataFrame(
-        {
-            "device": trace.device,
-            "image_offset": trace.image_offset,
-            "length_bytes": trace.length_bytes,
-            "cause": np.array(trace.causes)[trace.cause],
-            "tree": np.array(trace.trees)[trace.tree],
-            "directory_id": trace.directory_id,
-            "issuer": trace.issuer,
-            "think_us": trace.think_us,
-        }
-    ).write_csv()
+    columns: dict[str, list[object]] = {
+        "device": trace.device.tolist(),
+        "image_offset": trace.image_offset.tolist(),
+        "length_bytes": trace.length_bytes.tolist(),
+        "cause": np.array(trace.causes)[trace.cause].tolist(),
+        "tree": np.array(trace.trees)[trace.tree].tolist(),
+        "directory_id": trace.directory_id.tolist(),
+        "issuer": trace.issuer.tolist(),
+        "think_us": trace.think_us.tolist(),
+    }
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
 
 
 def fio_lines(trace: AccessTrace, *, file: str, service_ms: NDArray[np.float64] | None = None) -> Iterator[str]:

@@ -11,6 +11,8 @@ References
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,13 +27,14 @@ from layoutscope.drive.recorded import Place, Recorded
 from layoutscope.drive.snoops import read_snoop, titles_of
 from layoutscope.drive.surface import SECTOR_BYTES
 from layoutscope.errors import ImageError, UsageError
-from layoutscope.frames import pl
 from layoutscope.units import GIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
+
+    Columns = dict[str, tuple[str, ...]]
 
 OFFSET_NAMES: Final = ("image_offset", "offset_bytes", "offset")
 LENGTH_NAMES: Final = ("length_bytes", "length", "size")
@@ -108,7 +111,7 @@ def _parsed(path: str | Path, name: str, data: bytes) -> AccessTrace | Recorded:
     try:
         with np.errstate(invalid="raise", over="raise"):
             return (READERS.get(name) or RECORDERS[name])(data)
-    except (ValueError, ArithmeticError, IndexError, TypeError, pl.exceptions.PolarsError) as error:
+    except (ValueError, ArithmeticError, IndexError, TypeError, csv.Error) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ImageError(f"{path}: is no trace in the format {name}: {reason}") from error
 
@@ -178,30 +181,42 @@ def read_pairs(data: bytes) -> AccessTrace:
 
 def read_csv(data: bytes) -> AccessTrace:
     """Read a table with a column of offsets and one of lengths, in bytes, and whatever else `AccessTrace` has."""
-    table = pl.read_csv(data)
+    lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
+    titles = next(lines, [])
+    rows = [row for row in lines if row]
+    if any(len(row) != len(titles) for row in rows):
+        raise ValueError("lines have different numbers of columns")
+    table: Columns = dict.fromkeys(titles, ())
+    if rows:
+        table = dict(zip(titles, zip(*rows, strict=True), strict=True))
     trace = AccessTrace.from_reads(_column(table, OFFSET_NAMES), _column(table, LENGTH_NAMES))
     for name in ("device", "directory_id", "issuer", "think_us"):
-        if name in table.columns:
+        if name in table:
             column: NDArray[np.float64] = getattr(trace, name)
-            column[:] = table[name].fill_null(0).to_numpy()
+            column[:] = [float(text) if name == "think_us" else int(text) for text in _zeros(table[name])]
     return _with_names(trace, table)
 
 
-def _column(table: pl.DataFrame, names: Iterable[str]) -> NDArray[np.int64]:
+def _zeros(texts: Iterable[str]) -> Iterator[str]:
+    """Put 0 in place of what is not said."""
+    return (text or "0" for text in texts)
+
+
+def _column(table: Columns, names: Iterable[str]) -> NDArray[np.int64]:
     for name in names:
-        if name in table.columns:
-            return table[name].cast(pl.Int64).to_numpy()
-    raise ImageError(f"a CSV trace needs a column {' or '.join(names)}; it has {', '.join(table.columns)}")
+        if name in table:
+            return np.array([int(text) for text in table[name]], np.int64)
+    raise ImageError(f"a CSV trace needs a column {' or '.join(names)}; it has {', '.join(table)}")
 
 
-def _with_names(trace: AccessTrace, table: pl.DataFrame) -> AccessTrace:
+def _with_names(trace: AccessTrace, table: Columns) -> AccessTrace:
     """Take over the columns of causes and trees, which are words in a table."""
     from dataclasses import replace
 
     words: dict[str, tuple[str, ...]] = {}
     for column, names in (("cause", "causes"), ("tree", "trees")):
-        if column in table.columns:
-            categories, codes = np.unique(table[column].cast(pl.String).fill_null("").to_numpy(), return_inverse=True)
+        if column in table:
+            categories, codes = np.unique(np.array(table[column], np.str_), return_inverse=True)
             getattr(trace, column)[:] = codes
             words[names] = tuple(str(word) for word in categories)
     return replace(trace, **words)  # type: ignore[arg-type]

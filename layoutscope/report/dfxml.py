@@ -11,15 +11,16 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
+import numpy as np
+
 from layoutscope.analysis.files import PERMISSIONS
-from layoutscope.frames import pl
 from layoutscope.report import escape_text
 from layoutscope.report.timeline import LETTERS
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_PAST_END
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from layoutscope.tables import VolumeFacts, VolumeLayout
 
@@ -36,15 +37,15 @@ _ILLEGAL: Final = re.compile("[\ufffe\uffff]")
 """What XML 1.0 cannot hold in any form, and escaping does not take away already."""
 
 
-def dfxml(image_name: str, volumes: Iterator[tuple[VolumeLayout, pl.DataFrame]]) -> Iterator[str]:
+def dfxml(image_name: str, volumes: Iterable[tuple[VolumeLayout, Iterable[dict[str, Any]]]]) -> Iterator[str]:
     """Yield the text of a document.
 
     Parameters
     ----------
     image_name : str
         The image.
-    volumes : iterator of (VolumeLayout, DataFrame)
-        Volumes, and their files from :func:`layoutscope.analysis.files.with_stats`.
+    volumes : iterable of (VolumeLayout, iterable of dict)
+        Volumes, and their files from :func:`layoutscope.analysis.files.files_of`.
     """
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<dfxml xmlns="{NAMESPACE}" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:ls="{OWN}" '
@@ -72,26 +73,26 @@ def element(name: str, value: object) -> str:
     return f"<{name}>{text(value)}</{name}>"
 
 
-def _volume(layout: VolumeLayout, files: pl.DataFrame) -> Iterator[str]:
+def _volume(layout: VolumeLayout, files: Iterable[dict[str, Any]]) -> Iterator[str]:
     facts = layout.facts
     yield f'<volume offset="{facts.image_offset}">'
     yield element("partition_offset", facts.image_offset) + element("block_size", facts.block_size_bytes)
     yield element("ftype_str", facts.variant) + element("block_count", facts.size_bytes // facts.block_size_bytes)
     yield "<allocated_only>1</allocated_only>\n"
     runs = _runs(layout)
-    for row in files.iter_rows(named=True):
+    for row in files:
         yield _file(facts, row, runs.get(row["file_id"], {}))
     yield f"{element('ls:name', facts.name)}{element('ls:view', facts.view)}</volume>\n"
 
 
 def _runs(layout: VolumeLayout) -> Runs:
     """Collect the extents of each fork, in the order of the fork; what lies behind its end is left out."""
-    chosen = layout.extents.filter((pl.col("flags").fill_null(0) & FLAG_PAST_END) == 0).sort(
-        "file_id", "logical_offset"
-    )
+    extents = layout.columns("extents")
+    chosen = extents.take((extents["flags"].filled(0) & FLAG_PAST_END) == 0)
+    chosen = chosen.take(np.lexsort((chosen["logical_offset"].data, chosen["file_id"].data)))
     found: Runs = {}
     columns = ("file_id", "fork", "logical_offset", "length_bytes", "image_offset")
-    for number, fork, logical, length, at in chosen.select(columns).iter_rows():
+    for number, fork, logical, length, at in zip(*map(chosen.listed, columns), strict=True):
         found.setdefault(number, {}).setdefault(fork, []).append((logical, length, at))
     return found
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.owners import MOST_LEVELS
-from layoutscope.frames import pl
 from layoutscope.report import escape_text
 from layoutscope.version import __version__
 
@@ -55,9 +54,12 @@ def ncdu_text(layout: VolumeLayout, milliseconds: Mapping[int, float]) -> Iterat
 
 def _children(layout: VolumeLayout) -> dict[int, list[tuple[int, str]]]:
     """List the subdirectories of each directory; one that is listed twice is followed once."""
-    chosen = (pl.col("kind") == "directory") & (pl.col("file_id") != ROOT_ID)
-    grouped = layout.entries.filter(chosen).unique("file_id").group_by("parent_id").agg("file_id", "name")
-    return {
-        parent: [(file_id, name or "?") for file_id, name in zip(ids, names, strict=True)]
-        for parent, ids, names in grouped.iter_rows()
-    }
+    entries = layout.columns("entries")
+    folders = entries.take(entries["kind"].equals("directory") & (entries["file_id"].data != ROOT_ID))
+    found: dict[int, list[tuple[int, str]]] = {}
+    seen: set[int] = set()
+    for parent, number, name in zip(*map(folders.listed, ("parent_id", "file_id", "name")), strict=True):
+        if number not in seen:
+            seen.add(number)
+            found.setdefault(parent, []).append((number, name or "?"))
+    return found

@@ -7,15 +7,14 @@ name may hold what separates fields.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.analysis.files import PERMISSIONS
-from layoutscope.frames import pl
 from layoutscope.report import escape_text
-from layoutscope.report.tables import SLICE_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 LETTERS: Final = {
     "file": "r",
@@ -36,23 +35,29 @@ _SPECIAL: Final = ((0o4000, 2, "sS"), (0o2000, 5, "sS"), (0o1000, 8, "tT"))
 """Bits that change the letter of another: set-user-id, set-group-id, sticky; with that bit and without it."""
 
 
-def bodyfile(files: pl.DataFrame, prefix: str = "") -> Iterator[str]:
+def bodyfile(files: Iterable[dict[str, Any]], prefix: str = "") -> Iterator[str]:
     """Yield lines of a body file, with their line ends.
 
     Parameters
     ----------
-    files : DataFrame
-        From :func:`layoutscope.analysis.files.with_stats`.
+    files : iterable of dict
+        From :func:`layoutscope.analysis.files.files_of`.
     prefix : str
         Before each path, where there are several volumes.
     """
-    seconds = [pl.col(name).dt.epoch("s").fill_null(0).alias(name) for name in TIMES]
-    for part in files.select(*_COLUMNS, *seconds).iter_slices(SLICE_ROWS):
-        for path, number, kind, mode, user, group, size, *times in part.iter_rows():
-            letter = LETTERS.get(kind, "-")
-            shown = mode_text(letter, mode)
-            owner = f"{_number(user)}|{_number(group)}|{_number(size)}"
-            yield f"0|{field(prefix + path)}|{number}|{letter}/{shown}|{owner}|{'|'.join(map(str, times))}\n"
+    for row in files:
+        path, number, kind, mode, *owner = (row[name] for name in _COLUMNS)
+        letter = LETTERS.get(kind, "-")
+        what = f"{letter}/{mode_text(letter, mode)}"
+        numbers = "|".join([*map(_number, owner), *(str(_seconds(row[name])) for name in TIMES)])
+        yield f"0|{field(prefix + path)}|{number}|{what}|{numbers}\n"
+
+
+def _seconds(time: datetime | None) -> int:
+    return 0 if time is None else (time - _EPOCH) // timedelta(seconds=1)
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _number(value: int | None) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
     from layoutscope.frames import pl
+    from layoutscope.tables.rows import Rows
 
 
 NOTEBOOK_COLUMNS: Final = 110
@@ -32,7 +33,7 @@ class Shown(Displayed):
     __slots__ = ()
 
     _print: ClassVar[Callable[[Shown, Console], None]]
-    _make: ClassVar[Callable[[str, Shown], pl.DataFrame]]
+    _make: ClassVar[Callable[[str, Shown], Rows]]
     frames: ClassVar[tuple[str, ...]] = ()
     """Names of the members that are frames, documented in :data:`layoutscope.tables.frames.FRAMES`."""
 
@@ -42,12 +43,16 @@ class Shown(Displayed):
         Shown._print = printer
 
     @staticmethod
-    def frame_with(make: Callable[[str, Shown], pl.DataFrame]) -> None:
-        """Say how results become frames, from the frame's name and the result."""
+    def rows_with(make: Callable[[str, Shown], Rows]) -> None:
+        """Say how results become rows under columns, from the frame's name and the result."""
         Shown._make = make
 
-    def _frame(self, name: str) -> pl.DataFrame:
+    def rows(self, name: str) -> Rows:
+        """Return the rows of a frame by its name in :data:`layoutscope.tables.frames.FRAMES`, without making one."""
         return Shown._make(name, self)
+
+    def _frame(self, name: str) -> pl.DataFrame:
+        return self.rows(name).frame
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Print the result as the command line does."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
+from layoutscope.tables.rows import Rows
+from layoutscope.tables.schema import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from layoutscope.frames import pl
+    from layoutscope.tables import Values
 
 
 @frozen
@@ -117,6 +123,65 @@ class ChangeRow(Displayed):
     moved_by_bytes: float | None = None
 
 
+NODE_STAYED, NODE_MOVED, NODE_APPEARED, NODE_WENT = range(4)
+CHANGE_WORDS: Final = ("stayed", "moved", "appeared", "went")
+"""What happened to something that has an address in one state, the other, or both."""
+
+
+@frozen
+class NodeChanges:
+    """What happened to the nodes of two states, in the order of trees and numbers.
+
+    Attributes
+    ----------
+    tree, node_id, level : Values, (n,) uint64 array, Values
+        As in the table of nodes.
+    earlier_offset, later_offset : Values
+        Where the node lies in each, in bytes from the start of the volume.
+    change : (n,) uint8 array
+        Places in :data:`CHANGE_WORDS`.
+    """
+
+    tree: Values
+    node_id: NDArray[np.uint64]
+    level: Values
+    earlier_offset: Values
+    later_offset: Values
+    change: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.change)
+
+    def take(self, chosen: NDArray[np.bool_]) -> NodeChanges:
+        """Return some of them."""
+        columns = (self.tree, self.level, self.earlier_offset, self.later_offset)
+        tree, level, earlier, later = (column.take(chosen) for column in columns)
+        return NodeChanges(tree, self.node_id[chosen], level, earlier, later, self.change[chosen])
+
+    def rows(self) -> Rows:
+        """Return them as rows, with words."""
+        data = {
+            "tree": [self.tree.words[code] for code in self.tree.data.tolist()],
+            "node_id": self.node_id,
+            "level": self.level.to_list(),
+            "change": [CHANGE_WORDS[code] for code in self.change.tolist()],
+            "earlier_offset": self.earlier_offset.to_list(),
+            "later_offset": self.later_offset.to_list(),
+        }
+        return Rows.under(CHANGED_NODES, data)
+
+
+CHANGED_NODES: Final = (
+    Column("tree", "String", "", "which B-tree"),
+    Column("node_id", "UInt64", "", "number by which its file system finds it"),
+    Column("level", "UInt8", "", "depth from the leaves"),
+    Column("change", "String", "", "stayed, moved, appeared or went"),
+    Column("earlier_offset", "Int64", "bytes", "place in the earlier state, from the start of the volume"),
+    Column("later_offset", "Int64", "bytes", "place in the later one"),
+)
+"""Columns of a table of nodes that did not stay."""
+
+
 @frozen
 class Changes(Displayed):
     """What changed between two states of one volume, told by node number, oid, CNID or inode number.
@@ -125,13 +190,17 @@ class Changes(Displayed):
     ----------
     rows : tuple of ChangeRow
         The enumerated tree, the other trees, entries, data of files.
-    nodes : DataFrame
-        One row a node that did not stay: ``tree, node_id, level, change, earlier_offset, later_offset``, in bytes from
-        the start of the volume.
+    followed : NodeChanges
+        The nodes that did not stay.
     """
 
     rows: tuple[ChangeRow, ...]
-    nodes: pl.DataFrame = field(compare=False, repr=False)
+    followed: NodeChanges = field(compare=False, repr=False)
+
+    @property
+    def nodes(self) -> pl.DataFrame:
+        """One row a node that did not stay, with the columns of :data:`CHANGED_NODES`."""
+        return self.followed.rows().frame
 
 
 @frozen

@@ -10,12 +10,14 @@ import io
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.display import Displayed
-from layoutscope.frames import pl
 from layoutscope.frozen import frozen
+from layoutscope.tables.rows import Rows
 from layoutscope.tables.schema import Column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from layoutscope.frames import pl
 
 _IN: Final = Column("volume", "String", "", "which volume: its layers and its name")
 _ON: Final = Column("drive", "String", "", "drive profile")
@@ -135,10 +137,7 @@ def build_frame(name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
     ValueError
         If a column is missing, or there is another one.
     """
-    schema: dict[str, Any] = {column.name: column.dtype for column in FRAMES[name]}
-    if set(columns) != set(schema):
-        raise ValueError(f"the frame {name} has other columns: {sorted(set(columns) ^ set(schema))}")
-    return pl.DataFrame({column: columns[column] for column in schema}).cast(pl.Schema(schema))
+    return Rows.under(FRAMES[name], columns).frame
 
 
 @frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -47,6 +48,17 @@ class Later:
 
     def __len__(self) -> int:
         return self._length
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def time_of(microseconds: int) -> datetime | None:
+    """Return a time that is counted from 1970 on; None where no calendar of Python's reaches."""
+    try:
+        return _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
 
 
 class Table:
@@ -99,6 +111,24 @@ class Table:
     def changed(self, name: str, column: AnyColumn) -> Table:
         """Return a table with another column in place of one."""
         return Table(self.name, self._height, lambda wanted: column if wanted == name else self._of(wanted))
+
+    def listed(self, name: str) -> list[Any]:
+        """Return a column as Python's own values, None where unknown: words and texts, bytes, times, numbers."""
+        column, kind = self._of(name), next(each.kind for each in TABLES[self.name] if each.name == name)
+        if isinstance(column, TextColumn):
+            if kind == "String":
+                return column.to_list()
+            known = column.is_known.tolist()
+            return [raw if there else None for raw, there in zip(column.raw(), known, strict=True)]
+        found = column.to_list()
+        if kind == "Categorical":
+            return [None if code is None else column.words[code] for code in found]
+        return [None if us is None else time_of(us) for us in found] if kind == "time" else found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return rows by the names of their columns, for a few that were taken."""
+        columns = {each.name: self.listed(each.name) for each in TABLES[self.name]}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     @cached_property
     def frame(self) -> pl.DataFrame:

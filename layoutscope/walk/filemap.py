@@ -11,14 +11,13 @@ import numpy as np
 
 from layoutscope.arrays.lookup import order_of
 from layoutscope.arrays.ragged import ranges, starts_of
-from layoutscope.frames import pl
 from layoutscope.frozen import frozen
-from layoutscope.tables import Values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.model import Model
+    from layoutscope.tables import Table
 
 PAGE_BYTES = 4096
 
@@ -93,9 +92,9 @@ def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
     """
     ids = model.entries.file_id[entries]
     packed = model.entries.is_compressed[entries] & model.driver.reads_compressed
-    frame, file = _extents_of(model, ids, packed)
-    logical = frame["logical_offset"].to_numpy()
-    length = np.minimum(frame["length_bytes"].to_numpy(), model.layout.facts.size_bytes)
+    table, file = _extents_of(model, ids, packed)
+    logical = table["logical_offset"].data
+    length = np.minimum(table["length_bytes"].data, model.layout.facts.size_bytes)
     size = _sizes(model, entries, packed, file, logical + length)
     base = starts_of(size)
     start = base[file] + logical
@@ -108,26 +107,23 @@ def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
         file[order],
         start[order],
         stop[order],
-        frame["image_offset"].fill_null(-1).to_numpy()[order],
-        frame["device"].fill_null(0).to_numpy()[order],
-        _looked_up(model, frame)[order],
+        table["image_offset"].signed()[order],
+        table["device"].filled(0)[order],
+        _looked_up(model, table)[order],
     )
 
 
-def _extents_of(
-    model: Model, ids: NDArray[np.uint64], packed: NDArray[np.bool_]
-) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+def _extents_of(model: Model, ids: NDArray[np.uint64], packed: NDArray[np.bool_]) -> tuple[Table, NDArray[np.int64]]:
     """Extents of the forks that are read, and the places of their files; compressed data lie in the resource fork."""
-    fork = model.layout.extents["fork"].cast(pl.String)
-    frame = model.layout.extents.filter(fork.is_in(["data", "resource"]))
+    extents = model.layout.columns("extents")
     if not len(ids):
-        return frame.clear(), np.empty(0, np.int64)
+        return extents.take(slice(0)), np.empty(0, np.int64)
     by_id = np.argsort(ids)
-    found = frame["file_id"].to_numpy()
+    found = extents["file_id"].data
     place = by_id[np.minimum(np.searchsorted(ids[by_id], found), len(ids) - 1)]
-    is_resource = (frame["fork"] == "resource").to_numpy()
-    kept = (ids[place] == found) & (is_resource == packed[place])
-    return frame.filter(pl.Series(kept)), place[kept]
+    is_resource = extents["fork"].equals("resource")
+    kept = (ids[place] == found) & (is_resource == packed[place]) & (is_resource | extents["fork"].equals("data"))
+    return extents.take(kept), place[kept]
 
 
 def _sizes(
@@ -146,9 +142,9 @@ def _sizes(
     return np.where(packed, last, np.minimum(listed, last))
 
 
-def _looked_up(model: Model, frame: pl.DataFrame) -> NDArray[np.int32]:
+def _looked_up(model: Model, table: Table) -> NDArray[np.int32]:
     """Leaves in which extents must be looked up: not those that stand beside the inode."""
-    node = model.nodes.nodes_of(Values.of(frame["node_row"]))
+    node = model.nodes.nodes_of(table["node_row"])
     if model.driver.inode_holds_extents:
         node[(node >= 0) & (model.nodes.tree[node] == model.main_tree_code)] = -1
     return node

@@ -8,13 +8,13 @@ looks for files ``.gitignore`` that do not exist.
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.access.descent import descend, turns_of
 from layoutscope.access.touches import concatenated, interleaved
-from layoutscope.frames import pl
 from layoutscope.walk.data import places_by_turn
 from layoutscope.walk.directories import listed_entries, lookups, reached
 from layoutscope.walk.paths import looked_up
@@ -74,15 +74,13 @@ def _without_own(entries: EntryTable, descent: Descent) -> Descent:
 def _in_index_order(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.int64]:
     """Entries of all files, sorted by the bytes of their paths."""
     names = entries.names()
-    text = names.series("name", pl.String()).fill_null("")
-    if not names.is_ascii():
-        # What readdir hands out on Linux, and what git makes of it on macOS (core.precomposeUnicode).
-        text = text.str.normalize("NFC")
+    # What readdir hands out on Linux, and what git makes of it on macOS (core.precomposeUnicode).
+    texts = (unicodedata.normalize("NFC", name or "").encode() for name in names.to_list())
     # The slash behind a directory's name takes part: "a-b" comes before "a/b", though "a" is less than "a-b".
-    slash = pl.Series(np.where(entries.is_directory, "/", ""))
+    keys = [text + b"/" * is_folder for text, is_folder in zip(texts, entries.is_directory.tolist(), strict=True)]
     group = np.repeat(np.arange(len(entries.group_id)), np.diff(entries.group_start))
-    frame = pl.DataFrame({"group": group, "key": text + slash, "place": np.arange(len(entries))})
-    place = frame.sort("group", "key")["place"].to_numpy()
+    place = np.array(sorted(range(len(entries)), key=keys.__getitem__), np.int64)
+    place = place[np.argsort(group[place], kind="stable")]
     entry, turn = turns_of(descend(entries.chosen(place), start_id), len(entries))
     ordered = place[entry[np.argsort(turn, kind="stable")]]
     is_known = np.isin(entries.parent_id[ordered], descent.directory_id)

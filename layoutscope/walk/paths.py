@@ -11,7 +11,6 @@ import numpy as np
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.arrays.lookup import first_places
-from layoutscope.frames import pl
 from layoutscope.walk.directories import lookups
 
 if TYPE_CHECKING:
@@ -92,41 +91,38 @@ def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_I
     """
     # A list of paths may hold bytes that are no text; no name in the tables has them.
     words = [path.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for path in wanted]
-    split = pl.Series(words, dtype=pl.String).str.strip_chars("/").str.split("/")
-    depth = int(split.list.len().max() or 0)  # type: ignore[arg-type]
-    if not len(model.entries):
-        return np.full((len(split), depth), -1, np.int64)
-    known = _by_name(model)
-    parent = pl.Series(np.full(len(split), start_id, np.uint64))
+    split = [path.strip("/").split("/") for path in words]
+    depth = max(map(len, split), default=0)
     result = np.full((len(split), depth), -1, np.int64)
+    reached = dict.fromkeys(range(len(split)), start_id)
     for level in range(depth):
-        name = _folded(split.list.get(level, null_on_oob=True), model)
-        keys = pl.DataFrame({"parent_id": parent, "name": name})
-        entry = keys.join(known, on=["parent_id", "name"], how="left", maintain_order="left")["entry"]
-        result[:, level] = entry.fill_null(-1).to_numpy()
-        below = np.where(result[:, level] >= 0, model.entries.file_id[np.maximum(result[:, level], 0)], np.uint64(0))
-        parent = pl.Series(below)
+        known = _by_name(model, set(reached.values()))
+        below: dict[int, int] = {}
+        for row, parent in reached.items():
+            entry = known.get((parent, _folded(split[row][level], model))) if level < len(split[row]) else None
+            if entry is not None:
+                result[row, level] = entry
+                below[row] = int(model.entries.file_id[entry])
+        reached = below
     return result
 
 
-def _by_name(model: Model) -> pl.DataFrame:
-    frame = pl.DataFrame(
-        {
-            "parent_id": model.entries.parent_id,
-            "name": _folded(model.entries.names().series("name", pl.String()), model),
-            "entry": np.arange(len(model.entries), dtype=np.int64),
-        }
-    )
-    return frame.unique(["parent_id", "name"], keep="first", maintain_order=True)
+def _by_name(model: Model, parents: set[int]) -> dict[tuple[int, str], int]:
+    """The first entry of each name in some directories, by directory and name as it is compared."""
+    entries = model.entries
+    places = np.flatnonzero(np.isin(entries.parent_id, np.array(list(parents), np.uint64)))
+    rows = zip(places.tolist(), entries.parent_id[places].tolist(), entries.names(places).to_list(), strict=True)
+    known: dict[tuple[int, str], int] = {}
+    for entry, parent, name in rows:
+        if name is not None:
+            known.setdefault((parent, _folded(name, model)), entry)
+    return known
 
 
-def _folded(names: pl.Series, model: Model) -> pl.Series:
-    """Names as the file system compares them."""
-    facts, compared_by = model.layout.facts, model.driver.compared_by
-    plain = names if facts.case_sensitive else names.str.to_lowercase()
-    # A rule of Unicode is followed name by name; ASCII, of which most names are, is the same in all of them.
-    others = (names.str.len_bytes() != names.str.len_chars()).fill_null(value=False)
-    if not others.any():
-        return plain
-    told = pl.Series([compared_by(name, facts) for name in names.filter(others)], dtype=pl.String)
-    return plain.scatter(others.arg_true(), told)
+def _folded(name: str, model: Model) -> str:
+    """Return a name as the file system compares it."""
+    facts = model.layout.facts
+    if not name.isascii():
+        return model.driver.compared_by(name, facts)
+    # ASCII, of which most names are, is the same in all rules of Unicode.
+    return name if facts.case_sensitive else name.lower()

@@ -15,7 +15,6 @@ import numpy as np
 
 from layoutscope.arrays.ragged import ranges
 from layoutscope.display import Displayed
-from layoutscope.frames import pl
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
 
 @frozen
@@ -155,28 +154,26 @@ def _steps_predicted(there: NDArray[np.int64], here: NDArray[np.int64]) -> NDArr
 def bytes_by_owner(image_offset: NDArray[np.int64], layout: VolumeLayout) -> dict[str, int]:
     """Count addresses by what lies there: a tree with its level, file data, other metadata, or unknown."""
     names = np.full(len(image_offset), "unknown", dtype=object)
-    for frame, label in _labelled(layout):
-        start = frame["image_offset"].fill_null(-1).to_numpy()
+    for table, length_bytes, label in _labelled(layout):
+        start = table["image_offset"].signed()
         order = np.argsort(start)
         place = np.searchsorted(start[order], image_offset, side="right") - 1
         hit = order[np.maximum(place, 0)] if len(order) else place
         if not len(order):
             continue
-        length = frame["length_bytes"].to_numpy()
+        length = table[length_bytes].data
         inside = (place >= 0) & (start[hit] >= 0) & (image_offset < start[hit] + length[hit]) & (names == "unknown")
         names[inside] = label[hit[inside]]
     values, counts = np.unique(names.astype(str), return_counts=True)
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
-def _labelled(layout: VolumeLayout) -> list[tuple[pl.DataFrame, NDArray[np.object_]]]:
-    nodes = layout.nodes.rename({"size_bytes": "length_bytes"})
-    kinds = nodes.select(pl.col("tree").cast(pl.String) + " " + pl.col("kind").cast(pl.String)).to_series().to_numpy()
-    split = layout.node_fragments
-    regions = layout.regions["type"].cast(pl.String).to_numpy()
+def _labelled(layout: VolumeLayout) -> list[tuple[Table, str, NDArray[np.object_]]]:
+    nodes, split, extents, regions = map(layout.columns, ("nodes", "node_fragments", "extents", "regions"))
+    kinds = [f"{tree} {kind}" for tree, kind in zip(nodes.listed("tree"), nodes.listed("kind"), strict=True)]
     return [
-        (nodes, kinds),
-        (split, np.full(len(split), "node fragment", dtype=object)),
-        (layout.extents, np.full(len(layout.extents), "file data", dtype=object)),
-        (layout.regions, regions),
+        (nodes, "size_bytes", np.array(kinds, object)),
+        (split, "length_bytes", np.full(len(split), "node fragment", dtype=object)),
+        (extents, "length_bytes", np.full(len(extents), "file data", dtype=object)),
+        (regions, "length_bytes", np.array(regions.listed("type"), object)),
     ]

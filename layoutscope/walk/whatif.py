@@ -12,9 +12,8 @@ import numpy as np
 
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frames import pl
 from layoutscope.frozen import frozen
-from layoutscope.tables import LIVE_STATES
+from layoutscope.tables import LIVE_STATES, Values
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.orders import trace
 
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
 
     from layoutscope.access.host import HostProfile
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.arrays.columns import I64, Mask
+    from layoutscope.tables import Table, VolumeLayout
 
 
 @frozen
@@ -83,7 +83,7 @@ def what_if(
 
 def walked_trees(layout: VolumeLayout) -> tuple[str, ...]:
     """Return the trees that enumerations read: names and inodes, attributes, and what maps them."""
-    present = set(layout.nodes["tree"].cast(pl.String).unique().to_list())
+    present = layout.columns("nodes")["tree"].numbered()[1]
     return tuple(name for name in filesystem_of(layout).traits.walked_trees if name in present)
 
 
@@ -94,36 +94,33 @@ def _walked_maps(layout: VolumeLayout) -> list[str]:
 
 def _packed(case: WhatIf) -> WhatIf:
     """Index nodes from the root down, then maps, then leaves in key order, one behind the other."""
-    nodes = case.layout.nodes.with_row_index("place")
-    moved = _walked(case.layout, nodes)
-    is_leaf = (pl.col("level") == 0) & (pl.col("tree").cast(pl.String) == filesystem_of(case.layout).traits.main_tree)
-    order = moved.sort(
-        is_leaf,
-        pl.col("tree").cast(pl.String).is_in(_walked_maps(case.layout)),
-        pl.col("tree").cast(pl.String),
-        -pl.col("level").cast(pl.Int16),
-        "key_rank",
-        maintain_order=True,
-    )
-    return _laid_out(case, order)
+    places = _walked(case.layout)
+    moved = case.layout.columns("nodes").take(places)
+    tree, level = moved["tree"], moved["level"].signed()
+    is_leaf = (level == 0) & tree.equals(filesystem_of(case.layout).traits.main_tree)
+    codes, words = tree.numbered()
+    spelled = np.argsort(np.argsort(np.array(words, np.str_)))[codes] if words else codes
+    keys = (moved["key_rank"].signed(), -level, spelled, tree.is_in(_walked_maps(case.layout)), is_leaf)
+    return _laid_out(case, places[np.lexsort(keys)])
 
 
 def _clumped(case: WhatIf) -> WhatIf:
     """The same nodes in the same order on disk, without the data between them."""
-    nodes = case.layout.nodes.with_row_index("place")
-    return _laid_out(case, _walked(case.layout, nodes).sort("device", "image_offset"))
+    places = _walked(case.layout)
+    return _laid_out(case, places[_by_address(case.layout.columns("nodes").take(places))])
 
 
 def _walk_order(case: WhatIf) -> WhatIf:
     """In the order in which the work reads them first; what it does not read, behind."""
     reads = trace(case.layout, host=case.host) if case.reads is None else case.reads
-    nodes = case.layout.nodes.with_row_index("place")
-    moved = _walked(case.layout, nodes)
-    turn = first_reads(reads, moved["device"].fill_null(0).to_numpy(), moved["image_offset"].to_numpy())
-    return _laid_out(case, moved.with_columns(turn=turn).sort("turn", "image_offset"))
+    places = _walked(case.layout)
+    moved = case.layout.columns("nodes").take(places)
+    offset = moved["image_offset"].signed()
+    turn = first_reads(reads, moved["device"].filled(0), offset)
+    return _laid_out(case, places[np.lexsort((offset, turn))])
 
 
-def first_reads(reads: AccessTrace, device: NDArray[np.uint8], image_offset: NDArray[np.uint64]) -> NDArray[np.int64]:
+def first_reads(reads: AccessTrace, device: NDArray[np.uint8], image_offset: NDArray[Any]) -> NDArray[np.int64]:
     """Return by which read each node is touched first; as many as there are reads where it is not.
 
     Parameters
@@ -155,33 +152,36 @@ DEVICE_BITS: Final = 60
 """No image is as long as 2 to this power in bytes."""
 
 
-def _walked(layout: VolumeLayout, nodes: pl.DataFrame) -> pl.DataFrame:
-    used = pl.col("level").is_not_null() & pl.col("state").cast(pl.String).is_in(LIVE_STATES)
-    return nodes.filter(used & pl.col("tree").cast(pl.String).is_in(list(walked_trees(layout))))
+def _walked(layout: VolumeLayout) -> I64:
+    """Places of the nodes that enumerations read, in the table of nodes."""
+    nodes = layout.columns("nodes")
+    is_walked = nodes["state"].is_in(LIVE_STATES) & nodes["tree"].is_in(walked_trees(layout))
+    return np.flatnonzero(nodes["level"].is_known & is_walked)
 
 
-def _laid_out(case: WhatIf, order: pl.DataFrame) -> WhatIf:
-    """Lay nodes end to end from where the first of them lies now."""
-    nodes = case.layout.nodes
-    offset = nodes["image_offset"].cast(pl.Int64).fill_null(-1).to_numpy().copy()
-    device = nodes["device"].fill_null(0).to_numpy().copy()
-    place = order["place"].to_numpy()
-    if len(place):
-        first = order.sort("device", "image_offset").row(0, named=True)
-        offset[place] = first["image_offset"] + starts_of(order["size_bytes"].to_numpy())
-        device[place] = first["device"]
-    stays = np.array_equal(offset, nodes["image_offset"].cast(pl.Int64).fill_null(-1).to_numpy())
-    are_located = nodes["locator_row"].count() > 0 and not filesystem_of(case.layout).traits.maps_every_node
-    if stays and case.layout.node_fragments.is_empty() and not are_located:
+def _by_address(nodes: Table) -> I64:
+    return np.lexsort((nodes["image_offset"].signed(), nodes["device"].filled(0)))
+
+
+def _laid_out(case: WhatIf, places: I64) -> WhatIf:
+    """Lay nodes, given by their places in the table, end to end from where the first of them lies now."""
+    nodes, fragments = case.layout.columns("nodes"), case.layout.columns("node_fragments")
+    before, device = nodes["image_offset"].signed(), nodes["device"].filled(0).copy()
+    offset = before.copy()
+    if len(places):
+        order = nodes.take(places)
+        first = places[_by_address(order)[0]]
+        offset[places] = before[first] + starts_of(order["size_bytes"].data)
+        device[places] = device[first]
+    are_located = nodes["locator_row"].is_known.any() and not filesystem_of(case.layout).traits.maps_every_node
+    if np.array_equal(offset, before) and not len(fragments) and not are_located:
         return case
-    moved = nodes.with_columns(pl.Series("image_offset", offset).replace(-1, None), pl.Series("device", device))
-    rows = nodes["row"].gather(place)
+    moved = nodes.changed("image_offset", Values(offset, offset >= 0)).changed("device", Values(device))
     if not filesystem_of(case.layout).traits.maps_every_node:
         # Laid end to end, a tree lies within the first extents of its file.
-        moved = moved.with_columns(locator_row=pl.lit(None, pl.UInt32))
-    fragments = case.layout.node_fragments.filter(~pl.col("node_row").is_in(rows.implode()))
-    layout = replace(case.layout, nodes=moved, node_fragments=fragments)
-    return replace(case, layout=layout)
+        moved = moved.changed("locator_row", Values(np.zeros(len(nodes), np.uint32), np.zeros(len(nodes), np.bool_)))
+    kept = fragments.take(~np.isin(fragments["node_row"].data, nodes["row"].data[places]))
+    return replace(case, layout=case.layout.changed(nodes=moved, node_fragments=kept))
 
 
 def _outer_zone(case: WhatIf) -> WhatIf:
@@ -195,20 +195,26 @@ def _double_cache(case: WhatIf) -> WhatIf:
 
 def _no_snapshots(case: WhatIf) -> WhatIf:
     """Drop what only snapshots hold; neighbouring map leaves merge as far as the fullest one goes."""
-    nodes = case.layout.nodes
-    live = nodes.filter(pl.col("state").cast(pl.String).is_in(LIVE_STATES))
+    nodes = case.layout.columns("nodes")
+    live = nodes.take(nodes["state"].is_in(LIVE_STATES))
     if len(live) == len(nodes):
         return case
     if not filesystem_of(case.layout).traits.maps_every_node:
-        return replace(case, layout=replace(case.layout, nodes=live))
-    maps = _walked_maps(case.layout)
-    leaves = live.filter(pl.col("tree").cast(pl.String).is_in(maps) & (pl.col("level") == 0)).sort("key_rank")
-    needed = live["locator_row"].drop_nulls().value_counts().rename({"locator_row": "row"})
-    counts = leaves.join(needed, on="row", how="left", maintain_order="left")["count"].fill_null(0).to_numpy()
-    target = _merged_leaves(counts, int(leaves["num_records"].max() or 1))  # type: ignore[arg-type]
-    rows = leaves["row"].to_numpy()
-    replaced = live["locator_row"].replace(rows.tolist(), rows[target].tolist())
-    return replace(case, layout=replace(case.layout, nodes=live.with_columns(replaced)))
+        return replace(case, layout=case.layout.changed(nodes=live))
+    leaves = live.take(live["tree"].is_in(_walked_maps(case.layout)) & _is_leaf(live))
+    leaves = leaves.take(np.argsort(leaves["key_rank"].signed(), kind="stable"))
+    rows, locator = leaves["row"].data, live["locator_row"]
+    needed = np.bincount(locator.present(), minlength=int(rows.max(initial=0)) + 1)
+    target = _merged_leaves(needed[rows], int(leaves["num_records"].filled(0).max(initial=0)) or 1)
+    merged = np.arange(max(len(needed), int(locator.filled(0).max(initial=0)) + 1), dtype=np.uint32)
+    merged[rows] = rows[target]
+    replaced = live.changed("locator_row", Values(merged[locator.filled(0)], locator.known))
+    return replace(case, layout=case.layout.changed(nodes=replaced))
+
+
+def _is_leaf(nodes: Table) -> Mask:
+    found: Mask = nodes["level"].signed() == 0
+    return found
 
 
 def _merged_leaves(counts: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:

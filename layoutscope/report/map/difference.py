@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.analysis import comparison
+from layoutscope.analysis import changes
 from layoutscope.arrays.intervals import intersect, runs_of, subtract, union
 from layoutscope.arrays.lookup import dense_codes
 from layoutscope.errors import UsageError
-from layoutscope.frames import pl
 from layoutscope.frozen import frozen
 from layoutscope.report.map.model import MapDisk, MapFact
 from layoutscope.report.map.pyramid import Share, partition
@@ -41,6 +40,7 @@ from layoutscope.report.map.segments import (
     Segments,
     from_layouts,
 )
+from layoutscope.results.compare import NODE_APPEARED, NODE_MOVED, NODE_STAYED, NODE_WENT
 from layoutscope.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -48,9 +48,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
     Runs = NDArray[np.int64]
+    Tally = dict[str, NDArray[np.int64]]
+    """How many nodes of each tree stayed, moved, appeared and went."""
 
 PLACE: Final = ("image_offset", "block_size_bytes", "device")
 """What two states of a disk have in common."""
@@ -129,18 +131,18 @@ def _warnings(before: MapDisk, now: MapDisk, alone: int) -> Iterator[str]:
         yield "Volumes that only one of the two images has are not shown."
 
 
-def _tally(before: Sequence[VolumeLayout], now: Sequence[VolumeLayout]) -> pl.DataFrame:
+def _tally(before: Sequence[VolumeLayout], now: Sequence[VolumeLayout]) -> Tally:
     """Count the nodes of each tree by what happened to them; a volume that one state lacks came or went as a whole."""
-    known = [pl.DataFrame(schema={"tree": pl.String, "change": pl.String})]
+    found: Tally = {}
     for earlier, later in _twins(before, now):
-        if earlier is not None and later is not None:
-            known.append(comparison.node_changes(earlier, later).select("tree", "change"))
-        else:
-            one, change = (earlier, "went") if earlier is not None else (later, "appeared")
-            found = comparison.node_changes(one, one)  # type: ignore[arg-type]  # one of the two is there
-            known.append(found.select("tree", change=pl.lit(change)))
-    counted = pl.concat(known).group_by("tree", "change").len().sort("tree", "change")
-    return counted.pivot("change", index="tree", values="len").fill_null(0) if counted.height else counted
+        one, other = earlier or later, later or earlier
+        nodes = changes.node_changes(one, other)  # type: ignore[arg-type]  # one of the two is there
+        change = nodes.change if earlier and later else np.full(len(nodes), NODE_WENT if earlier else NODE_APPEARED)
+        for tree in nodes.tree.words:
+            counts = np.bincount(change[nodes.tree.equals(tree)], minlength=4)
+            if counts.any():
+                found[tree] = found.get(tree, np.zeros(4, np.int64)) + counts
+    return dict(sorted(found.items()))
 
 
 def _twins(
@@ -151,22 +153,15 @@ def _twins(
     return [(old.get(key), new.get(key)) for key in {**new, **old}]
 
 
-def _count(table: pl.DataFrame, change: str) -> int:
-    return int(table[change].sum()) if change in table.columns else 0
-
-
-def _fact(table: pl.DataFrame) -> MapFact:
-    changes = ("stayed", "moved", "appeared", "went")
-    rows = tuple(
-        (str(row["tree"]), *(f"{row.get(change, 0):,}" for change in changes)) for row in table.iter_rows(named=True)
-    )
+def _fact(table: Tally) -> MapFact:
+    rows = tuple((tree, *(f"{count:,}" for count in counts.tolist())) for tree, counts in table.items())
     return MapFact("nodes by tree", ("tree", "stayed", "moved", "came", "went"), rows)
 
 
 def _story(
-    table: pl.DataFrame, held: dict[str, int], labels: tuple[str, str], disks: tuple[MapDisk, MapDisk]
+    table: Tally, held: dict[str, int], labels: tuple[str, str], disks: tuple[MapDisk, MapDisk]
 ) -> Iterator[str]:
-    stayed, moved, came, went = (_count(table, change) for change in ("stayed", "moved", "appeared", "went"))
+    stayed, moved, came, went = sum(table.values(), np.zeros(4, np.int64)).tolist()
     if not any(held.get(item.key, 0) for item in (*CHANGES, NOT_TOLD)):
         yield (
             f"Nothing moved, came or went between {labels[0]} and {labels[1]}: {_nodes(stayed)} and all file data lie "
@@ -271,29 +266,30 @@ def _followed(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Tell of each node of a layout what happened to it, and its address in the other state, -1 where it has none."""
     start = layout.facts.image_offset
-    own = layout.nodes.select(pl.col("tree").cast(pl.String), "node_id", at=pl.col("image_offset") - start)
+    nodes = layout.columns("nodes")
     if twin is None:
-        return np.full(own.height, ALONE, np.uint8), np.full(own.height, -1, np.int64)
-    changes = comparison.node_changes(twin, layout) if is_later else comparison.node_changes(layout, twin)
-    here, there = ("later_offset", "earlier_offset") if is_later else ("earlier_offset", "later_offset")
-    live = changes.select("tree", "node_id", "change", at=pl.col(here), other=pl.col(there)).drop_nulls("at")
+        return np.full(len(nodes), ALONE, np.uint8), np.full(len(nodes), -1, np.int64)
+    followed = changes.node_changes(twin, layout) if is_later else changes.node_changes(layout, twin)
+    here, there = followed.earlier_offset, followed.later_offset
+    if is_later:
+        here, there = there, here
+    twins = twin.columns("nodes")
+    words = sorted({*nodes["tree"].words, *twins["tree"].words})
+    own, placed = (_keys(table, words, start) for table in (nodes, twins))
+    is_placed = nodes["image_offset"].is_known
+    live = np.flatnonzero(here.is_known)
+    keys = (changes.codes_in(followed.tree, words)[live], followed.node_id[live], here.data[live])
+    row = np.where(is_placed, changes.matching(own, keys), changes.NONE)
+    change, other = (np.append(values, -1)[row] for values in (followed.change[live].astype(np.int8), there.data[live]))
+    has_other = np.append(there.is_known[live], values=False)[row]
     # A node that no live state has is known by its place.
-    same = twin.nodes.select(
-        pl.col("tree").cast(pl.String), "node_id", at=pl.col("image_offset") - start, is_there=pl.lit(value=True)
-    ).unique()
-    keys = ("tree", "node_id", "at")
-    found = own.join(live.unique(keys), on=keys, how="left", maintain_order="left").join(
-        same, on=keys, how="left", maintain_order="left"
-    )
-    code = (
-        pl.when((pl.col("change") == "stayed") | pl.col("is_there"))
-        .then(STAYED)
-        .when(pl.col("change") == "moved")
-        .then(MOVED)
-        .otherwise(ALONE)
-    )
-    told = found.select(code=code.cast(pl.UInt8), other=(pl.col("other") + start).fill_null(-1))
-    return told["code"].to_numpy(), told["other"].to_numpy()
+    is_there = is_placed & (changes.matching(own, placed) != changes.NONE)
+    code = np.where((change == NODE_STAYED) | is_there, STAYED, np.where(change == NODE_MOVED, MOVED, ALONE))
+    return code.astype(np.uint8), np.where(has_other, other + start, -1)
+
+
+def _keys(nodes: Table, words: list[str], start: int) -> tuple[NDArray[Any], ...]:
+    return changes.codes_in(nodes["tree"], words), nodes["node_id"].data, nodes["image_offset"].signed() - start
 
 
 def changed_shares(disk: MapDisk) -> tuple[Share, ...]:

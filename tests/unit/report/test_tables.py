@@ -7,12 +7,13 @@ import json
 import pytest
 
 from layoutscope.report.tables import joined_table, write_table
+from layoutscope.tables.rows import Rows
 from tests.layouts import entries, layout, leaves
 
 
-def written(frame, file_format):
+def written(table, file_format):
     file = io.BytesIO()
-    write_table(frame, file, file_format)
+    write_table(Rows.of(table), file, file_format)
     return file.getvalue().decode("utf-8")
 
 
@@ -22,7 +23,7 @@ def written(frame, file_format):
 def test_formulas_are_guarded_in_csv(start):
     """A name that a spreadsheet would run starts with an apostrophe; others stay."""
     made = layout(nodes=leaves(1), entries=entries((2, 20, f"{start}1+1", "file", 0), (2, 21, "a=b", "file", 0)))
-    rows = list(csv.DictReader(io.StringIO(written(made.entries, "csv"), newline="")))
+    rows = list(csv.DictReader(io.StringIO(written(made.columns("entries"), "csv"), newline="")))
     shown = f"\\u{ord(start):04x}1+1" if start in "\t\r" else f"'{start}1+1"
     assert [row["name"] for row in rows] == [shown, "a=b"]
 
@@ -30,7 +31,7 @@ def test_formulas_are_guarded_in_csv(start):
 def test_negative_numbers_are_no_formulas():
     """Guards apply to text alone; numbers stay numbers, nulls stay empty."""
     made = layout(nodes=leaves(1, parent_row=None))
-    row = next(csv.DictReader(io.StringIO(written(made.nodes, "csv"))))
+    row = next(csv.DictReader(io.StringIO(written(made.columns("nodes"), "csv"))))
     assert (row["image_offset"], row["parent_row"], row["xid"]) == ("4096", "", "")
 
 
@@ -38,7 +39,7 @@ def test_csv_quotes_what_would_break_lines():
     """Commas, quotes and line ends in names survive a round trip."""
     name = 'a,"b"\nc'
     made = layout(nodes=leaves(1), entries=entries((2, 20, name, "file", 0)))
-    (row,) = csv.DictReader(io.StringIO(written(made.entries, "csv"), newline=""))
+    (row,) = csv.DictReader(io.StringIO(written(made.columns("entries"), "csv"), newline=""))
     assert row["name"] == name
     assert bytes.fromhex(row["name_raw"]).decode("utf-16-be") == name
 
@@ -46,7 +47,7 @@ def test_csv_quotes_what_would_break_lines():
 def test_largest_ids_survive_json_lines():
     """An id of 64 bits comes back digit for digit."""
     made = layout(nodes=leaves(1, node_id=[2**64 - 1]))
-    assert json.loads(written(made.nodes, "jsonl"))["node_id"] == str(2**64 - 1)
+    assert json.loads(written(made.columns("nodes"), "jsonl"))["node_id"] == str(2**64 - 1)
 
 
 def test_volumes_are_numbered_through():

@@ -140,6 +140,7 @@ def wheel(session: nox.Session) -> None:
         venv.create(folder / "venv", with_pip=True)
         python = str(folder / "venv" / "bin" / "python")
         session.run(python, "-m", "pip", "install", "--quiet", *built, external=True)
+        run(session, "python", "tests/bench/installed_size.py", "--environment", str(folder / "venv"))
         with session.chdir(folder):
             # Drive profiles and the parts of the page must be in it.
             words = ["scan", str(image), "--drive", "generic-7200", "--map", "map.html"]

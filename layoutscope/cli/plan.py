@@ -54,6 +54,6 @@ def plan(image: Image, *, planned: Planned, reading: Reading) -> None:
     if planned.file_format == "csv":
         from layoutscope.report.tables import write_table
 
-        write_table(result.remedies, sys.stdout.buffer, "csv")
+        write_table(result.rows("remedies"), sys.stdout.buffer, "csv")
         return
     show(result, as_json=planned.file_format == "json")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from layoutscope.arrays.ragged import is_head
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frames import pl
 from layoutscope.remedies.case import Case, Changed, NotHere, Part, lying_so
 from layoutscope.remedies.copies import DAMAGED, UNKNOWN_NAMES, WITH_CONTENTS
 from layoutscope.remedies.effort import copying_s, rewriting_s
 from layoutscope.remedies.filling import as_dense
 from layoutscope.remedies.words import said
+from layoutscope.tables import Values
 from layoutscope.walk.whatif import LAYOUTS, what_if
+
+if TYPE_CHECKING:
+    from layoutscope.tables import Table
 
 CLUMPED: Final = LAYOUTS[-1]
 """The layout in which nodes keep their order and lie end to end."""
@@ -101,14 +107,23 @@ class FilesDefragmented:
         """Put the extents of each file behind the first."""
         if not case.reads_data:
             return NotHere("it moves the contents of files, and a listing reads none")
-        extents = case.layout.extents
-        first = pl.col("image_offset").sort_by("logical_offset").first().over("file_id", "fork")
-        moved = (first.cast(pl.Int64) + pl.col("logical_offset")).cast(extents.schema["image_offset"])
-        kept = pl.when(pl.col("image_offset").is_null()).then(None).otherwise(moved).alias("image_offset")
-        made = extents.with_columns(kept)
-        if made["image_offset"].equals(extents["image_offset"]):
+        extents = case.layout.columns("extents")
+        made = _in_one_piece(extents)
+        if np.array_equal(made.signed(), extents["image_offset"].signed()):
             return NotHere("every file lies in one piece")
-        return lying_so(case, case.layout.changed(extents=made), None)
+        return lying_so(case, case.layout.changed(extents=extents.changed("image_offset", made)), None)
+
+
+def _in_one_piece(extents: Table) -> Values:
+    """Places of extents behind the first one of their fork; holes stay holes."""
+    offset, logical = extents["image_offset"], extents["logical_offset"].data
+    number, fork = extents["file_id"].data, extents["fork"].numbered()[0]
+    order = np.lexsort((logical, fork, number))
+    begins = is_head(number[order], fork[order])
+    first = np.empty(len(order), np.int64)
+    first[order] = order[begins][np.cumsum(begins) - 1]
+    known = offset.is_known & offset.is_known[first]
+    return Values(np.where(known, offset.signed()[first] + logical, 0), known)
 
 
 class OuterHalf:

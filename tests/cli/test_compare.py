@@ -62,11 +62,15 @@ def test_a_difference_is_found_and_told():
     from layoutscope.results.check import TableVerdict, Verification
     from tests.layouts import layout, leaves
 
-    one, other = layout(nodes=leaves(1, 2)).nodes, layout(nodes=leaves(1, 3)).nodes
+    one, other = (layout(nodes=leaves(1, block)).columns("nodes") for block in (2, 3))
     found = tuple(differences(one, other))
     assert found == ("column image_offset: 1 rows, the first 1",)
     assert Verification("x", (TableVerdict("v", "nodes", 2, found),)).exit_code == 3
-    assert tuple(differences(one, one.head(1))) == ("2 rows in bulk, 1 through the grammars",)
+    assert tuple(differences(one, one.take(slice(1)))) == ("2 rows in bulk, 1 through the grammars",)
+    without = layout(nodes=leaves(1, 2, parent_row=[None, 0])).columns("nodes")
+    assert tuple(differences(without, without)) == ()
+    lost = layout(nodes=leaves(1, 2, parent_row=[0, 0])).columns("nodes")
+    assert tuple(differences(without, lost)) == ("column parent_row: 1 rows, the first 0",)
 
 
 def test_checkpoints_of_apfs(run, apfs_image):

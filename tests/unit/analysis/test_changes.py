@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from layoutscope.analysis.comparison import layout_changes, node_changes
+from layoutscope.analysis.changes import layout_changes, node_changes
 from tests.layouts import NODE, data, entries, layout, leaves
 
 
@@ -17,7 +17,7 @@ def test_nodes_are_followed_by_their_number():
     """Node 1 stays, node 2 moves by three blocks, node 3 goes and node 4 appears."""
     earlier = state(leaves(10, 11, 12))
     later = state(leaves(10, 14, 20, node_id=[1, 2, 4]))
-    found = dict(node_changes(earlier, later).select("node_id", "change").iter_rows())
+    found = {row["node_id"]: row["change"] for row in node_changes(earlier, later).rows().frame.iter_rows(named=True)}
     assert found == {1: "stayed", 2: "moved", 3: "went", 4: "appeared"}
     row = layout_changes(earlier, later).rows[0]
     assert (row.stayed, row.moved, row.appeared, row.went) == (1, 1, 1, 1)
@@ -28,7 +28,7 @@ def test_a_copy_elsewhere_is_alike():
     """Addresses count from the start of the volume: a volume that was copied to another partition did not move."""
     earlier = state(leaves(10, 11))
     later = state(leaves(110, 111), image_offset=100 * NODE)
-    assert set(node_changes(earlier, later)["change"]) == {"stayed"}
+    assert set(node_changes(earlier, later).rows().frame["change"]) == {"stayed"}
 
 
 def test_files_and_their_data_are_followed_by_file_number():

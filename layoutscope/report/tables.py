@@ -167,6 +167,7 @@ _CSV: Final[dict[str, Callable[[Any], str]]] = {
     "String": _csv_text,
     "Categorical": _csv_text,
     "Binary": _or("", bytes.hex),
+    "Boolean": _or("", lambda is_so: str(is_so).lower()),
     "Float64": _or("", number_text),
     "time": _or("", lambda time: f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"),
 }
@@ -176,6 +177,7 @@ _JSON: Final[dict[str, Callable[[Any], str]]] = {
     "String": lambda text: json.dumps(text, ensure_ascii=False),
     "Categorical": lambda text: json.dumps(text, ensure_ascii=False),
     "Binary": _or("null", lambda raw: f'"{raw.hex()}"'),
+    "Boolean": _or("null", lambda is_so: str(is_so).lower()),
     "Float64": _or("null", number_text),
     "UInt64": _or("null", lambda number: f'"{number}"'),
     "time": _or("null", lambda time: f'"{_json_time(time)}"'),

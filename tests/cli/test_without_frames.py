@@ -62,6 +62,7 @@ VERBS = [
     (("export", "{hfs}", "-o", "files.body"), "files.body"),
     (("export", "{apfs}", "-o", "files.dfxml"), "files.dfxml"),
     (("extract", "{apfs}", "-o", "metadata.img"), "metadata.img"),
+    (("plan", "{apfs}", "--format", "csv"), ""),
     (("checkpoints", "{apfs}"), ""),
     (("verify", "{hfs}"), ""),
     (("drives", "generic-7200"), ""),

@@ -244,6 +244,16 @@ class Plan(TypedDict, total=False):
         Where the image lies on the drive.
     shows_all : bool, default False
         Whether the text also tells of remedies that would not help or do not apply; tables and JSON always do.
+    emit_order : path, optional
+        Where a list of all files goes, in the order in which they are best read.
+    emit_script : path, optional
+        Where a script goes that copies or archives in that order; with `emit_order`.
+    is_null_separated : bool, default False
+        Whether names in the list end with a zero byte instead of a line end.
+    memory_bytes : int, bytes, optional
+        What whoever sorts the list can hold of it at once; unlimited without it.
+    force : bool, default False
+        Whether existing files are overwritten.
     """
 
     drive: str | os.PathLike[str]
@@ -251,6 +261,11 @@ class Plan(TypedDict, total=False):
     host: str
     start_offset_bytes: int
     shows_all: bool
+    emit_order: str | os.PathLike[str] | None
+    emit_script: str | os.PathLike[str] | None
+    is_null_separated: bool
+    memory_bytes: int | None
+    force: bool
 
 
 class PlanOptions(ReadOptions, Plan, total=False):

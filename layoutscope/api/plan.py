@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import takes
+from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.drive import load_profile
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
 from layoutscope.options import Plan, PlanOptions, ReadOptions
 from layoutscope.remedies.case import LISTINGS, WITH_DATA, Case
+from layoutscope.remedies.filelist import file_list
 from layoutscope.remedies.planning import plan_of
-from layoutscope.results.locked import how_to_open, is_locked
-from layoutscope.results.plan import PlanResult
+from layoutscope.report.filescript import file_script
+from layoutscope.results.locked import how_to_open, is_locked, several_volumes
+from layoutscope.results.plan import EmittedOrder, PlanResult
 from layoutscope.walk.host import HOSTS, host_profile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Unpack
 
     from layoutscope.tables import VolumeLayout
@@ -41,6 +45,11 @@ class PlanRequest:
     host: str = "linux"
     start_offset_bytes: int = 0
     shows_all: bool = False
+    emit_order: str | os.PathLike[str] | None = None
+    emit_script: str | os.PathLike[str] | None = None
+    is_null_separated: bool = False
+    memory_bytes: int | None = None
+    force: bool = False
 
 
 ASKED: Final = frozenset(item.name for item in fields(PlanRequest))
@@ -94,10 +103,11 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
             for layout in volumes
             if len(layout.columns("entries"))
         ]
+        emitted = None if asked.emit_order is None else _emitted(cases, asked, image.about.name)
         untold = tuple(_untold(layout) for layout in volumes if not len(layout.columns("entries")))
         if not cases and any(map(is_locked, volumes)):
             raise nothing_to_walk(image.layouts, image.about.name)
-        return PlanResult(image.about, tuple(map(plan_of, cases)), untold, shows_all=asked.shows_all)
+        return PlanResult(image.about, tuple(map(plan_of, cases)), untold, shows_all=asked.shows_all, emitted=emitted)
 
 
 def _checked(options: Mapping[str, object]) -> PlanRequest:
@@ -107,9 +117,38 @@ def _checked(options: Mapping[str, object]) -> PlanRequest:
     if asked.order not in PLANNED:
         meant = did_you_mean(asked.order, PLANNED)
         raise UsageError(f"no remedies are known for the order {asked.order!r}{meant}; there are {', '.join(PLANNED)}")
+    if asked.emit_script is not None and asked.emit_order is None:
+        raise UsageError("a script needs its list: --emit-order FILE")
+    for path in (asked.emit_order, asked.emit_script):
+        if path is not None:
+            check_output(Path(path), force=asked.force)
     if asked.host not in HOSTS:
         raise UsageError(f"no host {asked.host!r}{did_you_mean(asked.host, HOSTS)}; there are {', '.join(HOSTS)}")
     return asked
+
+
+def _emitted(cases: Sequence[Case], asked: PlanRequest, name: str) -> EmittedOrder:
+    """Write the list of all files of one volume, and the script that goes with it."""
+    if len(cases) != 1:
+        names = ", ".join(repr(case.layout.facts.name) for case in cases)
+        raise UsageError(f"{name}: {several_volumes(len(cases), names)}" if cases else f"{name}: has no files to list")
+    if not has_names(cases[0].layout):
+        raise UsageError(f"{name}: names were left out, so that no list of them can be written")
+    found = file_list(cases[0], asked.memory_bytes, is_null_separated=asked.is_null_separated)
+    end = b"\0" if asked.is_null_separated else b"\n"
+    path = os.fspath(asked.emit_order or "")
+    with output(path, force=asked.force, holds=f"{len(found.paths):,} files") as file:
+        file.write(b"".join(each + end for each in found.paths))
+    if asked.emit_script is not None:
+        script = file_script(Path(asked.emit_script).name, path, is_null_separated=asked.is_null_separated)
+        with output(asked.emit_script, force=asked.force, holds="a script for sh") as file:
+            file.write(os.fsencode(script))
+    return EmittedOrder(path, len(found.paths), found.missing, found.windows, tuple(found.seconds.items()))
+
+
+def has_names(layout: VolumeLayout) -> bool:
+    """Whether entries have their names."""
+    return layout.columns("entries").texts("name").known is None
 
 
 def _untold(layout: VolumeLayout) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from layoutscope.cli.choices import Host, PlanFormat, PlannedOrder
-from layoutscope.cli.options import OUTPUT, WORKLOAD, Image, Reading, StartOffset, byte_count
+from layoutscope.cli.options import OUTPUT, WORKLOAD, Force, Image, Reading, StartOffset, byte_count
 from layoutscope.cli.running import Group, show
 
 
@@ -33,6 +34,32 @@ class Planned(Group):
         bool,
         typer.Option("--all", rich_help_panel=OUTPUT, help="Also tell of what would not help or does not apply."),
     ] = False
+    emit_order: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            show_default="not written",
+            help="Write a list of all files, in the order in which they are best read.",
+        ),
+    ] = None
+    emit_script: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            show_default="not written",
+            help="Write a script that goes through that list with tar, cp or rsync.",
+        ),
+    ] = None
+    null: Annotated[
+        bool, typer.Option("--null", "-0", rich_help_panel=OUTPUT, help="End names in the list with a zero byte.")
+    ] = False
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", show_default="unlimited", help="What may be held of the list to sort it."),
+    ] = None
+    force: Force = False
     file_format: Annotated[
         PlanFormat, typer.Option("--format", rich_help_panel=OUTPUT, help="How the plan is printed.")
     ] = "text"
@@ -49,6 +76,11 @@ def plan(image: Image, *, planned: Planned, reading: Reading) -> None:
         host=planned.host,
         start_offset_bytes=byte_count(planned.start_offset) or 0,
         shows_all=planned.shows_all,
+        emit_order=planned.emit_order,
+        emit_script=planned.emit_script,
+        is_null_separated=planned.null,
+        memory_bytes=byte_count(planned.memory),
+        force=planned.force,
         **reading.asked(),
     )
     if planned.file_format == "csv":

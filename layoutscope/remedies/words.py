@@ -12,6 +12,9 @@ from layoutscope.results.plan import RemedyWords
 
 FILE: Final = Path(__file__).with_name("words.toml")
 
+ON_PAGES: Final = ("does", "helps", "unless", "proof")
+"""What a remedy's page alone has: what it does on the disk, when it helps, when not, what it was held against."""
+
 OTHER: Final = "on-other"
 """Entry of the remedy that there is one of for each file system."""
 
@@ -24,9 +27,9 @@ def all_words() -> dict[str, dict[str, Any]]:
 
 def said(name: str) -> RemedyWords:
     """Return the words of a remedy."""
-    about = all_words()[name]
-    ways = tuple((system, command) for system, command in about["ways"])
-    return RemedyWords(name, **{**about, "ways": ways})
+    about = {key: value for key, value in all_words()[name].items() if key not in ON_PAGES}
+    about["ways"] = tuple((system, command) for system, command in about["ways"])
+    return RemedyWords(name, **about)
 
 
 def said_of_other(name: str, label: str) -> RemedyWords:

@@ -58,7 +58,8 @@ class RemedyWords(Displayed):
     @property
     def page(self) -> str:
         """The page of documentation with what it does on the disk, when it helps, and what that was held against."""
-        return f"docs/remedies/{self.name}.md"
+        name = "on-other" if self.name.startswith("on-") else self.name
+        return f"docs/remedies/{name}.md"
 
 
 @frozen
@@ -127,6 +128,31 @@ class RemedyPair(Displayed):
     names: tuple[str, str]
     seconds: float
     share: float
+
+
+@frozen
+class EmittedOrder(Displayed):
+    """A list of all files that was written, in the order in which they are best read.
+
+    Attributes
+    ----------
+    path : str
+        Where it lies.
+    files : int
+        Names in it, each once.
+    missing : tuple of str
+        What is not in it, and why.
+    windows : int
+        Pieces of the walk that were sorted by themselves.
+    seconds : tuple of (str, float)
+        What looking up and reading them takes: in this order, then in others.
+    """
+
+    path: str
+    files: int
+    missing: tuple[str, ...]
+    windows: int
+    seconds: tuple[tuple[str, float], ...]
 
 
 @frozen
@@ -199,6 +225,7 @@ class PlanResult(Shown):
     volumes: tuple[VolumePlan, ...]
     untold: tuple[str, ...] = ()
     shows_all: bool = False
+    emitted: EmittedOrder | None = None
 
     @property
     def remedies(self) -> pl.DataFrame:

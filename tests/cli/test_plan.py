@@ -57,3 +57,17 @@ def test_what_cannot_be_planned_is_refused(run, words, said):
     done = run("plan", APFS, *words)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_a_list_and_its_script_are_written_once(run, tmp_path):
+    """Every file of the volume once; what exists is not overwritten unasked, and a script needs its list."""
+    listed, script = tmp_path / "files", tmp_path / "go.sh"
+    done = run("plan", APFS, "--emit-order", listed, "--emit-script", script, "-0", "--memory", "64KiB")
+    assert done.exit_code == 0
+    paths = listed.read_bytes().split(b"\0")[:-1]
+    assert len(set(paths)) == len(paths)
+    assert f"{len(paths):,} files in the order in which they lie, sorted in" in " ".join(done.stdout.split())
+    assert str(listed) in script.read_text()
+    assert run("plan", APFS, "--emit-order", listed).exit_code == 2
+    assert "--emit-order" in run("plan", APFS, "--emit-script", tmp_path / "other").stderr
+    assert "names were left out" in run("plan", APFS, "--emit-order", tmp_path / "third", "--no-names").stderr

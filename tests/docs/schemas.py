@@ -95,6 +95,7 @@ def _of_images(empty: Path) -> Iterator[Any]:
     yield result_document(layoutscope.predict(empty))
     yield result_document(layoutscope.predict(empty, order="all"))
     yield result_document(layoutscope.plan(empty))
+    yield result_document(layoutscope.plan(APFS, emit_order=empty.with_name("order"), force=True))
 
 
 def _of_many() -> Iterator[Any]:

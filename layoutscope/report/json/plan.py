@@ -8,7 +8,7 @@ from layoutscope.report.json.predict import interval_document
 from layoutscope.results.plan import PlanResult
 
 if TYPE_CHECKING:
-    from layoutscope.results.plan import PlannedRemedy, VolumePlan
+    from layoutscope.results.plan import EmittedOrder, PlannedRemedy, VolumePlan
 
 
 def plan_document(result: PlanResult) -> dict[str, Any]:
@@ -18,6 +18,17 @@ def plan_document(result: PlanResult) -> dict[str, Any]:
         "image": result.image.name,
         "volumes": [_volume(volume) for volume in result.volumes],
         "untold": list(result.untold),
+        "emitted": None if result.emitted is None else _emitted(result.emitted),
+    }
+
+
+def _emitted(found: EmittedOrder) -> dict[str, Any]:
+    return {
+        "path": found.path,
+        "files": found.files,
+        "missing": list(found.missing),
+        "windows": found.windows,
+        "seconds": [{"order": name, "seconds": seconds} for name, seconds in found.seconds],
     }
 
 

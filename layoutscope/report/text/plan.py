@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.plan import PlannedRemedy, VolumePlan
+    from layoutscope.results.plan import EmittedOrder, PlannedRemedy, VolumePlan
 
 COLUMNS: Final = 100
 MOST_TOLD: Final = 5
@@ -34,10 +34,30 @@ def _plan(result: PlanResult) -> Iterator[RenderableType]:
     for volume in result.volumes:
         yield Text()
         yield from _volume(volume, shows_all=result.shows_all)
+    if result.emitted is not None:
+        yield from _emitted(result.emitted)
     for reason in result.untold:
         yield Text(escape_text(reason), style="yellow")
     if not result.volumes and not result.untold:
         yield Text("There is no volume on it that a plan could be made for.")
+
+
+def _emitted(found: EmittedOrder) -> Iterator[RenderableType]:
+    windows = "" if found.windows == 1 else f", sorted in {found.windows:,} windows of the walk"
+    yield Text(
+        f"{escape_text(found.path)}: {found.files:,} files in the order in which they lie{windows}", style="bold"
+    )
+    told = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in found.seconds)
+    yield from _wrapped(f"looking up and reading them, in the order of: {told}")
+    for sentence in found.missing[:MOST_MISSING]:
+        yield from _wrapped(f"not in it: {sentence}", style="yellow")
+    left = len(found.missing) - MOST_MISSING
+    if left > 0:
+        yield Text(f"not in it: {left:,} more", style="yellow")
+
+
+MOST_MISSING: Final = 10
+"""Files that are told which the list has not."""
 
 
 def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:

@@ -370,4 +370,4 @@ def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
         return "More: scan --details, inspect; with a password also predict and map"
     if not is_sound:
         return "More: scan --details, check (every finding), scan --sweep (what is cut off)"
-    return "More: scan --details, map -o FILE.html, predict --order all, check"
+    return "More: plan (how, and what it takes), scan --details, map -o FILE.html, check"

@@ -12,6 +12,7 @@ Order = Literal[
     "readdir-stat",
     "du",
     "backup",
+    "backup-events",
     "delete",
     "mount",
     "fsck",

@@ -276,7 +276,8 @@ class WorkOptions(Group):
         False
     )
     paths: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default="none", help="paths: a list of paths, one a line.")
+        Path | None,
+        typer.Option(metavar="FILE", show_default="none", help="paths, backup-events: a list of paths, one a line."),
     ] = None
     file: Annotated[str | None, typer.Option(metavar="PATH", show_default="none", help="read: the file.")] = None
     records: Annotated[

@@ -142,7 +142,11 @@ class TruncatedError(FormatError, EOFError):
 
 
 class UnreadError(FormatError):
-    """The sectors were never read into the image (bad areas of a ddrescue map)."""
+    """The sectors were never read into the image (bad areas of a ddrescue map), or the disk does not give them."""
+
+
+class ShrunkError(UnreadError, TruncatedError):
+    """The image became shorter while it was read."""
 
 
 class ChecksumError(FormatError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from layoutscope.errors import TruncatedError
+from layoutscope.errors import ShrunkError, TruncatedError
 from layoutscope.image.batch import Workspace, read_extents
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ class Source(ABC):
         for start, length, place in pieces:
             self.read_into(start, target[place : place + length])
 
-    def _shrunk(self, image_offset: int) -> TruncatedError:
-        return TruncatedError(
+    def _shrunk(self, image_offset: int) -> ShrunkError:
+        return ShrunkError(
             "the image became shorter while it was read", structure="image", image_offset=self.origin + image_offset
         )
 

@@ -16,7 +16,7 @@ DIRECTORY_LINKS_DIRECTORY: Final = ".HFS+ Private Directory Data\r"
 CODES: Final[Mapping[str, str]] = declare(
     {
         "volume-header-invalid": "The volume header is damaged; its copy at the end of the volume serves (HFS+).",
-        "alternate-header-missing": "No copy of the volume header lies at the end of the volume (HFS+).",
+        "alternate-header-missing": "No copy of the volume header ends the volume, or it cannot be read (HFS+).",
         "alternate-header-differs": "The copy of the volume header contradicts it (HFS+).",
         "tree-header-invalid": "The header node of a B-tree is damaged; its nodes were looked for in its file (HFS+).",
         "tree-size-differs": "A B-tree's header counts other nodes than its file holds (HFS+).",

@@ -331,7 +331,7 @@ def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> No
     at = _expected_end(volume)
     if alternate is None and at is not None and not volume.is_readable(np.array([at]), np.array([HEADER_BYTES]))[0]:
         volume.log.at("alternate volume header", at).add(
-            "unread-area", "warning", "the copy of the volume header cannot be read"
+            "alternate-header-missing", "warning", "the copy of the volume header could not be read"
         )
         return
     if alternate is None:

@@ -21,6 +21,7 @@ except ImportError:  # Windows has no such limits.
 TYPE_CHECKING = False  # that of typing takes memory
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
     from typing import TextIO
 
 NO_MEMORY = 86
@@ -121,13 +122,26 @@ def _is_of_rust(error: BaseException) -> bool:
     return any(kind.__module__.startswith(("polars", "pyo3")) for kind in type(error).__mro__)
 
 
-def _is_unknown(error: BaseException) -> bool:
-    """Whether an error is of a library that could not be loaded, though it is there."""
+def _is_of_loading(error: BaseException) -> bool:
+    """Whether an error came while a module was loaded that is there.
+
+    Without memory for that, compiling raises whatever comes: "field 'target' is required for AnnAssign".
+    """
     at, is_loading = error.__traceback__, False
     while at is not None:
-        is_loading |= at.tb_frame.f_code.co_filename.startswith("<frozen importlib")
+        is_loading |= at.tb_frame.f_code.co_name == "<module>" or (at.tb_next is None and _is_import(at))
         at = at.tb_next
     return is_loading and not isinstance(error, ModuleNotFoundError)
+
+
+def _is_import(at: TracebackType) -> bool:
+    """Whether an error came from a statement that imports: where loading fails, Python shows no more than that."""
+    try:
+        with open(at.tb_frame.f_code.co_filename, encoding="utf-8") as file:  # noqa: PTH123  (pathlib takes memory)
+            line = file.read().split("\n")[at.tb_lineno - 1]
+    except (OSError, ValueError, IndexError, MemoryError):
+        return False
+    return line.strip().startswith(("import ", "from "))
 
 
 def run(command: Callable[[], None]) -> None:
@@ -216,7 +230,7 @@ def _run_to_code(command: Callable[[], None], held: Held) -> int:
         sys.stderr.write(f"{ended.code}\n")
         return 1
     except BaseException as error:  # noqa: BLE001  (a panic of polars' core derives from nothing else)
-        if lacks_memory(error) or held.says_lack() or _is_unknown(error):
+        if lacks_memory(error) or held.says_lack() or _is_of_loading(error):
             return NO_MEMORY
         sys.stderr = held.stream
         sys.excepthook(type(error), error, error.__traceback__)

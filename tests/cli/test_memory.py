@@ -149,6 +149,20 @@ def test_other_ends_are_what_they_are(code, exit_code, said):
     assert len(result.stderr) < 70_000
 
 
+@pytest.mark.parametrize("at", ["import broken", "def late():\n    import broken\nlate()"])
+def test_a_module_that_cannot_be_loaded_lacks_memory(tmp_path, at):
+    """Compiling without memory raises whatever comes; a function of that module that fails is a fault all the same."""
+    (tmp_path / "work.py").write_text(at)
+    (tmp_path / "broken.py").write_text("raise ValueError(\"field 'target' is required for AnnAssign\")")
+    (tmp_path / "sound.py").write_text("def fail():\n    raise ValueError('a fault of the program')")
+    code = f"sys.path.insert(0, {str(tmp_path)!r})\n"
+    result = command(code + "import work")
+    assert (result.returncode, result.stderr) == (1, LACK.format(COMFORTABLE_MIB) + "\n")
+    result = command(code + "from sound import fail\nfail()")
+    assert "ValueError: a fault of the program" in result.stderr
+    assert "not enough memory" not in result.stderr
+
+
 def test_an_error_that_was_told_is_not_told_again():
     """Where a library complained of memory and the program ended with a line of its own, that line stands alone."""
     told = "layoutscope: a.img: no such file\n"

@@ -11,7 +11,8 @@ from layoutscope.filesystems.registry import filesystem_names, read_options
 from layoutscope.findings import Finding
 from layoutscope.results.locked import is_locked
 from layoutscope.results.scan import ImageFacts
-from layoutscope.tables.capture import check_values, read_capture
+from layoutscope.tables.capture import read_capture
+from layoutscope.tables.manifest import check_values
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.drive import service
-from layoutscope.drive.draws import sampled
 from layoutscope.drive.interval import LAYOUT, interval_of
 from layoutscope.drive.result import on_host
 from layoutscope.frozen import frozen
@@ -18,6 +17,7 @@ from layoutscope.frozen import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.drive.interval import Interval
     from layoutscope.drive.uncertain import Host
     from layoutscope.remedies.case import Changed, Part
@@ -77,7 +77,7 @@ def served(changed: Changed, host: Host, scale: float = 1.0) -> Served:
 
 
 def _served(part: Part, host: Host, scale: float) -> Served:
-    chosen = sampled(part.reads)
+    chosen = _sampled(part.reads)
     result = service(
         chosen,
         part.drive,
@@ -88,6 +88,20 @@ def _served(part: Part, host: Host, scale: float) -> Served:
     found = on_host(result, part.drive, host)
     factor = scale * len(part.reads) / len(chosen) if len(chosen) < len(part.reads) else 1.0
     return Served(found.seconds, np.array(found.draws_s)).scaled(factor)
+
+
+SAMPLE_READS = 1 << 15
+STRETCHES = 8
+"""Of longer work so many reads are served, in so many stretches at even distances: there are many remedies."""
+
+
+def _sampled(reads: AccessTrace) -> AccessTrace:
+    """Return reads themselves, or of many some stretches."""
+    if len(reads) <= SAMPLE_READS:
+        return reads
+    long = SAMPLE_READS // STRETCHES
+    starts = np.linspace(0, len(reads) - long, STRETCHES).astype(np.int64)
+    return reads[(starts[:, None] + np.arange(long)).ravel()]
 
 
 def whole(part: Part, host: Host) -> tuple[Served, float]:

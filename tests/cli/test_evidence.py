@@ -47,6 +47,7 @@ VERBS = {
     "compare": ("compare", "{disk}", "{other}"),
     "series": ("series", "{disk}", "{other}"),
     "predict": ("predict", "{disk}"),
+    "plan": ("plan", "{disk}", "--emit-order", "{out}.txt", "--emit-script", "{out}.sh"),
     "trace": ("trace", "{disk}", "-o", "{out}.csv"),
     "export": ("export", "{disk}", "--table", "nodes", "-o", "{out}.csv"),
     "extract": ("extract", "{disk}", "-o", "{out}.img"),

@@ -20,6 +20,7 @@ __all__ = [
     "export",
     "extract",
     "fit",
+    "forecast",
     "inspect",
     "kit",
     "layout_map",
@@ -37,6 +38,7 @@ __all__ = [
     "trace",
     "validate",
     "verify",
+    "write_forecast_plot",
     "write_map",
     "write_trace",
 ]
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from layoutscope.api.explain import explain
     from layoutscope.api.export import export
     from layoutscope.api.extract import extract
+    from layoutscope.api.forecast import forecast, write_forecast_plot
     from layoutscope.api.inspect import checkpoints, inspect
     from layoutscope.api.kit import kit
     from layoutscope.api.map import layout_map, write_map
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
 else:
     # A verb stands in the module of its family, which has the name of its first; its companions stand beside it.
     _HOMES = {"fit": "drives", "layout_map": "map", "write_map": "map", "write_trace": "trace"}
+    _HOMES |= {"write_forecast_plot": "forecast"}
     _HOMES |= {"read_layouts": "reading", "checkpoints": "inspect", "extract": "extract"}
     _HOMES |= {"series": "compare", "verify": "check", "open": "session"}
     _HOMES = {name: f"api.{module}" for name, module in _HOMES.items()} | {"load_profile": "drive", "service": "drive"}

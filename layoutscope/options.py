@@ -272,6 +272,30 @@ class PlanOptions(ReadOptions, Plan, total=False):
     """How an image is read, and what a plan for it is asked."""
 
 
+class Forecast(TypedDict, total=False):
+    """What happens to a volume, and how often it is drawn.
+
+    Attributes
+    ----------
+    workload : str, default 'replace'
+        What a cycle does: one of :data:`layoutscope.aging.workloads.WORKLOADS`.
+    share : float, optional
+        Share of the files that a cycle is about; 0.05 without it, or what several images tell.
+    seeds : int, count, default 4
+        How often what happens is drawn.
+    keep_snapshots : int, count, default 0
+        How many cycles back snapshots hold what was replaced, where a file system has them.
+    host : {'linux', 'macos'}, default 'linux'
+        Whose driver writes and walks.
+    """
+
+    workload: str
+    share: float | None
+    seeds: int
+    keep_snapshots: int
+    host: str
+
+
 class InspectPlace(TypedDict, total=False):
     """What :func:`layoutscope.inspect` looks at, one of these.
 

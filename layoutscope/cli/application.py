@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from layoutscope.cli import drives, inspect, plan, predict, scan, words
+from layoutscope.cli import drives, forecast, inspect, plan, predict, scan, words
 from layoutscope.cli.examples import EXAMPLES, OVERVIEW
 from layoutscope.cli.help import Verb
 from layoutscope.cli.running import Command
@@ -35,6 +35,7 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
         "plan": plan.plan,
         "compare": scan.compare,
         "series": scan.series,
+        "forecast": forecast.forecast,
         "trace": predict.trace,
         "replay": predict.replay,
         "validate": predict.validate,

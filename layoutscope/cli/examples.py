@@ -61,6 +61,10 @@ EXAMPLES: Final[dict[str, Examples]] = {
         ("layoutscope replay walk.csv --drive generic-7200", "What a drive makes of recorded reads."),
         ("layoutscope replay fs_usage.txt --against disk.img", "How well the prediction meets them."),
     ),
+    "forecast": (
+        ("layoutscope forecast disk.img --cycles 20", "What twenty cycles of replaced files make of a volume."),
+        ("layoutscope forecast may.lscope june.lscope --plot next.html", "At the pace of the last month, as curves."),
+    ),
     "validate": (
         ("layoutscope validate layoutscope-kit.tar.gz", "What a Mac measured, beside what is predicted for it."),
         ("layoutscope validate layoutscope-kit.tar.gz --drive mine.toml --json", "On its own drive, for programs."),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from layoutscope.drive import DriveProfile
     from layoutscope.drive.calibration.measuring import Calibrated
     from layoutscope.results.compare import Cost, MetricRow, Series, TimeRow
+    from layoutscope.results.forecast import ForecastRange, ForecastResult
     from layoutscope.results.predict import DriveFacts
 
 COLUMNS: Final = 3
@@ -143,12 +144,15 @@ class _Axes:
 
     def band(self, places: Sequence[int | str], costs: Sequence[Cost | None], colour: str) -> None:
         """Shade the interval of the predictions."""
+        known = [(where, cost) for where, cost in zip(places, costs, strict=True) if cost is not None]
+        ranges = [(cost.seconds_low, cost.seconds_high) for _, cost in known]
+        self.shade([where for where, _ in known], ranges, colour)
+
+    def shade(self, around: Sequence[int | str], ranges: Sequence[tuple[float, float]], colour: str) -> None:
+        """Shade what lies between two curves."""
         import plotly.graph_objects as go
 
-        known = [(where, cost) for where, cost in zip(places, costs, strict=True) if cost is not None]
-        low = [cost.seconds_low / self.factor for _, cost in known]
-        high = [cost.seconds_high / self.factor for _, cost in known]
-        around = [where for where, _ in known]
+        low, high = ([pair[end] / self.factor for pair in ranges] for end in (0, 1))
         shape = go.Scatter(
             x=[*around, *reversed(around)],
             y=[*high, *reversed(low)],
@@ -195,6 +199,38 @@ def _dress(figure: Figure, series: Series, rows: int) -> None:
     if series.by == "order":
         figure.update_xaxes(dtick=max(1, max(map(len, series.curves.values())) // 6), tickformat="d")
     figure.update_xaxes(title_text=AXES[series.by], title_font_size=11, row=1)
+
+
+def forecast_page(found: ForecastResult) -> str:
+    """Draw times by drive and every metric over the cycles of a forecast, with the range of its draws."""
+    from plotly.subplots import make_subplots
+
+    cycles = [point.cycle for point in found.points]
+    panels: list[tuple[str, str, Sequence[ForecastRange | None]]] = [
+        (f"Enumeration on {time.profile}", "seconds", [point.times[number].seconds for point in found.points])
+        for number, time in enumerate(found.points[0].times)
+    ]
+    for metric in found.points[0].metrics:
+        by_point = ({(item.name, item.subject): item.found for item in point.metrics} for point in found.points)
+        ranges = [known.get((metric.name, metric.subject)) for known in by_point]
+        panels.append((f"{metric.title} ({metric.subject})", metric.unit, ranges))
+    rows = -(-len(panels) // COLUMNS)
+    titles = [escape(escape_text(title)) for title, _, _ in panels]
+    figure = make_subplots(rows, COLUMNS, subplot_titles=titles, vertical_spacing=0.35 / rows, horizontal_spacing=0.07)
+    for number, (_, unit, values) in enumerate(panels):
+        place = (number // COLUMNS + 1, number % COLUMNS + 1)
+        factor, name = _scale(unit, [None if item is None else item.high for item in values])
+        axes = _Axes(figure, place, factor)
+        known = [(cycle, item) for cycle, item in zip(cycles, values, strict=True) if item is not None]
+        axes.shade([cycle for cycle, _ in known], [(item.low, item.high) for _, item in known], COLOURS[0])
+        axes.curve("median of the draws", [cycle for cycle, _ in known], [item.value for _, item in known], COLOURS[0])
+        figure.update_yaxes(title_text=name, row=place[0], col=place[1])
+    title = f"{found.filesystem} {found.volume}: {found.workload}, {found.share:.1%} of the files a cycle"
+    figure.update_layout(title=escape(escape_text(title)), template="plotly_white", height=PANEL_PIXELS * rows + 190)
+    figure.update_yaxes(rangemode="tozero", title_font_size=11)
+    figure.update_xaxes(title_text="cycles", title_font_size=11, row=rows)
+    figure.update_annotations(font_size=13)
+    return _page(figure, "layoutscope forecast")
 
 
 def drive_page(drives: Sequence[DriveFacts]) -> str:

@@ -49,6 +49,7 @@ VERBS = {
     "predict": ("predict", "{disk}"),
     "plan": ("plan", "{disk}", "--emit-order", "{out}.txt", "--emit-script", "{out}.sh"),
     "trace": ("trace", "{disk}", "-o", "{out}.csv"),
+    "forecast": ("forecast", "{disk}", "--cycles", "2", "--seeds", "1", "--plot", "{out}.html"),
     "export": ("export", "{disk}", "--table", "nodes", "-o", "{out}.csv"),
     "extract": ("extract", "{disk}", "-o", "{out}.img"),
     "verify": ("verify", "{disk}"),

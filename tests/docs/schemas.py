@@ -51,6 +51,7 @@ def documents() -> Iterator[Any]:
         write(SCENARIOS["empty"], empty)
         yield from _of_images(empty)
         yield from _of_traces(Path(folder))
+    yield from _of_forecasts()
     yield from _of_many()
 
 
@@ -88,6 +89,14 @@ def _of_kits(recorded: Path) -> Iterator[Any]:
     (kit / "physical.plist").write_bytes(plistlib.dumps({"SolidState": False}))
     (kit / "volume.plist").write_bytes(plistlib.dumps({"DeviceBlockSize": 4096}))
     yield result_document(layoutscope.validate(kit, against=APFS))
+
+
+def _of_forecasts() -> Iterator[Any]:
+    """Yield the documents of a forecast without drives, and of one that several images tell."""
+    for image in (HFSPLUS, APFS):
+        yield result_document(layoutscope.forecast(image, cycles=1, seeds=1, drives=()))
+    yield result_document(layoutscope.forecast([APFS, APFS, APFS], share=0.1, cycles=0, seeds=1, drives="sata-ssd"))
+    yield result_document(layoutscope.forecast([HFSPLUS, HFSPLUS], share=0.1, cycles=0, seeds=1, drives="sata-ssd"))
 
 
 def _of_images(empty: Path) -> Iterator[Any]:

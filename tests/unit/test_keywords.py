@@ -22,6 +22,7 @@ MISSPELT = {
     "export": lambda: layoutscope.export(IMAGE, "nodes", "nowhere", fileformat="csv"),
     "extract": lambda: layoutscope.extract(IMAGE, "nowhere", forse=True),
     "fit": lambda: layoutscope.fit("mine", randomms=3.0),
+    "forecast": lambda: layoutscope.forecast(IMAGE, workloda="add"),
     "inspect": lambda: layoutscope.inspect(IMAGE, filepath="/"),
     "map": lambda: layoutscope.map([IMAGE], "nowhere", drive="generic-7200"),
     "open": lambda: layoutscope.open(IMAGE, partitoin=1),
@@ -44,6 +45,7 @@ MEANT |= {
     "replay": "queue_depth",
     "scan": "snapshot",
 }
+MEANT |= {"forecast": "workload"}
 MEANT |= {"series": "by", "trace": "order", "write_map": "all_paths"}
 
 

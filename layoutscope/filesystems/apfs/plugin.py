@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Driver
     from layoutscope.access.host import DriverProperties, HostProfile
+    from layoutscope.aging.model import AgingVolume
     from layoutscope.filesystems.apfs.reader import Options
     from layoutscope.filesystems.contract import Checked, FileSystem, ReadableState, View, VolumeRequest
     from layoutscope.filesystems.recognition import Content
@@ -144,6 +145,13 @@ class Apfs:
         from layoutscope.filesystems.apfs.layout.remade import remade
 
         return remade(layout)
+
+    def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
+        """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""
+        from layoutscope.filesystems.apfs.driver.writing import POLICIES
+        from layoutscope.filesystems.apfs.driver.written import read_apfs
+
+        return read_apfs(layout, POLICIES[host])
 
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Driver
     from layoutscope.access.host import DriverProperties, HostProfile
+    from layoutscope.aging.model import AgingVolume
     from layoutscope.filesystems.contract import (
         Checked,
         FileSystem,
@@ -172,6 +173,12 @@ class Hfsplus:
         from layoutscope.filesystems.hfsplus.layout.remade import has_names, remade
 
         return remade(layout) if has_names(layout) else None
+
+    def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
+        """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""
+        from layoutscope.filesystems.hfsplus.driver.writing import POLICIES, read_hfsplus
+
+        return read_hfsplus(layout, POLICIES[host])
 
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""

@@ -1,0 +1,87 @@
+"""What a file system's model of writing is to those who let volumes age; each reader's package has its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from layoutscope.aging.policy import Policy
+    from layoutscope.aging.space import FreeBlocks
+    from layoutscope.aging.trees import AgingTree, TreeLevel
+    from layoutscope.aging.volume import AgingEntries, Data
+    from layoutscope.aging.workloads import CycleKind
+
+    I64 = NDArray[np.int64]
+
+
+class AgingVolume(Protocol):
+    """A volume between two cycles.
+
+    Attributes
+    ----------
+    policy : Policy
+        How its driver places.
+    block_bytes : int
+        Its block.
+    entries, data, space
+        Its entries, the extents of its files, its free blocks.
+    trees : dict of str to AgingTree
+        The trees that are followed, by name.
+    numbers : int64 array
+        Ids of files that were there in the beginning; further ones follow them.
+    next_ident : int
+        The next number of a file.
+    keep_cycles : int
+        How many cycles back snapshots hold what was replaced, where there are snapshots.
+    main, maps : str
+        The tree that is enumerated, and that which maps its nodes, empty where none does.
+    entry_bytes : dict of str to int
+        What a record takes in the table of a node, by tree.
+    """
+
+    policy: Policy
+    block_bytes: int
+    entries: AgingEntries
+    data: Data
+    space: FreeBlocks
+    trees: dict[str, AgingTree]
+    numbers: I64
+    next_ident: int
+    keep_cycles: int
+
+    @property
+    def main(self) -> str:
+        """The tree that is enumerated."""
+
+    @property
+    def maps(self) -> str:
+        """The tree that maps its nodes, if any."""
+
+    @property
+    def entry_bytes(self) -> dict[str, int]:
+        """What a record takes in the table of a node, by tree."""
+
+    def begins(self, ident: I64) -> dict[str, I64]:
+        """Return the keys at which listings of directories begin and end, by column of the table of entries."""
+
+    def place_of(self, name: str, level: TreeLevel) -> I64:
+        """Return where nodes of a tree lie, in bytes from the start of the volume."""
+
+    def copy(self) -> Any:
+        """Return the same volume, to be aged apart from this one."""
+
+    def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
+        """Let a cycle pass.
+
+        Parameters
+        ----------
+        chosen : CycleKind
+            What is done.
+        wanted : int
+            To how many files.
+        rng : Generator
+            Draws which.
+        """

@@ -1,0 +1,299 @@
+"""A volume between two cycles as arrays: its entries, their records' keys, the blocks of its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.aging.space import FreeBlocks
+from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, TreeLevel
+from layoutscope.arrays.ragged import ranges
+from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.tables import Table, VolumeLayout
+
+    I64 = NDArray[np.int64]
+
+UNKNOWN_LETTERS: Final = 16
+"""What a name that a capture left out counts."""
+
+RECORDS: Final = ("entry", "inode", "thread", "xattr", "dstream")
+"""Records of an entry whose leaves the tables name."""
+
+
+@dataclass
+class AgingEntries:
+    """AgingEntries of a volume; arrays of shape (n_entries,).
+
+    Attributes
+    ----------
+    source : int64 array
+        Row of the table that the entry was, or of which it is a copy.
+    parent, ident : int64 arrays
+        Numbers of the directory and the file, in the order of their ids.
+    place : int64 array
+        Place in the directory.
+    letters : int64 array
+        Length of the name.
+    size_bytes : int64 array
+        Logical size.
+    is_directory, is_file : bool arrays
+        What it is; a file here is one that a cycle may replace.
+    seat : int64 array
+        Place in the order in which entries were created.
+    has_sibling : bool array
+        Whether a rename left the records of a hard link behind.
+    keys : dict of str to int64 array
+        Key of each of :data:`RECORDS`, :data:`~layoutscope.aging.trees.NOWHERE` where there is none.
+    """
+
+    source: I64
+    parent: I64
+    ident: I64
+    place: I64
+    letters: I64
+    size_bytes: I64
+    is_directory: NDArray[np.bool_]
+    is_file: NDArray[np.bool_]
+    seat: I64
+    has_sibling: NDArray[np.bool_]
+    keys: dict[str, I64]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def taken(self, rows: Any) -> AgingEntries:
+        """Return some of them."""
+        parts = {name: value[rows] for name, value in vars(self).items() if name != "keys"}
+        return AgingEntries(**parts, keys={name: key[rows] for name, key in self.keys.items()})
+
+    def with_more(self, more: AgingEntries) -> AgingEntries:
+        """Return them with others behind."""
+        pairs = ((name, value) for name, value in vars(self).items() if name != "keys")
+        parts = {name: np.concatenate([value, getattr(more, name)]) for name, value in pairs}
+        return AgingEntries(
+            **parts, keys={name: np.concatenate([key, more.keys[name]]) for name, key in self.keys.items()}
+        )
+
+
+@dataclass
+class Data:
+    """Extents of files; arrays of shape (n_extents,): number of the file, first block, blocks.
+
+    Those of no file that a cycle may replace have the number :data:`~layoutscope.aging.trees.NOWHERE`.
+    """
+
+    ident: I64
+    start: I64
+    count: I64
+
+    def taken_from(self, idents: I64) -> tuple[Data, Data]:
+        """Return what other files have, and what these have."""
+        mine = np.isin(self.ident, idents)
+        rest, own = (Data(self.ident[rows], self.start[rows], self.count[rows]) for rows in (~mine, mine))
+        return rest, own
+
+    def blocks(self) -> I64:
+        """Return all blocks."""
+        return np.asarray(ranges(self.start, self.count), np.int64)
+
+    def with_blocks(self, ident: I64, blocks: I64) -> Data:
+        """Return them with blocks of files behind, one number a block, cut into extents."""
+        cuts = np.flatnonzero((np.diff(ident, prepend=-2) != 0) | (np.diff(blocks, prepend=-2) != 1))
+        count = np.diff(cuts, append=len(blocks))
+        parts = ((self.ident, ident[cuts]), (self.start, blocks[cuts]), (self.count, count))
+        return Data(*(np.concatenate(part) for part in parts))
+
+
+def blocks_of(size_bytes: I64, block_bytes: int) -> I64:
+    """Return how many blocks files need."""
+    return -(-size_bytes // block_bytes)
+
+
+def numbers_of(layout: VolumeLayout) -> I64:
+    """Return all ids of files of a volume in ascending order; the place of one is its number."""
+    table = layout.columns("entries")
+    links = table["link_id"].present().astype(np.uint64)
+    found = np.concatenate([table["file_id"].data, table["parent_id"].data, links])
+    return np.unique(found.astype(np.uint64)).astype(np.int64)
+
+
+def read_entries(layout: VolumeLayout, numbers: I64, keys: dict[str, I64]) -> AgingEntries:
+    """Read the entries of a layout.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The volume.
+    numbers : int64 array
+        From :func:`numbers_of`.
+    keys : dict of str to int64 array
+        Keys of their records, as far as they are known yet.
+    """
+    table = layout.columns("entries")
+    flags = table["flags"].filled(0)
+    is_plain = (flags & (FLAG_HARD_LINK | FLAG_PRIVATE)) == 0
+    ident = np.searchsorted(numbers, table["file_id"].data.astype(np.int64))
+    seat = np.empty(len(table), np.int64)
+    seat[np.argsort(ident, kind="stable")] = np.arange(len(table))
+    return AgingEntries(
+        source=np.arange(len(table)),
+        parent=np.searchsorted(numbers, table["parent_id"].data.astype(np.int64)),
+        ident=ident,
+        place=table["entry_rank"].filled(0).astype(np.int64),
+        letters=table.texts("name").lengths(UNKNOWN_LETTERS),
+        size_bytes=table["size_bytes"].filled(0).astype(np.int64),
+        is_directory=table["kind"].equals("directory"),
+        is_file=table["kind"].equals("file") & is_plain & (table["link_count"].filled(1) <= 1),
+        seat=seat,
+        has_sibling=table["link_id"].is_known & is_plain,
+        keys=keys,
+    )
+
+
+def read_data(layout: VolumeLayout, numbers: I64) -> Data:
+    """Read the extents of a layout that lie on its first device."""
+    table = layout.columns("extents")
+    there = table["image_offset"].is_known & (table["device"].filled(0) == 0)
+    bytes_ = layout.facts.block_size_bytes
+    start = (table["image_offset"].signed()[there] - layout.facts.image_offset) // bytes_
+    ids = table["file_id"].data[there].astype(np.int64)
+    place = np.minimum(np.searchsorted(numbers, ids), max(len(numbers) - 1, 0))
+    known = numbers[place] == ids if len(numbers) else np.zeros(len(ids), bool)
+    return Data(np.where(known, place, NOWHERE), start, -(-table["length_bytes"].signed()[there] // bytes_))
+
+
+def read_free(layout: VolumeLayout) -> FreeBlocks:
+    """Read what is free: of the volume, or of the container that it shares."""
+    owner = layout.container if layout.container is not None and not len(layout.columns("free")) else layout
+    table = owner.columns("free")
+    mine = table["device"].filled(0) == 0
+    bytes_ = layout.facts.block_size_bytes
+    start = (table["image_offset"].signed()[mine] - layout.facts.image_offset) // bytes_
+    count = table["length_bytes"].signed()[mine] // bytes_
+    order = np.argsort(start)
+    return FreeBlocks(start[order], count[order])
+
+
+@dataclass(frozen=True)
+class ReadTree:
+    """A tree as a layout has it: rows of the table of nodes, by levels in key order."""
+
+    rows: tuple[I64, ...]
+    blocks: tuple[I64, ...]
+
+
+def found_tree(layout: VolumeLayout, name: str) -> ReadTree | None:
+    """Find the live nodes of a tree; nothing where it has none, or lies on several devices."""
+    nodes = layout.columns("nodes")
+    live = nodes["tree"].equals(name) & nodes["state"].equals("live") & nodes["level"].is_known
+    live &= nodes["image_offset"].is_known
+    if not live.any() or nodes["device"].filled(0)[live].any():
+        return None
+    level, rank = nodes["level"].filled(0), nodes["key_rank"].filled(0)
+    offset = nodes["image_offset"].signed() - layout.facts.image_offset
+    rows = []
+    for number in range(int(level[live].max()) + 1):
+        mine = np.flatnonzero(live & (level == number))
+        rows.append(mine[np.argsort(rank[mine], kind="stable")])
+    return ReadTree(tuple(rows), tuple(offset[part] // layout.facts.block_size_bytes for part in rows))
+
+
+def made_tree(
+    layout: VolumeLayout,
+    read: ReadTree,
+    records: tuple[I64, I64, I64],
+    rules: tuple[NodeRule, NodeRule, int],
+    entry_bytes: int,
+) -> AgingTree:
+    """Make a tree of its nodes and what is known of its records.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The volume.
+    read : ReadTree
+        Its nodes.
+    records : (key, size, leaf)
+        Known records: keys, bytes, and places among the leaves.
+    rules : (leaf, index, index_bytes)
+        How nodes fill.
+    entry_bytes : int
+        What a record takes in the table of a node, besides key and value.
+    """
+    nodes = layout.columns("nodes")
+    leaves, (key, size, leaf) = read.rows[0], records
+    first = np.full(len(leaves), np.iinfo(np.int64).max)
+    np.minimum.at(first, leaf, key)
+    # A leaf of which no record is known begins just before the next one; damage must not turn their order.
+    bound = np.minimum.accumulate((first - np.arange(len(leaves)))[::-1])[::-1] + np.arange(len(leaves))
+    bound[0] = FIRST
+    held = nodes["used_bytes"].filled(0)[leaves].astype(np.int64)
+    held += nodes["num_records"].filled(0)[leaves].astype(np.int64) * entry_bytes
+    # What a record takes is known by rule, what a leaf holds by its header: the header is right.
+    told = np.bincount(leaf, size, len(leaves))
+    size = np.maximum(np.rint(size * (held / np.maximum(told, 1))[leaf]).astype(np.int64), 1)
+    # A leaf of which no record is known holds one at its begin.
+    stands = bound.copy()
+    stands[0] = min(int(key.min(initial=0)), 0) - 1
+    more = (told == 0) & (held > 0)
+    key, size = np.concatenate([key, stands[more]]), np.concatenate([size, held[more]])
+    order = np.argsort(key, kind="stable")
+    levels, own = [], bound
+    for number, rows in enumerate(read.rows):
+        if number:
+            own = _index_bounds(nodes, read.rows[number - 1], rows, own)
+        ident = nodes["node_id"].signed()[rows]
+        levels.append(TreeLevel(own, ident, read.blocks[number], nodes["xid"].signed()[rows]))
+    return AgingTree(key[order], size[order], tuple(levels), *rules)
+
+
+def _index_bounds(nodes: Table, below: I64, rows: I64, bound: I64) -> I64:
+    """Return the first keys of index nodes: of the first node below each."""
+    parent = nodes["parent_row"].signed()[below]
+    row = nodes["row"].signed()[rows]
+    order = np.argsort(row)
+    place = order[np.minimum(np.searchsorted(row[order], parent), len(row) - 1)]
+    first = np.full(len(rows), np.iinfo(np.int64).max)
+    np.minimum.at(first, place, np.arange(len(below)))
+    first = np.minimum.accumulate(np.minimum(first, len(below) - 1)[::-1])[::-1]
+    own: I64 = bound[first].copy()
+    own[0] = FIRST
+    return np.maximum.accumulate(own)
+
+
+def leaves_of(layout: VolumeLayout, read: ReadTree) -> dict[str, I64]:
+    """Return the leaf of each record of each entry as a place among the leaves; -1 where there is none."""
+    nodes, table = layout.columns("nodes"), layout.columns("entries")
+    row = nodes["row"].signed()[read.rows[0]]
+    order = np.argsort(row)
+    found = {}
+    for name in RECORDS:
+        wanted = table[f"{name}_node_row"].signed()
+        place = order[np.minimum(np.searchsorted(row[order], wanted), len(row) - 1)]
+        found[name] = np.where(row[place] == wanted, place, NOWHERE)
+    return found
+
+
+def pinned(tree: AgingTree, keys: dict[str, I64], leaves: dict[str, I64]) -> dict[str, I64]:
+    """Have keys lead to the leaves that they were found in, whatever the order of keys would say.
+
+    Parameters
+    ----------
+    tree : AgingTree
+        The tree that holds them.
+    keys, leaves : dict of str to int64 array
+        Of each record of each entry the key, and the leaf that it was found in.
+    """
+    begin = np.maximum(tree.levels[0].bound, int(tree.key[0]) if len(tree.key) else 0)
+    made = {}
+    for name, key in keys.items():
+        known = leaves[name] >= 0
+        astray = known & (tree.leaf_of(key) != leaves[name])
+        made[name] = np.where(astray, begin[leaves[name]], np.where(known, key, NOWHERE))
+    return made

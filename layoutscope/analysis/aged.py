@@ -1,0 +1,245 @@
+"""The curve of a volume that ages: several draws of what happens to it, each measured and walked after some cycles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.aging.remade import aged_layout
+from layoutscope.aging.space import FullError
+from layoutscope.errors import UsageError
+from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.metrics import measure
+from layoutscope.metrics.pieces import live_nodes
+from layoutscope.progress import phase
+from layoutscope.results.forecast import Churn, ForecastMetric, ForecastPoint, ForecastRange, ForecastTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.aging.model import AgingVolume
+    from layoutscope.aging.workloads import CycleKind
+    from layoutscope.metrics import Definition
+    from layoutscope.tables import VolumeLayout
+
+MOST_STEPS: Final = 40
+"""Steps that are followed; of more cycles, several are one step."""
+MOST_SHARE: Final = 0.5
+"""Share of the files that one step may be about."""
+POINTS: Final = 4
+TAIL: Final = 0.05
+"""Share of drives that is left out at either end."""
+LENGTHS: Final = 2.0
+"""Factor within which the length of a transaction is drawn: no volume tells it."""
+
+
+class Steps(NamedTuple):
+    """How cycles are followed.
+
+    Attributes
+    ----------
+    cycles_a_step : int
+        Cycles of one step.
+    steps : int
+        How many steps there are.
+    at : tuple of int
+        After which of them the volume is looked at.
+    """
+
+    cycles_a_step: int
+    steps: int
+    at: tuple[int, ...]
+
+
+def planned(cycles: int, share: float) -> Steps:
+    """Steps how cycles are followed: no more than :data:`MOST_STEPS` steps, none with more than half of the files.
+
+    Examples
+    --------
+    >>> planned(20, 0.05), planned(400, 0.05), planned(10_000, 0.05)
+    (Steps(cycles_a_step=1, steps=20, at=(0, 5, 10, 15, 20)), \
+Steps(cycles_a_step=10, steps=40, at=(0, 10, 20, 30, 40)), Steps(cycles_a_step=10, steps=40, at=(0, 10, 20, 30, 40)))
+    >>> planned(0, 0.05).at
+    (0,)
+    """
+    each = min(math.ceil(cycles / MOST_STEPS), max(int(MOST_SHARE / share), 1)) if cycles else 1
+    steps = min(cycles // each, MOST_STEPS)
+    return Steps(each, steps, tuple(sorted({round(steps * part / POINTS) for part in range(POINTS + 1)})))
+
+
+class Drawn(NamedTuple):
+    """One draw of a volume after some cycles: its layout's numbers, and seconds on drives as named and like them."""
+
+    files: int
+    nodes: int
+    reads: int
+    profiles: tuple[str, ...]
+    seconds: tuple[float, ...]
+    drives: tuple[NDArray[np.float64], ...]
+    metrics: tuple[Any, ...]
+
+
+class Asked(NamedTuple):
+    """What is asked: a workload, to which share of the files, how often drawn, how long snapshots are kept."""
+
+    workload: CycleKind
+    share: float
+    seeds: int
+    keep_snapshots: int
+
+
+def readable(layout: VolumeLayout, host: str) -> AgingVolume:
+    """Make a volume that can age of a layout, by the driver of a host.
+
+    Raises
+    ------
+    UsageError
+        If its file system is not one whose allocation is known, its tree was not read or lies on two devices, or it has
+        no files.
+    """
+    # A file system that another package adds may have no model of what its driver writes.
+    make = getattr(filesystem_of(layout), "aging", None)
+    name = layout.facts.name
+    if make is None:
+        raise UsageError(f"{name}: how {layout.facts.variant} places what it is given is not known here")
+    volume: AgingVolume | None = make(layout, host)
+    if volume is None:
+        raise UsageError(f"{name}: no forecast of a volume whose tree was not read, or lies on two devices")
+    if not volume.entries.is_file.any():
+        raise UsageError(f"{name}: no forecast of a volume without files: nothing would change")
+    return volume
+
+
+def followed(
+    layout: VolumeLayout, begin: AgingVolume, asked: Asked, plan: Steps, look: Callable[[VolumeLayout, int], Drawn]
+) -> tuple[tuple[ForecastPoint, ...], tuple[str, ...]]:
+    """Follow a volume through its cycles, once for each draw.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        As it is.
+    begin : AgingVolume
+        The same, as one that can age.
+    asked : Asked
+        What happens.
+    plan : Steps
+        In which steps.
+    look : callable
+        Measures and walks a layout, in a draw of a number.
+
+    Returns
+    -------
+    tuple of ForecastPoint, tuple of str
+        The curve, and what was left out of it.
+    """
+    drawn: dict[int, list[Drawn]] = {step: [] for step in plan.at}
+    notes: list[str] = []
+    with phase("following the cycles", asked.seeds * max(plan.steps, 1), unit="steps") as under_way:
+        for seed in range(asked.seeds):
+            rng = np.random.default_rng([1, seed])
+            volume = begin.copy()
+            factor = LENGTHS ** ((2 * seed + 1) / asked.seeds - 1) if asked.seeds > 1 else 1.0
+            length = max(round(begin.policy.files_per_transaction * factor), 1)
+            volume.policy = replace(begin.policy, files_per_transaction=length)
+            volume.keep_cycles = asked.keep_snapshots
+            # As it is, the volume is the same in all draws.
+            drawn[0].append(look(layout, seed))
+            for step in range(1, plan.steps + 1):
+                wanted = asked.share * plan.cycles_a_step * int(volume.entries.is_file.sum())
+                try:
+                    volume.age(asked.workload, max(round(wanted), 1), rng)
+                except FullError as error:
+                    notes.append(f"After cycle {(step - 1) * plan.cycles_a_step:,} of a draw {error}.")
+                    break
+                under_way.advance()
+                if not volume.entries.is_file.any():
+                    notes.append(f"After cycle {step * plan.cycles_a_step:,} no file is left.")
+                    break
+                if step in drawn:
+                    drawn[step].append(look(aged_layout(layout, volume), seed))
+    points = tuple(_point(step * plan.cycles_a_step, found) for step, found in drawn.items() if found)
+    return points, tuple(dict.fromkeys(notes))
+
+
+def measured(layout: VolumeLayout) -> tuple[int, int, tuple[Any, ...]]:
+    """Count the files of a layout and the leaves that an enumeration reads, and measure it."""
+    nodes = live_nodes(layout, filesystem_of(layout).traits.main_tree)
+    files = int(layout.columns("entries")["kind"].equals("file").sum())
+    return files, int((nodes["level"].filled(1) == 0).sum()), measure(layout)
+
+
+def _point(cycle: int, drawn: Sequence[Drawn]) -> ForecastPoint:
+    files, nodes, reads = (_range([getattr(item, name) for item in drawn]) for name in ("files", "nodes", "reads"))
+    return ForecastPoint(cycle, files, nodes, reads, _times(drawn), _metrics(drawn))
+
+
+def _times(drawn: Sequence[Drawn]) -> tuple[ForecastTime, ...]:
+    found = []
+    for number, name in enumerate(drawn[0].profiles):
+        every = np.concatenate([item.drives[number] for item in drawn])
+        low, high = np.quantile(every, [TAIL, 1 - TAIL])
+        found.append(ForecastTime(name, _range([item.seconds[number] for item in drawn]), float(low), float(high)))
+    return tuple(found)
+
+
+def _metrics(drawn: Sequence[Drawn]) -> tuple[ForecastMetric, ...]:
+    by_key: dict[tuple[str, str], list[float]] = {}
+    about: dict[tuple[str, str], Definition] = {}
+    for item in drawn:
+        for metric in item.metrics:
+            key = (metric.definition.name, metric.subject)
+            about.setdefault(key, metric.definition)
+            by_key.setdefault(key, [])
+            if metric.value is not None:
+                by_key[key].append(float(metric.value))
+    return tuple(
+        ForecastMetric(key[0], key[1], about[key].title, about[key].unit, _range(values) if values else None)
+        for key, values in by_key.items()
+    )
+
+
+def _range(values: Sequence[float]) -> ForecastRange:
+    return ForecastRange(float(np.median(values)), float(min(values)), float(max(values)))
+
+
+def churn_of(layouts: Sequence[VolumeLayout]) -> Churn:
+    """Find out how much of a volume is new from each of its images to the next.
+
+    Parameters
+    ----------
+    layouts : sequence of VolumeLayout
+        States of one volume, the oldest first.
+
+    Raises
+    ------
+    UsageError
+        If they are of several volumes.
+    """
+    if len({(layout.facts.filesystem, layout.facts.uuid) for layout in layouts}) > 1:
+        raise UsageError("the images are of different volumes; a forecast takes states of one, the oldest first")
+    ids = [_file_ids(layout) for layout in layouts]
+    pairs = list(pairwise(ids))
+    replaced = tuple(float((~np.isin(later, before)).mean()) if len(later) else 0.0 for before, later in pairs)
+    rewritten = tuple(_rewritten(before, later) for before, later in pairwise(layouts))
+    return Churn(replaced, rewritten, float(np.mean(replaced[:-1])) if len(replaced) > 1 else None)
+
+
+def _file_ids(layout: VolumeLayout) -> NDArray[np.uint64]:
+    table = layout.columns("entries")
+    found: NDArray[np.uint64] = np.unique(table["file_id"].data[table["kind"].equals("file")])
+    return found
+
+
+def _rewritten(before: VolumeLayout, later: VolumeLayout) -> float | None:
+    nodes = live_nodes(later, filesystem_of(later).traits.main_tree)
+    xids = nodes["xid"].signed()[nodes["level"].filled(1) == 0]
+    if not len(xids) or not nodes["xid"].is_known.any():
+        return None
+    return float((xids > int(before.columns("nodes")["xid"].signed().max(initial=0))).mean())

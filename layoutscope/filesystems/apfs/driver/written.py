@@ -1,0 +1,133 @@
+"""Reading a volume of APFS for its aging: its three trees with what is known of their records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.aging import records as rec
+from layoutscope.aging.cycle import present
+from layoutscope.aging.trees import NOWHERE, NodeRule
+from layoutscope.aging.volume import (
+    found_tree,
+    leaves_of,
+    made_tree,
+    numbers_of,
+    pinned,
+    read_data,
+    read_entries,
+    read_free,
+)
+from layoutscope.filesystems.apfs.driver import recordbytes as taken
+from layoutscope.filesystems.apfs.driver.writing import TREES, ApfsVolume
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.aging.policy import Policy
+    from layoutscope.aging.trees import AgingTree
+    from layoutscope.aging.volume import AgingEntries, Data, ReadTree
+    from layoutscope.tables import VolumeLayout
+
+    I64 = NDArray[np.int64]
+
+TABLE_ENTRY: Final = 8
+MAP_TABLE_ENTRY: Final = 4
+NODE_HEAD: Final = 56
+"""Bytes of a node's head: object header and node header (Apple File System Reference, btree_node_phys)."""
+
+
+def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
+    """Make a volume of a layout; nothing where its tree was not read, or lies on several devices."""
+    read = {name: found for name in TREES if (found := found_tree(layout, name)) is not None}
+    if "fs" not in read:
+        return None
+    numbers = numbers_of(layout)
+    entries = read_entries(layout, numbers, {})
+    data = read_data(layout, numbers)
+    leaf = leaves_of(layout, read["fs"])
+    leaf["thread"] = np.full(len(entries), NOWHERE)
+    keys = {
+        "entry": rec.key_of(entries.parent, rec.NAME, entries.place),
+        "inode": rec.key_of(entries.ident, taken.INODE),
+        "thread": np.full(len(entries), NOWHERE),
+        "xattr": rec.key_of(entries.ident, taken.XATTR),
+        "dstream": rec.key_of(entries.ident, taken.DATA_STREAM),
+    }
+    trees = {"fs": _fs_tree(layout, policy, read["fs"], entries, (keys, leaf))}
+    entries.keys = pinned(trees["fs"], keys, leaf)
+    room = int(layout.columns("nodes")["size_bytes"].data[read["fs"].rows[0][0]]) - NODE_HEAD
+    rule = NodeRule(room, policy.map_keep, policy.merge_share)
+    if "omap" in read:
+        trees["omap"] = _map_tree(layout, trees["fs"], read["omap"], rule)
+    if "extentref" in read:
+        trees["extentref"] = _reference_tree(layout, data, read["extentref"], rule)
+    blocks = np.concatenate(read["fs"].blocks)
+    known = data.start[data.ident != NOWHERE]
+    oids = layout.columns("nodes")["node_id"].signed()
+    return ApfsVolume(
+        policy,
+        layout.facts.block_size_bytes,
+        entries,
+        data,
+        read_free(layout),
+        trees,
+        numbers,
+        len(numbers),
+        int(oids.max(initial=0)) + 1,
+        int(layout.columns("nodes")["xid"].signed().max(initial=0)),
+        is_apart=len(known) > 0 and bool(np.quantile(blocks, 0.1) > np.quantile(known, 0.9)),
+        cursor=int(max(blocks.max(), known.max(initial=0))) + 1,
+    )
+
+
+def _fs_tree(
+    layout: VolumeLayout,
+    policy: Policy,
+    read: ReadTree,
+    entries: AgingEntries,
+    where: tuple[dict[str, I64], dict[str, I64]],
+) -> AgingTree:
+    keys, leaf = where
+    has_data = leaf["dstream"] >= 0
+    sizes: dict[str, I64 | int] = {
+        "entry": taken.entry_name_bytes(entries.letters, has_sibling=entries.has_sibling),
+        "inode": taken.inode_bytes(entries.letters, has_data),
+        "dstream": taken.DATA_STREAM_BYTES,
+        "xattr": taken.DATA_STREAM_BYTES,
+    }
+    parts = [(np.where(leaf[name] >= 0, keys[name], NOWHERE), size, leaf[name]) for name, size in sizes.items()]
+    extent_key = np.where(has_data & entries.is_file, rec.key_of(entries.ident, taken.FILE_EXTENT), NOWHERE)
+    parts.append((extent_key, taken.EXTENT_BYTES, leaf["dstream"]))
+    key, size, at = present(*parts)
+    # Of a file with several names, inode and data stream are one record.
+    _, once = np.unique(key, return_index=True)
+    room = int(layout.columns("nodes")["size_bytes"].data[read.rows[0][0]]) - NODE_HEAD
+    leaf_rule = NodeRule(room, policy.leaf_keep, policy.merge_share)
+    rules = (leaf_rule, NodeRule(room, policy.index_keep, policy.merge_share), taken.INDEX_BYTES)
+    return made_tree(layout, read, (key[once], size[once], at[once]), rules, TABLE_ENTRY)
+
+
+def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: ReadTree, rule: NodeRule) -> AgingTree:
+    """Make the object map: a record for each node, in the leaf that leads to it."""
+    nodes = layout.columns("nodes")
+    row = nodes["row"].signed()[read.rows[0]]
+    order = np.argsort(row)
+    ids = np.concatenate([level.ident for level in mapped.levels])
+    live = nodes["tree"].equals("fs") & nodes["state"].equals("live") & nodes["level"].is_known
+    wanted = nodes["locator_row"].signed()[live]
+    place = order[np.minimum(np.searchsorted(row[order], wanted), len(row) - 1)]
+    known = (row[place] == wanted) & np.isin(nodes["node_id"].signed()[live], ids)
+    key = nodes["node_id"].signed()[live][known]
+    records = (key, np.full(len(key), taken.MAP_BYTES), place[known])
+    return made_tree(layout, read, records, (rule, rule, taken.MAP_INDEX_BYTES), MAP_TABLE_ENTRY)
+
+
+def _reference_tree(layout: VolumeLayout, data: Data, read: ReadTree, rule: NodeRule) -> AgingTree:
+    """Make the tree of extent references: a record for each extent, in the leaf whose first block is not behind it."""
+    key = np.unique(data.start)
+    first = layout.columns("nodes")["first_key_id"].signed()[read.rows[0]]
+    leaf = np.maximum(np.searchsorted(first, key, side="right") - 1, 0)
+    records = (key, np.full(len(key), taken.REFERENCE_BYTES), leaf)
+    return made_tree(layout, read, records, (rule, rule, taken.REFERENCE_INDEX_BYTES), TABLE_ENTRY)

@@ -1,0 +1,91 @@
+"""Trees that change: arithmetic by hand on nodes of forty bytes and records of ten."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.aging.space import FreeBlocks, FullError
+from layoutscope.aging.trees import FIRST, AgingTree, Edits, NodeRule, TreeLevel, edited
+
+RULE = NodeRule(40)
+NONE = np.empty(0, np.int64)
+
+
+def level(*bounds):
+    """Make a level of nodes that lie at blocks 100, 101 and so on."""
+    count = np.arange(len(bounds))
+    return TreeLevel(np.array([FIRST, *bounds[1:]]), 10 + count, 100 + count, np.zeros(len(bounds), np.int64))
+
+
+def tree(keys, *levels):
+    """Make a tree of records of ten bytes."""
+    return AgingTree(np.array(keys), np.full(len(keys), 10), levels, RULE, RULE, 10)
+
+
+def inserted(*keys):
+    """Insert records, one a turn."""
+    key = np.array(keys)
+    return Edits(key, np.full(len(key), 10), np.arange(len(key)), NONE, NONE, NONE, NONE, NONE)
+
+
+def deleted(*keys):
+    """Delete records, one a turn."""
+    return Edits(NONE, NONE, NONE, np.array(keys), np.arange(len(keys)), NONE, NONE, NONE)
+
+
+def test_a_full_leaf_splits_in_the_middle():
+    """Four records fill a leaf; with a fifth, two of them stay and three go into a new one."""
+    made, touched, freed = edited(tree([1, 3, 5, 7], level(0)), inserted(4), np.zeros(1, np.int64))
+    assert made.key.tolist() == [1, 3, 4, 5, 7]
+    assert [len(item) for item in made.levels] == [2, 1]
+    assert made.counts().tolist() == [2, 3]
+    # Both leaves and the new root are written.
+    assert sorted(zip(touched.level.tolist(), touched.node.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 0)]
+    assert freed.tolist() == []
+
+
+def test_an_empty_leaf_goes_and_its_block_with_it():
+    """Of two leaves the second loses its only record: the tree is one leaf, and the root is not needed."""
+    begin = tree([1, 9], level(0, 9), TreeLevel(np.array([FIRST]), *(np.array([n]) for n in (20, 200, 0))))
+    made, _, freed = edited(begin, deleted(9), np.zeros(1, np.int64))
+    assert [len(item) for item in made.levels] == [1]
+    assert freed.tolist() == [101, 200]
+
+
+def test_a_node_is_written_once_a_transaction():
+    """Four insertions into two leaves, in two transactions: each leaf is written in both."""
+    begin = tree([0, 10], level(0, 10), TreeLevel(np.array([FIRST]), *(np.array([n]) for n in (20, 200, 0))))
+    _, touched, _ = edited(begin, inserted(1, 11, 2, 12), np.array([0, 0, 1, 1]))
+    leaves = touched.level == 0
+    assert sorted(zip(touched.node[leaves].tolist(), touched.turn[leaves].tolist(), strict=True)) == [
+        (0, 0), (0, 2), (1, 1), (1, 3),
+    ]  # fmt: skip
+    assert sorted(touched.turn[~leaves].tolist()) == [0, 2]
+
+
+def test_a_name_that_passes_splits_a_leaf_and_is_gone():
+    """The fifth record of a leaf that has room for four is deleted at once; the leaf stays split."""
+    passing = Edits(NONE, NONE, NONE, NONE, NONE, np.array([2]), np.array([10]), np.array([0]))
+    made, _, _ = edited(tree([1, 3, 5, 7], level(0)), passing, np.zeros(1, np.int64))
+    assert made.key.tolist() == [1, 3, 5, 7]
+    assert made.counts().tolist() == [1, 3]
+
+
+def test_space_is_taken_from_a_block_on_and_then_from_the_first():
+    """Three blocks behind block 8 are not to be had; the rest comes from the front."""
+    space = FreeBlocks(np.array([2, 9]), np.array([2, 2]))
+    assert space.take(3, after=8).tolist() == [9, 10, 2]
+    assert [part.tolist() for part in space.runs()] == [[3], [1]]
+    with pytest.raises(FullError, match="2 blocks are written, and 1 are free"):
+        space.take(2)
+
+
+def test_space_behind_all_that_was_used_is_one_run():
+    """Of a hundred free blocks two are taken and one of them is given back."""
+    space = FreeBlocks(np.array([5]), np.array([100]))
+    assert space.take(2).tolist() == [5, 6]
+    space.give_back(np.array([5]))
+    assert [part.tolist() for part in space.runs()] == [[5, 7], [1, 98]]
+    assert space.num_free == 99
+    assert space.num_free_from(50) == 55

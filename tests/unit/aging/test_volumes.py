@@ -1,0 +1,125 @@
+"""Volumes that age: what holds of every one of them, whatever happens to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import layoutscope
+from layoutscope.aging.remade import aged_layout
+from layoutscope.aging.workloads import WORKLOADS, workload
+from layoutscope.analysis.aged import readable
+from layoutscope.metrics import measure
+
+IMAGES = {name: f"fixtures/images/{name}-scattered.img.zst" for name in ("hfsplus", "apfs")}
+
+
+@pytest.fixture(scope="module", params=IMAGES)
+def layout(request):
+    """Return the layout of a committed image."""
+    return layoutscope.read_layouts(IMAGES[request.param])[-1]
+
+
+def aged(layout, name, host="linux", cycles=3, share=0.2):
+    """Age a volume."""
+    volume = readable(layout, host)
+    rng = np.random.default_rng(5)
+    for _ in range(cycles):
+        volume.age(workload(name), round(share * volume.entries.is_file.sum()), rng)
+    return volume
+
+
+def owned(volume):
+    """Return the blocks of nodes and files."""
+    blocks = [volume.data.blocks()]
+    for name, tree in volume.trees.items():
+        for level in tree.levels:
+            lies = level.block
+            blocks.append(np.unique(lies // volume.block_bytes) if name == "catalog" else lies)
+    return blocks
+
+
+def test_a_volume_as_it_is_has_the_layout_that_was_read(layout):
+    """Every metric of the tables that are made of a volume that did not age is that of the volume.
+
+    Node by node, that is: what share of a node its records take, the model rounds.
+    """
+    again = aged_layout(layout, readable(layout, "linux"))
+    for was, now in zip(measure(layout), measure(again), strict=True):
+        assert (now.value is None) == (was.value is None)
+        assert (now.definition, now.subject) == (was.definition, was.subject)
+        # Leaves that snapshots alone hold have ranks of their own, among which the live ones are listed first.
+        if was.value is not None:
+            assert now.value == pytest.approx(was.value, rel=0.05)
+
+
+@pytest.mark.parametrize("host", ["linux", "macos"])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_no_block_is_owned_twice_and_none_is_free_and_owned(layout, name, host):
+    """Nodes and files have blocks of their own, within the volume."""
+    volume = aged(layout, name, host, share=0.02)
+    begin = readable(layout, host)
+    # Files of the volume itself may be of a catalog whose nodes lie in them.
+    special = volume.data.blocks()[np.repeat(volume.data.ident < 0, volume.data.count)]
+    blocks = np.concatenate(owned(volume))
+    files = volume.data.blocks()[np.repeat(volume.data.ident >= 0, volume.data.count)]
+    files = files[~np.isin(files, begin.data.blocks())]
+    assert len(np.unique(files)) == len(files)
+    if "catalog" not in volume.trees:
+        nodes = np.concatenate([level.block for tree in volume.trees.values() for level in tree.levels])
+        assert len(np.unique(nodes)) == len(nodes)
+        assert not np.isin(nodes, files).any()
+    else:
+        numbers = np.concatenate([level.ident for level in volume.trees["catalog"].levels])
+        assert len(np.unique(numbers)) == len(numbers)
+        assert not np.isin(numbers, volume.spare).any()
+        assert not np.isin(files, special).any()
+    start, count = volume.space.runs()
+    place = np.searchsorted(start, files, side="right") - 1
+    assert not ((place >= 0) & (files < start[place] + count[place])).any()
+    assert blocks.min() >= 0
+    assert blocks.max() < layout.facts.size_bytes // volume.block_bytes
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_files_are_as_many_as_the_workload_leaves(layout, name):
+    """Replacing keeps their number, adding and deleting change it by what they are about."""
+    before = int(readable(layout, "linux").entries.is_file.sum())
+    each = round(0.2 * before)
+    after = int(aged(layout, name, cycles=1).entries.is_file.sum())
+    change = {"add": each, "delete": -each}
+    assert after - before == change.get(name, 0)
+
+
+def test_every_file_has_the_blocks_of_its_size(layout):
+    """A file that was written anew has as many blocks as its size needs."""
+    volume = aged(layout, "replace")
+    new = volume.entries.ident >= len(volume.numbers)
+    assert new.any()
+    held = np.bincount(np.maximum(volume.data.ident, 0), volume.data.count, int(volume.next_ident))
+    need = -(-volume.entries.size_bytes[new] // volume.block_bytes)
+    assert held[volume.entries.ident[new]].tolist() == need.tolist()
+
+
+def test_every_leaf_of_an_entry_is_a_live_leaf(layout):
+    """The walks follow these rows; each leads to a leaf of the tree, and every leaf's parent is there."""
+    made = aged_layout(layout, aged(layout, "mixed"))
+    leaves = set(made.nodes.filter(made.nodes["level"] == 0)["row"].to_list())
+    for name in ("entry_node_row", "inode_node_row", "listing_node_row"):
+        assert set(made.entries[name].drop_nulls().to_list()) <= leaves
+    assert set(made.nodes["parent_row"].drop_nulls().to_list()) <= set(made.nodes["row"].to_list())
+
+
+def test_kept_snapshots_hold_blocks_that_are_free_without_them():
+    """Of the same cycles, one leaves fewer free blocks where a snapshot of two cycles is kept."""
+    layout = layoutscope.read_layouts(IMAGES["apfs"])[-1]
+    free = []
+    for keep in (0, 2):
+        volume = readable(layout, "linux")
+        volume.keep_cycles = keep
+        rng = np.random.default_rng(5)
+        for _ in range(2):
+            volume.age(workload("replace"), 100, rng)
+        free.append(volume.space.num_free + sum(map(len, volume.held)))
+        assert bool(volume.held) == bool(keep)
+    assert free[0] > free[1] - sum(map(len, volume.held))

@@ -279,7 +279,7 @@ class Forecast(TypedDict, total=False):
     ----------
     workload : str, default 'replace'
         What a cycle does: one of :data:`layoutscope.aging.workloads.WORKLOADS`.
-    share : float, optional
+    share : float, number, optional
         Share of the files that a cycle is about; 0.05 without it, or what several images tell.
     seeds : int, count, default 4
         How often what happens is drawn.

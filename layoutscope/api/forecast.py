@@ -69,7 +69,7 @@ def forecast(
     paths : path or sequence of path
         An image or capture; or several of one volume, the oldest first, which tell how much of it is replaced from one
         to the next: that is then a cycle.
-    cycles : int
+    cycles : int, count, default 20
         How many cycles, 0 to 10,000.
     drives : str or sequence of str, optional
         Drives for which times are predicted, as for :func:`layoutscope.predict`; none with an empty sequence.
@@ -220,6 +220,12 @@ def write_forecast_plot(found: ForecastResult, path: str | os.PathLike[str], *, 
     ------
     UsageError
         If the file exists and `force` is not given.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> image = "fixtures/images/hfsplus-scattered.img.zst"
+    >>> layoutscope.write_forecast_plot(layoutscope.forecast(image, cycles=1, seeds=1, drives=()), "next.html")
     """
     file_form(path, "html", ("html",), "html")
     with output(path, force=force) as file:

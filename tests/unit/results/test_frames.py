@@ -51,6 +51,7 @@ def frames(session, predicted):
         "times": scanned.times,
         "directories": predicted.directories,
         "reads": predicted.reads,
+        "remedies": layoutscope.plan(session.path, drive=DRIVES[0]).remedies,
         "comparison": layoutscope.compare(session, session, drives=DRIVES).frame,
         "faults": faulty().frame,
         "node_costs": costs.nodes,
@@ -69,8 +70,8 @@ def test_every_frame_has_the_columns_that_are_documented(frames):
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_every_column_says_what_it_means_and_in_which_unit(name):
-    """Each has a meaning, each measured number a unit; identifiers, levels and ratios have none."""
-    plain = {"directory_id", "file_id", "node_id", "level", "device", "issuer", "ratio"}
+    """Each has a meaning, each measured number a unit; identifiers, levels, ratios and answers have none."""
+    plain = {"directory_id", "file_id", "node_id", "level", "device", "issuer", "ratio", "share", "helps"}
     for column in FRAMES[name]:
         assert column.doc, column.name
         is_text = column.kind in ("String", "Categorical")

@@ -12,6 +12,7 @@ from layoutscope.version import __version__
 
 __all__ = [
     "__version__",
+    "batch",
     "check",
     "checkpoints",
     "compare",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from layoutscope.api.trace import trace, write_trace
     from layoutscope.api.validate import validate
     from layoutscope.drive import load_profile, service
+    from layoutscope.fleet.batch import batch
 else:
     # A verb stands in the module of its family, which has the name of its first; its companions stand beside it.
     _HOMES = {"fit": "drives", "layout_map": "map", "write_map": "map", "write_trace": "trace"}
@@ -72,6 +74,7 @@ else:
     _HOMES |= {"read_layouts": "reading", "checkpoints": "inspect", "extract": "extract"}
     _HOMES |= {"series": "compare", "verify": "check", "open": "session"}
     _HOMES = {name: f"api.{module}" for name, module in _HOMES.items()} | {"load_profile": "drive", "service": "drive"}
+    _HOMES["batch"] = "fleet.batch"
     # In its own module such a name would hide the built-in function.
     _OWN_NAMES = {"map": "map_images", "open": "open_session"}
 

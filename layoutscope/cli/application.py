@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from layoutscope.cli import drives, forecast, inspect, plan, predict, scan, words
+from layoutscope.cli import drives, fleet, forecast, inspect, plan, predict, scan, words
 from layoutscope.cli.examples import EXAMPLES, OVERVIEW
 from layoutscope.cli.help import Verb
 from layoutscope.cli.running import Command
@@ -36,6 +36,7 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
         "compare": scan.compare,
         "series": scan.series,
         "forecast": forecast.forecast,
+        "batch": fleet.batch,
         "trace": predict.trace,
         "replay": predict.replay,
         "validate": predict.validate,

@@ -53,6 +53,10 @@ EXAMPLES: Final[dict[str, Examples]] = {
         ("layoutscope series may.lscope june.lscope july.lscope", "How a volume ages."),
         ("layoutscope series week*.img --by time --plot aging.html", "In order of their last change, as curves."),
     ),
+    "batch": (
+        ("layoutscope batch archive/ -o fleet", "Every image below a folder: captures, and tables over all."),
+        ("layoutscope batch @disks.txt -o fleet --resume -j 8", "What a list names and is not there yet."),
+    ),
     "trace": (
         ("layoutscope trace disk.img -o walk.csv", "The reads of a listing, one a line."),
         ("layoutscope trace disk.img --order names -o walk.fio --disk /dev/sdb", "To be replayed by fio."),

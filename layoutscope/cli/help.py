@@ -25,6 +25,7 @@ PANELS: Final = (
     "Recordings of fs_usage, iosnoop, biosnoop",
     "Fitting a new profile",
     "Measuring a drive",
+    "Limits of each process",
     "Output",
     "Choosing the volume",
     "Encrypted",

@@ -51,6 +51,7 @@ def documents() -> Iterator[Any]:
         write(SCENARIOS["empty"], empty)
         yield from _of_images(empty)
         yield from _of_traces(Path(folder))
+        yield result_document(layoutscope.batch([HFSPLUS, Path(folder) / "gone"], Path(folder) / "fleet"))
     yield from _of_forecasts()
     yield from _of_many()
 

@@ -16,6 +16,7 @@ from layoutscope.options import Enumeration, ReadOptions, ReadRequest, Workload,
 IMAGE = str(Path(__file__).resolve().parents[2] / "fixtures" / "images" / "hfsplus-scattered.img.zst")
 
 MISSPELT = {
+    "batch": lambda: layoutscope.batch([IMAGE], "nowhere", resme=True),
     "check": lambda: layoutscope.check(IMAGE, partitoin=1),
     "checkpoints": lambda: layoutscope.checkpoints(IMAGE, partitoin=1),
     "compare": lambda: layoutscope.compare(IMAGE, IMAGE, drive="generic-7200"),
@@ -46,7 +47,7 @@ MEANT |= {
     "scan": "snapshot",
 }
 MEANT |= {"forecast": "workload"}
-MEANT |= {"series": "by", "trace": "order", "write_map": "all_paths"}
+MEANT |= {"batch": "resume", "series": "by", "trace": "order", "write_map": "all_paths"}
 
 
 @pytest.mark.parametrize("verb", MISSPELT)

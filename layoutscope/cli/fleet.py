@@ -1,0 +1,109 @@
+"""Many images at once: ``layoutscope batch``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from layoutscope.cli.options import OUTPUT, WORKLOAD, AsJson, Enumerating, ReadingSeveral, byte_count
+from layoutscope.cli.running import Group, show, warn
+
+if TYPE_CHECKING:
+    from layoutscope.results.fleet import SourceEnd
+
+LIMITS = "Limits of each process"
+
+
+class ReadingFleet(ReadingSeveral):
+    """How the images of a batch are read; what is examined as evidence is one image."""
+
+    without = ReadingSeveral.without | {"evidence"}
+
+
+class FleetPlace(Group):
+    """Where a batch goes, what is kept there, and how it is told."""
+
+    panel = OUTPUT
+
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for captures and tables, made where needed.")
+    ]
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Take up the batch in DIR: what is there and unchanged is not read again.")
+    ] = False
+    hash_names: Annotated[bool, typer.Option("--hash-names", help="Save hashes in place of names.")] = False
+    as_json: AsJson = False
+    order: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=WORKLOAD,
+            show_default="fts",
+            help="Order that times are predicted for; several times.",
+        ),
+    ] = None
+
+
+class FleetWork(Group):
+    """How many processes read, and what each may take."""
+
+    panel = LIMITS
+
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "-j", "--jobs", metavar="N", min=1, show_default="one a core, as memory allows", help="Sources at a time."
+        ),
+    ] = None
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", show_default="its part of the machine's", help="Memory, such as 4GiB."),
+    ] = None
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Time after which it is ended.")] = 3600.0
+    written: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", show_default="as there is room", help="The longest file that it may write."),
+    ] = None
+
+
+def batch(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SOURCE...", help="Images, captures, folders, patterns in quotes, or @FILE: a list, a path a line."
+        ),
+    ],
+    *,
+    place: FleetPlace,
+    work: FleetWork,
+    enumerating: Enumerating,
+    reading: ReadingFleet,
+) -> int:
+    """Read many images, each in a process of its own: captures and tables over all of them."""
+    from layoutscope.fleet.batch import batch as run
+
+    reading.heard_by.clear()  # every source has its row
+    result = run(
+        sources,
+        place.output,
+        resume=place.resume,
+        hash_names=place.hash_names,
+        orders=place.order or ("fts",),
+        workers=work.jobs,
+        memory_bytes=byte_count(work.memory),
+        timeout_ms=work.timeout * 1000,
+        written_bytes=byte_count(work.written),
+        on_source=None if reading.quiet or sys.stderr.isatty() else _told,
+        **enumerating.asked(reading),
+    )
+    show(result, as_json=place.as_json)
+    return result.exit_code
+
+
+def _told(end: SourceEnd, done: int, total: int) -> None:
+    """Say in a line how a source ended."""
+    why = end.message.removeprefix(f"{end.path}: ")
+    warn(f"{done:,} of {total:,}: {end.status} {end.path}{': ' if why else ''}{why} ({end.seconds:.1f} s)")

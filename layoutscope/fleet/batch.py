@@ -1,0 +1,216 @@
+"""``batch``: many sources, each read in a process of its own, into captures and tables in one folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from layoutscope.api.keywords import keywords_of, profiles_of, several, takes
+from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.fleet.engines import LocalEngine, usual_memory_bytes, usual_workers
+from layoutscope.fleet.jobs import FleetJob, FleetLimits
+from layoutscope.fleet.sources import find_sources, plain_text
+from layoutscope.fleet.store import FleetFolder, need_polars
+from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
+from layoutscope.progress import phase
+from layoutscope.results.fleet import FleetResult, SourceEnd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Unpack
+
+    from layoutscope.fleet.engines import FleetEngine
+
+USUAL_MS: Final = 3_600_000.0
+"""A source that takes longer is ended."""
+
+OF_ONE_IMAGE: Final = ("ddrescue_map", "second")
+"""Options that make sense for one image alone."""
+
+HEARD: Final = ("progress", "on_damage", "on_locked")
+"""Options by which a caller listens, which no other process can call."""
+
+
+class FleetOptions(TypedDict, total=False):
+    """How a batch works.
+
+    Attributes
+    ----------
+    resume : bool, default False
+        Take up the batch in the folder: what is complete and unchanged is not read again.
+    workers : int, count, optional
+        How many sources are read at a time; one a core without it, as far as memory goes.
+    memory_bytes : int, bytes, optional
+        Address space of each process; an equal part of this machine's memory without it, 2 GiB at least.
+    timeout_ms : float, milliseconds, default 3600000.0
+        Time after which the process of a source is ended.
+    written_bytes : int, bytes, optional
+        The longest file that a process may write.
+    orders : sequence of str, default ('fts',)
+        Orders that times are predicted for.
+    hash_names : bool, default False
+        Whether captures have hashes in place of names.
+    on_source : callable, optional
+        Called with the :class:`~layoutscope.results.fleet.SourceEnd` of each source that was read, how many are done,
+        and how many there are to do.
+    """
+
+    resume: bool
+    workers: int | None
+    memory_bytes: int | None
+    timeout_ms: float
+    written_bytes: int | None
+    orders: Sequence[str]
+    hash_names: bool
+    on_source: Callable[[SourceEnd, int, int], None] | None
+
+
+class BatchOptions(FleetOptions, EnumerationOptions, total=False):
+    """All keywords of :func:`batch`."""
+
+
+@takes(FleetOptions, Enumeration, ReadOptions)
+def batch(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    **options: Unpack[BatchOptions],
+) -> FleetResult:
+    """Read many images into one folder: captures, and tables with a row for every source.
+
+    Parameters
+    ----------
+    sources : path or sequence of path
+        Images, captures, folders that are walked, patterns such as ``*.dmg``, and ``@FILE`` for a list, a path a line.
+    output : path
+        The folder.
+    **options
+        See :class:`FleetOptions` and :class:`~layoutscope.options.EnumerationOptions`.
+
+    Returns
+    -------
+    FleetResult
+
+    Raises
+    ------
+    TypeError
+        If there is no such keyword.
+    UsageError
+        If the folder holds something else, or another batch works there.
+    LayoutscopeError
+        If the tables cannot be written.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> result = layoutscope.batch("fixtures/images/*.zst", "fleet", drives="generic-7200")
+    >>> result.counts["complete"], result.exit_code
+    (2, 0)
+    >>> result.table("volumes")["name"].unique().sort().to_list()
+    ['', 'Scattered']
+    """
+    began = monotonic()
+    need_polars()
+    given: dict[str, Any] = dict(options)
+    own = {name: given.pop(name) for name in FleetOptions.__annotations__ if name in given}
+    work = _checked(given, own)
+    folder = FleetFolder(Path(output))
+    folder.begin(resume=bool(own.get("resume")))
+    with folder.locked():
+        found = find_sources(several(sources), folder.path)
+        limits, engine = _shared_out(own)
+        folder.prepare({"sources": len(found)})
+        jobs = [FleetJob(source, str(folder.path.absolute()), limits, work) for source in found]
+        documents = _known(folder, jobs)
+        left = [job for job in jobs if job.source.identifier not in documents]
+        kept = len(documents)
+        documents |= _done(engine, left, own.get("on_source"))
+        folder.write_tables((source.identifier for source in found), documents)
+        ends = tuple(_end(documents[source.identifier]) for source in found)
+        result = FleetResult(os.fspath(folder.path), ends, kept, monotonic() - began)
+        folder.tell({"sources": len(found), "counts": result.counts, "is_complete": True})
+    return result
+
+
+def _checked(given: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse slips of the pen once, in place of in every row; returns what each process is asked."""
+    from layoutscope.walk.orders import ORDERS
+
+    for name in OF_ONE_IMAGE:
+        if given.get(name) is not None:
+            raise UsageError(f"{name} is a matter of one image, not of a batch")
+    profiles_of(given.get("drives") or ())
+    orders = list(own.get("orders") or ("fts",))
+    for order in orders:
+        if order not in ORDERS:
+            raise UsageError(f"no order {order!r}{did_you_mean(order, ORDERS)}; there are {', '.join(ORDERS)}")
+        if ORDERS[order].needs:
+            raise UsageError(f"the order {order} is told what to look for on one volume, and is none for a batch")
+    # What is said and holds without it is not said: results are the same, and are known to be.
+    usual = {item.name: item.default for item in keywords_of((Enumeration, ReadOptions)).values()}
+    passed = {name: value for name, value in given.items() if name not in (*OF_ONE_IMAGE, *HEARD)}
+    plain = {name: value for name, value in passed.items() if value is not None and value != usual.get(name)}
+    if plain.get("drives") is not None:
+        plain["drives"] = [os.fspath(name) for name in several(plain["drives"])]
+    if plain.get("cache_dir") is not None:
+        plain["cache_dir"] = os.path.abspath(plain["cache_dir"])  # noqa: PTH100
+    return {**plain, "orders": orders, "hash_names": bool(own.get("hash_names"))}
+
+
+def _shared_out(own: Mapping[str, Any]) -> tuple[FleetLimits, FleetEngine]:
+    """Say who reads the sources, and what each process may take.
+
+    Raises
+    ------
+    UsageError
+        If a limit leaves nothing.
+    """
+    workers = usual_workers() if own.get("workers") is None else own["workers"]
+    memory = usual_memory_bytes(max(1, workers)) if own.get("memory_bytes") is None else own["memory_bytes"]
+    seconds = own.get("timeout_ms", USUAL_MS) / 1000
+    written = own.get("written_bytes")
+    if min(workers, memory, seconds, 1 if written is None else written) <= 0:
+        raise UsageError("a batch has one process at least, and each of them some memory, time and room to write")
+    return FleetLimits(memory, seconds, written), LocalEngine(workers)
+
+
+def _known(folder: FleetFolder, jobs: Sequence[FleetJob]) -> dict[str, dict[str, Any]]:
+    """Find the rows of sources that need not be read again; what failed is tried again, its cause may have passed."""
+    known = {job.source.identifier: (job, folder.row(job.source.identifier)) for job in jobs}
+    return {
+        name: row
+        for name, (job, row) in known.items()
+        if row is not None and row.get("status") != "failed" and row.get("key") == job.key()
+    }
+
+
+def _done(
+    engine: FleetEngine, jobs: Sequence[FleetJob], on_source: Callable[[SourceEnd, int, int], None] | None
+) -> dict[str, dict[str, Any]]:
+    """Have sources read; their documents, without the rows of tables, which lie in the folder."""
+    found: dict[str, dict[str, Any]] = {}
+    running = engine.run(jobs)
+    with phase("reading sources", total=len(jobs), unit="steps") as under_way:
+        try:
+            for number, document in enumerate(running, 1):
+                found[document["source"]] = {
+                    name: item for name, item in document.items() if not isinstance(item, list)
+                }
+                under_way.at(number)
+                if on_source is not None:
+                    on_source(_end(document), number, len(jobs))
+        finally:
+            running.close()  # type: ignore[attr-defined]  # ends what is still running
+    return found
+
+
+def _end(document: Mapping[str, Any]) -> SourceEnd:
+    return SourceEnd(
+        source=document["source"],
+        path=plain_text(document["path"]),
+        status=document["status"],
+        message=plain_text(document["message"]),
+        seconds=document.get("seconds", 0.0),
+        has_capture=bool(document.get("capture")),
+    )

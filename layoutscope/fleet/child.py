@@ -1,0 +1,253 @@
+"""The process that reads one source: a scan, a capture and a document of rows, within limits of its own.
+
+Started as a program by :mod:`layoutscope.fleet.attempt` with its job on standard input, which stays open: when it ends,
+whoever asked is gone, and so is this process. Nothing is written outside of its own folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from layoutscope import bounded
+from layoutscope.errors import (
+    EXIT_COMPLETE,
+    EXIT_DAMAGED,
+    EXIT_FAILED,
+    EXIT_USAGE,
+    FormatError,
+    ImageError,
+    LayoutscopeError,
+    LockedError,
+    UnsupportedError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutscope.results.scan import ScanResult, VolumeScan
+
+RESULT: Final = "result.json"
+CAPTURE: Final = "capture.lscope"
+NO_MEMORY: Final = "not enough memory"
+
+ENDS: Final[tuple[tuple[Any, tuple[str, int]], ...]] = (
+    (LockedError, ("locked", EXIT_DAMAGED)),
+    (FormatError, ("damaged", EXIT_FAILED)),
+    (UsageError, ("refused", EXIT_USAGE)),
+    ((UnsupportedError, ImageError), ("refused", EXIT_FAILED)),
+    (LayoutscopeError, ("failed", EXIT_FAILED)),
+)
+"""What errors make of a source, and the exit code of its scan: an `ImageError` says that something is no image here."""
+
+
+def read_source(path: str, options: Mapping[str, Any], work: Path) -> dict[str, Any]:
+    """Scan a source, save a capture, and say what was found.
+
+    Parameters
+    ----------
+    path : str
+        The source.
+    options : mapping
+        As of :class:`~layoutscope.fleet.jobs.FleetJob`.
+    work : Path
+        An empty folder, which takes the capture.
+
+    Returns
+    -------
+    dict
+        ``status``, ``exit_code`` and ``message``, and where something was read the rows of each table.
+    """
+    try:
+        # What cannot be read says so itself; what follows would call it no image.
+        if not os.path.isdir(path):  # noqa: PTH112  (names may be no UTF-8)
+            os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+        return _scanned(path, dict(options), work)
+    except MemoryError:
+        return outcome("failed", EXIT_FAILED, NO_MEMORY)
+    except LayoutscopeError as error:
+        status, code = next(ends for kinds, ends in ENDS if isinstance(error, kinds))
+        # What the system refuses, such as room on a disk or the right to read, says nothing of the image.
+        if isinstance(error.__cause__, OSError) and not isinstance(error, FormatError):
+            status = "failed"
+        return outcome(status, code, str(error))
+    except OSError as error:
+        return outcome("failed", EXIT_FAILED, f"{path}: {(error.strerror or str(error)).lower()}")
+
+
+def outcome(status: str, exit_code: int, message: str = "") -> dict[str, Any]:
+    """Say how reading a source ended, where nothing else is known of it.
+
+    Parameters
+    ----------
+    status : str
+        One of :data:`layoutscope.results.fleet.STATUSES`.
+    exit_code : int
+        What its scan ends with.
+    message : str
+        Why it is not complete.
+    """
+    return {"status": status, "exit_code": exit_code, "message": message}
+
+
+def _scanned(path: str, options: dict[str, Any], work: Path) -> dict[str, Any]:
+    from layoutscope.api.save import save
+    from layoutscope.api.scan import scan
+
+    locked: list[str] = []
+    orders, hash_names = options.pop("orders"), options.pop("hash_names")
+    result = scan(path, identify=True, on_locked=locked.append, **options)
+    save(result, work / CAPTURE, hash_names=hash_names)
+    tables = _tables(result, orders, options)
+    return {**_said(result, locked), **tables}
+
+
+def _said(result: ScanResult, locked: list[str]) -> dict[str, Any]:
+    """Say how a scan ended, in a word and in a line."""
+    findings = [*result.findings, *(item for volume in result.volumes for item in volume.findings)]
+    worst = [item for item in findings if item.level == "error"] or [
+        item for item in findings if item.level == "warning"
+    ]
+    is_damaged = result.exit_code != EXIT_COMPLETE and bool(worst)
+    if locked and not is_damaged:
+        said = outcome("locked", EXIT_DAMAGED, locked[0])
+    elif result.exit_code == EXIT_COMPLETE:
+        said = outcome("complete", EXIT_COMPLETE)
+    else:
+        said = outcome("damaged", result.exit_code, worst[0].message if worst else "not all metadata was read")
+    about = result.image
+    counted = {"coverage": result.coverage, "image_bytes": about.size_bytes, "read_bytes": about.read_bytes}
+    return {**said, **counted, "metadata_sha256": about.metadata_sha256}
+
+
+def _tables(result: ScanResult, orders: list[str], options: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    from layoutscope.analysis.owners import volume_name
+
+    rows: dict[str, list[dict[str, Any]]] = {"volumes": [], "metrics": [], "predictions": [], "findings": []}
+    rows["findings"] += [{"volume": "", **_finding(item)} for item in result.findings]
+    for volume in result.volumes:
+        facts, name = volume.layout.facts, volume_name(volume.layout)
+        plain = ("filesystem", "variant", "name", "uuid", "view", "image_offset", "size_bytes", "block_size_bytes")
+        counts = ("num_files", "num_directories", "metadata_known_bytes", "metadata_read_bytes", "case_sensitive")
+        told = {item: getattr(facts, item) for item in (*plain, *counts)}
+        rows["volumes"].append({"volume": name, "number": facts.volume, "features": ", ".join(facts.features), **told})
+        walked = volume.walk.metrics if volume.walk is not None else ()
+        named = ("subject", "value", "unit", "denominator")
+        rows["metrics"] += [
+            {
+                "volume": name,
+                "metric": item.name,
+                "title": item.definition.title,
+                **{each: getattr(item, each) for each in named},
+            }
+            for item in (*volume.metrics, *walked)
+        ]
+        rows["predictions"] += [{"volume": name, **row} for row in _predicted(volume, orders, options)]
+        rows["findings"] += [{"volume": name, **_finding(item)} for item in volume.findings]
+    return rows
+
+
+def _finding(item: Any) -> dict[str, Any]:
+    names = ("level", "code", "structure", "field", "device", "image_offset", "message", "expected", "found")
+    return {name: getattr(item, name) for name in names}
+
+
+def _predicted(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Serve each order on each drive that the volume fits on; the scan's own walk is one of them."""
+    from layoutscope.api.keywords import profiles_of
+    from layoutscope.api.predict import DEFAULT_DRIVES, fits
+    from layoutscope.api.workloads import checked, host_of, said_of, walk
+    from layoutscope.drive import service
+    from layoutscope.drive.result import on_host
+
+    if volume.walk is None:
+        return []
+    profiles = profiles_of(options.get("drives"), DEFAULT_DRIVES)
+    made = []
+    for order in orders:
+        work = checked({"host": options.get("host", "linux"), "order": order})
+        reads = volume.walk.trace if order == volume.walk.order else walk(volume.layout, work).reads
+        said = said_of(host_of(work))
+        for profile in (each for each in profiles if fits(each, reads)):
+            time = on_host(service(reads, profile), profile, said)
+            made.append(
+                {
+                    "order": order,
+                    "host": work.host,
+                    "drive": profile.name,
+                    "seconds": time.seconds,
+                    "seconds_low": time.seconds_low,
+                    "seconds_high": time.seconds_high,
+                    "reads": len(reads),
+                    "read_bytes": int(reads.length_bytes.sum()),
+                }
+            )
+    return made
+
+
+def peak_memory_bytes() -> int | None:
+    """Return the most memory that this process ever had in use; None where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/self/status").read_text("utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return None
+
+
+def limit(limits: Mapping[str, Any]) -> None:
+    """Bound what this process may take; what a system does not know is left."""
+    try:
+        import resource
+    except ImportError:
+        return
+    wanted = {"AS": limits["memory_bytes"], "CORE": 0, "FSIZE": limits["written_bytes"]}
+    for name, most in wanted.items():
+        with suppress(AttributeError, ValueError, OSError):
+            kind = getattr(resource, f"RLIMIT_{name}")
+            if most is not None:
+                resource.setrlimit(kind, (most, most))
+
+
+def _leave_with_asker() -> None:
+    """End when standard input does: nobody waits for the results any more."""
+    while os.read(0, 4096):
+        continue
+    os._exit(EXIT_FAILED)
+
+
+def main() -> None:
+    """Do the job that the first line of standard input describes."""
+    # Read byte by byte: what a buffer took, nobody would see end.
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(0, 65536)
+        if not piece:
+            return
+        line += piece
+    job = json.loads(line)
+    limit(job["limits"])
+    bounded.run(partial(_work, job))
+
+
+def _work(job: dict[str, Any]) -> None:
+    threading.Thread(target=_leave_with_asker, daemon=True).start()
+    work = Path(job["work"])
+    document = read_source(job["source"]["path"], job["options"], work)
+    document["peak_memory_bytes"] = peak_memory_bytes()
+    part = work / f".{RESULT}"
+    part.write_text(json.dumps(document), "utf-8")
+    part.replace(work / RESULT)
+    sys.stdout.flush()
+    # Threads of libraries are not waited for: everything is written.
+    os._exit(EXIT_COMPLETE)
+
+
+if __name__ == "__main__":
+    main()

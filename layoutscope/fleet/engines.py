@@ -1,0 +1,75 @@
+"""Who has the sources of a batch read: anything that calls :func:`~layoutscope.fleet.attempt.attempt` for each job.
+
+An engine gives documents in the order in which they are ready. What it loses, such as a worker, it tries again itself;
+a source that ends its process is no loss but a row. So a cluster of other machines has the same place as the processes
+here.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from layoutscope.fleet.attempt import Children, attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutscope.fleet.jobs import FleetJob
+
+USUAL_MEMORY_BYTES: Final = 2 * 1024**3
+"""A process may have this much at least, or there are fewer of them."""
+
+MEMORY_SHARE: Final = 0.8
+"""So much of this machine's memory is shared out."""
+
+
+class FleetEngine(Protocol):
+    """Has jobs done."""
+
+    def run(self, jobs: Sequence[FleetJob]) -> Iterator[dict[str, Any]]:
+        """Yield the document of each job when it is done; ends all of them where nobody wants more."""
+
+
+class LocalEngine:
+    """So many processes on this machine; a thread here waits for each.
+
+    Parameters
+    ----------
+    workers : int
+        How many at a time.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+
+    def run(self, jobs: Sequence[FleetJob]) -> Iterator[dict[str, Any]]:
+        """Yield the document of each job when it is done."""
+        children = Children()
+        with ThreadPoolExecutor(self._workers, thread_name_prefix="layoutscope batch") as pool:
+            waiting = [pool.submit(partial(attempt, children=children), job) for job in jobs]
+            try:
+                for done in as_completed(waiting):
+                    yield done.result()
+            finally:
+                for each in waiting:
+                    each.cancel()
+                children.end()
+
+
+def machine_memory_bytes() -> int:
+    """Return the memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def usual_workers() -> int:
+    """Return how many sources are read at a time unless told otherwise: one a core, as far as memory goes."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, int(machine_memory_bytes() * MEMORY_SHARE) // USUAL_MEMORY_BYTES))
+
+
+def usual_memory_bytes(workers: int) -> int:
+    """Return what each of so many processes may take unless told otherwise."""
+    return max(USUAL_MEMORY_BYTES, int(machine_memory_bytes() * MEMORY_SHARE) // workers)

@@ -1,0 +1,139 @@
+"""One source's work as plain data: what is read, how, within which limits, and by what it is known to be unchanged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from layoutscope.frozen import frozen
+from layoutscope.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from layoutscope.fleet.sources import FleetSource
+
+FLEET_FORMAT: Final = "layoutscope.batch/1"
+"""Version of the tables and of the rows behind them."""
+
+END_BYTES: Final = 65536
+"""So much of a file's beginning and end is part of its identity: a disk that was written to has other headers there."""
+
+
+@frozen
+class FleetLimits:
+    """What the process of one source may take.
+
+    Attributes
+    ----------
+    memory_bytes : int
+        Address space.
+    seconds : float
+        Time on the clock.
+    written_bytes : int or None
+        Length of each file that it writes; as much as there is room for without.
+    """
+
+    memory_bytes: int
+    seconds: float
+    written_bytes: int | None = None
+
+
+@frozen
+class FleetJob:
+    """What is done about one source, for whoever runs it, here or elsewhere.
+
+    Attributes
+    ----------
+    source : FleetSource
+        What is read.
+    folder : str
+        The batch's folder.
+    options : dict
+        Keywords of :func:`layoutscope.scan`; and `orders`, `hash_names`.
+    limits : FleetLimits
+        What it may take.
+    """
+
+    source: FleetSource
+    folder: str
+    limits: FleetLimits
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def key(self) -> dict[str, Any]:
+        """Say what the results depend on: as long as this is the same, they need not be made again."""
+        identity = {} if self.source.failed or self.source.refused else source_identity(self.source.path)
+        return {"made_by": f"layoutscope {__version__}", "options": _public(self.options), **identity}
+
+    def to_json(self) -> str:
+        """Write the job for the process that does it."""
+        return json.dumps(asdict(self))
+
+
+def _public(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as they may be kept: of a secret it is known only whether one was given."""
+    from layoutscope.filesystems.registry import read_options
+
+    secrets = {name for name, (each, _) in read_options().items() if each.kind == "secret"}
+    kept = {name: value for name, value in options.items() if name != "cache_dir"}
+    plain = {name: value is not None if name in secrets else value for name, value in kept.items()}
+    known: dict[str, Any] = json.loads(json.dumps(plain, default=str))
+    return known
+
+
+def source_identity(path: str) -> dict[str, Any]:
+    """Say what can be known of a source without reading it whole.
+
+    Parameters
+    ----------
+    path : str
+        A file or a folder that is an image.
+
+    Returns
+    -------
+    dict
+        ``size_bytes`` and ``modify_time_ns`` (the newest) of all of its files, and ``identity``: SHA-256 of their
+        names, sizes and times, and of the ends of a file that is named itself. Empty where it cannot be read.
+    """
+    total, newest, digest = 0, 0, hashlib.sha256()
+    try:
+        for name in _files(path):
+            status = os.stat(name)  # noqa: PTH116  (names may be no UTF-8)
+            total, newest = total + status.st_size, max(newest, status.st_mtime_ns)
+            about = os.fsencode(os.path.relpath(name, path))
+            digest.update(b"%d:%s %d %d\n" % (len(about), about, status.st_size, status.st_mtime_ns))
+            if name == path:
+                digest.update(_ends(name, status.st_size))
+    except (OSError, ValueError):
+        return {}
+    return {"size_bytes": total, "modify_time_ns": newest, "identity": digest.hexdigest()}
+
+
+def _files(path: str) -> Iterator[str]:
+    """Yield the files of a source: its own, those in its folder, the parts of a split image."""
+    if not os.path.isdir(path):  # noqa: PTH112
+        from layoutscope.errors import ImageError
+        from layoutscope.image.split import find_parts
+
+        yield path
+        try:
+            yield from (str(part) for part in find_parts(Path(path))[1:])
+        except ImageError:
+            return
+        return
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        yield from (os.path.join(folder, name) for name in sorted(names))  # noqa: PTH118
+
+
+def _ends(path: str, size_bytes: int) -> bytes:
+    from layoutscope import inputs
+
+    with inputs.open_file(Path(path)) as file:
+        begin = file.read(END_BYTES)
+        file.seek(max(0, size_bytes - END_BYTES))
+        return begin + file.read(END_BYTES)

@@ -1,0 +1,254 @@
+"""The folder of a batch: captures, a row's document for each source, the tables over all of them, a lock.
+
+``batch.json`` says what the folder is; ``rows/ID.json`` appears when a source is done, after its capture, and is what a
+resumed batch goes by; ``work/`` holds what is under way. Everything appears under its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from time import sleep
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from layoutscope.api.outputs import OutputError, output
+from layoutscope.errors import UsageError
+from layoutscope.fleet.columns import FLEET_TABLES
+from layoutscope.fleet.jobs import FLEET_FORMAT
+from layoutscope.fleet.sources import plain_text
+from layoutscope.tables.capture import is_capture
+from layoutscope.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+FLEET_MANIFEST: Final = "batch.json"
+LOCK: Final = "batch.lock"
+LOCK_TRIES: Final = 20
+LOCK_WAIT_S: Final = 0.1
+LONGEST_NAME: Final = 64
+
+
+class FleetFolder:
+    """The folder of a batch.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def begin(self, *, resume: bool) -> None:
+        """Make the folder, or take up the batch that is in it.
+
+        Raises
+        ------
+        UsageError
+            If something else is in it, or a batch is and is not to be resumed.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"{self.path}: is no folder")
+        if not self.path.absolute().parent.is_dir():
+            raise UsageError(f"{self.path}: the folder in which it would be does not exist")
+        self.path.mkdir(exist_ok=True)
+        held = set(os.listdir(self.path)) - {LOCK}  # noqa: PTH208  (names may be no UTF-8)
+        if held and not self._is_ours():
+            raise UsageError(f"{self.path}: holds something else than a batch; name a folder that is empty or new")
+        if held and not resume:
+            raise UsageError(f"{self.path}: holds a batch; --resume takes it up, another folder begins a new one")
+
+    def _is_ours(self) -> bool:
+        try:
+            saved = json.loads((self.path / FLEET_MANIFEST).read_text("utf-8"))
+        except (OSError, ValueError):
+            return False
+        if not isinstance(saved, dict) or not str(saved.get("format")).startswith(FLEET_FORMAT.partition("/")[0]):
+            return False
+        if saved["format"] != FLEET_FORMAT:
+            raise UsageError(f"{self.path}: holds a batch of another version, {saved['format']}; begin a new one")
+        return True
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other batches off this folder; a process that ends in whatever way lets go of it.
+
+        Raises
+        ------
+        UsageError
+            If another batch works here.
+        """
+        try:
+            import fcntl
+        except ImportError:
+            yield
+            return
+        with (self.path / LOCK).open("a") as file:
+            for tries_left in reversed(range(LOCK_TRIES)):
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError as error:
+                    # Of a batch that was killed, a process that was just being started has the lock for a moment.
+                    if not tries_left:
+                        raise UsageError(f"{self.path}: another batch is writing here") from error
+                    sleep(LOCK_WAIT_S)
+            yield
+
+    def prepare(self, about: Mapping[str, Any]) -> None:
+        """Make the folders, and say what is done here; what was under way when another batch was ended goes."""
+        shutil.rmtree(self.path / "work", ignore_errors=True)
+        # First of all: a folder without it belongs to somebody else.
+        self.tell(about)
+        for name in ("captures", "rows", "work"):
+            (self.path / name).mkdir(exist_ok=True)
+
+    def tell(self, about: Mapping[str, Any]) -> None:
+        """Write what the batch is: its form, its columns with their units, and what else is known."""
+        tables = {
+            name: [{"name": item.name, "type": item.kind, "unit": item.unit, "about": item.doc} for item in columns]
+            for name, columns in FLEET_TABLES.items()
+        }
+        document = {"format": FLEET_FORMAT, "made_by": f"layoutscope {__version__}", **about, "tables": tables}
+        try:
+            _write_whole(self.path / FLEET_MANIFEST, json.dumps(document, indent=1).encode())
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise OutputError(f"{self.path}: the batch cannot be written: {reason}") from error
+
+    def new_work(self, identifier: str) -> Path:
+        """Make an empty folder for what a source's process writes."""
+        work = self.path / "work" / identifier
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        return work.absolute()
+
+    def commit(self, document: dict[str, Any], capture: Path) -> None:
+        """Put a capture and then its row in their places.
+
+        Parameters
+        ----------
+        document : dict
+            The row's document; gets the name of the capture.
+        capture : Path
+            What was made; nothing need lie there.
+
+        Raises
+        ------
+        OSError
+            If they cannot be written.
+        """
+        goal = self.path / "captures" / f"{_plain_name(document['path'])}-{document['source']}.lscope"
+        self.row_file(document["source"]).unlink(missing_ok=True)
+        if goal.exists():
+            goal.replace(capture.parent / "old")
+        document["capture"] = None
+        if is_capture(capture):
+            capture.replace(goal)
+            document["capture"] = goal.relative_to(self.path).as_posix()
+        _write_whole(self.row_file(document["source"]), json.dumps(document).encode())
+
+    def row_file(self, identifier: str) -> Path:
+        """Return where the row of a source stands."""
+        return self.path / "rows" / f"{identifier}.json"
+
+    def row(self, identifier: str) -> dict[str, Any] | None:
+        """Return the row of a source; None where there is none that is whole."""
+        try:
+            found = json.loads(self.row_file(identifier).read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        if not isinstance(found, dict):
+            return None
+        lost = found.get("capture") and not is_capture(self.path / str(found["capture"]))
+        return None if lost else found
+
+    def write_tables(self, identifiers: Iterable[str], unwritten: Mapping[str, dict[str, Any]]) -> None:
+        """Write the tables over all sources.
+
+        Parameters
+        ----------
+        identifiers : iterable of str
+            The sources, in order.
+        unwritten : mapping of str to dict
+            Documents of those whose rows are not in the folder.
+
+        Raises
+        ------
+        OutputError
+            If they cannot be written.
+        """
+        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in FLEET_TABLES}
+        for identifier in identifiers:
+            document = self.row(identifier) or unwritten.get(identifier)
+            if document is None:
+                raise OutputError(f"{self.path}: a row that was written is gone; another program works in this folder")
+            rows["batch"].append(_flat(document))
+            for name in ("volumes", "metrics", "predictions", "findings"):
+                rows[name] += [{"source": identifier, **row} for row in document.get(name, ())]
+        for name, found in rows.items():
+            _write_table(self.path / f"{name}.parquet", name, found)
+
+
+def _write_table(target: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    from layoutscope.frames import pl
+    from layoutscope.tables.frames import parquet
+
+    schema = pl.Schema({column.name: column.dtype for column in FLEET_TABLES[name]})
+    frame = pl.DataFrame({column: [_told(row.get(column)) for row in rows] for column in schema}, schema=schema)
+    with output(target, force=True, holds="1 row" if len(rows) == 1 else f"{len(rows):,} rows") as file:
+        file.write(parquet(frame))
+
+
+def _told(value: Any) -> Any:
+    return plain_text(value) if isinstance(value, str) else value
+
+
+def _flat(document: dict[str, Any]) -> dict[str, Any]:
+    """Turn a document into a row of the table of sources."""
+    return {**document["key"], **document, "path_raw": os.fsencode(document["path"])}
+
+
+def _plain_name(path: str) -> str:
+    """Return the part of a path by which a person knows it, in letters that every file system takes."""
+    name = os.path.basename(path.rstrip("/")) or "disk"  # noqa: PTH119  (names may be no UTF-8)
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")[:LONGEST_NAME] or "disk"
+
+
+def _write_whole(target: Path, data: bytes) -> None:
+    """Write a file that appears when it is complete, and is on the disk by then."""
+    descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            _write_through(file, data)
+        os.replace(part, target)  # noqa: PTH105
+    except OSError:
+        with suppress(OSError):
+            os.unlink(part)  # noqa: PTH108
+        raise
+
+
+def _write_through(file: IO[bytes], data: bytes) -> None:
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def need_polars() -> None:
+    """Refuse to begin where what writes tables is missing.
+
+    Raises
+    ------
+    UnsupportedError
+        If polars cannot be loaded.
+    """
+    from layoutscope.frames import pl
+
+    _ = pl.DataFrame

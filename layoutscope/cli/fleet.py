@@ -14,7 +14,7 @@ from layoutscope.cli.running import Group, show, warn
 if TYPE_CHECKING:
     from layoutscope.results.fleet import SourceEnd
 
-LIMITS = "Limits of each process"
+FLEET_LIMITS = "Limits of each process"
 
 
 class ReadingFleet(ReadingSeveral):
@@ -50,7 +50,7 @@ class FleetPlace(Group):
 class FleetWork(Group):
     """How many processes read, and what each may take."""
 
-    panel = LIMITS
+    panel = FLEET_LIMITS
 
     jobs: Annotated[
         int | None,

@@ -163,10 +163,10 @@ def _read(job: FleetJob, work: Path, children: Children) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((work / child.RESULT).read_text("utf-8"))
     except (OSError, ValueError):
         if any(word in words.lower() for word in LACKING_WORDS) or "MemoryError" in words:
-            return child.outcome("failed", EXIT_FAILED, f"{child.NO_MEMORY}: limited to {limit}")
+            return child.outcome("failed", EXIT_FAILED, f"{child.LACKS_MEMORY}: limited to {limit}")
         return child.outcome("failed", EXIT_FAILED, f"its process broke off: {_how(code, words)}")
-    if found["message"] == child.NO_MEMORY:
-        found["message"] = f"{child.NO_MEMORY}: limited to {limit}"
+    if found["message"] == child.LACKS_MEMORY:
+        found["message"] = f"{child.LACKS_MEMORY}: limited to {limit}"
     return found
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 RESULT: Final = "result.json"
 CAPTURE: Final = "capture.lscope"
-NO_MEMORY: Final = "not enough memory"
+LACKS_MEMORY: Final = "not enough memory"
 
 ENDS: Final[tuple[tuple[Any, tuple[str, int]], ...]] = (
     (LockedError, ("locked", EXIT_DAMAGED)),
@@ -71,7 +71,7 @@ def read_source(path: str, options: Mapping[str, Any], work: Path) -> dict[str, 
             os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
         return _scanned(path, dict(options), work)
     except MemoryError:
-        return outcome("failed", EXIT_FAILED, NO_MEMORY)
+        return outcome("failed", EXIT_FAILED, LACKS_MEMORY)
     except LayoutscopeError as error:
         status, code = next(ends for kinds, ends in ENDS if isinstance(error, kinds))
         # What the system refuses, such as room on a disk or the right to read, says nothing of the image.
@@ -201,7 +201,7 @@ def peak_memory_bytes() -> int | None:
     return None
 
 
-def limit(limits: Mapping[str, Any]) -> None:
+def bound_process(limits: Mapping[str, Any]) -> None:
     """Bound what this process may take; what a system does not know is left."""
     try:
         import resource
@@ -222,7 +222,7 @@ def _leave_with_asker() -> None:
     os._exit(EXIT_FAILED)
 
 
-def main() -> None:
+def do_job() -> None:
     """Do the job that the first line of standard input describes."""
     # Read byte by byte: what a buffer took, nobody would see end.
     line = b""
@@ -232,7 +232,7 @@ def main() -> None:
             return
         line += piece
     job = json.loads(line)
-    limit(job["limits"])
+    bound_process(job["limits"])
     bounded.run(partial(_work, job))
 
 
@@ -250,4 +250,4 @@ def _work(job: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    do_job()

@@ -29,7 +29,7 @@ ID_DIGITS: Final = 16
 LIST_SIGN: Final = "@"
 """What stands before the name of a list of sources."""
 
-KINDS: Final = (
+UNREAD_KINDS: Final = (
     (stat.S_ISFIFO, "is a pipe, which is not read: it may never end"),
     (stat.S_ISSOCK, "is a socket, which is not read"),
     (stat.S_ISCHR, "is a character device, which is not read"),
@@ -138,7 +138,7 @@ class _Walk:
             mode = os.stat(path).st_mode  # noqa: PTH116  (names may be no UTF-8)
         except (OSError, ValueError) as error:
             return [FleetSource(path, failed=_why(error))]
-        for is_kind, reason in KINDS:
+        for is_kind, reason in UNREAD_KINDS:
             if is_kind(mode):
                 return [FleetSource(path, refused=reason)]
         place = Path(path)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-SHOWN: Final = 10
+NAMED_SOURCES: Final = 10
 """So many sources that are not complete are named."""
 
 
@@ -37,12 +37,12 @@ def _fleet(result: FleetResult) -> Iterator[RenderableType]:
         (item for item in result.sources if item.status != "complete"),
         key=lambda item: STATUSES[::-1].index(item.status),
     )
-    for item in others[:SHOWN]:
+    for item in others[:NAMED_SOURCES]:
         yield Text(
             f"{item.status}: {escape_text(item.path)}: {escape_text(item.message.removeprefix(item.path + ': '))}"
         )
-    if len(others) > SHOWN:
-        yield Text(f"and {len(others) - SHOWN:,} more; batch.parquet has all of them")
+    if len(others) > NAMED_SOURCES:
+        yield Text(f"and {len(others) - NAMED_SOURCES:,} more; batch.parquet has all of them")
 
 
 PRINTERS: Final = {FleetResult: print_fleet}

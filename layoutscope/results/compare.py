@@ -129,7 +129,7 @@ CHANGE_WORDS: Final = ("stayed", "moved", "appeared", "went")
 
 
 @frozen
-class NodeChanges:
+class NodeChanges(Displayed):
     """What happened to the nodes of two states, in the order of trees and numbers.
 
     Attributes

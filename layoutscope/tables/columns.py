@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.display import Displayed
 from layoutscope.frames import pl
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _ASCII_LAST: Final = 0x7F
 _FEW_TEXTS: Final = 4
 
 
-class Values:
+class Values(Displayed):
     """A column of numbers, or of words as numbers.
 
     Parameters
@@ -46,6 +47,9 @@ class Values:
 
     def __len__(self) -> int:
         return len(self.data)
+
+    def __repr__(self) -> str:
+        return f"Values({len(self):,} {'words' if self.words else 'numbers'}, {int(self.is_known.sum()):,} known)"
 
     @property
     def is_known(self) -> Mask:

@@ -26,6 +26,8 @@ RESULTS = {
     "Series": lambda: layoutscope.series([IMAGE, IMAGE], drives=DRIVES),
     "CheckResult": lambda: layoutscope.check(IMAGE),
     "Inspection": lambda: layoutscope.inspect(IMAGE, at=1024),
+    "PlanResult": lambda: layoutscope.plan(IMAGE, drive="sata-ssd"),
+    "ForecastResult": lambda: layoutscope.forecast(IMAGE, cycles=2, drives=DRIVES, seeds=1),
     "Verification": lambda: layoutscope.verify(IMAGE),
 }
 
@@ -54,8 +56,8 @@ def test_every_kind_of_result_can_be_printed():
     for module in pkgutil.iter_modules(layoutscope.results.__path__, "layoutscope.results."):
         import_module(module.name)
     kinds = {getattr(import_module(kind.__module__), kind.__name__) for kind in Shown.__subclasses__()}
-    # What needs a trace or a Mac's kit has tests of its own.
-    assert {kind.__name__ for kind in kinds} == {*RESULTS, "ReplayResult", "KitResult"}
+    # What needs a trace, a Mac's kit or a folder has tests of its own.
+    assert {kind.__name__ for kind in kinds} == {*RESULTS, "ReplayResult", "KitResult", "FleetResult"}
     assert all(callable(printer(kind)) for kind in kinds)
 
 

@@ -177,6 +177,8 @@ def test_signals_reach_the_process_that_works(name, exit_code):
     """Those that were sent to the one that waits, which then ends in the same way; nothing is left running."""
     code = (
         "import os, signal, sys, time\nfrom layoutscope import bounded\n"
+        # Who started the tests may have them ignore what a terminal sends.
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def work():\n    try:\n        print(os.getpid(), flush=True)\n        time.sleep(60)\n"
         "    except KeyboardInterrupt: sys.exit(130)\nbounded.run(work)"
@@ -236,6 +238,8 @@ if not leader:  # what a shell does: the job has a group of its own, which has t
     if not job:
         os.setpgid(0, 0)
         os.tcsetpgrp(0, os.getpid())
+        for each in (signal.SIGINT, signal.SIGTSTP):  # who started the tests may ignore them
+            signal.signal(each, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
         os.execv(sys.executable, [sys.executable, "-c", sys.argv[2]])
     status = os.waitpid(job, os.WUNTRACED)[1]

@@ -11,6 +11,7 @@ from tests.fuzz.targets import TARGETS
 INPUTS = {
     "image": ("hfsplus", "apfs", "partitions", "containers", "foreign", "sets", "captures"),
     "images": ("hfsplus", "apfs", "captures"),
+    "sources": ("hfsplus", "apfs", "captures"),
     "later": ("hfsplus", "apfs", "captures"),
     "--against": ("hfsplus", "apfs", "captures"),
     "--second": ("sets",),
@@ -29,7 +30,8 @@ INPUTS = {
 }
 """Arguments and options that lead to a file, and the targets that change it."""
 
-OUTPUTS = {"-o", "--second-output", "--evidence", "--map", "--save", "--png", "--plot", "--nodes", "--ncdu", "--log"}
+OUTPUTS = {"-o", "--second-output", "--evidence", "--map", "--save", "--png", "--plot", "--nodes", "--ncdu", "--log",
+           "--emit-order", "--emit-script"}  # fmt: skip
 """Options that name what is written."""
 
 FILES_BY_NAME = {"--drive", "--base", "names"}

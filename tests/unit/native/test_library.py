@@ -110,6 +110,7 @@ def test_kernels_that_are_none_of_these_are_told_with_what_builds_them(tmp_path)
 
     def run(*words: str):
         around = {**os.environ, "LAYOUTSCOPE_PURE": "", "PYTHONPATH": str(copy)}
+        around.pop("LAYOUTSCOPE_KERNELS", None)  # those that are watched while they are tested
         command = [sys.executable, "-m", "layoutscope", *words]
         return subprocess.run(command, capture_output=True, text=True, check=True, cwd=copy, env=around)
 

@@ -103,6 +103,17 @@ def kernels(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def docs(session: nox.Session) -> None:
+    """Build the pages into build/docs, notebooks run; check that their links hold and nothing needs a network.
+
+    Needs the extra ``docs``.
+    """
+    words = ["-W", "--keep-going", "--quiet", "-d", "build/doctrees", "docs", "build/docs"]
+    run(session, "python", "-m", "sphinx", *words)
+    run(session, "python", "-m", "tests.docs.site", "build/docs")
+
+
+@nox.session(python=False)
 def notebook(session: nox.Session) -> None:
     """Execute the notebook of the docs in a kernel, and hand every frame to pandas; needs the package index."""
     with tempfile.TemporaryDirectory() as name:

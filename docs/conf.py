@@ -1,0 +1,80 @@
+"""How Sphinx builds these pages: ``nox -s docs``, or ``python -m sphinx -W docs build/docs``.
+
+The same files are read in a repository's browser, so links between them are plain ones. Three pages stand in the root
+of the repository, where tools look for them; here each is included by a page of its own, and links are led there.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parents[1]
+
+project = "layoutscope"
+copyright = (ROOT / "LICENSE").read_text(encoding="utf-8").split("Copyright (c) ")[1].split("\n")[0]  # noqa: A001
+version = release = installed("layoutscope")
+extensions = ["myst_nb", "numpydoc"]
+html_theme = "furo"
+html_title = "layoutscope"
+html_copy_source = False
+html_show_sphinx = False
+# Pages are read without network, too: the theme's own fonts and scripts, and the search that lies beside them.
+html_theme_options = {"footer_icons": []}
+
+exclude_patterns = ["schemas/*.json"]
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence", "deflist"]
+
+# Notebooks are run whenever they are built, and one that fails breaks the build.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+
+# Pages that stand in the root of the repository, where tools look for them, and the pages that include or replace them.
+INCLUDED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
+SECTION = re.compile(r"^## (.+)\n\n((?:- .+\n)+)", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#]+)\.(?:md|ipynb)\)")
+
+
+def prepare(app: Sphinx, name: str, source: list[str]) -> None:
+    """Lead links of a page to the pages of the root, and give it the tables of contents that a theme is made of.
+
+    The list of the first page is that of the sidebar; the first page of a folder has the others below it.
+    """
+    up = "../" * (1 + name.count("/"))
+    for target, page in INCLUDED.items():
+        source[0] = source[0].replace(f"]({up}{target}", f"]({up[3:]}{page}")
+    if name == "index":
+        listed = [(caption, LINK.findall(links)) for caption, links in SECTION.findall(source[0])]
+        source[0] += "".join(contents(pages, caption=caption) for caption, pages in listed)
+    elif name.endswith("/README") and len(list(Path(app.srcdir, name).parent.glob("*.md"))) > 1:
+        source[0] += contents(["*"], glob="")
+
+
+def contents(pages: list[str], **options: str) -> str:
+    """Write a table of contents that stands in the sidebar alone."""
+    lines = ["", "```{toctree}", ":hidden:", *(f":{name}: {value}" for name, value in options.items()), "", *pages]
+    return "\n".join([*lines, "```", ""])
+
+
+def prepare_included(_app: Sphinx, _path: Path, _name: str, source: list[str]) -> None:
+    """Lead links of a page of the root from this folder on."""
+    source[0] = re.sub(r"\]\((?:docs/)?([^)]+)\)", _from_here, source[0])
+
+
+def _from_here(link: re.Match[str]) -> str:
+    target = link[1].partition("#")
+    return f"]({INCLUDED.get(target[0], target[0])}{target[1]}{target[2]})"
+
+
+def setup(app: Sphinx) -> None:
+    """Have pages prepared as they are read."""
+    app.connect("source-read", prepare)
+    app.connect("include-read", prepare_included)

@@ -1,0 +1,55 @@
+"""The pages hang together: each is listed once, and what is checked of them when they are built would be found."""
+
+from __future__ import annotations
+
+import re
+
+from tests.docs.imports import ROOT
+from tests.docs.site import faults
+
+DOCS = ROOT / "docs"
+PAGE = "<html><head>{head}</head><body><p id='here'>text</p>{body}</body></html>"
+
+
+def test_every_page_is_in_the_sidebar_once():
+    """The first page lists each page of its folder, and what stands for a folder; the pages of these follow."""
+    listed = re.findall(r"\]\(([^)#]+)\)", (DOCS / "index.md").read_text(encoding="utf-8").split("\n## ", 1)[1])
+    pages = [path.name for path in DOCS.iterdir() if path.suffix in (".md", ".ipynb") and path.name != "index.md"]
+    folders = {path.parent.name for path in DOCS.glob("*/*.md")}
+    assert sorted(listed) == sorted([*pages, *(f"{folder}/README.md" for folder in folders)])
+
+
+def site(tmp_path, head="", body=""):
+    """Build a page with something in its head or body beside another page."""
+    (tmp_path / "other.html").write_text(PAGE.format(head="", body=""))
+    (tmp_path / "page.html").write_text(PAGE.format(head=head, body=body))
+    return faults(tmp_path.resolve())
+
+
+def test_links_to_pages_and_places_hold(tmp_path):
+    """A page, a place in it, a place in the same page, and anything elsewhere may be led to."""
+    body = "<a href='other.html#here'>1</a><a href='#here'>2</a><a href='https://example.org/x#y'>3</a>"
+    assert site(tmp_path, body=body) == []
+
+
+def test_a_link_to_nothing_is_found(tmp_path):
+    """A page that is not there, and a place that no page has."""
+    body = "<a href='another.html'>1</a><a href='other.html#there'>2</a><a href='#there'>3</a>"
+    assert site(tmp_path, body=body) == [
+        "page.html: leads to another.html",
+        "page.html: leads to other.html#there",
+        "page.html: leads to #there",
+    ]
+
+
+def test_what_a_network_would_be_needed_for_is_found(tmp_path):
+    """Scripts, styles and pictures from elsewhere are; the address that a page gives itself is not."""
+    head = (
+        "<script src='https://example.org/a.js'></script><link rel='stylesheet' href='//example.org/a.css'>"
+        "<link rel='canonical' href='https://example.org/'>"
+    )
+    assert site(tmp_path, head=head, body="<img src='http://example.org/a.png'>") == [
+        "page.html: loads https://example.org/a.js",
+        "page.html: loads //example.org/a.css",
+        "page.html: loads http://example.org/a.png",
+    ]

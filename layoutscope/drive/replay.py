@@ -25,7 +25,7 @@ from layoutscope.drive.fsusage import read_fs_usage
 from layoutscope.drive.limits import unpacked
 from layoutscope.drive.recorded import Place, Recorded
 from layoutscope.drive.snoops import read_snoop, titles_of
-from layoutscope.drive.surface import SECTOR_BYTES
+from layoutscope.drive.surface import MOST_THINK_S, SECTOR_BYTES
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.units import GIB
 
@@ -139,7 +139,7 @@ MOST_TRACE_BYTES: Final = 4 * GIB
 
 MAX_READ_BYTES: Final = 1 << 40
 MAX_DRIVE_BYTES: Final = 10**16
-MAX_THINK_US: Final = 1e15
+MAX_THINK_US: Final = MOST_THINK_S * 1e6
 MAX_DEVICES: Final = 256
 """What is beyond them is no trace of a drive."""
 

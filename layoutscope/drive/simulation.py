@@ -19,7 +19,7 @@ from layoutscope.drive.members import Parts, single_drives, split
 from layoutscope.drive.priors import num_draws
 from layoutscope.drive.profile import fusion_set
 from layoutscope.drive.result import ReadTimes, ServiceResult, summarise
-from layoutscope.drive.surface import SECTOR_BYTES, TURN
+from layoutscope.drive.surface import MOST_THINK_S, SECTOR_BYTES, TURN
 from layoutscope.drive.uncertain import GEOMETRIES, UNSAID, drawn_drive, uncertain
 from layoutscope.errors import UsageError
 from layoutscope.frozen import frozen
@@ -202,8 +202,14 @@ def lay_out(
     Raises
     ------
     UsageError
-        If rotating members of a set are of several kinds.
+        If rotating members of a set are of several kinds, or the host waits longer than the clock can count.
     """
+    if not abs(think_us).sum() <= MOST_THINK_S * 1e6:
+        longest = int(abs(think_us).argmax())
+        raise UsageError(
+            f"the reads stretch over more than {MOST_THINK_S // 86400} days, which none that belong together do: "
+            f"read {longest + 1} comes {think_us[longest] / 1e6:.3g} s after the one before"
+        )
     drives = single_drives(profile)
     flash, moved = _flash_parts(drives, parts, queue_depth)
     rotating = [k for k, drive in enumerate(drives) if drive.kind == "hdd"]

@@ -46,6 +46,8 @@ LIMITS = tuple(
          f"{_UNITS}/test_failing.py::test_a_disk_that_fails_too_often_is_left_alone"),
         ("image.failing.MOST_ATTEMPTS", "time, against a disk that fails elsewhere each time",
          "other areas failed in each of", f"{_UNITS}/test_failing.py::test_attempts_have_an_end"),
+        ("drive.surface.MOST_THINK_S", "the clock, against logs whose moments are nonsense",
+         "the reads stretch over more than", f"{_LIMITS}test_reads_that_stretch_over_years"),
         ("image.compressed.MAX_WINDOW_BYTES", "memory, against headers that ask for more", "damaged zstd data",
          f"{_UNITS}/test_compressed.py::test_a_long_window_is_accepted"),
         ("image.compressed._MAX_XZ_MEMORY_BYTES", "memory, against dictionaries of 4 GiB", "damaged {",

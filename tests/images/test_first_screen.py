@@ -46,7 +46,7 @@ SENTENCES = {
     "gaps between them, which cost little": ("aged/hfsplus-20000-c20.img", "aged/apfs-20000-c20.img"),
     "HFS+ with the same files": ("aged/apfs-20000-c20.img", "aged/hfsplus-20000-c20.img"),
     "Listing every file": ("aged/apfs-20000-c20.img", "apple/dissect_encrypted.raw"),
-    "plan (how, and what it takes)": ("aged/apfs-20000-c20.img", "apple/dissect_encrypted.raw"),
+    "plan (how, and what it takes)": ("aged/apfs-20000-c20.img", "driver/apfs-empty.img"),
     "with a password also predict": ("apple/dissect_encrypted.raw", "aged/apfs-20000-c20.img"),
     "lie all over the volume": (SCATTERED, "aged/apfs-20000-c20.img"),
     "lie apart": ("aged/apfs-200000-c20.img", "aged/apfs-20000-c20.img"),

@@ -14,8 +14,11 @@ from fixtures.asif import Plan, asif
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope import scan
+from layoutscope.access.trace import AccessTrace
 from layoutscope.api.save import save
-from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.drive import load_profile
+from layoutscope.drive.simulation import service
+from layoutscope.errors import FormatError, ImageError, UnsupportedError, UsageError
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import find_volumes
 from tests.unit.partition.builders import APFS, HFS, Disk, apm, gpt_disk, gpt_entry, hfs_plus, mbr
@@ -385,3 +388,14 @@ def test_nodes_that_are_compared_with_the_journal(tmp_path, limit):
     limit("filesystems.hfsplus.contents.journalcopies.MOST_COMPARED", 0)
     without = scan(tmp_path / "a.img", drives=(), sweep=True)
     assert len(without.volumes[0].layout.entries) == len(whole.volumes[0].layout.entries) > 0
+
+
+def test_reads_that_stretch_over_years():
+    """A month of waiting is counted to the second; more is no trace of an enumeration, and the clock would overflow."""
+    trace = AccessTrace.from_reads([0, MIB], [4096, 4096])
+    trace.think_us[1] = 29 * 86400e6
+    drive = load_profile("generic-7200")
+    assert service(trace, drive).seconds == pytest.approx(29 * 86400, abs=1)
+    trace.think_us[1] = 200 * 365 * 86400e6
+    with pytest.raises(UsageError, match=r"more than 30 days.*: read 2 comes 6\.31e\+09 s after"):
+        service(trace, drive)

@@ -364,10 +364,11 @@ def _read(result: ScanResult, volume: VolumeScan) -> str:
 
 
 def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
-    """Say where to go next: to what is wrong, else to pictures and other orders."""
+    """Say where to go next: to what is wrong, else to remedies, where there is a time to shorten, and pictures."""
     is_sound = result.exit_code == 0
     if not is_sound and any(map(_is_locked, volumes)):
         return "More: scan --details, inspect; with a password also predict and map"
     if not is_sound:
         return "More: scan --details, check (every finding), scan --sweep (what is cut off)"
-    return "More: plan (how, and what it takes), scan --details, map -o FILE.html, check"
+    plan = "plan (how, and what it takes), " if any(item.walk and item.walk.reads for item in volumes) else ""
+    return f"More: {plan}scan --details, map -o FILE.html, check"

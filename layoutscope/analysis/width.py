@@ -51,7 +51,6 @@ def _sentences(case: DriveCase, found: Interval) -> Iterator[str]:
     if found.ratio < NARROW or share < NAMED_SHARE:
         return
     helps = advice(group, case)
-    # Estimated from a few draws, a share may come out a little above the whole.
     amount = "all" if share > MOST_SHARE else f"{100 * share:.0f} %"
     yield f"{amount} of the width: {WORDS[group]}{'; ' + helps if helps else ''}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
 
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 LAYOUT, VOLUME = "layout", "volume"
@@ -31,8 +35,8 @@ class Interval(Displayed):
     low_s, quarter_s, median_s, three_quarters_s, high_s : float
         Quantiles of the draws at 5, 25, 50, 75 and 95 %: half of them lie within the inner two, 90 % within the outer.
     shares : tuple of (str, float)
-        What contributes, by group of inputs, the most first: shares of the variance of the time's logarithm. What is
-        left of 1 belongs to no single one.
+        What contributes, by group of inputs, the most first: shares of the variance of the time's logarithm, at most 1
+        together. What is left belongs to no single one.
     draws : int
         How many drives were tried.
     """
@@ -76,35 +80,73 @@ def contributions(
 ) -> tuple[tuple[str, float], ...]:
     """Return the share of the variance of the logarithm that each group of inputs explains, the largest first.
 
-    Least squares on the logarithms of the inputs, words by their mean; of each share is taken off what an input that
-    changes nothing would have explained by chance.
+    Least squares on the logarithms of the inputs, words as choices; what as many inputs that change nothing would have
+    explained by chance is taken off. What groups explain together, because few draws let one stand for another, is
+    parted among them evenly: by the mean, over all orders in which they can be taken in, of what each adds (Shapley's
+    value). So no share is below 0, and all of them together are at most the whole.
+
+    Parameters
+    ----------
+    seconds : (n_draws,) float64 array
+        The time of each draw.
+    columns : mapping of str to (str, (n_draws,) array)
+        Inputs with their groups and values.
+
+    References
+    ----------
+    .. [1] R. H. Lindeman, P. F. Merenda, R. Z. Gold, "Introduction to bivariate and multivariate analysis", 1980.
     """
     log = np.log(np.maximum(seconds, 1e-12))
     log = log - log.mean()
-    varied = {name: (group, values) for name, (group, values) in columns.items() if len(np.unique(values)) > 1}
-    total = float(log @ log)
     # Of times that agree to a millionth, nothing is said: the differences are roundings.
-    if not varied or total < len(log) * 1e-12:
+    if float(log @ log) < len(log) * 1e-12:
         return ()
-    table = np.stack([_standard(values, log) for _, values in varied.values()], axis=1)
-    slope, *_ = np.linalg.lstsq(table, log, rcond=None)
-    left = float(((log - table @ slope) ** 2).sum())
-    chance = left / max(len(log) - table.shape[1] - 1, 1)
-    found: dict[str, float] = {}
-    for (group, _), column, each in zip(varied.values(), table.T, slope, strict=True):
-        explained = max(float(each * (column @ log)) - chance, 0.0) / total
-        found[group] = found.get(group, 0.0) + explained
-    return tuple(sorted(found.items(), key=lambda item: -item[1]))
+    tables: dict[str, list[F64]] = {}
+    for group, values in columns.values():
+        if len(np.unique(values)) > 1:
+            tables.setdefault(group, []).append(_standard(values))
+    names = list(tables)
+    explained = {
+        chosen: _explained(log, [table for name in chosen for table in tables[name]])
+        for count in range(len(names) + 1)
+        for chosen in combinations(names, count)
+    }
+    added = {name: max(_mean_gain(name, names, explained), 0.0) for name in names}
+    total = sum(added.values())
+    most = max(explained[tuple(names)], 0.0) if names else 0.0
+    scale = min(most / total, 1.0) if total else 0.0
+    return tuple(sorted(((name, share * scale) for name, share in added.items()), key=lambda item: -item[1]))
 
 
-def _standard(values: NDArray[Any], log: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a column of numbers with mean 0: logarithms, or for words and yes or no the mean time of each."""
-    if values.dtype.kind in "biufc" and values.dtype.kind != "b" and len(np.unique(values)) > MOST_WORDS:
-        column = np.log(np.maximum(values.astype(np.float64), 1e-9))
+def _explained(log: F64, tables: list[F64]) -> float:
+    """Return what share of the variance some inputs explain, less what chance would."""
+    if not tables:
+        return 0.0
+    table = np.concatenate(tables, axis=1)
+    slope, _, rank, _ = np.linalg.lstsq(table, log, rcond=None)
+    left = float(((log - table @ slope) ** 2).sum()) / float(log @ log)
+    return 1 - left * (len(log) - 1) / max(len(log) - 1 - int(rank), 1)
+
+
+def _mean_gain(name: str, names: list[str], explained: Mapping[tuple[str, ...], float]) -> float:
+    """Return what a group adds to those before it, as the mean over all orders."""
+    others = [other for other in names if other != name]
+    gain = 0.0
+    for count in range(len(names)):
+        for before in combinations(others, count):
+            both = tuple(each for each in names if each == name or each in before)
+            gain += (explained[both] - explained[before]) / comb(len(others), count) / len(names)
+    return gain
+
+
+def _standard(values: NDArray[Any]) -> F64:
+    """Return columns with mean 0: the logarithm of a number; of words, and of yes or no, one for each of them."""
+    kinds = np.unique(values)
+    if values.dtype.kind in "iuf" and len(kinds) > MOST_WORDS:
+        table = np.log(np.maximum(values.astype(np.float64), 1e-9))[:, None]
     else:
-        _, place = np.unique(values, return_inverse=True)
-        column = (np.bincount(place, log) / np.bincount(place))[place]
-    return np.asarray(column - column.mean())
+        table = (values[:, None] == kinds[None, 1:]).astype(np.float64)
+    return np.asarray(table - table.mean(axis=0))
 
 
 MOST_WORDS: Final = 6

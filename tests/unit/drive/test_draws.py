@@ -188,6 +188,29 @@ def test_an_input_that_changes_nothing_has_no_share():
     assert sum(shares.values()) < 0.35
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_shares_are_never_more_than_the_whole(seed):
+    """Eight volumes stand for four inputs beside a drive: each has a share, and together at most the whole."""
+    random = np.random.default_rng(seed)
+    volume = np.arange(64) % 8
+    placed = {name: ("placement", random.uniform(1, 2, 8)[volume]) for name in "abcd"}
+    # Where the drive happens to go with the volume, neither can be told from the other.
+    drive = np.exp(np.log(placed["a"][1]) + random.normal(0, 0.1, 64))
+    seconds = drive**2 * placed["b"][1] / placed["c"][1] * np.exp(random.normal(0, 0.02, 64))
+    shares = dict(contributions(seconds, {**placed, "drive": ("drive", drive)}))
+    assert min(shares.values()) > 0.05
+    assert 0.9 < sum(shares.values()) <= 1
+
+
+def test_what_two_inputs_tell_alike_is_parted_evenly():
+    """Of two groups with the very same draws each has half; of inputs that undo one another none is below nothing."""
+    one, other = factors("one", 2), factors("other", 2)
+    shares = dict(contributions(one, {"one": ("a", one), "same": ("b", one)}))
+    assert shares == pytest.approx({"a": 0.5, "b": 0.5})
+    undone = {"one": ("a", one * other), "other": ("b", other * one**0.5)}
+    assert min(dict(contributions(one, undone)).values()) >= 0
+
+
 def test_long_traces_are_served_in_samples():
     """A sample has the reads of 32 stretches; the interval from it is that of the whole within 2 %."""
     reads = scattered(SAMPLE_READS + 40_000)

@@ -185,7 +185,7 @@ class Workload(TypedDict, total=False):
     offsets : sequence of int, bytes, optional
         Where records start in the file, in bytes and in order, in place of random ones.
     memory_bytes : int, bytes, optional
-        The host's memory for metadata; unlimited without it.
+        The host's memory for what is read; unlimited without it.
     threads : int, count, default 1
         Threads that share the host's work.
     warm : bool, default False

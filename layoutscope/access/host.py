@@ -107,7 +107,10 @@ class HostProfile:
     scan_read_bytes : int
         Request size of a scan of all nodes (``searchfs``).
     cache_bytes : int or None
-        Memory for metadata, least recently used first out; None for unlimited.
+        Memory for what is read, least recently used first out; None for unlimited.
+    cache_keeps : float
+        How much of what a cache that drops at random would keep is kept besides, where `cache_bytes` are too few: 0
+        where the least recently used goes first, and nothing is left when all is read again.
     name_cache_entries : int or None
         Files and directories whose names and attributes stay in memory, so that looking one up again searches no
         tree; None for unlimited. A listing of a directory reads its tree in any case.
@@ -136,6 +139,7 @@ class HostProfile:
     elevator: bool
     scan_read_bytes: int
     cache_bytes: int | None
+    cache_keeps: float
     name_cache_entries: int | None
     name_cache_keeps: float
     threads: int

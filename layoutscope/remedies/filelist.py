@@ -16,7 +16,7 @@ from layoutscope.drive import service
 from layoutscope.frozen import frozen
 from layoutscope.remedies.filling import by_name, in_walk_order
 from layoutscope.remedies.reading import first_places_on_disk
-from layoutscope.walk.data import Step, read_in_turn
+from layoutscope.walk.data import Step, data_trace, read_in_turn
 from layoutscope.walk.directories import lookups
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _seconds(case: Case, files: I64) -> float:
     has_data = model.entries.is_file[files] & (model.entries.size_bytes[files] > 0)
     wanted = np.sort(first)
     wanted = wanted[has_data[wanted]]
-    reads = read_in_turn(model, [step], (files[wanted], wanted), nothing())
+    reads = data_trace(model, read_in_turn(model, [step], (files[wanted], wanted), nothing()))
     return service(reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
 
 

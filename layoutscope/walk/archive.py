@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.access.descent import descend, turns_of
 from layoutscope.access.entries import name_bytes
-from layoutscope.walk.data import Step, files_in_turn, read_in_turn
+from layoutscope.walk.data import FileTouches, Step, files_in_turn, read_in_turn
 from layoutscope.walk.directories import listed_entries, reached, searches_of_lookup
 from layoutscope.walk.programs import followed_by, in_turn, names_alone
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from layoutscope.access.descent import Descent
     from layoutscope.access.model import Model
-    from layoutscope.access.trace import AccessTrace
 
 BLOCK_BYTES: Final = 512
 """A member's header, and what its data are rounded up to."""
@@ -33,11 +32,10 @@ NAME_BYTES: Final = 100
 """Room for a name in a header; a longer one has a member of its own before."""
 
 
-def archive(model: Model, start_id: int) -> AccessTrace:
+def archive(model: Model, start_id: int) -> FileTouches:
     """List a directory whole, then stat each entry in the order of the listing, read it, and go down into it at once.
 
-    Of a hard link's names the first one is read; where symbolic links lead is read, too. The cache is taken to hold
-    all that is read.
+    Of a hard link's names the first one is read; where symbolic links lead is read, too.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def metadata_reads(
     if model.host.cache_bytes is None:
         reads, touch = read_pages_once(made, needed, model, len(model.nodes), known)
     else:
-        reads, touch = read_limited(needed, model, known, model.host.cache_bytes)
+        reads, touch = read_limited(needed, model, known)
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     counted = touch >= begin
     thread = passes[0][1] if len(passes) == 1 else np.concatenate([threads for _, threads in passes])

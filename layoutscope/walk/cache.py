@@ -117,30 +117,34 @@ def along_chain(touches: Touches, model: Model) -> NDArray[np.bool_]:
 
 
 def read_limited(
-    touches: Touches, model: Model, known: NDArray[np.int32], cache_bytes: int
+    touches: Touches, model: Model, known: NDArray[np.int32], piece_bytes: NDArray[np.int64] | None = None
 ) -> tuple[Touches, NDArray[np.int64]]:
-    """Reduce touches to what a cache of limited size reads, least recently used first out.
+    """Reduce touches to what a cache of the host's limited size reads.
 
-    Every search touches its whole way again, so that index nodes stay. Returns as :func:`read_once` does.
+    Every search touches its whole way again, so that index nodes stay. The least recently used goes first; of what it
+    would lack by that, it has a share where the host's cache is said to keep one. Returns as :func:`read_once` does.
 
     Parameters
     ----------
     touches : Touches
-        What is needed, in order; nodes alone.
+        What is needed, in order.
     model : Model
-        The volume and its driver.
+        The volume, its driver and its host.
     known : int32 array
         Nodes that are cached at the start.
-    cache_bytes : int
-        Size of the cache.
+    piece_bytes : int64 array, optional
+        Sizes of what is numbered behind the nodes and stands for itself; nothing is without it.
     """
-    from layoutscope.walk.lru import Ways, misses
+    from layoutscope.walk.lru import Ways, misses, spared
 
-    nodes = model.nodes
-    size = np.maximum(nodes.size_bytes, 1)
-    node, place, how = misses(
-        touches.node, along_chain(touches, model), Ways(nodes.parent, nodes.mapper, size), known, cache_bytes
-    )
+    nodes, room = model.nodes, model.host.cache_bytes or 0
+    others = np.empty(0, np.int64) if piece_bytes is None else piece_bytes
+    none = np.full(len(others), -1, np.int32)
+    size = np.maximum(np.concatenate([nodes.size_bytes, others]), 1)
+    ways = Ways(np.concatenate([nodes.parent, none]), np.concatenate([nodes.mapper, none]), size)
+    node, place, how = misses(touches.node, along_chain(touches, model), ways, known, room)
+    left = ~spared(node, size, room, model.host.cache_keeps)
+    node, place, how = node[left], place[left], how[left]
     mapped = CODE[model.driver.locator_cause]
     cause = np.choose(how, [touches.cause[place], CODE["index"], mapped]).astype(np.uint8)
     return Touches(node, cause, touches.directory_id[place], touches.host_us[place]), place

@@ -13,7 +13,7 @@ from layoutscope.access.touches import columns, concatenated, interleaved
 from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.errors import UsageError
 from layoutscope.walk.assemble import Timeline, read_pages_once, requested, requests
-from layoutscope.walk.cache import cached_by_mount
+from layoutscope.walk.cache import cached_by_mount, read_limited
 from layoutscope.walk.directories import listed_entries, lookups, reached, stat_walk, way_to
 from layoutscope.walk.elevator import QueueRules, send
 from layoutscope.walk.filemap import PAGE_BYTES, FilePieces, file_map, pieces
@@ -32,11 +32,28 @@ if TYPE_CHECKING:
     from layoutscope.access.trace import AccessTrace
 
 
-def copy(model: Model, start_id: int) -> AccessTrace:
+class FileTouches(NamedTuple):
+    """What a workload needs that reads files, before any cache.
+
+    Attributes
+    ----------
+    needed : Touches
+        Nodes and pieces.
+    window : (n_touches,) int64 array
+        Read-ahead window that each belongs to, -1 for those of the walk.
+    parts : FilePieces
+        What is numbered on behind the nodes.
+    """
+
+    needed: Touches
+    window: NDArray[np.int64]
+    parts: FilePieces
+
+
+def copy(model: Model, start_id: int) -> FileTouches:
     """Walk as ``fts`` does and read each regular file when its turn comes.
 
-    All entries of a directory are stat'ed before its first file is read; a sub-directory is walked in its turn. The
-    cache is taken to hold all that is read: :attr:`HostProfile.cache_bytes` limits orders of metadata alone.
+    All entries of a directory are stat'ed before its first file is read; a sub-directory is walked in its turn.
     """
     descent = listed_entries(model, descend(model.entries, start_id))
     cut = buffers(model, descent)
@@ -67,7 +84,7 @@ def read_in_turn(
     wanted: tuple[NDArray[np.int64], NDArray[np.int64]],
     way: Touches,
     first_bytes: NDArray[np.int64] | None = None,
-) -> AccessTrace:
+) -> FileTouches:
     """Read files when their turns come in a walk.
 
     Parameters
@@ -96,7 +113,7 @@ def read_in_turn(
     walked = interleaved([*(step.needed for step in steps), fetched], places)
     window = np.full(len(way) + len(walked), -1)
     window[len(way) + places[-1]] = np.repeat(parts.window, each)
-    return data_trace(model, concatenated([way, walked]), window, parts)
+    return FileTouches(concatenated([way, walked]), window, parts)
 
 
 def files_in_turn(
@@ -129,7 +146,7 @@ def files_in_turn(
 
 def read(
     model: Model, file_id: int, records: NDArray[np.int64] | None = None, record_bytes: int | None = None
-) -> AccessTrace:
+) -> FileTouches:
     """Look one file up and read it: whole, or record by record.
 
     Parameters
@@ -163,7 +180,7 @@ def read(
     fetched, each = _data_touches(model, parts, np.full(len(parts), model.entries.parent_id[entry[0]]))
     searched, _ = lookups(model, np.array(way, np.int64))
     window = np.concatenate([np.full(len(searched), -1), np.repeat(parts.window, each)])
-    return data_trace(model, concatenated([searched, fetched]), window, parts)
+    return FileTouches(concatenated([searched, fetched]), window, parts)
 
 
 def _record_windows(
@@ -204,24 +221,39 @@ def places_by_turn(turns: list[NDArray[np.int64]], counts: list[NDArray[np.int64
     return [ranges(start[begin:end], count[begin:end]) for begin, end in pairwise(edges)]
 
 
-def data_trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: FilePieces) -> AccessTrace:
+def data_trace(model: Model, found: FileTouches) -> AccessTrace:
+    """Make the reads of what is done once, as :func:`file_reads`."""
+    return file_reads(model, [(found.needed, found.window)], found.parts)
+
+
+def file_reads(
+    model: Model, passes: Sequence[tuple[Touches, NDArray[np.int64]]], parts: FilePieces, *, uncounted: int = 0
+) -> AccessTrace:
     """Apply the cache, cut nodes into requests, and let the host's queue order them.
+
+    Of a cache of limited size a piece comes and goes as a whole.
 
     Parameters
     ----------
     model : Model
         The volume.
-    needed : Touches
-        Nodes and pieces.
-    window : (n_touches,) int64 array
-        Read-ahead window that each belongs to, -1 for those of the walk.
+    passes : sequence of (Touches, (n_touches,) int64 array)
+        As of :class:`FileTouches`; once for each time that the workload is done.
     parts : FilePieces
         What is numbered on behind the nodes.
+    uncounted : int
+        How many of the first passes do no more than fill the cache.
     """
-    made = requests(model)
-    made = made.followed_by(parts.device, parts.image_offset, parts.length_bytes)
-    reads, touch = read_pages_once(made, needed, model, len(model.nodes) + len(parts), cached_by_mount(model))
-    in_turn, read = requested(model, made, reads, Timeline(clock_at(needed, touch)))
+    needed, window = concatenated([touched for touched, _ in passes]), np.concatenate([each for _, each in passes])
+    made = requests(model).followed_by(parts.device, parts.image_offset, parts.length_bytes)
+    known, size = cached_by_mount(model), len(model.nodes) + len(parts)
+    if model.host.cache_bytes is None:
+        reads, touch = read_pages_once(made, needed, model, size, known)
+    else:
+        reads, touch = read_limited(needed, model, known, parts.length_bytes)
+    begin = sum(len(touched) for touched, _ in passes[:uncounted])
+    reads, touch = reads[touch >= begin], touch[touch >= begin]
+    in_turn, read = requested(model, made, reads, Timeline(clock_at(needed, touch, begin)))
     sent = send(
         in_turn.image_offset,
         in_turn.length_bytes,

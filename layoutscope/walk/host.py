@@ -38,6 +38,7 @@ LINUX: Final = HostProfile(
     elevator=True,
     scan_read_bytes=32 * KIB,
     cache_bytes=None,
+    cache_keeps=0.0,
     name_cache_entries=None,
     name_cache_keeps=0.0,
     threads=1,
@@ -60,6 +61,7 @@ MACOS: Final = HostProfile(
     elevator=False,
     scan_read_bytes=32 * KIB,
     cache_bytes=None,
+    cache_keeps=0.0,
     name_cache_entries=263_168,
     name_cache_keeps=1.0,
     threads=1,
@@ -121,6 +123,10 @@ SOURCES: Final[dict[str, tuple[str, str]]] = {
     "cache_bytes": (
         "assumed: memory does not run out; hfsplus keeps nodes until it is unmounted in any case (observed)",
         "assumed: memory does not run out",
+    ),
+    "cache_keeps": (
+        "assumed: of pages that were used once the oldest goes first (mm/vmscan.c, inactive list)",
+        "xnu bsd/vfs/vfs_bio.c: metadata buffers wait in the order of their use; assumed of APFS, too",
     ),
     "name_cache_entries": (
         "Linux 6.1 fs/dcache.c, fs/inode.c: dentries and inodes outlive their pages (observed), until memory is short",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import exp
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 
 from layoutscope.access.touches import CODE, Touches
 from layoutscope.walk import directories
+from layoutscope.walk.lru import evenly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from layoutscope.access.model import Model
 
 
-def repeated(
-    model: Model, once: Callable[[Model], tuple[Touches, NDArray[np.uint16]]], times: int
-) -> list[tuple[Touches, NDArray[np.uint16]]]:
+Beside = TypeVar("Beside", bound="NDArray[Any]")
+
+
+def repeated(model: Model, once: Callable[[Model], tuple[Touches, Beside]], times: int) -> list[tuple[Touches, Beside]]:
     """Make the touches of each time that a workload is done.
 
     Each look-up takes a place in the name cache. If it does not hold them all, the host says what it keeps of them.
@@ -31,7 +33,7 @@ def repeated(
     model : Model
         The volume and its host.
     once : callable
-        Makes the touches of one time, and the thread of each.
+        Makes the touches of one time, and what is said of each: its thread, or its window.
     times : int
         How often.
     """
@@ -72,19 +74,15 @@ def kept_share(names: int, room: int) -> float:
 
 
 FIXED_POINT_STEPS: Final = 2000
-GOLDEN: Final = 0.6180339887498949
-"""Steps of this share of a whole fill it evenly: which names are kept is spread over the work, always the same."""
 
 
-def _partly_answered(
-    model: Model, found: tuple[Touches, NDArray[np.uint16]], share: float
-) -> tuple[Touches, NDArray[np.uint16]]:
+def _partly_answered(model: Model, found: tuple[Touches, Beside], share: float) -> tuple[Touches, Beside]:
     """Let the name cache answer a share of the look-ups."""
-    needed, thread = found
+    needed, beside = found
     if not share:
         return found
     names = np.flatnonzero(needed.cause == CODE["name"])
-    kept = names[(np.arange(len(names)) * GOLDEN) % 1 < share]
+    kept = names[evenly(len(names), share)]
     node, host_us = needed.node.copy(), needed.host_us.copy()
     node[kept], host_us[kept] = -1, model.driver.costs.entry_us
     # A look-up is a search by name, then those by number; what the cache answers needs none of them.
@@ -92,4 +90,4 @@ def _partly_answered(
     is_left = np.ones(len(needed), bool)
     is_left[(kept[:, None] + np.arange(1, others + 1)).ravel()] = False
     answered = Touches(node[is_left], needed.cause[is_left], needed.directory_id[is_left], host_us[is_left])
-    return answered, thread[is_left]
+    return answered, cast("Beside", beside[is_left])

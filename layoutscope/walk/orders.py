@@ -9,7 +9,7 @@ An :class:`Order` says what it needs and how it makes the reads that reach the d
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -128,21 +128,26 @@ class Order:
 
 
 def by_touches(
-    needed: Callable[[Model, Work], Visits | Touches | tuple[Touches, NDArray[np.uint16]]],
+    needed: Callable[[Model, Work], Visits | Touches | tuple[Touches, NDArray[np.uint16]] | data.FileTouches],
 ) -> Callable[[Model, Work], AccessTrace]:
     """Make an order's run of what it touches, before any cache, and of the threads that do so if they are several."""
 
     def run(model: Model, work: Work) -> AccessTrace:
-        def once(one: Model) -> tuple[Touches, NDArray[np.uint16]]:
-            found = needed(one, work)
-            laid_out = found.touches() if isinstance(found, Visits) else found
+        found = needed(model, work)
+        if isinstance(found, Visits) and not work.is_repeated and model.host.cache_bytes is None:
+            return walked_reads(model, found)
+
+        def once(one: Model) -> tuple[Touches, NDArray[Any]]:
+            again = found if one is model else needed(one, work)
+            if isinstance(again, data.FileTouches):
+                return again.needed, again.window
+            laid_out = again.touches() if isinstance(again, Visits) else again
             return laid_out if isinstance(laid_out, tuple) else (laid_out, np.zeros(len(laid_out), np.uint16))
 
-        if not work.is_repeated and model.host.cache_bytes is None:
-            found = needed(model, work)
-            if isinstance(found, Visits):
-                return walked_reads(model, found)
-        return metadata_reads(model, repeated(model, once, work.passes + work.warm), uncounted=work.warm)
+        passes = repeated(model, once, work.passes + work.warm)
+        if isinstance(found, data.FileTouches):
+            return data.file_reads(model, passes, found.parts, uncounted=work.warm)
+        return metadata_reads(model, passes, uncounted=work.warm)
 
     return run
 
@@ -244,17 +249,17 @@ def _find(model: Model, work: Work) -> Visits | Touches:
     return programs.deferred(model, work.start_directory_id, stat=False)
 
 
-def _ls(model: Model, work: Work, *, is_deep: bool = True) -> AccessTrace:
+def _ls(model: Model, work: Work, *, is_deep: bool = True) -> Visits | data.FileTouches:
     if model.host.listing_carries_attributes:
-        return walked_reads(model, programs.ls_at_once(model, work.start_directory_id, is_deep=is_deep))
+        return programs.ls_at_once(model, work.start_directory_id, is_deep=is_deep)
     return programs.ls(model, work.start_directory_id, is_deep=is_deep)
 
 
-def _ls_folder(model: Model, work: Work) -> AccessTrace:
+def _ls_folder(model: Model, work: Work) -> Visits | data.FileTouches:
     return _ls(model, work, is_deep=False)
 
 
-def _archive(model: Model, work: Work) -> AccessTrace:
+def _archive(model: Model, work: Work) -> data.FileTouches:
     return archive.archive(model, work.start_directory_id)
 
 
@@ -267,10 +272,10 @@ def _search(model: Model, work: Work) -> AccessTrace:
     return (_searchfs if model.host.listing_carries_attributes else by_touches(_find))(model, work)
 
 
-def _backup(model: Model, work: Work) -> AccessTrace:
+def _backup(model: Model, work: Work) -> Visits | data.FileTouches:
     # Linux backs up with rsync; macOS with Time Machine, which gets attributes together with the names.
     if model.host.listing_carries_attributes:
-        return walked_reads(model, _at_once(model, work))
+        return _at_once(model, work)
     return programs.backup(model, work.start_directory_id)
 
 
@@ -302,11 +307,11 @@ def _paths(model: Model, work: Work) -> tuple[Touches, NDArray[np.uint16]]:
     return paths(model, work.paths or (), ROOT_ID)
 
 
-def _copy(model: Model, work: Work) -> AccessTrace:
+def _copy(model: Model, work: Work) -> data.FileTouches:
     return data.copy(model, work.start_directory_id)
 
 
-def _read(model: Model, work: Work) -> AccessTrace:
+def _read(model: Model, work: Work) -> data.FileTouches:
     return data.read(model, work.file_id or 0, work.records, work.record_bytes)
 
 
@@ -317,7 +322,7 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
             Order("readdir-stat", by_touches(_readdir_stat), does="names and attributes: readdir, and stat of each"),
             Order("fts", by_touches(_fts), does="names and attributes as fts(3) gets them: find -ls, chown -R"),
             Order("du", by_touches(_du), does="names and attributes as du adds them up, entry by entry"),
-            Order("backup", _backup, is_done_once=True, does="all names and attributes, to find what changed"),
+            Order("backup", by_touches(_backup), does="all names and attributes, to find what changed"),
             Order(
                 "backup-events",
                 by_touches(_backup_events),
@@ -328,15 +333,14 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
             Order("mount", _mount, is_done_once=True, is_whole=False, does="what the system reads to mount the volume"),
             Order("fsck", _fsck, is_done_once=True, does="what the maker's checker reads of a sound volume"),
             Order("find", by_touches(_find), does="names as find prints them: no stat where no test needs one"),
-            Order("ls", _ls, is_done_once=True, does="names and attributes as ls -lR prints them, folder by folder"),
+            Order("ls", by_touches(_ls), does="names and attributes as ls -lR prints them, folder by folder"),
             Order(
                 "ls-folder",
-                _ls_folder,
-                is_done_once=True,
+                by_touches(_ls_folder),
                 is_whole=False,
                 does="names and attributes of one folder: ls -l",
             ),
-            Order("archive", _archive, is_done_once=True, does="names, attributes and contents as tar puts them in"),
+            Order("archive", by_touches(_archive), does="names, attributes and contents as tar puts them in"),
             Order("git-status", by_touches(_git_status), does="what git status looks at where all files are tracked"),
             Order("search", _search, is_done_once=True, does="all names, as a search by name goes through them"),
             Order("bulk", by_touches(_bulk), does="names and attributes at once: getattrlistbulk"),
@@ -344,8 +348,8 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
             Order("catalog", by_touches(_catalog), does="the whole tree in the order of its keys"),
             Order("searchfs", _searchfs, is_done_once=True, does="the whole tree as searchfs reads it"),
             Order("paths", by_touches(_paths), needs="paths", does="paths of a list, looked up one by one"),
-            Order("copy", _copy, is_done_once=True, does="names, attributes and the contents of all files"),
-            Order("read", _read, needs="file", is_done_once=True, does="the contents of one file"),
+            Order("copy", by_touches(_copy), does="names, attributes and the contents of all files"),
+            Order("read", by_touches(_read), needs="file", does="the contents of one file"),
         )
     }
 )

@@ -16,8 +16,7 @@ import numpy as np
 from layoutscope.access.descent import Descent, descend, turns_of
 from layoutscope.access.touches import concatenated, interleaved
 from layoutscope.arrays.ragged import ranges
-from layoutscope.walk.assemble import walked_reads
-from layoutscope.walk.data import data_trace, places_by_turn
+from layoutscope.walk.data import FileTouches, places_by_turn
 from layoutscope.walk.directories import bulk, listed_entries, lookups, reached, stat_walk, type_asks_for_stat
 from layoutscope.walk.filemap import file_map, pieces
 from layoutscope.walk.listing import buffers
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from layoutscope.access.entries import EntryTable
     from layoutscope.access.model import Model
     from layoutscope.access.touches import Touches
-    from layoutscope.access.trace import AccessTrace
     from layoutscope.walk.listing import Buffers
     from layoutscope.walk.visits import Visits
 
@@ -104,7 +102,7 @@ def in_turn(model: Model, descent: Descent, turn: NDArray[np.int64]) -> NDArray[
     return shown[np.argsort(turn[shown], kind="stable")]
 
 
-def ls(model: Model, start_id: int, *, is_deep: bool = True) -> AccessTrace:
+def ls(model: Model, start_id: int, *, is_deep: bool = True) -> Visits | FileTouches:
     """List a directory, stat each entry as its name comes, read where links lead, then go down by name.
 
     So do ``ls -lR``, and ``ls -l`` for one directory; names sort as their bytes do, as in the C locale.
@@ -166,10 +164,10 @@ def _when_listed(cut: Buffers, descent: Descent, turn: NDArray[np.int64]) -> NDA
     return when
 
 
-def backup(model: Model, start_id: int) -> AccessTrace:
+def backup(model: Model, start_id: int) -> Visits | FileTouches:
     """List a directory, stat each entry as its name comes, read where links lead, then go down by name.
 
-    So does ``rsync -an``, which finds nothing to copy. The cache is taken to hold all that is read.
+    So does ``rsync -an``, which finds nothing to copy.
 
     Parameters
     ----------
@@ -181,18 +179,18 @@ def backup(model: Model, start_id: int) -> AccessTrace:
     return _listed_by_name(model, start_id, _by_name(model.entries, start_id, b"/"))
 
 
-def _listed_by_name(model: Model, start_id: int, directories: Descent | None) -> AccessTrace:
+def _listed_by_name(model: Model, start_id: int, directories: Descent | None) -> Visits | FileTouches:
     descent = listed_entries(model, _one(model, start_id) if directories is None else directories)
     walk = stat_walk(model, descent, buffers(model, descent), reached(model, start_id))
     links = np.flatnonzero(model.entries.is_symlink)
     if directories is None:
         links = links[np.isin(links, ranges(descent.first, descent.count))]
     if not len(links):
-        return walked_reads(model, walk)
+        return walk
     if model.driver.links_are_attributes:
         targets = np.full(len(model.entries), -1, np.int32)
         targets[links] = model.entries.xattr_node[links]
-        return walked_reads(model, replace(walk, looked_up=followed_by(walk.looked_up, targets, "xattr")))
+        return replace(walk, looked_up=followed_by(walk.looked_up, targets, "xattr"))
     return _with_link_data(model, walk, links)
 
 
@@ -211,7 +209,7 @@ def followed_by(searches: Searches, nodes: NDArray[np.int32], cause: str) -> Sea
     return Searches((*searches.nodes, nodes), (*searches.causes, cause), (*searches.host_us, 0.0))
 
 
-def _with_link_data(model: Model, walk: Visits, links: NDArray[np.int64]) -> AccessTrace:
+def _with_link_data(model: Model, walk: Visits, links: NDArray[np.int64]) -> FileTouches:
     """Read the blocks of links' targets, numbered on behind the nodes, after the look-up of each."""
     files = file_map(model, links)
     file, begin, end = sequential_windows(files, model.host.read_ahead_bytes)
@@ -226,7 +224,7 @@ def _with_link_data(model: Model, walk: Visits, links: NDArray[np.int64]) -> Acc
     needed = replace(walk, looked_up=searches).touches()
     # Touches of nodes have no window: the last place stands for them.
     window = np.append(parts.window, -1)[np.maximum(needed.node - len(model.nodes), -1)]
-    return data_trace(model, needed, window, parts)
+    return FileTouches(needed, window, parts)
 
 
 def _by_name(entries: EntryTable, start_id: int, end: bytes) -> Descent:

@@ -70,7 +70,7 @@ def test_what_is_done_once_is_not_applicable_to_a_second_pass(over_orders):
     """With a warm cache, searchfs and copy are no workloads of this model; listing is."""
     table = over_orders("--warm")
     assert "done once" in table["searchfs"]["not_applicable"]
-    assert "done once" in table["copy"]["not_applicable"]
+    assert "done once" in table["delete"]["not_applicable"]
     assert table["fts"]["not_applicable"] is None
 
 

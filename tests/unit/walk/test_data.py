@@ -77,6 +77,16 @@ def test_copy_reads_a_file_in_its_turn(hfs_file):
     assert reads(result)[6:] == [(0x1000000, 128 * KIB), (0x1020000, 128 * KIB), (0x1040000, 44 * KIB)]
 
 
+@pytest.mark.parametrize("order", ["copy", "archive"])
+def test_data_that_a_cache_has_lost_are_read_again(hfs_file, order):
+    """Of a file of 300 KiB a cache of 64 KiB keeps nothing, one of 1 MiB all: the second pass reads no data then."""
+    layout = hfs_file.layout()
+    for room, times in ((64, 2), (1024, 1)):
+        result = trace(layout, order=order, host=host_profile("linux", cache_bytes=room * KIB), work=Work(passes=2))
+        data = [length for offset, length in reads(result) if offset >= 0x1000000]
+        assert sum(data) == times * 300 * KIB
+
+
 def test_copy_of_empty_files_is_the_walk_alone(hfs_plan):
     """Where no file has data, copy reads what fts reads, in its order or another."""
     assert sorted(reads(trace(hfs_plan.layout(), order="copy"))) == sorted(reads(trace(hfs_plan.layout(), order="fts")))

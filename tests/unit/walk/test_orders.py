@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from layoutscope.walk import Work, host_profile, trace
+from layoutscope.walk.lru import spared
 from layoutscope.walk.namecache import kept_share
 from layoutscope.walk.orders import model_of
 from layoutscope.walk.paths import entries_on_paths
@@ -211,6 +212,59 @@ def test_second_pass_reads_again_what_the_cache_could_not_keep(hfs_plan):
     assert twice >= 2 * once > 6
 
 
+@pytest.mark.parametrize("order", ["ls", "backup", "archive", "copy", "du"])
+def test_a_second_pass_reads_what_a_limited_cache_has_lost(hfs_plan, order):
+    """Room for one node keeps nothing of the first pass, room for all of them everything; names are not kept here."""
+    layout = hfs_plan.layout()
+    once = trace(layout, order=order)
+    for size, passes in ((8192, 2), (2**30, 1)):
+        host = host_profile("linux", cache_bytes=size, name_cache_entries=0)
+        twice = trace(layout, order=order, host=host, work=Work(passes=2))
+        warm = trace(layout, order=order, host=host, work=Work(warm=True))
+        assert (len(set(warm.image_offset.tolist())) > 0) == (passes == 2)
+        alone = trace(layout, order=order, host=host)
+        assert len(twice) == len(alone) + len(warm)
+        assert set(alone.image_offset.tolist()) >= set(once.image_offset.tolist())
+
+
+def test_a_cache_that_drops_at_random_keeps_a_share(hfs_plan):
+    """Of what a second pass lacks where the least recently used goes first, some is there; without a limit all is."""
+    layout, small = hfs_plan.layout(), host_profile("linux", cache_bytes=3 * 8192, name_cache_entries=0)
+    reads = [
+        len(trace(layout, host=host_profile(small, cache_keeps=keeps), work=Work(passes=40)))
+        for keeps in (0.0, 0.5, 1.0)
+    ]
+    assert reads[0] > reads[1] > reads[2] > len(trace(layout))
+
+
+def test_the_share_that_is_kept_is_that_of_random_replacement():
+    """A cache simulated with random victims has, of a list that is read again and again, the share that is worked out.
+
+    1,000 nodes of one size, ten times; the first time nothing is there.
+    """
+    count, times = 1000, 10
+    again = np.tile(np.arange(count, dtype=np.int32), times)
+    for room in (250, 500, 800):
+        generator = np.random.default_rng(1)
+        place = np.full(count, -1)
+        slots: list[int] = []
+        hits = 0
+        for node in again.tolist():
+            if place[node] >= 0:
+                hits += 1
+                continue
+            if len(slots) < room:
+                place[node] = len(slots)
+                slots.append(node)
+                continue
+            victim = int(generator.integers(room))
+            place[slots[victim]] = -1
+            slots[victim], place[node] = node, victim
+        expected = spared(again, np.full(count, 4096), 4096 * room, 1.0).sum()
+        assert expected == pytest.approx(hits, rel=0.05)
+        assert spared(again, np.full(count, 4096), 4096 * room, 0.0).sum() == 0
+
+
 def test_cached_names_need_no_leaf(hfs_plan):
     """With room for the three names, the second pass reads what it lists alone: the leaves of root (2) and a (3)."""
     layout = hfs_plan.layout()
@@ -258,7 +312,7 @@ def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):
     assert warm.host_us == pytest.approx(3 * 10)
 
 
-@pytest.mark.parametrize("order", ["copy", "searchfs"])
+@pytest.mark.parametrize("order", ["fsck", "searchfs"])
 def test_orders_that_are_done_once_are_not_repeated(hfs_plan, order):
     """Neither a warm start nor a second pass is modelled for them."""
     with pytest.raises(ValueError, match="done once"):

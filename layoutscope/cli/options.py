@@ -295,7 +295,7 @@ class WorkOptions(Group):
         ),
     ] = None
     threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads that share the program's work.")] = 1
-    warm: Annotated[bool, typer.Option("--warm", help="With the metadata of a first pass in memory.")] = False
+    warm: Annotated[bool, typer.Option("--warm", help="With what a first pass read in memory.")] = False
     passes: Annotated[int, typer.Option(metavar="N", min=1, help="How often it is done.")] = 1
 
     def asked(self) -> Workload:
@@ -323,7 +323,7 @@ class WorkInMemory(WorkOptions):
 
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", show_default="unlimited", help="Memory that holds metadata which were read."),
+        typer.Option(metavar="SIZE", show_default="unlimited", help="Memory that holds what was read."),
     ] = None
 
     def asked(self) -> Workload:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
@@ -131,7 +138,6 @@ def json_fields() -> None:
 def speed() -> None:
     """Print what ``tests/bench/scan_speed.py`` measured: least times of several rounds, and ratios to the peers."""
     import json
-    from pathlib import Path
 
     path = Path(__file__).resolve().parents[1] / "bench" / "results.json"
     if not path.exists():
@@ -162,8 +168,28 @@ def _speed_rows(image: dict) -> list[tuple[str, ...]]:
 
 def output(words: str, first: int = 0, last: int | None = None) -> None:
     """Print what a command prints at 80 columns, or some of its lines."""
-    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
-    program = [sys.executable, "-m", "layoutscope", *words.split()]
-    result = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
-    lines = [line.rstrip() for line in result.stdout.rstrip().splitlines()][first:last]
-    print("```text", f"$ layoutscope {words}", *lines, "```", sep="\n")  # noqa: T201
+    _screen(f"layoutscope {words}", [sys.executable, "-m", "layoutscope", *words.split()], slice(first, last))
+
+
+def shell(words: str) -> None:
+    """Print what a program prints of the files that commands before it wrote."""
+    _screen(words, words.split(), slice(None))
+
+
+def _screen(title: str, program: list[str], lines: slice) -> None:
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(program, env=environment, cwd=_desk(), capture_output=True, text=True, check=False)
+    # 3 is an answer, too: read, and something was wrong.
+    if done.returncode not in (0, 3):
+        raise RuntimeError(done.stderr)
+    shown = [line.rstrip() for line in done.stdout.rstrip().splitlines()][lines]
+    print("```text", f"$ {title}", *shown, "```", sep="\n")  # noqa: T201
+
+
+@cache
+def _desk() -> str:
+    """Make the folder in which commands run, beside the committed images; what one writes is there for the next."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    Path(folder, "fixtures").symlink_to(ROOT / "fixtures")
+    return folder

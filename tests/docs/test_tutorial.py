@@ -1,0 +1,65 @@
+"""What the tutorial says between its screens is what they show; that these are fresh, the tests of the readme hold."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.imports import ROOT
+
+TEXT = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+TIME = r"([\d.]+) (us|ms|s)\b"
+
+
+def screen(words: str) -> str:
+    """Return the screen of the command that begins so."""
+    return TEXT.split(f"$ layoutscope {words}", 1)[1].split("```")[0]
+
+
+def seconds(pattern: str, text: str) -> float:
+    """Return the time that a screen has at a place; the pattern says which with an at sign."""
+    found = re.search(pattern.replace("@", TIME), text)
+    assert found is not None, pattern
+    return float(found[1]) * UNITS[found[2]]
+
+
+def test_no_folder_stands_out():
+    """The most expensive of the folders takes a small share of the time."""
+    shares = [float(share) for share in re.findall(r"([\d.]+) %$", screen("predict"), re.MULTILINE)]
+    assert len(shares) == 10
+    assert max(shares) < 5
+
+
+def test_the_file_system_matters_on_disks_and_hardly_on_flash():
+    """On disks APFS takes several times as long as HFS+, on flash less than half as long again."""
+    ratios = dict(re.findall(r"^([\w.-]+) .* ([\d.]+)$", screen("compare"), re.MULTILINE))
+    assert float(ratios["generic-5400-2.5"]) > 5
+    assert float(ratios["generic-7200"]) > 5
+    assert float(ratios["sata-ssd"]) < 1.5
+
+
+def test_the_causes_add_up_to_more_than_the_whole():
+    """The shares of the causes overlap."""
+    causes = screen("scan").split("Why:")[1].split("What would help")[0]
+    assert sum(float(share) for share in re.findall(r"^ +([\d.]+) %  ", causes, re.MULTILINE)) > 100
+
+
+def test_the_remedies_are_of_three_kinds():
+    """Drives and HFS+ lead, rewriting takes two seconds, and what costs nothing is among them."""
+    plan = screen("plan")
+    first, second, third = re.findall(r"^ +[\d.]+ m?s +[\d.]+ %.*$", plan, re.MULTILINE)[:3]
+    assert "solid-state" in first
+    assert "Fusion" in second
+    assert "copy everything off" in third
+    assert seconds(r"@ +rewrite the nodes", plan) == pytest.approx(2, abs=0.5)
+    whole = seconds(r"5400 rpm\) +@", screen("scan"))
+    names = seconds(r"(?m)^ +@ .*nothing  list names only", plan)
+    assert 0.5 < names / whole < 0.65
+
+
+def test_reading_by_place_takes_half_as_long():
+    """The list in the order of the disk takes half as long as the walk."""
+    made = screen("plan fixtures/images/apfs-scattered.img.zst --emit-order")
+    assert seconds("by place @", made) / seconds("walk @", made) == pytest.approx(0.5, abs=0.05)

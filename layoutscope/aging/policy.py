@@ -25,6 +25,8 @@ class Policy:
         Object ids that a replaced file uses up.
     leaves_siblings : bool
         Whether a rename leaves the records of a hard link behind.
+    split_less : int
+        Bytes by which less stays left of a split, for each record of the node.
     assumes : tuple of str
         What is assumed, a sentence each.
     """
@@ -38,4 +40,5 @@ class Policy:
     files_per_transaction: int = 1000
     ids_per_file: int = 1
     leaves_siblings: bool = False
+    split_less: int = 0
     assumes: tuple[str, ...] = ()

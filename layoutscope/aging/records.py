@@ -35,3 +35,8 @@ def key_of(number: I64, kind: int, place: I64 | int = 0) -> I64:
         Places among the records of that type of an object.
     """
     return (number << ID_SHIFT) + (kind << KIND_SHIFT) + np.minimum(place, MOST_PLACES)
+
+
+def record_kind_of(key: I64) -> I64:
+    """Return the types of records by their keys."""
+    return (key >> KIND_SHIFT) & ((1 << (ID_SHIFT - KIND_SHIFT)) - 1)

@@ -114,7 +114,7 @@ def _filled(tree: AgingTree, number: int) -> tuple[I64, I64]:
         return tree.loads(), tree.counts()
     below = tree.levels[number - 1].bound
     count = np.diff(np.searchsorted(below, level.bound), append=len(below))
-    return loads(level.bound, below, np.full(len(below), tree.index_bytes)), count
+    return loads(level.bound, below, tree.index_sizes(below)), count
 
 
 def _ids(volume: AgingVolume, level: TreeLevel, name: str) -> I64:

@@ -7,9 +7,11 @@ keys and sizes, never objects, and a cycle's insertions are one merge.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+
+from layoutscope.aging.records import NAME, record_kind_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 NOWHERE: Final = -1
 """Block of a node that was not written yet, and id of one that has none."""
+NO_NODES: Final = np.empty(0, np.int64)
 FIRST: Final = -(1 << 62)
 """First key of the first node of every level: it holds whatever comes before the others."""
 
@@ -34,11 +37,20 @@ class NodeRule:
         Share of it that stays behind, left of a split.
     merge_share : float
         Neighbours that fit together into this share of it are merged; 0 where only empty nodes go.
+    less_per_record : int
+        Bytes by which what stays behind is less for each record of the full node.
     """
 
     capacity_bytes: int
     keep_share: float = 0.5
     merge_share: float = 0.0
+    less_per_record: int = 0
+
+    def kept(self, load: I64, count: I64) -> I64:
+        """Return the bytes that full nodes of such loads and counts of records keep in a split."""
+        per_full = np.rint(count * self.less_per_record * self.capacity_bytes / np.maximum(load, 1))
+        stays: I64 = np.maximum(self.keep_share * self.capacity_bytes - per_full, 1).astype(np.int64)
+        return stays
 
 
 @dataclass(frozen=True)
@@ -123,8 +135,8 @@ class AgingTree:
         From the leaves up to the root.
     leaf, index : NodeRule
         How nodes fill.
-    index_bytes : int
-        What a record of an index node takes.
+    index_bytes, short_index_bytes : int
+        What a record of an index node takes, and one whose key has no name.
     """
 
     key: I64
@@ -133,6 +145,7 @@ class AgingTree:
     leaf: NodeRule
     index: NodeRule
     index_bytes: int
+    short_index_bytes: int = 0
 
     @property
     def newest(self) -> int:
@@ -142,6 +155,11 @@ class AgingTree:
     def leaf_of(self, key: I64) -> I64:
         """Return the leaves that hold keys, as places in the lowest level."""
         return _node_of(self.levels[0].bound, key)
+
+    def index_sizes(self, key: I64) -> I64:
+        """Return what the records of nodes take in those above them, by their first keys."""
+        named = record_kind_of(key) == NAME
+        return np.where(named | (self.short_index_bytes == 0), self.index_bytes, self.short_index_bytes)
 
     def loads(self) -> I64:
         """Return the bytes that each leaf holds."""
@@ -194,11 +212,11 @@ def split_full(bound: I64, key: I64, size: I64, rule: NodeRule) -> I64:
         return bound
     total = np.concatenate([[0], np.cumsum(size)])
     first = np.searchsorted(key, bound)
-    piece = rule.keep_share * rule.capacity_bytes
+    piece = rule.kept(load[full], np.diff(first, append=len(key))[full])
     cuts = np.ceil((load[full] - rule.capacity_bytes) / piece).astype(np.int64)
     node = np.repeat(full, cuts)
     number = np.arange(len(node)) - np.repeat(np.cumsum(cuts) - cuts, cuts) + 1
-    cut = np.searchsorted(total, total[first[node]] + number * piece)
+    cut = np.searchsorted(total, total[first[node]] + number * np.repeat(piece, cuts))
     return np.union1d(bound, key[np.minimum(cut, len(key) - 1)])
 
 
@@ -250,28 +268,26 @@ def edited(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeT
     AgingTree, NodeTouches, int64 array
         The tree, the nodes that were written, and the blocks of those that are gone.
     """
+    tree, moved = _with_later_begins(tree, change)
     gone = np.searchsorted(tree.key, np.sort(change.gone_key))
     key, size = np.delete(tree.key, gone), np.delete(tree.size, gone)
     order = np.argsort(change.key, kind="stable")
     place = np.searchsorted(key, change.key[order])
     key, size = np.insert(key, place, change.key[order]), np.insert(size, place, change.size[order])
-    # Of names that pass, no leaf holds more than one at a time.
-    _, first = np.unique(tree.leaf_of(change.passing_key), return_index=True)
-    first = first[np.argsort(change.passing_key[first])]
-    place = np.searchsorted(key, change.passing_key[first])
-    peak_key = np.insert(key, place, change.passing_key[first])
-    peak_size = np.insert(size, place, change.passing_size[first])
     before = tree.levels[0]
-    whole = split_full(before.bound, peak_key, peak_size, tree.leaf)
+    whole = before.bound
+    # A name that passes meets what its leaf held before the cycle deleted anything, or what it holds at the end.
+    for state in ((tree.key, tree.size), (key, size)):
+        whole = split_full(whole, *_with_passing(tree, change, *state), tree.leaf)
     bound = without_empty(whole, key, size, tree.leaf)
-    keys = np.concatenate([change.key, change.gone_key, change.passing_key])
-    turns = np.concatenate([change.turn, change.gone_turn, change.passing_turn])
+    keys = np.concatenate([change.key, change.gone_key, change.passing_key, moved.key])
+    turns = np.concatenate([change.turn, change.gone_turn, change.passing_turn, moved.turn])
     levels, touches = [before.rebound(bound)], [_touched(before, bound, keys, turns, batch)]
     freed = [before.block[before.gone(bound)]]
     while len(levels[-1]) > 1:
         below = levels[-1].bound
         old = tree.levels[len(levels)] if len(levels) < len(tree.levels) else new_level()
-        sizes = np.full(len(below), tree.index_bytes)
+        sizes = tree.index_sizes(below)
         bound = without_empty(split_full(old.bound, below, sizes, tree.index), below, sizes, tree.index)
         node, turn = touches[-1]
         touches.append(_touched(old, bound, below[node], turn, batch))
@@ -283,6 +299,55 @@ def edited(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeT
     level = np.repeat(np.arange(len(touches)), [len(item[0]) for item in touches])
     made = replace(tree, key=key, size=size, levels=tuple(levels))
     return made, NodeTouches(level, node, turn), blocks[blocks != NOWHERE]
+
+
+class _Moved(NamedTuple):
+    """Nodes that lost their first record: keys that they hold still, and when."""
+
+    key: I64
+    turn: I64
+
+
+def _with_later_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, _Moved]:
+    """Have leaves begin at what is left when their first records are deleted, and all nodes above with them.
+
+    A record that is deleted and inserted again, as that of a name whose file is replaced, comes back into the leaf
+    before, where it was the first of its own.
+    """
+    bound = tree.levels[0].bound
+    first = np.searchsorted(tree.key, bound)
+    end = np.append(first[1:], len(tree.key))
+    when = np.full(len(tree.key), NOWHERE)
+    when[np.searchsorted(tree.key, change.gone_key)] = change.gone_turn
+    back = np.isin(tree.key, change.key)
+    begins = np.flatnonzero((first < end) & (when[np.minimum(first, len(when) - 1)] >= 0)) if len(when) else NO_NODES
+    new, turns = bound.copy(), []
+    for node in begins[begins > 0].tolist():
+        at, latest = int(first[node]), -1
+        # One that comes back while others are before it stays.
+        while at < end[node] and when[at] >= 0 and not (back[at] and when[at] < latest):
+            latest = max(latest, int(when[at]))
+            at += 1
+        if at < end[node]:
+            new[node] = tree.key[at]
+            turns.append((int(tree.key[at]), latest))
+        elif node + 1 == len(bound) or tree.key[at - 1] + 1 < bound[node + 1]:
+            # Nothing is left: what comes back finds the leaf before.
+            new[node] = tree.key[at - 1] + 1
+    moved = np.array(turns, np.int64).reshape(-1, 2)
+    levels, was, now = [], bound, new
+    for level in tree.levels:
+        place = np.minimum(np.searchsorted(was, level.bound), len(was) - 1)
+        levels.append(replace(level, bound=np.where(was[place] == level.bound, now[place], level.bound)))
+    return replace(tree, levels=tuple(levels)), _Moved(moved[:, 0], moved[:, 1])
+
+
+def _with_passing(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[I64, I64]:
+    """Return records with those that pass; of these no leaf holds more than one at a time."""
+    _, first = np.unique(tree.leaf_of(change.passing_key), return_index=True)
+    first = first[np.argsort(change.passing_key[first])]
+    place = np.searchsorted(key, change.passing_key[first])
+    return np.insert(key, place, change.passing_key[first]), np.insert(size, place, change.passing_size[first])
 
 
 def new_level() -> TreeLevel:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from layoutscope.aging.records import NAME, key_of
 from layoutscope.aging.space import FreeBlocks, FullError
-from layoutscope.aging.trees import FIRST, AgingTree, Edits, NodeRule, TreeLevel, edited
+from layoutscope.aging.trees import FIRST, AgingTree, Edits, NodeRule, TreeLevel, edited, split_full
 
 RULE = NodeRule(40)
 NONE = np.empty(0, np.int64)
@@ -70,6 +73,62 @@ def test_a_name_that_passes_splits_a_leaf_and_is_gone():
     made, _, _ = edited(tree([1, 3, 5, 7], level(0)), passing, np.zeros(1, np.int64))
     assert made.key.tolist() == [1, 3, 5, 7]
     assert made.counts().tolist() == [1, 3]
+
+
+def replaced(*keys):
+    """Delete records and insert them again, one a turn."""
+    key, turn = np.array(keys), np.arange(len(keys))
+    return Edits(key, np.full(len(key), 10), turn, key, turn, NONE, NONE, NONE)
+
+
+def two_leaves(*keys):
+    """Make a tree of leaves that begin at 0 and at 10, under a root."""
+    return tree(keys, level(0, 10), TreeLevel(np.array([FIRST]), *(np.array([n]) for n in (20, 200, 0))))
+
+
+@pytest.mark.parametrize(
+    ("keys", "counts", "begin"),
+    [
+        ((10,), [2, 2], 11),  # the first record of a leaf comes back into the leaf before
+        ((10, 11), [3, 1], 12),  # and so does the next one, which is the first by then
+        ((11, 10), [2, 2], 11),  # that which comes back while the first is there stays
+        ((11,), [1, 3], 10),
+        ((10, 11, 12), [4], None),  # nothing is left
+    ],
+)
+def test_the_first_record_of_a_leaf_comes_back_into_the_one_before(keys, counts, begin):
+    """A leaf begins at its first record: what is smaller goes to the leaf before, whatever held it."""
+    made, touched, freed = edited(two_leaves(1, 10, 11, 12), replaced(*keys), np.zeros(len(keys), np.int64))
+    assert made.counts().tolist() == counts
+    assert made.levels[0].bound[1:].tolist() == ([] if begin is None else [begin])
+    assert freed.tolist() == ([101, 200] if begin is None else [])
+    if len(counts) > 1:
+        # The leaf that lost its first record is written, too.
+        assert set(touched.node[touched.level == 0].tolist()) == ({1} if begin == 10 else {0, 1})
+
+
+def test_a_name_that_passes_meets_what_was_there_before():
+    """A full leaf from which a record is deleted in the same cycle splits all the same: the name came first."""
+    passing = Edits(NONE, NONE, NONE, np.array([7]), np.array([0]), np.array([2]), np.array([10]), np.array([0]))
+    made, _, _ = edited(tree([1, 3, 5, 7], level(0)), passing, np.zeros(1, np.int64))
+    assert made.counts().tolist() == [1, 2]
+    made, _, _ = edited(tree([1, 5, 7], level(0)), passing, np.zeros(1, np.int64))
+    assert made.counts().tolist() == [2]
+
+
+def test_less_stays_left_of_a_split_where_the_driver_counts_offsets():
+    """Of a node of 80 bytes with records of ten half is 40; a byte less for each of eight records is three of them."""
+    bound, key, size = np.array([0]), np.arange(9), np.full(9, 10)
+    assert split_full(bound, key, size, NodeRule(80)).tolist() == [0, 4]
+    assert split_full(bound, key, size, NodeRule(80, less_per_record=2)).tolist() == [0, 3]
+
+
+def test_records_of_index_nodes_are_shorter_where_a_key_has_no_name():
+    """Of two keys one is that of a name."""
+    keys = np.array([key_of(np.array(5), 0), key_of(np.array(5), NAME)])
+    both = replace(two_leaves(1, 10), short_index_bytes=4)
+    assert both.index_sizes(keys).tolist() == [4, 10]
+    assert two_leaves(1, 10).index_sizes(keys).tolist() == [10, 10]
 
 
 def test_space_is_taken_from_a_block_on_and_then_from_the_first():

@@ -15,6 +15,8 @@ THREAD: Final = 0
 """Place of a thread record among those of its directory: before all names."""
 
 INDEX_BYTES: Final = 2 + 8 + 33 + 4
+SHORT_INDEX_BYTES: Final = 2 + 8 + 4
+"""What a record of an index node takes: with a name, and that of a thread."""
 
 
 def catalog_bytes(letters: I64, is_directory: NDArray[np.bool_] | bool) -> I64:

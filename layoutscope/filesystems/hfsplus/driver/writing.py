@@ -43,8 +43,9 @@ TABLE_ENTRY: Final = 2
 SMALLEST_CLUMP_BLOCKS: Final = 256
 
 LINUX: Final = Policy(
-    # fs/hfsplus/brec.c splits a full node in the middle, and removes only empty ones; bitmap.c takes the first free
-    # block.
+    # fs/hfsplus/brec.c splits a full node in the middle, less two bytes a record that the half of them which stays has
+    # for its offsets besides, and removes only empty nodes; bitmap.c takes the first free block.
+    split_less=1,
     leaf_keep=0.5,
     index_keep=0.5,
     map_keep=0.5,
@@ -246,8 +247,9 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
     _, once = np.unique(key, return_index=True)
     nodes = layout.columns("nodes")
     node_bytes = int(nodes["size_bytes"].data[read.rows[0][0]])
-    rule = NodeRule(node_bytes - NODE_HEAD, policy.leaf_keep, policy.merge_share)
+    rule = NodeRule(node_bytes - NODE_HEAD, policy.leaf_keep, policy.merge_share, policy.split_less)
     tree = made_tree(layout, read, (key[once], size[once], at[once]), (rule, rule, taken.INDEX_BYTES), TABLE_ENTRY)
+    tree = replace(tree, short_index_bytes=taken.SHORT_INDEX_BYTES)
     offsets = [nodes["image_offset"].signed()[rows] - layout.facts.image_offset for rows in read.rows]
     levels = tuple(replace(level, block=offset) for level, offset in zip(tree.levels, offsets, strict=True))
     entries.keys = pinned(tree, keys, leaf)

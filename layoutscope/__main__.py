@@ -9,9 +9,6 @@ import sys
 
 from layoutscope import bounded
 
-GARBAGE_AFTER_OBJECTS = 100_000
-"""As many objects are made before those that hold each other are looked for; Python's own number is 700."""
-
 
 def open_closed_streams() -> None:
     """Put something in the place of standard streams that were closed before the start (``>&-``).
@@ -40,7 +37,7 @@ def work() -> None:
     # numpy starts a thread for each processor, which wait for matrices that nothing here multiplies.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Loading modules makes many objects and no garbage; looking through all of them again and again is for nothing.
-    gc.set_threshold(GARBAGE_AFTER_OBJECTS)
+    gc.set_threshold(bounded.GARBAGE_AFTER_OBJECTS)
     try:
         from layoutscope.cli import app
 

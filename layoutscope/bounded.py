@@ -44,6 +44,9 @@ A thread needs room for its stack. Python forgets the exception where it has no 
 without what could not be loaded.
 """
 
+GARBAGE_AFTER_OBJECTS = 100_000
+"""As many objects are made before those that hold each other are looked for; Python's own number is 700."""
+
 _CHAIN = 16
 """So many causes of an error are looked at."""
 
@@ -193,7 +196,7 @@ def _work(command: Callable[[], None], into: int, parent: int) -> int:
     is lost.
     """
     _Lack.is_limited = True
-    _end_with(parent)
+    end_with(parent)
     said = os.dup(2)
     os.dup2(into, 2)
     os.set_blocking(2, False)
@@ -251,7 +254,7 @@ def _note(told: object) -> None:
         sys.__unraisablehook__(told)  # type: ignore[arg-type]
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """Have the system end this process when the one that waits was killed, as if they were one."""
     set_death_signal = 1
     try:

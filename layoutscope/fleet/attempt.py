@@ -6,15 +6,8 @@ An engine calls :func:`attempt` wherever it likes: it needs the batch's folder a
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
-import tempfile
-import threading
-from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -22,98 +15,26 @@ from typing import TYPE_CHECKING, Any, Final
 from layoutscope.bounded import LACKING_WORDS
 from layoutscope.errors import EXIT_FAILED
 from layoutscope.fleet import child
+from layoutscope.fleet.readers import MEMORY_PART, Readers
 from layoutscope.fleet.store import FleetFolder
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from layoutscope.fleet.jobs import FleetJob
 
-FEW_THREADS: Final = {"POLARS_MAX_THREADS": "2", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
-"""There is a process for each core already, and every thread takes address space."""
-
-SAID_BYTES: Final = 4096
-"""So much of what a process that broke off said is looked at."""
+TRIES: Final = 3
+"""So often a source is tried where its process was lost without a fault of its own."""
 
 
-class Children:
-    """The processes that read sources now, so that all can be ended at once."""
-
-    def __init__(self) -> None:
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self._lock, self._is_over = threading.Lock(), False
-
-    def run(self, job: FleetJob, work: Path, said: Any) -> int | None:
-        """Run a process until it ends or its time is over.
-
-        Parameters
-        ----------
-        job : FleetJob
-            What it does.
-        work : Path
-            Where it writes.
-        said : file
-            Takes what it says.
-
-        Returns
-        -------
-        int or None
-            As of :attr:`subprocess.Popen.returncode`; None where it was ended for its time.
-        """
-        place = str(Path(__file__).parents[2])
-        paths = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH"))))
-        around = {**os.environ, **FEW_THREADS, "TMPDIR": str(work), "PYTHONPATH": paths}
-        command = [sys.executable, "-P", "-m", child.__name__]
-        with self._lock:
-            if self._is_over:
-                return None
-            process = subprocess.Popen(  # noqa: S603  (this interpreter, and a program of our own)
-                command, stdin=subprocess.PIPE, stdout=said, stderr=said, env=around, start_new_session=True
-            )
-            self._running.add(process)
-        try:
-            asked = {**asdict(job), "work": str(work)}
-            with suppress(BrokenPipeError):
-                os.write(process.stdin.fileno(), json.dumps(asked).encode() + b"\n")  # type: ignore[union-attr]
-            return process.wait(job.limits.seconds)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            _end(process)
-            with self._lock:
-                self._running.discard(process)
-
-    def end(self) -> None:
-        """End all of them, and let no other one begin."""
-        with self._lock:
-            self._is_over = True
-            for process in self._running:
-                _kill(process)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and those that it started: they are one group."""
-    with suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        _kill(process)
-    process.wait()
-    if process.stdin is not None:
-        with suppress(OSError):
-            process.stdin.close()
-
-
-def attempt(job: FleetJob, children: Children | None = None) -> dict[str, Any]:
+def attempt(job: FleetJob, readers: Readers | None = None) -> dict[str, Any]:
     """Read a source, and put its capture and its row into the batch's folder.
 
     Parameters
     ----------
     job : FleetJob
         What is read.
-    children : Children, optional
-        Who knows the process while it runs.
+    readers : Readers, optional
+        Processes that read; without, one of its own.
 
     Returns
     -------
@@ -132,7 +53,7 @@ def attempt(job: FleetJob, children: Children | None = None) -> dict[str, Any]:
             status = "refused" if source.refused else "failed"
             found = child.outcome(status, EXIT_FAILED, f"{source.shown}: {source.refused or source.failed}")
         else:
-            found = _read(job, work, children or Children())
+            found = _read(job, work, readers)
         document = _document(job, key, {**found, "seconds": monotonic() - began})
         folder.commit(document, work / child.CAPTURE)
     except OSError as error:
@@ -150,14 +71,44 @@ def _unwritten(error: OSError) -> str:
     return f"its results cannot be written: {(error.strerror or str(error)).lower()}"
 
 
-def _read(job: FleetJob, work: Path, children: Children) -> dict[str, Any]:
+def _read(job: FleetJob, work: Path, readers: Readers | None) -> dict[str, Any]:
     """Have a process read the source; what it wrote, or what became of it."""
-    with tempfile.TemporaryFile(dir=work) as said:
-        code = children.run(job, work, said)
-        said.seek(max(0, said.seek(0, os.SEEK_END) - SAID_BYTES))
-        words = said.read().decode("utf-8", "replace")
+    known, lost = readers or Readers(), 0
+    try:
+        while True:
+            reader = known.take(job.limits)
+            is_used, found = reader.done > 0, None
+            try:
+                found = _ended(job, work, *reader.read(job, work))
+            except ConnectionError as error:
+                lost += 1
+                if lost == TRIES or reader.is_killed:
+                    return child.outcome("failed", EXIT_FAILED, str(error))
+            finally:
+                known.give(reader, is_sound=_is_sound(found, job))
+            if found is not None and (found["status"] != "failed" or not is_used or reader.is_killed):
+                return found
+            shutil.rmtree(work)
+            work.mkdir()
+    except InterruptedError as error:
+        return child.outcome("failed", EXIT_FAILED, str(error))
+    finally:
+        if readers is None:
+            known.end()
+
+
+def _is_sound(found: dict[str, Any] | None, job: FleetJob) -> bool:
+    """Whether a process may read another source after this one."""
+    if found is None or found["status"] != "complete":
+        return False
+    return (found.get("peak_memory_bytes") or 0) * MEMORY_PART < job.limits.memory_bytes
+
+
+def _ended(job: FleetJob, work: Path, code: int | None, words: str) -> dict[str, Any]:
+    """Say what a process made of a source."""
     limit = format_bytes(job.limits.memory_bytes)
     if code is None:
+        shutil.rmtree(work / child.CAPTURE, ignore_errors=True)
         return child.outcome("failed", EXIT_FAILED, f"took longer than {job.limits.seconds:g} s, and was ended")
     try:
         found: dict[str, Any] = json.loads((work / child.RESULT).read_text("utf-8"))

@@ -1,7 +1,7 @@
-"""The process that reads one source: a scan, a capture and a document of rows, within limits of its own.
+"""What the process does that reads a source: a scan, a capture and a document of rows, within limits of its own.
 
-Started as a program by :mod:`layoutscope.fleet.attempt` with its job on standard input, which stays open: when it ends,
-whoever asked is gone, and so is this process. Nothing is written outside of its own folder.
+Made by :mod:`layoutscope.fleet.nursery`; its jobs come by a socket: when that ends, whoever asked is gone, and so is
+this process. Nothing is written outside of each job's folder.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
+import tempfile
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -30,12 +30,17 @@ from layoutscope.errors import (
 )
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Mapping
+    from io import BufferedIOBase
 
     from layoutscope.results.scan import ScanResult, VolumeScan
 
 RESULT: Final = "result.json"
 CAPTURE: Final = "capture.lscope"
+FORGET_PEAK: Final = "5"
+"""What Linux is told for that, see proc(5)."""
+
 LACKS_MEMORY: Final = "not enough memory"
 
 ENDS: Final[tuple[tuple[Any, tuple[str, int]], ...]] = (
@@ -201,6 +206,12 @@ def peak_memory_bytes() -> int | None:
     return None
 
 
+def forget_peak_memory() -> None:
+    """Begin to measure anew, where the system does that; else the peak is that of all that was read so far."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text(FORGET_PEAK, "utf-8")
+
+
 def bound_process(limits: Mapping[str, Any]) -> None:
     """Bound what this process may take; what a system does not know is left."""
     try:
@@ -215,39 +226,37 @@ def bound_process(limits: Mapping[str, Any]) -> None:
                 resource.setrlimit(kind, (most, most))
 
 
-def _leave_with_asker() -> None:
-    """End when standard input does: nobody waits for the results any more."""
-    while os.read(0, 4096):
-        continue
-    os._exit(EXIT_FAILED)
+def serve_jobs(jobs: socket.socket) -> None:
+    """Read one source after the other, as a socket asks: a line with limits, then one with each job.
+
+    Parameters
+    ----------
+    jobs : socket
+        Gets a byte when this process is ready, and when a job is done; where it ends, so does this process.
+    """
+    lines = jobs.makefile("rb")
+    limits = lines.readline()
+    if limits:
+        bound_process(json.loads(limits))
+        bounded.run(partial(_serve, lines, jobs))
 
 
-def do_job() -> None:
-    """Do the job that the first line of standard input describes."""
-    # Read byte by byte: what a buffer took, nobody would see end.
-    line = b""
-    while not line.endswith(b"\n"):
-        piece = os.read(0, 65536)
-        if not piece:
-            return
-        line += piece
-    job = json.loads(line)
-    bound_process(job["limits"])
-    bounded.run(partial(_work, job))
+def _serve(lines: BufferedIOBase, jobs: socket.socket) -> None:
+    jobs.sendall(b".")
+    for line in lines:
+        _work(json.loads(line))
+        jobs.sendall(b".")
+    # Threads of libraries are not waited for: everything is written.
+    os._exit(EXIT_COMPLETE)
 
 
 def _work(job: dict[str, Any]) -> None:
-    threading.Thread(target=_leave_with_asker, daemon=True).start()
     work = Path(job["work"])
+    tempfile.tempdir = os.environ["TMPDIR"] = str(work)
+    forget_peak_memory()
     document = read_source(job["source"]["path"], job["options"], work)
     document["peak_memory_bytes"] = peak_memory_bytes()
     part = work / f".{RESULT}"
     part.write_text(json.dumps(document), "utf-8")
     part.replace(work / RESULT)
     sys.stdout.flush()
-    # Threads of libraries are not waited for: everything is written.
-    os._exit(EXIT_COMPLETE)
-
-
-if __name__ == "__main__":
-    do_job()

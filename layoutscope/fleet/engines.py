@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from layoutscope.fleet.attempt import Children, attempt
+from layoutscope.fleet.attempt import attempt
+from layoutscope.fleet.readers import Readers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,16 +48,16 @@ class LocalEngine:
 
     def run(self, jobs: Sequence[FleetJob]) -> Iterator[dict[str, Any]]:
         """Yield the document of each job when it is done."""
-        children = Children()
+        readers = Readers()
         with ThreadPoolExecutor(self._workers, thread_name_prefix="layoutscope batch") as pool:
-            waiting = [pool.submit(partial(attempt, children=children), job) for job in jobs]
+            waiting = [pool.submit(partial(attempt, readers=readers), job) for job in jobs]
             try:
                 for done in as_completed(waiting):
                     yield done.result()
             finally:
                 for each in waiting:
                     each.cancel()
-                children.end()
+                readers.end()
 
 
 def machine_memory_bytes() -> int:

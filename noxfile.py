@@ -159,3 +159,33 @@ def wheel(session: nox.Session) -> None:
             # A file system of another package is found by its entry point.
             session.run(python, "-I", "-m", "toyfs.volume", "toy.img", external=True)
             session.run(python, "-I", "-m", "layoutscope", "scan", "toy.img", "--first-file", "20", external=True)
+
+
+@nox.session(python=False)
+def release(session: nox.Session) -> None:
+    """Build what is released twice into dist, compare every byte, have it looked at, and list what it consists of.
+
+    The wheel is built from the source distribution. Needs the package index.
+    """
+    rounds = []
+    with tempfile.TemporaryDirectory() as name:
+        tools, installed = Path(name, "tools"), Path(name, "installed")
+        venv.create(tools, with_pip=True)
+        python = str(tools / "bin" / "python")
+        session.run(python, "-m", "pip", "install", "--quiet", "build", "twine", external=True)
+        for number in ("1", "2"):
+            target = Path(name, number)
+            session.run(python, "-m", "build", "--outdir", str(target), ".", external=True, silent=True)
+            rounds.append({path.name: path.read_bytes() for path in sorted(target.iterdir())})
+        if rounds[0] != rounds[1]:
+            session.error(
+                f"built twice, these differ: {[each for each in rounds[0] if rounds[0][each] != rounds[1].get(each)]}"
+            )
+        session.run(python, "-m", "twine", "check", "--strict", *map(str, target.iterdir()), external=True)
+        venv.create(installed, with_pip=True)
+        wheels = map(str, target.glob("*.whl"))
+        session.run(str(installed / "bin" / "python"), "-m", "pip", "install", "--quiet", *wheels, external=True)
+        Path("dist").mkdir(exist_ok=True)
+        run(session, "python", "-m", "tests.docs.bill", str(installed), "-o", "dist/layoutscope.cdx.json")
+        for file, content in rounds[1].items():
+            Path("dist", file).write_bytes(content)

@@ -38,7 +38,12 @@ nb_execution_timeout = 300
 nb_merge_streams = True
 
 # Pages that stand in the root of the repository, where tools look for them, and the pages that include or replace them.
-INCLUDED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
+INCLUDED = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "README.md": "index.md",
+    ".github/SECURITY.md": "security.md",
+}
 SECTION = re.compile(r"^## (.+)\n\n((?:- .+\n)+)", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)\.(?:md|ipynb)\)")
 
@@ -66,7 +71,7 @@ def contents(pages: list[str], **options: str) -> str:
 
 def prepare_included(_app: Sphinx, _path: Path, _name: str, source: list[str]) -> None:
     """Lead links of a page of the root from this folder on."""
-    source[0] = re.sub(r"\]\((?:docs/)?([^)]+)\)", _from_here, source[0])
+    source[0] = re.sub(r"\]\((?:(?:\.\./)?docs/)?([^)]+)\)", _from_here, source[0])
 
 
 def _from_here(link: re.Match[str]) -> str:

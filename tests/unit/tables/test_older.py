@@ -1,0 +1,93 @@
+"""Captures of every version that was released are read, and say what the writers of their images put there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import layoutscope
+from fixtures.apfs.scenarios import SCENARIOS as APFS
+from fixtures.apfs.writer import write as write_apfs
+from fixtures.hfsplus.scenarios import SCENARIOS as HFSPLUS
+from fixtures.hfsplus.writer import write as write_hfsplus
+from layoutscope.errors import ImageError
+from layoutscope.tables.capture import FORMAT
+
+OLDER = Path(__file__).parent / "older"
+MANIFESTS = {
+    "3-apfs": "a0e604aa570db5c09bded8d39ae74e0788c47662d582a61affb7c45f6ee94455",
+    "3-hfsplus": "45e2d697932ef3c586629f2fff6313afbd5bb8546e54a6ecb5caee3bfa552592",
+}
+"""SHA-256 of each manifest, which has those of the tables."""
+
+
+def volume(name):
+    """Return the volume of an older capture."""
+    return layoutscope.read_layouts(OLDER / f"{name}.lscope")[-1]
+
+
+def test_no_older_capture_was_written_anew():
+    """Each is there as it was written."""
+    found = {path.parent.stem: path.read_bytes() for path in OLDER.glob("*.lscope/manifest.json")}
+    assert {name: hashlib.sha256(text).hexdigest() for name, text in found.items()} == MANIFESTS
+
+
+def test_there_is_one_of_this_version():
+    """Who raises the version adds a capture of it, and a reader for the one before."""
+    assert FORMAT.partition("/")[2] in {name.partition("-")[0] for name in MANIFESTS}
+
+
+def test_an_older_capture_of_hfsplus_has_what_its_writer_put_there(tmp_path):
+    """Nodes lie where the writer put them, and every entry has its name, number and links."""
+    expected = write_hfsplus(HFSPLUS["hard-links"], tmp_path / "disk.img")
+    layout = volume("3-hfsplus")
+    nodes = layout.nodes
+    trees = [name.replace("_", "-") for name in nodes["tree"].to_list()]
+    placed = sorted(zip(trees, nodes["node_id"].to_list(), nodes["image_offset"].to_list(), strict=True))
+    assert placed == sorted(
+        (node.tree.replace("_", "-"), node.node_number, node.fragments[0][0]) for node in expected.nodes
+    )
+    entries = layout.entries
+    found = set(
+        zip(entries["parent_id"].to_list(), entries["name"].to_list(), entries["link_count"].to_list(), strict=True)
+    )
+    wanted = {(entry.parent_id, entry.name, entry.link_count) for entry in expected.entries if entry.kind == "file"}
+    assert wanted <= found
+    assert len(entries) >= len(expected.entries)
+
+
+def test_an_older_capture_of_apfs_has_what_its_writer_put_there(tmp_path):
+    """The live nodes of the volume lie where the writer put them, and every entry is there once."""
+    expected = write_apfs(APFS["snapshots"], tmp_path / "disk.img").live
+    layout = volume("3-apfs")
+    live = layout.nodes.filter(state="live", tree="fs")
+    assert sorted(live["image_offset"].to_list()) == sorted(
+        node.paddr * 4096 for node in expected.nodes if (node.volume, node.tree) == (0, "fs")
+    )
+    found = sorted(zip(layout.entries["parent_id"].to_list(), layout.entries["name"].to_list(), strict=True))
+    # The directories that every volume has belong to none that was asked for.
+    named = [entry for entry in found if entry[0] != 1]
+    assert named == sorted((entry.parent_id, entry.name) for entry in expected.entries)
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_verbs_take_older_captures(name):
+    """The reads of a copy are worked out, and a scan finds nothing missing."""
+    assert len(layoutscope.trace(OLDER / f"{name}.lscope", workload={"order": "copy"})) > 0
+    assert layoutscope.scan(OLDER / f"{name}.lscope", drives="sata-ssd").exit_code == 0
+
+
+@pytest.mark.parametrize("version", ["1", "2", "4"])
+def test_other_versions_are_refused_by_name(version, tmp_path):
+    """Before the first release there was no promise, and what is to come is not known: neither is misread."""
+    capture = tmp_path / "a.lscope"
+    shutil.copytree(OLDER / "3-apfs.lscope", capture)
+    document = json.loads((capture / "manifest.json").read_text())
+    document["format"] = f"layoutscope.capture/{version}"
+    (capture / "manifest.json").write_text(json.dumps(document))
+    with pytest.raises(ImageError, match=r"no capture of the version layoutscope\.capture/3"):
+        layoutscope.read_layouts(capture)

@@ -104,6 +104,9 @@ class HostProfile:
         Memory segments of one request for data: a page takes one, or each block where blocks are smaller.
     elevator : bool
         Whether the requests of a window are sent in one upward sweep.
+    partition_scan_bytes : int
+        What is read of a disk that appears, to see how it is divided, before anything of it is mounted; 0 where that
+        is left out.
     scan_read_bytes : int
         Request size of a scan of all nodes (``searchfs``).
     cache_bytes : int or None
@@ -137,6 +140,7 @@ class HostProfile:
     random_read_ahead: bool
     request_segments: int
     elevator: bool
+    partition_scan_bytes: int
     scan_read_bytes: int
     cache_bytes: int | None
     cache_keeps: float

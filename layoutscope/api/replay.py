@@ -15,7 +15,7 @@ from layoutscope.api.keywords import keywords_of, profiles_of, takes
 from layoutscope.api.orders import entries_of
 from layoutscope.api.predict import DEFAULT_DRIVES, fits, knows_offset
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, host_of, parted, said_of, walk_on
+from layoutscope.api.workloads import checked, met_best, parted, said_of
 from layoutscope.drive import service
 from layoutscope.drive.draws import drawn_interval
 from layoutscope.drive.recorded import Recorded
@@ -27,8 +27,6 @@ from layoutscope.options import ReadOptions, Workload
 from layoutscope.results.predict import ReplayResult
 from layoutscope.results.recorded import Wanted
 from layoutscope.results.scan import Prediction
-from layoutscope.walk.orders import model_of
-from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
     import os
@@ -272,18 +270,18 @@ def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: Wo
     )
     if layout is None:
         return result
-    model = model_of(layout, host_of(work))
-    predicted = walk_on(model, work).reads
-    paced = _paced_alike(predicted, real.reads, serving.think_us)
+    met, driver = met_best(real.reads, layout, work)
+    host, paced = met.model.host, _paced_alike(met.predicted, real.reads, serving.think_us)
     knows = knows_offset(layout, serving.start_offset_bytes)
     return replace(
         result,
         expected=tuple(
-            Prediction.of(each, profile, serving.interval(paced, profile, host_of(work), knows_offset=knows))
+            Prediction.of(each, profile, serving.interval(paced, profile, host, knows_offset=knows))
             for each, profile in serving.serve(paced)
         ),
-        agreement=score(real.reads, predicted, layout),
-        host=host_times(timed, predicted, entries_of(model, work)) if timed is not None else None,
+        agreement=met.agreement,
+        host=host_times(timed, met.predicted, entries_of(met.model, work)) if timed is not None else None,
+        driver=driver,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, overload
 
 import numpy as np
 
@@ -12,16 +12,18 @@ from layoutscope.analysis.owners import resolve
 from layoutscope.api.keywords import profiles_of
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
 from layoutscope.options import WorkRequest
 from layoutscope.progress import phase
 from layoutscope.walk.data import random_records
 from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, with_properties
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
+from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
     from layoutscope.tables.frames import WalkCosts
+    from layoutscope.walk.score import Score
 
 
 OPTIONS: Final = {"paths": "--paths", "file": "--file"}
@@ -196,6 +199,74 @@ def walk_on(model: Model, asked: WorkRequest) -> Walk:
     wall = host_time(1e6, model.host).wall_s
     paced = replace(reads, think_us=reads.think_us * wall, after_us=reads.after_us * wall)
     return Walk(paced, host_time(reads.host_us, model.host))
+
+
+class Met(NamedTuple):
+    """A prediction, and how a trace meets it.
+
+    Attributes
+    ----------
+    model : Model
+        What it was made on.
+    predicted : AccessTrace
+        Its reads.
+    agreement : Score
+        How a trace meets them.
+    """
+
+    model: Model
+    predicted: AccessTrace
+    agreement: Score
+
+    @classmethod
+    def by(cls, real: AccessTrace, layout: VolumeLayout, work: WorkRequest) -> Met:
+        """Predict some work, and compare.
+
+        Parameters
+        ----------
+        real : AccessTrace
+            The trace.
+        layout : VolumeLayout
+            The volume that was read.
+        work : WorkRequest
+            What was done on it.
+        """
+        model = model_of(layout, host_of(work))
+        predicted = walk_on(model, work).reads
+        return cls(model, predicted, score(real, predicted, layout))
+
+
+EXACT: Final = 0.999
+"""Share of steps from which on no other version of a driver is tried."""
+
+
+def met_best(real: AccessTrace, layout: VolumeLayout, work: WorkRequest) -> tuple[Met, str]:
+    """Predict as the usual driver reads, or as a version of it does that the trace meets better; and say which.
+
+    Parameters
+    ----------
+    real : AccessTrace
+        The trace.
+    layout : VolumeLayout
+        The volume that was read.
+    work : WorkRequest
+        What was done on it; properties that it gives are left as they are.
+    """
+    best, name, given = Met.by(real, layout, work), "", work.host_properties or {}
+    for version in filesystem_of(layout).traits.driver_versions:
+        if best.agreement.pair_share >= EXACT or version.host != work.host or version.properties.keys() & given.keys():
+            continue
+        tried = replace(work, host_properties={**given, **version.properties})
+        other = Met.by(real, layout, tried)
+        if other.agreement.pair_share > best.agreement.pair_share:
+            best, name = other, f"{version.name} ({', '.join(_said(version.properties))})"
+    return best, name
+
+
+def _said(properties: Mapping[str, object]) -> Iterator[str]:
+    """Say properties as the option has them."""
+    for name, value in properties.items():
+        yield f"{name}={('no', 'yes')[value] if isinstance(value, bool) else value}"
 
 
 def _record_bytes(asked: WorkRequest) -> int:

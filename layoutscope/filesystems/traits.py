@@ -97,6 +97,25 @@ class ReadOption:
     is_state: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class DriverVersion:
+    """A version of a driver that reads otherwise than the one that a host is taken to have.
+
+    Attributes
+    ----------
+    host : str
+        Whose driver it is.
+    name : str
+        Driver and version.
+    properties : mapping of str to value
+        Properties of the host that differ.
+    """
+
+    host: str
+    name: str
+    properties: Mapping[str, object]
+
+
 @dataclass(frozen=True)
 class Traits:
     """What is known of a file system without a volume of it.
@@ -128,6 +147,8 @@ class Traits:
         Whether a sound volume may end within its last block.
     has_metadata_zone : bool
         Whether its metadata is kept in a zone at the front of the volume.
+    driver_versions : tuple of DriverVersion
+        Versions of its drivers that read otherwise than the usual ones.
     """
 
     labels: tuple[str, ...]
@@ -142,6 +163,7 @@ class Traits:
     maps_every_node: bool = False
     may_end_within_block: bool = False
     has_metadata_zone: bool = False
+    driver_versions: tuple[DriverVersion, ...] = ()
 
     @property
     def label(self) -> str:

@@ -232,6 +232,9 @@ class ReplayResult(Shown):
         Of a recording that tells times: these beside those of each drive.
     host : HostTimes or None
         Of such a one, with an image: the time between reads beside that of the model.
+    driver : str
+        The driver whose reads are predicted, where the trace meets another version better than the usual one, and the
+        properties of the host that say so.
     """
 
     trace: str
@@ -243,6 +246,7 @@ class ReplayResult(Shown):
     recording: Recording | None = None
     measured: tuple[MeasuredTimes, ...] = ()
     host: HostTimes | None = None
+    driver: str = ""
 
 
 @frozen

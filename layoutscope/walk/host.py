@@ -36,6 +36,7 @@ LINUX: Final = HostProfile(
     random_read_ahead=True,
     request_segments=64,
     elevator=True,
+    partition_scan_bytes=4 * KIB,
     scan_read_bytes=32 * KIB,
     cache_bytes=None,
     cache_keeps=0.0,
@@ -59,6 +60,7 @@ MACOS: Final = HostProfile(
     random_read_ahead=False,
     request_segments=256,
     elevator=False,
+    partition_scan_bytes=0,
     scan_read_bytes=32 * KIB,
     cache_bytes=None,
     cache_keeps=0.0,
@@ -115,6 +117,10 @@ SOURCES: Final[dict[str, tuple[str, str]]] = {
     "elevator": (
         "Linux 6.1 block/mq-deadline.c on one queue",
         "assumed: one request after the other",
+    ),
+    "partition_scan_bytes": (
+        "Linux 6.1 block/partitions/core.c: the first page (recorded); of GPT the entries, too, which are left out",
+        "left out: disks are divided long before a mount",
     ),
     "scan_read_bytes": (
         "no Linux call; as macOS",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.access.steps import FixedPlaces
+from layoutscope.access.steps import FixedPlaces, fixed_place
 from layoutscope.access.touches import CAUSES, CODE, concatenated, touches
 from layoutscope.access.trace import AccessTrace
 from layoutscope.walk.assemble import Timeline, read_pages_once, requested, requests
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 
 def mount(model: Model) -> AccessTrace:
-    """Read what a mount of the volume reads, with nothing cached."""
-    return stepped(model, model.driver.mount(model.layout, model.nodes, model.entries))
+    """Read what a mount of the volume reads, with nothing cached, and what comes before it with a disk that is new."""
+    steps = model.driver.mount(model.layout, model.nodes, model.entries)
+    scan = fixed_place("partition-scan", 0, model.host.partition_scan_bytes)
+    return stepped(model, [scan, *steps] if model.host.partition_scan_bytes else steps)
 
 
 def fsck(model: Model) -> AccessTrace:

@@ -35,7 +35,9 @@ def test_mounts_of_aged_volumes(reference_image, shared, name):
     real = requests_in(shared / f"images/traces/{name}-stat.mount.trace.zst")
     reads = places(trace(layout, order="mount"))
     assert np.array_equal(without_partition_scan(real), without_partition_scan(reads))
-    assert (reads[0, 0] == 0) == name.startswith("apfs")
+    # The scan for partitions reads the first page; the driver of APFS reads it once more.
+    assert (reads[:2, 0] == 0).tolist() == [True, name.startswith("apfs")]
+    assert real[0].tolist() == reads[0].tolist() == [0, 4096]
 
 
 @pytest.mark.slow

@@ -8,13 +8,16 @@ anew where the lab is.
 from __future__ import annotations
 
 import hashlib
+import io
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zstandard
+from rich.console import Console
 
+import layoutscope
 from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.walk import host_profile, trace
@@ -100,6 +103,31 @@ def test_programs_read_what_is_predicted(reference_image, filesystem, age, progr
     assert set(other.tolist()) == set(real[:, 0].tolist())
     # HFS+ lists names in the order in which rsync sorts these.
     assert np.array_equal(other, real[:, 0]) == (filesystem == "hfsplus" and program == "rsync")
+
+
+def printed(result):
+    """What is shown of a result."""
+    console = Console(file=io.StringIO(), width=200)
+    console.print(result)
+    return console.file.getvalue()
+
+
+def test_the_version_of_the_driver_is_found_by_trial(reference_image, shared):
+    """0.3.0 looks no data streams up: said of its traces, not of those of 0.3.20, nor where the property is given."""
+    image = reference_image("aged/apfs-20000-c20.img")
+    younger, older = shared / "images/traces/apfs-20000-c20-stat.trace.zst", TRACES / "apfs-20000-c20-du.trace.zst"
+    found = layoutscope.replay(older, against=image, drives="generic-7200", order="du")
+    assert found.driver == "linux-apfs-rw 0.3.0 (apfs_looks_up_dstream=no)"
+    assert (found.agreement.block_share, found.agreement.extra_share, found.agreement.pair_share) == (1, 0, 1)
+    assert "Predicted as linux-apfs-rw 0.3.0 (apfs_looks_up_dstream=no) reads" in printed(found)
+    usual = layoutscope.replay(younger, against=image, drives="generic-7200", order="fts")
+    assert (usual.driver, usual.agreement.pair_share) == ("", 1)
+    assert "Predicted as" not in printed(usual)
+    given = layoutscope.replay(
+        older, against=image, drives="generic-7200", order="du", host_properties={"apfs_looks_up_dstream": "yes"}
+    )
+    assert given.driver == ""
+    assert given.agreement.pair_share < 0.95
 
 
 @pytest.mark.parametrize("age", ["c00", "c20"])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.apfs import CODES
-from layoutscope.filesystems.traits import PartitionTypes, ReadOption, Traits, TreeTraits
+from layoutscope.filesystems.traits import DriverVersion, PartitionTypes, ReadOption, Traits, TreeTraits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,6 +55,7 @@ TRAITS: Final = Traits(
     keeps_states=True,
     maps_every_node=True,
     may_end_within_block=True,
+    driver_versions=(DriverVersion("linux", "linux-apfs-rw 0.3.0", {"apfs_looks_up_dstream": False}),),
 )
 
 

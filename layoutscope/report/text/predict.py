@@ -174,6 +174,10 @@ def _replay(result: ReplayResult) -> Iterator[RenderableType]:
         yield measured_table(measured)
     if result.agreement is None:
         return
+    if result.driver:
+        yield Text(
+            f"Predicted as {escape_text(result.driver)} reads, which the trace meets better than the usual driver"
+        )
     yield from _agreement(result.agreement)
     if result.host is not None:
         yield host_line(result.host)

@@ -126,39 +126,44 @@ sub median { my @s = sort { $a <=> $b } @_; return $s[@s / 2] }
 
 take("start", anywhere()) for 1 .. 50;                                            # spin up
 my $flash = median(map { take("kind", anywhere()) } 1 .. 50) < 0.002;
-my (%turn, @track);
+my (%turn, @track, @hit, @seen);
 if ($flash) { for my $length (4, 16, 64, 128) { take("sizes", anywhere(), $length << 10) for 1 .. 60 } }
 else {                                            # a turn: each read lies lower than the one before by a stride
   my $start = $size / 3;
   for my $wide (0, 1) { $start -= 4 * $large;
     $turn{$wide} = median(map { take($wide ? "turn-wide" : "turn", $start - $_ * $small * ($wide ? 4 : 1)) } 0 .. 99) }
 }
-my @place = map { int(($size - 16 * $large) * $_ / 15 / $large) * $large } 0 .. 15;
+my @place = map { int(($size - 16 * $large) * $_ / 31 / $large) * $large } 0 .. 31;
 for my $place (@place) {                          # rates from the outer to the inner edge
   my $first = take("rates", $place, $large); my $rest = 0; $rest += take("rates", $place + $_ * $large, $large) for 1 .. 7;
   push @track, 7 * $large / $rest * ($turn{0} || 0) * 1.1;
 }
 unless ($flash) {
-  for my $k (0 .. 15) {                           # tracks: downwards by an eighth of a turn
+  for my $k (0 .. 31) {                           # tracks: downwards by an eighth of a turn
     my $stride = int($track[$k] / 8 / $small + 0.5) * $small || $small;
     take("tracks", $place[$k] + 15 * $large - $_ * $stride) for 0 .. int(4 * $track[$k] / $stride);
   }
   for (1 .. 25) { my $place = near();             # what the buffer holds
     for my $length ($small, 4 * $small) { my $at = $place + ($length > $small ? 32 * $large : 0);
-      take("before", $at); sleep(0.04); take($length > $small ? "hits-large" : "hits", $at + $small + $_ * $length, $length) for 0 .. 3 } }
-  for (1 .. 12) { my $at = near(); take("before", $at); take("stream", $at + $_ * $small) for 1 .. 40 }
+      take("before", $at); sleep(0.04);
+      for (0 .. 3) { my $took = take($length > $small ? "hits-large" : "hits", $at + $small + $_ * $length, $length); push @hit, $took if $length == $small } } }
+  for my $k (0 .. 15) { my $at = near(); take("before", $at);                       # at once, or at a program's pace
+    for (1 .. 120) { sleep(0.0001) if $k % 2; take($k % 2 ? "paced" : "stream", $at + $_ * $small) } }
   for my $power (0 .. 10) { for my $k (0 .. 29) { my $at = near(); take("before", $at); sleep(0.04) if $k % 2;
     take($k % 2 ? "late" : "skips", $at + $small + ($small << $power) * (1 + rand)) } }
-  for my $between (1, 2, 4, 8, 16, 32, 64) { for (1 .. 6) { my $at = near(); take("before", $at);
-    take("between", near()) for 1 .. $between; take("again", $at) } }
+  my $quick = 3 * median(@hit); $quick = $turn{0} / 3 if $quick > $turn{0} / 3;
+  for (1 .. 24) { my $at = near(); take("before", $at + $_ * $large, $large) for 0 .. 3; sleep(0.04); my $share = 2 ** (rand() / 4);
+    for my $k (8 .. 40) { last if take("behind", $at + 4 * $large - int($small * 2 ** ($k / 4) * $share)) > $quick } }
   my ($at, $low) = (anywhere(), log(median(@track) / 2));                         # pairs at all distances
   for my $k (map { $_ * 7 % 1920 } 1 .. 1920) {
     my $distance = int(exp($low + ($k % 24 + rand) / 24 * (log($size * 0.97) - $low)));
     my $down = $at >= $distance; my $up = $at + $distance < $size - $small && ($distance > 32 * $large || !$down);
-    unless ($up || $down) { $at = int(rand($size - $distance)); take("edge", $at); $up = 1 }
-    $at += $up && (!$down || rand() < 0.5) ? $distance : -$distance; take("pairs", $at);
+    unless ($up || $down) { $at = int(rand($size - $distance)); take("edge", $at); push @seen, $at; $up = 1 }
+    $at += $up && (!$down || rand() < 0.5) ? $distance : -$distance; take("pairs", $at); push @seen, $at;
   }
-  take("uniform", anywhere()) for 1 .. 400;                                       # nothing is fitted to these
+  for (1 .. 400) { my $place = anywhere(); take("uniform", $place); push @seen, $place }  # nothing is fitted to these
+  my $misses = 0;                                 # the last ones first: how many the buffer holds
+  for (reverse @seen) { last if $misses == 8; $misses = take("back", $_) > $quick ? $misses + 1 : 0 }
 }
 PERL
 }

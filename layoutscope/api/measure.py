@@ -143,7 +143,9 @@ def with_note(found: Calibrated) -> Calibrated:
     """Let the profile say how it was measured, and what the reads say that were held back."""
     seconds = float(found.log.ns.sum()) / 1e9
     said = [f"Measured with {len(found.log):,} reads in {format_seconds(seconds)}."]
-    said.append(f"Reads all over the drive are known within {found.known:.1%}.")
+    of_walk = any(held.step == "walk" for held in found.held_back)
+    what = "The predicted walk of the image is" if of_walk else "Reads all over the drive are"
+    said.append(f"{what} known within {found.known:.1%}.")
     shortest_us = float(np.median(found.log.ns)) / 1000
     if shortest_us < LEAST_US:
         said.append(f"Half of them took under {shortest_us:.1f} us, as no drive does: memory answered, or holes did.")

@@ -172,7 +172,7 @@ def test_the_steps_of_a_disk_are_those_of_the_plan(mac):
     )
     log = read_log(done.stdout, "log")
     plan = {"start", "kind", "turn", "turn-wide", "rates", "tracks", "before", "hits", "hits-large", "stream", "skips"}
-    assert set(log.step.tolist()) - {"edge"} == plan | {"late", "between", "again", "pairs", "uniform"}
+    assert set(log.step.tolist()) - {"edge"} == plan | {"late", "paced", "behind", "pairs", "uniform", "back"}
     assert len(log.of("pairs")) == 1920
     assert len(log.of("uniform")) == 400
 

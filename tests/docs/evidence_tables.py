@@ -184,3 +184,27 @@ def _factor(verdict: str) -> float:
         return 1.0
     ratio = float(verdict.partition(" ")[0])
     return max(ratio, 1 / ratio)
+
+
+def calibration() -> None:
+    """Print how far drives that were measured are off, the one that is worst first."""
+    rows = []
+    for row in sorted(results("calibration"), key=lambda row: -max(abs(error) for error in row["walks"].values())):
+        walks = row["walks"]
+        parts = [[walks[name] for name in walks if name.startswith(start)] for start in CALIBRATED]
+        worst = [f"{max(part, key=abs):+.1%}" for part in parts]
+        clock = f"late by {row['jitter_us']} us" if row["jitter_us"] else "exact"
+        rows.append(
+            (f"`{row['drive']}`", clock, f"{row['reads']:,}", f"{row['seconds']:.0f}", f"{row['curve']:.1%}", *worst)
+        )
+    heads = ("drive", "clock", "reads", "s", "seek curve, rms", *CALIBRATED.values())
+    table(heads, rows)
+
+
+CALIBRATED = {
+    "apfs-200000": "APFS, 200,000 files",
+    "apfs-20000-": "APFS, 20,000 files",
+    "hfsplus-200000": "HFS+, 200,000 files",
+    "hfsplus-20000-": "HFS+, 20,000 files",
+}
+"""Walks by how their names begin, and what they are of; of the two of each the worse one is shown."""

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.access.trace import AccessTrace
-from layoutscope.drive.calibration.rotation import Tracks, fitted_tracks, measured_turn
+from layoutscope.drive.calibration.plan import quick_ms
+from layoutscope.drive.calibration.rotation import Tracks, fitted_tracks, measured_turn, stream_rates
 from layoutscope.drive.calibration.seeks import SeekCurve, fitted_curve
+from layoutscope.drive.members import split
 from layoutscope.drive.profile import DriveProfile, Figure
-from layoutscope.drive.simulation import service
-from layoutscope.drive.surface import SECTOR_BYTES
+from layoutscope.drive.simulation import lay_out, serve
+from layoutscope.drive.surface import SECTOR_BYTES, TURN
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
@@ -30,16 +32,26 @@ if TYPE_CHECKING:
 
     F64 = NDArray[np.float64]
 
-ZONES: Final = 46
+ZONES: Final = 63
 """Zones of a profile; between places that were measured tracks are taken to shrink evenly."""
 SEEKS: Final = 32
 MOST_CYLINDERS: Final = 4e6
-SEGMENTS: Final = (1, 2, 3, 4, 8, 16, 32, 64, 128)
-"""Numbers of buffer segments among which the reads choose; the last stands for more."""
+LEAST_TRACKS: Final = 20.0
+"""How far from the read before a read must lie that tells of seeks, where it is none of the pairs: not read ahead."""
+UNKNOWN_SEGMENTS: Final = 4
+"""Segments of a buffer of which no read tells how many it has (assumed)."""
 SEGMENT_SECTORS: Final = (128, 256, 512, 1024, 2048, 4096, 8192)
-JOINS: Final = ("never", "next-sector", "window")
-FINER: Final = (1.0, 0.7, 0.78, 0.85, 0.92, 1.1, 1.2, 1.3, 1.45)
-"""Sizes of segments around the best of the powers of two."""
+JOINS: Final = ("next-sector", "never", "window")
+FINER: Final = ((1.0, 0.7, 0.78, 0.85, 0.92, 1.1, 1.2, 1.3, 1.45), (1.0, 0.94, 0.96, 0.98, 1.02, 1.04, 1.06))
+"""Sizes of segments around the best of the powers of two, and around the best of these."""
+CLEAR_TURNS: Final = 0.1
+"""Of a turn, how far a stream's time for a track may be from what its skew says, where it loses no turn."""
+ANGLES: Final = 4
+"""Angles from which settings of the buffer are tried: what a read waits for the platter is chance."""
+STEP_SHARE: Final = 0.98
+"""Of the skew, how much the arm takes for a track at most where streams lose no turn (assumed)."""
+SURE: Final = 0.03
+"""Of a turn, how well tracks fit at places whose skew is taken."""
 
 SOURCE: Final = "measured with layoutscope drives measure"
 
@@ -82,12 +94,12 @@ def numbered(tracks: Tracks, offset: NDArray[np.int64], capacity: int) -> F64:
 
 
 def moves(log: ReadLog, tracks: Tracks, turn_ms: float) -> tuple[F64, F64]:
-    """Return how many tracks each read of the pairs is from the one before, and what it took without its transfer.
+    """Return how many tracks each read elsewhere is from the one before, and what it took without its transfer.
 
     Parameters
     ----------
     log : ReadLog
-        With the pairs.
+        With the pairs; what other steps begin with is read elsewhere, too.
     tracks : Tracks
         What tracks hold at some places.
     turn_ms : float
@@ -95,12 +107,16 @@ def moves(log: ReadLog, tracks: Tracks, turn_ms: float) -> tuple[F64, F64]:
 
     Returns
     -------
-    distance, times_ms : (n - 1,) float64 arrays
+    distance, times_ms : (n_moves,) float64 arrays
     """
-    part = log.of("pairs", "edge")
-    number = numbered(tracks, part.offset, log.capacity_bytes)
-    transfer = part.length / np.interp(part.offset, tracks.offset, tracks.track_bytes) * turn_ms
-    return np.abs(np.diff(number)), (part.ms - transfer)[1:]
+    number = numbered(tracks, log.offset, log.capacity_bytes)
+    ends = numbered(tracks, log.offset + log.length, log.capacity_bytes)
+    # What was asked for behind a read is not moved to: the drive has read on until then.
+    distance = np.abs(np.append(0, number[1:] - ends[:-1]))
+    told = np.isin(log.step, ("pairs", "edge")) | ((log.step == "before") & (distance > LEAST_TRACKS))
+    told[:1] = False
+    transfer = log.length / np.interp(log.offset, tracks.offset, tracks.track_bytes) * turn_ms
+    return distance[told], (log.ms - transfer)[told]
 
 
 def fitted_disk(log: ReadLog) -> Disk:
@@ -124,10 +140,14 @@ def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
     starts = np.linspace(0, log.capacity_bytes, ZONES + 1)[:-1]
     middles = starts + log.capacity_bytes / ZONES / 2
     sectors = np.maximum(np.rint(np.interp(middles, tracks.offset, tracks.track_bytes) / SECTOR_BYTES), 1)
-    skew = float(_circular_median(tracks.skew_turns))
-    zones, first_lbn, first_cylinder = [], 0, 0
-    for start, held in zip([*(starts / SECTOR_BYTES).tolist()[1:], None], sectors.tolist(), strict=True):
-        zones.append([first_lbn, first_cylinder, int(held)])
+    sure = np.flatnonzero(tracks.error < max(SURE, float(tracks.error.min()) * 1.01))
+    nearest = sure[np.abs(tracks.offset[sure][:, None] - middles).argmin(axis=0)]
+    skews = tracks.skew_turns[nearest] % 1 * sectors
+    zones: list[list[float]] = []
+    first_lbn, first_cylinder = 0, 0
+    ends = [*(starts / SECTOR_BYTES).tolist()[1:], None]
+    for start, held, skew in zip(ends, sectors.tolist(), skews.tolist(), strict=True):
+        zones.append([first_lbn, first_cylinder, int(held), skew, skew])
         if start is not None:
             cylinders = max(int((start - first_lbn) / held / heads), 1)
             first_cylinder += cylinders
@@ -140,7 +160,6 @@ def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
         "heads": heads,
         "band_cylinders": 0,
         "zones": zones,
-        "track_skew_turns": skew,
         "seek_distance_cylinders": [int(distance) for distance in distances],
         "seek_ms": positioning.tolist(),
         "read_miss_ms": 0.0,
@@ -148,10 +167,16 @@ def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
     }
 
 
-def _circular_median(turns: F64) -> float:
-    """Return the share of a turn that has the others nearest around it."""
-    apart = np.abs((turns[:, None] - turns[None, :] + 0.5) % 1 - 0.5)
-    return float(turns[int(np.argmin(apart.sum(axis=1)))] % 1)
+def longest_step_ms(log: ReadLog, disk: Disk) -> float:
+    """Return how long the arm takes at most from track to track; infinite where no stream tells.
+
+    Where a stream takes for a track a turn and the skew, and no more, the arm was there before the skew had passed.
+    """
+    tracks = disk.tracks
+    turns = tracks.track_bytes / stream_rates(log) / disk.turn_ms
+    skews = tracks.skew_turns % 1
+    loses_none = (np.abs(turns - 1 - skews) < CLEAR_TURNS) & (tracks.error < SURE)
+    return float(skews[loses_none].min() * disk.turn_ms * STEP_SHARE) if loses_none.any() else np.inf
 
 
 def hit_figures(log: ReadLog) -> dict[str, float]:
@@ -166,19 +191,47 @@ def hit_figures(log: ReadLog) -> dict[str, float]:
     return found | ({"interface_mb_s": 1 / per_byte / 1000} if per_byte > 1e-7 else {})
 
 
-def buffer_settings(figures: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what a drive may do with its buffer, the settings of the drive model."""
+def buffer_settings(figures: dict[str, Any], step_ms: float) -> Iterator[dict[str, Any]]:
+    """Yield what a drive may do with its buffer, the settings of the drive model.
+
+    Parameters
+    ----------
+    figures : dict
+        What else is known of the drive.
+    step_ms : float
+        Of `longest_step_ms`.
+    """
     track = figures["zones"][0][2]
     reaches = [("none", 0), *(("track", size) for size in (128, track, 2 * track))]
     reaches += [("segment", size) for size in SEGMENT_SECTORS]
     for share, (ahead, size), join in product((0.0, 0.5, 1.0), reaches, JOINS):
-        yield {"look_ahead": ahead, "join": join, "segment_sectors": size, **overheads(figures, share)}
+        yield {"look_ahead": ahead, "join": join, "segment_sectors": size, **overheads(figures, share, step_ms)}
 
 
-def overheads(figures: dict[str, Any], share: float) -> dict[str, Any]:
-    """Divide the shortest positioning into overhead and seek; other seeks are shorter by the same overhead."""
+def overheads(figures: dict[str, Any], share: float, step_ms: float) -> dict[str, Any]:
+    """Divide the shortest positioning into overhead and seek; other seeks are shorter by the same overhead.
+
+    Parameters
+    ----------
+    figures : dict
+        With positioning in place of seeks.
+    share : float
+        Of the shortest positioning that is overhead.
+    step_ms : float
+        What the seek to the next track takes at most.
+    """
     miss = share * figures["seek_ms"][0]
-    return {"read_miss_ms": miss, "seek_ms": [max(time - miss, 0.0) for time in figures["seek_ms"]]}
+    seeks = [max(time - miss, 0.0) for time in figures["seek_ms"]]
+    return {"read_miss_ms": miss, "seek_ms": [min(seeks[0], step_ms), *seeks[1:]]}
+
+
+def held_segments(log: ReadLog) -> int:
+    """Return how many segments the buffer has: of reads that came back, the last one first, so many were held."""
+    back = log.of("back")
+    if not len(back):
+        return UNKNOWN_SEGMENTS
+    held = np.where(back.ms <= quick_ms(log.of("hits"), log.of("turn")), 1, -1)
+    return max(int(np.argmax(np.cumsum(held))) + 1, 1)
 
 
 def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
@@ -194,15 +247,16 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
         From `fitted_disk`.
     """
     figures = disk_figures(log, disk)
-    near = log.of("before", "skips", "late", "hits", "hits-large", "stream")
-    chosen = most_alike(near, figures | {"segments": 4}, buffer_settings(figures))
-    finer = ({"segment_sectors": int(chosen["segment_sectors"] * share)} for share in FINER)
-    chosen |= most_alike(near, figures | {"segments": 4} | chosen, finer)
-    split = (overheads(figures, share) for share in np.linspace(0, 1, 17).tolist())
-    chosen |= most_alike(near, figures | {"segments": 4} | chosen, split)
-    counts = ({"segments": count} for count in SEGMENTS)
-    chosen |= most_alike(log.of("before", "between", "again"), figures | chosen, counts)
-    return profile_of(name, "hdd", figures | chosen)
+    near = log.of("before", "skips", "late", "hits", "hits-large", "stream", "paced", "behind")
+    known = figures | {"segments": held_segments(log)}
+    step_ms = longest_step_ms(log, disk)
+    chosen = most_alike(near, known, buffer_settings(known, step_ms))
+    for finer in FINER:
+        sizes = ({"segment_sectors": round(chosen["segment_sectors"] * share)} for share in finer)
+        chosen |= most_alike(near, known | chosen, list(sizes))
+    split = (overheads(known, share, step_ms) for share in np.linspace(0, 1, 17).tolist())
+    chosen |= most_alike(near, known | chosen, split)
+    return profile_of(name, "hdd", known | chosen)
 
 
 def most_alike(seen: ReadLog, figures: dict[str, Any], settings: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -220,30 +274,55 @@ def most_alike(seen: ReadLog, figures: dict[str, Any], settings: Iterable[dict[s
     tried = list(settings)
     if not len(seen):
         return tried[0]
-    reads = replay_of(seen)
-    misfits = [
-        unlike(seen, service(reads, profile_of("tried", "hdd", figures | setting), phases=1).reads_ms.service_ms)
-        for setting in tried
-    ]
+    misfits = [unlike(seen, modelled_ms(seen, profile_of("tried", "hdd", figures | setting))) for setting in tried]
     return tried[int(np.argmin(misfits))]
+
+
+def modelled_ms(log: ReadLog, profile: DriveProfile) -> F64:
+    """Serve the reads of a log on a drive, from several angles.
+
+    Parameters
+    ----------
+    log : ReadLog
+        The reads.
+    profile : DriveProfile
+        The drive.
+
+    Returns
+    -------
+    (n_angles, n_reads) float64 array
+    """
+    reads = replay_of(log)
+    parts = split(profile, reads.image_offset, reads.length_bytes, reads.device)
+    placed = lay_out(profile, parts, reads.think_us, starts_outside=False)
+    return np.stack([serve(placed, k * TURN // ANGLES).service_ms for k in range(ANGLES)])
 
 
 def unlike(log: ReadLog, modelled: F64) -> float:
     """Return how much times differ from those seen: the mean distance of their logarithms, in groups of like reads.
 
-    A group is a step and a distance.
+    A group is a step and a distance. Within it times are compared by their rank: at which angle the disk stood at each
+    read is not known to the model.
+
+    Parameters
+    ----------
+    log : ReadLog
+        The reads.
+    modelled : (n_angles, n_reads) float64 array
+        Of `modelled_ms`.
     """
-    told = ~np.isin(log.step, ("before", "between"))
+    told = log.step != "before"
     skip = np.diff(log.offset, prepend=log.offset[:1])
     skip = np.frexp(skip * np.isin(log.step, ("skips", "late")))[1]
-    # Those that came back are told apart by how many reads lie between.
-    since = np.arange(len(log)) - np.maximum.accumulate(np.where(log.step == "before", np.arange(len(log)), 0))
-    kinds = np.stack([np.unique(log.step, return_inverse=True)[1], skip, since * (log.step == "again")])[:, told]
+    kinds = np.stack([np.unique(log.step, return_inverse=True)[1], skip])[:, told]
     groups = np.unique(kinds, axis=1, return_inverse=True)[1].ravel()
-    seen, expected = (np.log(values[told] + 0.01) for values in (log.ms, modelled))
-    # Sorted within their group: at which angle the disk stood at each read is not known to the model.
-    first, second = (values[np.lexsort((values, groups))] for values in (seen, expected))
-    return float(np.abs(first - second).mean())
+    seen, expected = (np.log(values[..., told] + 0.01) for values in (log.ms, modelled))
+    apart = 0.0
+    for group in range(int(groups.max()) + 1):
+        mine = np.flatnonzero(groups == group)
+        ranked = np.sort(expected[:, mine].ravel()).reshape(len(mine), -1)
+        apart += float(np.abs(np.sort(seen[mine])[:, None] - ranked).mean(axis=1).sum())
+    return apart / len(groups)
 
 
 def replay_of(log: ReadLog) -> AccessTrace:

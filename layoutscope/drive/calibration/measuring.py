@@ -1,7 +1,8 @@
 """The calibration of a drive from its first read to its profile: the steps in order, and when it is enough.
 
 What is predicted of a drive is known as well as its figures are. They are drawn again from reads that are drawn again
-from those that were made (the bootstrap), until what is predicted of reads all over the drive is known within a tenth.
+from those that were made (the bootstrap), until the predicted walk, or without one that of reads all over the drive, is
+known within a tenth.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from layoutscope.drive.calibration.assemble import (
     Disk,
     disk_profile,
     fitted_disk,
+    longest_step_ms,
     moves,
     numbered,
     profile_of,
@@ -34,15 +36,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive.calibration.log import ReadLog
+    from layoutscope.drive.calibration.seeks import SeekCurve
     from layoutscope.drive.profile import DriveProfile
 
 ROUND: Final = 480
-ROUNDS: Final = 6
+ROUNDS: Final = 8
 """Reads of pairs in a round, and rounds at most."""
-FEWEST_ROUNDS: Final = 4
+FEWEST_ROUNDS: Final = 6
 DRAWS: Final = 32
 KNOWN: Final = 0.10
-"""Half of the 90 % interval of reads all over the drive, as a share, at which it is enough."""
+"""Half of the 90 % interval of the walk, or of reads all over the drive, as a share, at which it is enough."""
 NORMAL_95: Final = 1.645
 HELD_BACK_ERROR: Final = {"uniform": 0.03, "walk": 0.10}
 """How far the reads that were held back may be off on the average: anywhere, and of a walk."""
@@ -83,7 +86,7 @@ class Calibrated:
     log : ReadLog
         All reads.
     known : float
-        Half of the 90 % interval of reads all over the drive, as a share.
+        Half of the 90 % interval of the walk, or without one of reads all over the drive, as a share.
     held_back : tuple of HeldBack
         What speaks for the profile, or against it.
     tracks, residual_ms : (n,) float64 arrays
@@ -129,12 +132,13 @@ def calibrate(plan: Calibration, name: str, walk: Sequence[tuple[int, int]] = ()
     plan.hits()
     plan.streams()
     plan.skips()
-    plan.segments()
+    plan.behind()
     for number in range(ROUNDS):
         plan.pairs(ROUND, float(tracks.track_bytes.min()) / 2)
-        if number + 1 >= FEWEST_ROUNDS and known_within(plan.log, fitted_disk(plan.log)) < KNOWN:
+        if number + 1 >= FEWEST_ROUNDS and is_known(plan.log, walk):
             break
     plan.uniform()
+    plan.back()
     plan.deep(DEPTHS)
     plan.walk(walk)
     return judged(plan.log, name)
@@ -159,7 +163,8 @@ def judged(log: ReadLog, name: str) -> Calibrated:
         return _flash(log, name)
     disk = fitted_disk(log)
     profile = disk_profile(log, name, disk)
-    figures, draws = redrawn(log, disk, profile)
+    curves = redrawn_curves(log, disk)
+    figures, draws = redrawn(log, curves, longest_step_ms(log, disk), profile)
     covariance = np.cov(np.log(np.maximum(draws, 1e-9)).T)
     spread = Spread(figures, tuple(tuple(row) for row in covariance.tolist()))
     distance, times = moves(log, disk.tracks, disk.turn_ms)
@@ -167,43 +172,92 @@ def judged(log: ReadLog, name: str) -> Calibrated:
     return Calibrated(
         profile=_with_window(log, replace(profile, spread=spread)),
         log=log,
-        known=known_within(log, disk),
+        known=known_within(curves, disk.turn_ms, moves_of(log, disk, _walked(log))),
         held_back=tuple(held) + _held_walk(log, profile),
         tracks=distance,
         residual_ms=times - disk.curve.at(distance) - disk.turn_ms / 2,
     )
 
 
-def known_within(log: ReadLog, disk: Disk) -> float:
-    """Return half of the 90 % interval of the mean of reads all over the drive, as a share, by the bootstrap."""
+def is_known(log: ReadLog, walk: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether what is predicted of a walk, or of reads all over the drive, is known well enough.
+
+    Parameters
+    ----------
+    log : ReadLog
+        What was read so far.
+    walk : sequence of pairs of int, bytes
+        Offsets and lengths; empty where none was asked for.
+    """
+    disk = fitted_disk(log)
+    return known_within(redrawn_curves(log, disk), disk.turn_ms, moves_of(log, disk, walk)) < KNOWN
+
+
+def redrawn_curves(log: ReadLog, disk: Disk) -> list[SeekCurve]:
+    """Fit the curve to pairs that are drawn again from those that were read (the bootstrap)."""
     distance, times = moves(log, disk.tracks, disk.turn_ms)
-    far = _far_apart(log, disk)
     random = np.random.default_rng(SEED)
-    means = []
-    for _ in range(DRAWS):
-        drawn = random.integers(0, len(times), len(times))
-        curve = refitted(disk.curve, distance[drawn], times[drawn], disk.turn_ms)
-        means.append(float(curve.at(far).mean()) + disk.turn_ms / 2)
+    draws = (random.integers(0, len(times), len(times)) for _ in range(DRAWS))
+    return [refitted(disk.curve, distance[drawn], times[drawn], disk.turn_ms) for drawn in draws]
+
+
+def known_within(curves: Sequence[SeekCurve], turn_ms: float, tracks: NDArray[np.float64]) -> float:
+    """Return half of the 90 % interval of the mean of reads at some distances, as a share.
+
+    Parameters
+    ----------
+    curves : sequence of SeekCurve
+        Of `redrawn_curves`.
+    turn_ms : float
+        Of a turn.
+    tracks : (n,) float64 array
+        How far each read moves the arm.
+    """
+    means = [float(curve.at(tracks).mean()) + turn_ms / 2 for curve in curves]
     return float(NORMAL_95 * np.std(means) / np.mean(means))
 
 
-def _far_apart(log: ReadLog, disk: Disk) -> NDArray[np.float64]:
-    """Return distances of places all over the drive, in tracks."""
+def moves_of(log: ReadLog, disk: Disk, walk: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+    """Return how far the reads of a walk move the arm, in tracks; where they do not, reads all over the drive.
+
+    Parameters
+    ----------
+    log : ReadLog
+        Of the drive.
+    disk : Disk
+        As fitted to it.
+    walk : sequence of pairs of int, bytes
+        Offsets and lengths.
+    """
+    reads = np.array(walk, np.int64).reshape(-1, 2)
+    jumps = reads[1:, 0] != reads[:-1].sum(axis=1)
+    number = numbered(disk.tracks, reads[:, 0], log.capacity_bytes)
+    if jumps.any():
+        return np.asarray(np.abs(np.diff(number))[jumps])
     offsets = np.random.default_rng(SEED).integers(0, log.capacity_bytes, 2000)
     return np.abs(np.diff(numbered(disk.tracks, offsets, log.capacity_bytes)))
 
 
-def redrawn(log: ReadLog, disk: Disk, profile: DriveProfile) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+def _walked(log: ReadLog) -> list[tuple[int, int]]:
+    part = log.of("walk")
+    return list(zip(part.offset.tolist(), part.length.tolist(), strict=True))
+
+
+def redrawn(
+    log: ReadLog, curves: Sequence[SeekCurve], step_ms: float, profile: DriveProfile
+) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Return the names of the figures that reads were fitted to, and their values by reads drawn again.
 
     Parameters
     ----------
     log : ReadLog
         The reads.
-    disk : Disk
-        As fitted to all of them.
+    curves : sequence of SeekCurve
+        Of `redrawn_curves`.
+    step_ms : float
+        Of `longest_step_ms`.
     profile : DriveProfile
-        Made of it.
+        As fitted to all reads.
 
     Returns
     -------
@@ -211,17 +265,15 @@ def redrawn(log: ReadLog, disk: Disk, profile: DriveProfile) -> tuple[tuple[str,
         As of `Spread`.
     draws : (n_draws, n_names) float64 array
     """
-    distance, times = moves(log, disk.tracks, disk.turn_ms)
     places = np.array(profile.numbers("seek_distance_cylinders")) * profile.number("heads")
     miss = profile.number("read_miss_ms")
     hits = log.of("hits").ms
     rows = []
     random = np.random.default_rng(SEED)
-    for _ in range(DRAWS):
-        drawn = random.integers(0, len(times), len(times))
-        curve = refitted(disk.curve, distance[drawn], times[drawn], disk.turn_ms)
+    for curve in curves:
         again = hits[random.integers(0, len(hits), len(hits))] if len(hits) else np.ones(1)
         seeks = np.maximum.accumulate(np.maximum(curve.at(places) - miss, 0.01))
+        seeks[0] = min(seeks[0], max(step_ms, 0.01))
         rows.append([60_000 / _turn_again(log, random), float(np.percentile(again, 25)), *seeks.tolist()])
     names = ("rpm", "read_hit_ms", *(f"seek_ms[{k}]" for k in range(len(places))))
     return names, np.array(rows)

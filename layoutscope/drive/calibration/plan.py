@@ -19,14 +19,21 @@ if TYPE_CHECKING:
 SEED: Final = 21
 SMALL: Final = 4096
 LARGE: Final = 1 << 20
-PLACES: Final = 16
+PLACES: Final = 32
 """Places, from the outer to the inner edge, at which rate and tracks are measured."""
 SWEPT_TRACKS: Final = 4
 SWEEP: Final = 8
 """Reads a track where tracks are measured, so that each step turns by an eighth."""
 SKIPS: Final = tuple(SMALL << k for k in range(11))
-SEGMENTS_BETWEEN: Final = (1, 2, 4, 8, 16, 32, 64)
+BEHIND: Final = tuple(round(SMALL * 2 ** (k / 4)) for k in range(8, 41))
+"""How far back from where the reading ended it is asked for again, a quarter of an octave each time."""
+BEHIND_BYTES: Final = 4 << 20
+QUICK: Final = 3.0
+"""Times what comes from the buffer at once: reads that take longer do not come from it."""
+GIVE_UP: Final = 8
+"""Reads that are not held any more, one behind the other, after which none is looked for."""
 STREAM_BYTES: Final = 8 << 20
+STREAMED: Final = 120
 FLASH_MS: Final = 2.0
 """Random reads that take less on the median come from no disk."""
 FLASH_BYTES: Final = (4 << 10, 16 << 10, 64 << 10, 128 << 10)
@@ -133,11 +140,13 @@ class Calibration:
                     self.read(step, start + SMALL + k * length, length)
 
     def streams(self) -> None:
-        """Read small pieces one behind the other without a wait, as a reader of a whole tree does."""
-        for place in self.near(12):
+        """Read small pieces one behind the other, at once or at a program's pace, as a reader of a whole tree does."""
+        for number, place in enumerate(self.near(16)):
             self.read("before", place)
-            for k in range(40):
-                self.read("stream", place + SMALL + k * SMALL)
+            for k in range(STREAMED):
+                if number % 2:
+                    self.drive.wait(0.1)
+                self.read("paced" if number % 2 else "stream", place + SMALL + k * SMALL)
 
     def skips(self) -> None:
         """Read a little ahead of the read before, at once and after a wait."""
@@ -148,14 +157,30 @@ class Calibration:
                     self.drive.wait(40)
                 self.read("late" if k % 2 else "skips", place + SMALL + int(skip * (1 + self._random.random())))
 
-    def segments(self) -> None:
-        """Come back to what was read, after reads elsewhere: the buffer gives up what was used longest ago."""
-        for between in SEGMENTS_BETWEEN:
-            for place in self.near(6):
-                self.read("before", place)
-                for offset in self.near(between):
-                    self.read("between", offset)
-                self.read("again", place)
+    def behind(self) -> None:
+        """Come back to what was just read, further and further from its end, until a segment does not hold it."""
+        quick = self.quick_ms()
+        for place in self.near(24):
+            for k in range(BEHIND_BYTES // LARGE):
+                self.read("before", place + k * LARGE, LARGE)
+            self.drive.wait(40)
+            share = 2 ** (self._random.random() / 4)
+            for distance in BEHIND:
+                if self.read("behind", place + BEHIND_BYTES - int(distance * share)) > quick:
+                    break
+
+    def back(self) -> None:
+        """Come back to the reads all over the drive, the last one first: as many are held as there are segments."""
+        quick, misses = self.quick_ms(), 0
+        for step, offset, _, _, _ in reversed(list(self.rows)):
+            if step not in ("pairs", "edge", "uniform") or misses == GIVE_UP:
+                return
+            misses = misses + 1 if self.read("back", offset) > quick else 0
+
+    def quick_ms(self) -> float:
+        """Return how long a read from the buffer takes at most."""
+        log = self.log
+        return quick_ms(log.of("hits"), log.of("turn"))
 
     def pairs(self, count: int, shortest: float) -> None:
         """Read at distances from a track to the whole drive; short ones down, where nothing was read ahead.
@@ -204,3 +229,14 @@ class Calibration:
         """Read what was predicted of an image; nothing is fitted to it."""
         for offset, length in reads:
             self.read("walk", offset, length)
+
+
+def quick_ms(hits: ReadLog, turn: ReadLog) -> float:
+    """Return how long a read from the buffer takes at most: a few times what hits take, and no large part of a turn.
+
+    Parameters
+    ----------
+    hits, turn : ReadLog
+        Reads of these steps.
+    """
+    return min(QUICK * float(np.median(hits.ms)), float(np.median(turn.ms)) / QUICK)

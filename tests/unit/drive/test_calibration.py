@@ -9,22 +9,29 @@ import pytest
 
 from layoutscope.api.measure import measured, with_note
 from layoutscope.drive import load_profile
-from layoutscope.drive.calibration.assemble import fitted_disk, numbered
+from layoutscope.drive.calibration import measuring
+from layoutscope.drive.calibration.assemble import UNKNOWN_SEGMENTS, fitted_disk, held_segments
 from layoutscope.drive.calibration.log import logged, read_log
-from layoutscope.drive.calibration.measuring import judged
+from layoutscope.drive.calibration.measuring import (
+    FEWEST_ROUNDS,
+    KNOWN,
+    ROUND,
+    judged,
+    known_within,
+    moves_of,
+    redrawn_curves,
+)
 from layoutscope.drive.calibration.plan import Calibration
 from layoutscope.drive.calibration.rotation import measured_turn
 from layoutscope.drive.calibration.seeks import fitted_curve
 from layoutscope.drive.fit import profile_text
-from layoutscope.drive.geometry import build_surface, listed_zones
+from layoutscope.drive.geometry import listed_zones
 from layoutscope.drive.profile import parse_profile
-from layoutscope.drive.surface import TURN, move_ticks, run_at
 from layoutscope.errors import ImageError, UsageError
 from tests.unit.drive.fakes import FakeDrive
 from tests.unit.drive.lesser import without_map
 from tests.unit.drive.toys import flash
-
-TURN_MS = 60_000 / 10_045
+from tests.validation.calibration import CURVE_MUST, curve_error
 
 
 @pytest.fixture(scope="module")
@@ -54,27 +61,44 @@ def test_tracks_are_found(found, drive):
 
 def test_the_seek_curve_is_within_three_per_cent(found, drive):
     """Overhead and seek, mean over pairs of places at ten distances from a hundred tracks on; root mean square."""
-    disk = fitted_disk(found.log)
-    surface = build_surface(drive, 0, drive.capacity_bytes // 512 - 1)
-    per_ms = TURN / TURN_MS
-    random = np.random.default_rng(3)
-    errors = []
-    grid = np.linspace(0, drive.capacity_bytes, 20_001)
-    number = numbered(disk.tracks, grid, drive.capacity_bytes)
-    for distance in np.geomspace(100, number[-1] * 0.9, 10):
-        begins = random.uniform(0, number[-1] - distance, 200)
-        places = [np.interp(at, number, grid) // 512 for at in (begins, begins + distance)]
-        runs = [[run_at(surface, int(sector), 0) for sector in column] for column in places]
-        ticks = [surface.read_miss + move_ticks(surface, *pair) for pair in zip(*runs, strict=True)]
-        errors.append(float(disk.curve.at(np.array([distance]))[0]) / (np.mean(ticks) / per_ms) - 1)
-    assert np.sqrt(np.mean(np.square(errors))) < 0.03
+    assert curve_error(drive, fitted_disk(found.log)) < CURVE_MUST
 
 
 def test_it_stops_when_it_is_known(found):
-    """Reads all over the drive are known within 10 %, and it took a minute of the drive's time at most."""
-    assert found.known < 0.10
-    assert len(found.log) < 6500
-    assert found.log.ns.sum() < 60e9
+    """The walk is known within 10 %, after the fewest rounds, and it took no more than a minute and a quarter."""
+    assert found.known < KNOWN
+    assert len(found.log.of("pairs")) == FEWEST_ROUNDS * ROUND
+    assert "The predicted walk of the image is known within" in found.profile.note
+    assert found.log.ns.sum() < 75e9
+
+
+def test_it_goes_on_until_it_is_known(found, monkeypatch):
+    """Of few and late reads a walk is known worse than of many; what is not known within the share goes on."""
+    walk = [(k * 40_960, 4096) for k in range(300)]
+    pairs = np.flatnonzero(found.log.step == "pairs")
+    few = found.log.where(~np.isin(np.arange(len(found.log)), pairs[200:]) & (found.log.step != "before"))
+    known = []
+    for log in (few, found.log):
+        disk = fitted_disk(log)
+        known.append(known_within(redrawn_curves(log, disk), disk.turn_ms, moves_of(log, disk, walk)))
+    assert known[0] > 2 * known[1]
+    monkeypatch.setattr(measuring, "KNOWN", sum(known) / 2)
+    assert [measuring.is_known(log, walk) for log in (few, found.log)] == [False, True]
+
+
+def test_what_is_known_is_of_the_walk(found):
+    """Reads that continue the one before move nothing; of a walk that moves nothing, reads all over the drive count."""
+    disk = fitted_disk(found.log)
+    tracks = moves_of(found.log, disk, [(0, 4096), (4096, 4096), (1 << 30, 4096), (0, 4096)])
+    assert len(tracks) == 2
+    assert tracks[0] == pytest.approx(tracks[1], rel=1e-3)
+    assert len(moves_of(found.log, disk, [(0, 4096), (4096, 4096)])) == len(moves_of(found.log, disk, [])) == 1999
+
+
+def test_segments_are_counted(found, drive):
+    """Of reads that came back, the last one first, three are held; a log without such reads tells nothing."""
+    assert found.profile.number("segments") == drive.number("segments") == 3
+    assert held_segments(found.log.where(found.log.step != "back")) == UNKNOWN_SEGMENTS
 
 
 def test_what_was_held_back_speaks_for_the_profile(found):

@@ -1,0 +1,105 @@
+"""Three drives of a published simulator, measured as if they were devices: ``results/calibration.json``.
+
+``python -m tests.validation.calibration`` measures each by the drive model in place of the device, with an exact clock
+and with a computer whose reads come late by some microseconds, and holds what came out against the drive itself: the
+seek curve, and DiskSim's recorded walks.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.api.measure import measured
+from layoutscope.drive import load_profile, service
+from layoutscope.drive.calibration.assemble import Disk, fitted_disk, numbered
+from layoutscope.drive.geometry import build_surface, turn_ms
+from layoutscope.drive.surface import SECTOR_BYTES, TURN, move_ticks, run_at
+from tests.unit.drive.fakes import FakeDrive
+from tests.validation.disksim import CHEETAHS, Witness
+from tests.validation.reference import save
+
+if TYPE_CHECKING:
+    from layoutscope.drive.profile import DriveProfile
+
+DRIVES: Final = (*CHEETAHS, "atlas10k5")
+JITTERS_MS: Final = (0.0, 0.02)
+"""By how much the computer's reads come late, mean of an exponential distribution."""
+WALKS: Final = tuple(
+    f"{system}-{files}-stat"
+    for system in ("apfs", "hfsplus")
+    for files in ("20000-c00", "20000-c20", "200000-c00", "200000-c20")
+)
+SHORTEST: Final = 100
+"""Tracks from which on the seek curve is compared: nearer, heads and cylinders count, which reads do not tell apart."""
+CURVE_MUST, WALK_MUST = 0.03, 0.02
+"""How far off curve and walks may be."""
+
+
+def curve_error(drive: DriveProfile, disk: Disk) -> float:
+    """Return by how much a measured curve misses overhead and seeks of the drive: root mean square over distances.
+
+    Parameters
+    ----------
+    drive : DriveProfile
+        The drive.
+    disk : Disk
+        What was fitted to its reads.
+    """
+    surface = build_surface(drive, 0, drive.capacity_bytes // SECTOR_BYTES - 1)
+    random = np.random.default_rng(3)
+    grid = np.linspace(0, drive.capacity_bytes, 20_001)
+    number = numbered(disk.tracks, grid, drive.capacity_bytes)
+    errors = []
+    for distance in np.geomspace(SHORTEST, number[-1] * 0.9, 10):
+        begins = random.uniform(0, number[-1] - distance, 200)
+        places = [np.interp(at, number, grid) // SECTOR_BYTES for at in (begins, begins + distance)]
+        runs = [[run_at(surface, int(sector), 0) for sector in column] for column in places]
+        ticks = [surface.read_miss + move_ticks(surface, *pair) for pair in zip(*runs, strict=True)]
+        true = float(np.mean(ticks)) / (TURN / turn_ms(drive))
+        errors.append(float(disk.curve.at(np.array([distance]))[0]) / true - 1)
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+def judge(witness: Witness, name: str, jitter_ms: float) -> dict[str, Any]:
+    """Measure one of the drives, and say how far it is off.
+
+    Parameters
+    ----------
+    witness : Witness
+        Has the walks.
+    name : str
+        The drive.
+    jitter_ms : float
+        By how much reads come late.
+    """
+    drive = load_profile(name)
+    found = measured(FakeDrive(drive, jitter_ms=jitter_ms), "measured", [])
+    (uniform,) = found.held_back
+    walks = {}
+    for walk in WALKS:
+        reads = witness.trace(name, walk)
+        true, told = (service(reads, profile, phases=1).service_s for profile in (drive, found.profile))
+        walks[walk] = told / true - 1
+    return {
+        "drive": name, "jitter_us": round(jitter_ms * 1000), "reads": len(found.log),
+        "seconds": float(found.log.ns.sum()) / 1e9, "known": found.known, "uniform": uniform.ratio - 1,
+        "curve": curve_error(drive, fitted_disk(found.log)), "walks": walks,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure all of them, and save what came out."""
+    from tests.conftest import shared_dir
+
+    shared = shared_dir()
+    if shared is None:
+        sys.exit("the reference images (../shared) are absent")
+    witness = Witness(shared)
+    save("calibration", [judge(witness, name, jitter_ms) for jitter_ms in JITTERS_MS for name in DRIVES])
+
+
+if __name__ == "__main__":
+    main()

@@ -58,14 +58,19 @@ def findings() -> None:
     """Print every finding code."""
     from layoutscope.filesystems.registry import finding_codes
 
-    table(("code", "meaning"), [(f"`{code}`", text) for code, text in sorted(finding_codes().items())])
+    table(
+        ("code", "meaning"), [(f'<a id="{code}"></a>`{code}`', text) for code, text in sorted(finding_codes().items())]
+    )
 
 
 def refusals() -> None:
     """Print the code of everything that is refused."""
     from layoutscope.filesystems.registry import refusals
 
-    table(("code", "what is refused"), [(f"`{code}`", text) for code, text in sorted(refusals().items())])
+    table(
+        ("code", "what is refused"),
+        [(f'<a id="{code}"></a>`{code}`', text) for code, text in sorted(refusals().items())],
+    )
 
 
 def schema() -> None:

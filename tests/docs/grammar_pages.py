@@ -1,0 +1,152 @@
+"""Writes ``docs/grammars``: a page a grammar, with every type, field and value, from the texts of ``ksy``.
+
+``python -m tests.docs.grammar_pages``; ``test_grammar_pages.py`` holds them fresh.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.docs.spec.grammars import fields_of, grammars, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "grammars"
+HEAD = """\
+<!-- Written by python -m tests.docs.grammar_pages; edit ksy/*.ksy instead. -->
+
+# Grammars
+
+Each structure of the formats is described once, in `ksy`, in the language of [Kaitai Struct](https://kaitai.io).
+Parsers and the record types that read a million records at once are made from the same text, and so are these pages. They are
+under CC0-1.0, so that anybody may take them; each imports at most its neighbours here. What of Apple's documents they
+cover stands in [the coverage](../spec-coverage/README.md).
+
+Numbers in the column *at* are bytes from the start of the structure; where a field before it varies, there is none.
+
+| grammar | what it describes | structures | fields |
+|---|---|---|---|
+"""
+
+
+def pages() -> dict[str, str]:
+    """Return the text of every page by its name."""
+    made = {f"{name.replace('_', '-')}.md": page(name, spec) for name, spec in grammars().items()}
+    return made | {"README.md": HEAD + "".join(_row(name, spec) for name, spec in grammars().items())}
+
+
+def _row(name: str, spec: dict[str, Any]) -> str:
+    fields = sum(len(body.get("seq", ())) for body in spec.get("types", {}).values())
+    title = f"[`{name}`]({name.replace('_', '-')}.md)"
+    return f"| {title} | {_first(spec)} | {len(spec.get('types', {}))} | {fields} |\n"
+
+
+def _first(spec: dict[str, Any]) -> str:
+    return cell(str(spec.get("doc", spec["meta"].get("title", ""))).split(". ")[0].rstrip(".") + ".")
+
+
+def page(name: str, spec: dict[str, Any]) -> str:
+    """Write the page of one grammar."""
+    order = {"le": "little-endian", "be": "big-endian"}.get(str(spec["meta"].get("endian")), "of several byte orders")
+    parts = [
+        "<!-- Written by python -m tests.docs.grammar_pages; edit ksy/*.ksy instead. -->",
+        f"# {spec['meta'].get('title', name)}",
+        prose(spec),
+        f"`ksy/{name}.ksy`, {order}. [All grammars](README.md)",
+    ]
+    for key, body in spec.get("types", {}).items():
+        parts += structure(f"{name}.{key}", body)
+    for key, values in spec.get("enums", {}).items():
+        parts += [f"## Values of `{key}`", "\n".join(_values(values))]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def prose(body: dict[str, Any]) -> str:
+    """Return what a text says and where that stands."""
+    told = body.get("doc-ref", ())
+    links = [_link(each) for each in ([told] if isinstance(told, str) else told)]
+    return "\n\n".join(filter(None, [escape(str(body.get("doc", "")).strip()), " · ".join(links)]))
+
+
+def _link(reference: str) -> str:
+    address, _, words = str(reference).partition(" ")
+    return f"[{words or address}]({address})" if address.startswith("http") else escape(str(reference))
+
+
+def structure(name: str, body: dict[str, Any]) -> list[str]:
+    """Write a structure: its fields, and what is worked out of them."""
+    original = f", Apple's `{body['-orig-id']}`" if body.get("-orig-id") else ""
+    size = width(name)
+    bytes_ = "" if size is None else f", {size:,} bytes"
+    parts = [f"## `{name.partition('.')[2]}`", f"{name}{original}{bytes_}.", prose(body)]
+    if body.get("seq"):
+        parts.append("\n".join(_fields(name, body["seq"])))
+    if body.get("instances"):
+        parts.append("\n".join(_instances(body["instances"])))
+    return parts
+
+
+def _fields(name: str, items: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| at | bytes | field | Apple's name | type | meaning |"
+    yield "|--:|--:|---|---|---|---|"
+    for item, field in zip(items, fields_of(name), strict=True):
+        numbers = ("" if each is None else f"{each:,}" for each in (field.offset, field.size))
+        original = f"`{field.original}`" if field.original else ""
+        yield f"| {' | '.join(numbers)} | `{item['id']}` | {original} | {kind(item)} | {cell(meaning(item))} |"
+
+
+def kind(item: dict[str, Any]) -> str:
+    """Say of which type a field is, how often it is there, and when."""
+    told = item.get("type")
+    switched = isinstance(told, dict)
+    words = f"as `{told['switch-on']}` says" if switched else f"`{told}`" if told else "bytes"
+    if "contents" in item:
+        words = "constant"
+    if item.get("repeat"):
+        words += {"eos": ", to the end", "until": ", until the last"}.get(
+            item["repeat"], f", {item.get('repeat-expr')} times"
+        )
+    return cell(words + (f", if `{item['if']}`" if "if" in item else ""))
+
+
+def meaning(item: dict[str, Any]) -> str:
+    """Say what a field means, and which values name it."""
+    named = f" Values: `{item['enum']}`." if item.get("enum") else ""
+    return escape(str(item.get("doc", "")).strip()) + named
+
+
+def _instances(items: dict[str, Any]) -> Iterator[str]:
+    yield "| worked out | of | meaning |"
+    yield "|---|---|---|"
+    for key, item in items.items():
+        of = f"`{item['value']}`" if "value" in item else f"at byte `{item.get('pos')}`: {kind(item)}"
+        yield f"| `{key}` | {cell(of)} | {cell(meaning(item))} |"
+
+
+def _values(values: dict[Any, Any]) -> Iterator[str]:
+    yield "| value | name | Apple's name | meaning |"
+    yield "|--:|---|---|---|"
+    for number, told in values.items():
+        body = told if isinstance(told, dict) else {"id": told}
+        shown = f"{int(number):#x}" if isinstance(number, int) and number > 9 else str(number)
+        original = f"`{body['-orig-id']}`" if body.get("-orig-id") else ""
+        yield f"| {shown} | `{body['id']}` | {original} | {cell(escape(str(body.get('doc', ''))))} |"
+
+
+def escape(text: str) -> str:
+    """Keep what a grammar says from being taken for marks of a page."""
+    return re.sub(r"([*_<>\[\]$])", r"\\\1", text)
+
+
+def cell(text: str) -> str:
+    """Put a text into one cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for file, text in pages().items():
+        (FOLDER / file).write_text(text, encoding="utf-8")

@@ -21,9 +21,9 @@ HEAD = """\
 # Grammars
 
 Each structure of the formats is described once, in `ksy`, in the language of [Kaitai Struct](https://kaitai.io).
-Parsers and the record types that read a million records at once are made from the same text, and so are these pages. They are
-under CC0-1.0, so that anybody may take them; each imports at most its neighbours here. What of Apple's documents they
-cover stands in [the coverage](../spec-coverage/README.md).
+Parsers and the record types that read a million records at once are made from the same text, and so are these pages.
+They are under CC0-1.0, so that anybody may take them; each imports at most its neighbours here. What of Apple's
+documents they cover stands in [the coverage](../spec-coverage/README.md).
 
 Numbers in the column *at* are bytes from the start of the structure; where a field before it varies, there is none.
 

@@ -70,6 +70,9 @@ class AgingVolume(Protocol):
     def place_of(self, name: str, level: TreeLevel) -> I64:
         """Return where nodes of a tree lie, in bytes from the start of the volume."""
 
+    def unused_table(self, name: str, count: I64) -> I64:
+        """Return the bytes of nodes' tables that no record uses, by how many records they have."""
+
     def copy(self) -> Any:
         """Return the same volume, to be aged apart from this one."""
 

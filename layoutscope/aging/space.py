@@ -54,8 +54,17 @@ class FreeBlocks:
         vars(made).update(vars(self), _used=self._used.copy())
         return made
 
-    def take(self, count: int, after: int = 0) -> I64:
+    def take(self, count: int, after: int = 0, *, is_try: bool = False) -> I64:
         """Take the first free blocks, from a block on, and from the first where there are too few behind it.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+        after : int
+            From which block on.
+        is_try : bool
+            Whether they stay free, and are only looked for.
 
         Raises
         ------
@@ -68,6 +77,8 @@ class FreeBlocks:
         if len(found) < count:
             rest = self._free_from(self._low, count)
             found = np.concatenate([found, rest[~np.isin(rest, found)][: count - len(found)]])
+        if is_try:
+            return found
         self._used[found] = True
         self.num_free -= count
         if not after:

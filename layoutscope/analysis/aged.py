@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -35,8 +34,6 @@ MOST_SHARE: Final = 0.5
 POINTS: Final = 4
 TAIL: Final = 0.05
 """Share of drives that is left out at either end."""
-LENGTHS: Final = 2.0
-"""Factor within which the length of a transaction is drawn: no volume tells it."""
 
 
 class Steps(NamedTuple):
@@ -145,9 +142,7 @@ def followed(
         for seed in range(asked.seeds):
             rng = np.random.default_rng([1, seed])
             volume = begin.copy()
-            factor = LENGTHS ** ((2 * seed + 1) / asked.seeds - 1) if asked.seeds > 1 else 1.0
-            length = max(round(begin.policy.files_per_transaction * factor), 1)
-            volume.policy = replace(begin.policy, files_per_transaction=length)
+            volume.policy = begin.policy.drawn((2 * seed + 1) / asked.seeds - 1 if asked.seeds > 1 else 0.0)
             volume.keep_cycles = asked.keep_snapshots
             # As it is, the volume is the same in all draws.
             drawn[0].append(look(layout, seed))

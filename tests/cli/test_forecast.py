@@ -32,7 +32,7 @@ def test_the_text_has_every_point(run, image):
     assert result.exit_code == 0
     rows = [line.split()[0] for line in result.stdout.splitlines() if line.strip()[:1].isdigit()]
     assert rows == ["0", "1", "2"] * 2
-    assert ("A transaction writes 670 files" in result.stdout) == (image == APFS)
+    assert ("A transaction ends when 10,000 blocks wait" in result.stdout) == (image == APFS)
     assert ("Neighbours that fill half a node" in result.stdout) is False
 
 

@@ -149,10 +149,10 @@ class Apfs:
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
         """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""
-        from layoutscope.filesystems.apfs.driver.writing import POLICIES
+        from layoutscope.filesystems.apfs.driver.policies import policy_of
         from layoutscope.filesystems.apfs.driver.written import read_apfs
 
-        return read_apfs(layout, POLICIES[host])
+        return read_apfs(layout, policy_of(layout, host))
 
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""

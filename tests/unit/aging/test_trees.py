@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from layoutscope.aging.edits import Edits, edited
 from layoutscope.aging.records import NAME, key_of
 from layoutscope.aging.space import FreeBlocks, FullError
-from layoutscope.aging.trees import FIRST, AgingTree, Edits, NodeRule, TreeLevel, edited, split_full
+from layoutscope.aging.trees import FIRST, AgingTree, NodeRule, TreeLevel, split_full
 
 RULE = NodeRule(40)
 NONE = np.empty(0, np.int64)
@@ -129,6 +130,24 @@ def test_records_of_index_nodes_are_shorter_where_a_key_has_no_name():
     both = replace(two_leaves(1, 10), short_index_bytes=4)
     assert both.index_sizes(keys).tolist() == [4, 10]
     assert two_leaves(1, 10).index_sizes(keys).tolist() == [10, 10]
+
+
+def test_a_new_leaf_is_written_when_the_one_before_was_full():
+    """Of four insertions into a leaf of three records the second fills it over: what comes after is in the new leaf."""
+    made, touched, _ = edited(tree([1, 2, 3], level(0)), inserted(9, 8, 7, 6), np.arange(4))
+    assert made.counts().tolist() == [2, 2, 3]
+    leaves = touched.level == 0
+    pairs = set(zip(touched.node[leaves].tolist(), touched.turn[leaves].tolist(), strict=True))
+    assert (1, 0) not in pairs
+    assert {(0, 0), (0, 1), (1, 1)} <= pairs
+
+
+def test_space_that_is_looked_for_stays_free():
+    """A try finds the blocks that are taken then."""
+    space = FreeBlocks(np.array([2, 9]), np.array([2, 2]))
+    assert space.take(3, is_try=True).tolist() == [2, 3, 9]
+    assert space.num_free == 4
+    assert space.take(3).tolist() == [2, 3, 9]
 
 
 def test_space_is_taken_from_a_block_on_and_then_from_the_first():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import layoutscope
 from layoutscope.aging.remade import aged_layout
 from layoutscope.aging.workloads import WORKLOADS, workload
 from layoutscope.analysis.aged import readable
+from layoutscope.filesystems.apfs.driver.policies import POLICIES, policy_of
 from layoutscope.metrics import measure
 
 IMAGES = {name: f"fixtures/images/{name}-scattered.img.zst" for name in ("hfsplus", "apfs")}
@@ -123,3 +126,42 @@ def test_kept_snapshots_hold_blocks_that_are_free_without_them():
         free.append(volume.space.num_free + sum(map(len, volume.held)))
         assert bool(volume.held) == bool(keep)
     assert free[0] > free[1] - sum(map(len, volume.held))
+
+
+def apfs_aged(**changes):
+    """Age the committed volume of APFS by a cycle, by a policy that is changed."""
+    layout = layoutscope.read_layouts(IMAGES["apfs"])[-1]
+    volume = readable(layout, "linux")
+    volume.policy = replace(volume.policy, **changes)
+    before = volume.xid
+    volume.age(workload("replace"), 100, np.random.default_rng(5))
+    return volume, volume.xid - before
+
+
+def test_a_transaction_ends_when_enough_blocks_wait_to_be_freed():
+    """With a tenth of the blocks that may wait, there are several times as many; with enough of them one."""
+    assert apfs_aged(queue_blocks=1 << 20)[1] == 1
+    many = apfs_aged(queue_blocks=400)[1]
+    assert apfs_aged(queue_blocks=100)[1] >= 3 * many >= 6
+    assert apfs_aged(queue_blocks=1 << 20, buffer_blocks=50)[1] > 2
+
+
+def test_blocks_of_earlier_drivers_wait_for_transactions():
+    """What was left in the last four transactions is not free yet, with five times as short ones."""
+    now, _ = apfs_aged(queue_blocks=400)
+    waiting, num = apfs_aged(queue_blocks=2000, waits=4)
+    assert now.waiting == []
+    assert len(waiting.waiting) == min(4, num)
+    assert waiting.space.num_free < now.space.num_free
+
+
+@pytest.mark.parametrize(
+    ("writer", "waits"),
+    [("linux-apfs by EA Fernández (xid 2)", 4), ("linux-apfs by eafer (0.3.20?)", 0), ("", 0)],
+)
+def test_the_driver_that_wrote_a_volume_last_says_how_it_is_written(writer, waits):
+    """Drivers that did not write their version kept transactions; other hosts have their own way."""
+    layout = layoutscope.read_layouts(IMAGES["apfs"])[-1]
+    facts = replace(layout.facts, details={**layout.facts.details, "modified by": writer})
+    assert policy_of(layout.changed(facts=facts), "linux").waits == waits
+    assert policy_of(layout.changed(facts=facts), "macos") == POLICIES["macos"]

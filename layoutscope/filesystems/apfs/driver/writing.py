@@ -6,6 +6,7 @@ blocks are whose. Of all three each changed node gets another block, and the old
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -13,16 +14,27 @@ import numpy as np
 
 from layoutscope.aging import records as rec
 from layoutscope.aging.cycle import done, files_by_seat, present
-from layoutscope.aging.policy import Policy
-from layoutscope.aging.trees import NOWHERE, Edits, NodeTouches, edited
+from layoutscope.aging.edits import Edits, NodeTouches, edited
+from layoutscope.aging.trees import NOWHERE
 from layoutscope.aging.volume import blocks_of
-from layoutscope.arrays.ragged import ranges
 from layoutscope.filesystems.apfs.driver import recordbytes as taken
+from layoutscope.filesystems.apfs.driver.transactions import (
+    DATA,
+    NODES,
+    REFERENCES,
+    FileWork,
+    blocks_of_extents,
+    joined_turns,
+    new_extents,
+    order_of_blocks,
+    touches_within,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.aging.cycle import Done
+    from layoutscope.aging.policy import Policy
     from layoutscope.aging.space import FreeBlocks
     from layoutscope.aging.trees import AgingTree, TreeLevel
     from layoutscope.aging.volume import AgingEntries, Data
@@ -31,43 +43,11 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 TREES: Final = ("fs", "omap", "extentref")
-LENGTHS: Final = "Lengths of transactions are drawn within a factor of two."
-
-LINUX: Final = Policy(
-    # linux-apfs-rw splits in the middle; the leaves that replaced files filled last are half full on volumes that it
-    # aged, those of one that was filled once 0.68.
-    leaf_keep=0.5,
-    index_keep=0.5,
-    map_keep=0.5,
-    merge_share=0.0,
-    next_fit=False,
-    # Volumes that it aged have a transaction for every 673 files that were replaced.
-    files_per_transaction=670,
-    # The inode of the temporary file, and a sibling for each of its two names.
-    ids_per_file=3,
-    leaves_siblings=True,
-    assumes=("A transaction writes 670 files, as the Linux driver's did.", LENGTHS),
-)
-
-MACOS: Final = Policy(
-    leaf_keep=0.86,
-    index_keep=0.86,
-    map_keep=0.86,
-    merge_share=0.5,
-    next_fit=True,
-    at_commit=True,
-    assumes=(
-        "A transaction writes 1,000 files.",
-        LENGTHS,
-        "Nodes are written at the end of a transaction, in the order of their keys.",
-        "Blocks are taken behind those that were taken last.",
-        "Neighbours that fill half a node together are merged.",
-    ),
-)
-
-POLICIES: Final = {"linux": LINUX, "macos": MACOS}
 CHUNK_BLOCKS: Final = 32768
+MAP_RECORDS: Final = 112
+"""Records for which a leaf of an object map has a table, however few it has (its node of 4,096 bytes)."""
 NO_KEYS: Final = np.empty(0, np.int64)
+NO_FILE: Final = (0.0, 0.0)
 
 
 @dataclass
@@ -98,6 +78,10 @@ class ApfsVolume:
         How many cycles back a snapshot holds what was replaced.
     held : list
         Blocks that snapshots hold, a cycle each.
+    waiting : list
+        Blocks that are not free yet, a transaction each.
+    a_file : tuple of float or None
+        Blocks that a file frees, and those that are written for it, as of the last cycle.
     """
 
     policy: Policy
@@ -115,6 +99,8 @@ class ApfsVolume:
     cursor: int = 0
     keep_cycles: int = 0
     held: list[I64] = field(default_factory=list)
+    waiting: list[I64] = field(default_factory=list)
+    a_file: tuple[float, float] | None = None
 
     main: ClassVar[str] = "fs"
     maps: ClassVar[str] = "omap"
@@ -129,9 +115,16 @@ class ApfsVolume:
         """Return where nodes of a tree lie, in bytes from the start of the volume."""
         return level.block * self.block_bytes
 
+    def unused_table(self, name: str, count: I64) -> I64:
+        """Return the bytes of nodes' tables that no record uses, by how many records they have."""
+        if name == "omap":
+            return np.maximum(MAP_RECORDS - count, 0) * taken.MAP_TABLE_BYTES
+        return -count % 8 * self.entry_bytes[name]
+
     def copy(self) -> ApfsVolume:
         """Return the same volume, to be aged apart from this one."""
-        return replace(self, space=self.space.copy(), held=list(self.held), trees=dict(self.trees))
+        lists = {"held": list(self.held), "waiting": list(self.waiting)}
+        return replace(self, space=self.space.copy(), trees=dict(self.trees), **lists)  # type: ignore[arg-type]
 
     def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
         """Let a cycle pass.
@@ -150,12 +143,19 @@ class ApfsVolume:
         FullError
             If there is no room left.
         """
+        if self.policy.queue_blocks and self.a_file is None:
+            # How many blocks a file takes is seen in a cycle that is only tried.
+            self.a_file = NO_FILE
+            trial = self.copy()
+            trial.age(chosen, wanted, deepcopy(rng))
+            self.a_file = trial.a_file
         files = files_by_seat(self.entries)
         work = chosen.choose(self.entries.parent[files], wanted, rng)
         cycle = done(self.entries, work, self.next_ident, self.policy.ids_per_file, rng)
         if not cycle.num_turns:
             return
-        batch = np.arange(cycle.num_turns) // self.policy.files_per_transaction
+        # Every operation has two turns: what is written before a file's data, and what is when it gets its name.
+        batch = np.repeat(np.arange(cycle.num_turns) // self._length(), 2)
         before = np.concatenate([level.ident for level in self.trees["fs"].levels])
         self.trees["fs"], touched, freed = edited(self.trees["fs"], _fs_change(self, cycle), batch)
         events = [(TREES.index("fs"), touched)]
@@ -167,6 +167,14 @@ class ApfsVolume:
             freed = np.concatenate([freed, gone])
         self._write(cycle, events, batch, freed)
         self.entries, self.next_ident = cycle.kept.with_more(cycle.new), cycle.next_ident
+
+    def _length(self) -> int:
+        """Return how many files a transaction writes: until so many blocks wait to be freed, or are written."""
+        if self.a_file is None or self.a_file == NO_FILE:
+            return self.policy.files_per_transaction
+        freed, written = self.a_file
+        queue = self.policy.queue_blocks / (self.policy.waits + 1)
+        return max(int(min(queue / max(freed, 1e-9), self.policy.buffer_blocks / max(written, 1e-9))), 1)
 
     def _mapped(self, before: I64, touched: NodeTouches) -> Edits:
         """Number the new nodes in the order in which they are written, and change the object map with all of them."""
@@ -197,30 +205,38 @@ class ApfsVolume:
         rest, old = self.data.taken_from(cycle.old.ident)
         order = np.argsort(cycle.old.ident)
         found = np.searchsorted(cycle.old.ident[order], old.ident)
-        old_turn = cycle.old_turn[order[found]]
+        old_turn = 2 * cycle.old_turn[order[found]] + 1
         need = blocks_of(cycle.new.size_bytes, self.block_bytes)
         self.data = rest
-        holding = [freed]
+        holding, num_freed, num_written = [freed], len(freed), int(need.sum())
         edges = np.append(np.flatnonzero(np.diff(batch, prepend=-1)), len(batch))
         for first, stop in zip(edges.tolist(), edges[1:].tolist(), strict=False):
             self.xid += 1
-            mine = np.arange(first, min(stop, len(need)))
+            mine = np.arange(first // 2, min(stop // 2, len(need)))
             going = (old_turn >= first) & (old_turn < stop)
-            nodes = [(number, _within(touched, first, stop)) for number, touched in events]
-            given, replaced = self._transaction(nodes, mine, need)
-            ident = np.repeat(cycle.new.ident[mine], need[mine])
-            self.data = self.data.with_blocks(ident, given)
-            lost = _starts(old, going)
-            refs = self._references(given, ident, old.start[going])
-            released = np.concatenate([replaced, refs, lost])
+            nodes = [(number, touches_within(touched, first, stop)) for number, touched in events]
+            work = FileWork(
+                2 * mine - first, need[mine], cycle.new.ident[mine], old.start[going], old_turn[going] - first
+            )
+            given, replaced = self._transaction(nodes, work, first, stop)
+            self.data = self.data.with_blocks(np.repeat(work.ident, work.need), given)
+            released = np.concatenate([replaced, blocks_of_extents(old, going)])
+            num_freed, num_written = num_freed + len(released), num_written + len(replaced)
             if self.keep_cycles:
                 holding.append(released)
             else:
-                self.space.give_back(released)
+                self._wait(released)
         extents = len(self.data.ident) - len(rest.ident)
         inside = int(np.maximum(need - 1, 0).sum())
         self.broken_share = (extents - int((need > 0).sum())) / inside if inside else 0.0
+        self.a_file = (num_freed / cycle.num_turns, num_written / cycle.num_turns)
         self._release(holding)
+
+    def _wait(self, blocks: I64) -> None:
+        """Free the blocks that were left in the transaction that is so far back."""
+        self.waiting = [*self.waiting, blocks]
+        while len(self.waiting) > self.policy.waits:
+            self.space.give_back(self.waiting.pop(0))
 
     def _release(self, holding: list[I64]) -> None:
         """Free what no snapshot holds any more."""
@@ -232,30 +248,51 @@ class ApfsVolume:
         while len(self.held) > self.keep_cycles:
             self.space.give_back(self.held.pop(0))
 
-    def _transaction(self, nodes: list[tuple[int, NodeTouches]], files: I64, need: I64) -> tuple[I64, I64]:
+    def _transaction(
+        self, nodes: list[tuple[int, NodeTouches]], work: FileWork, first: int, stop: int
+    ) -> tuple[I64, I64]:
         """Give a transaction's blocks; returns those of data, in the order of the files, and those replaced."""
         starts = np.cumsum([0] + [len(touched.node) for _, touched in nodes])
-        turn = np.concatenate([*(touched.turn for _, touched in nodes), files])
-        count = np.concatenate([np.ones(starts[-1], np.int64), need[files]])
-        is_data = np.arange(len(turn)) >= starts[-1]
-        if self.policy.at_commit:
-            order = np.lexsort((np.where(is_data, turn, 0), ~is_data))
-        else:
-            order = np.lexsort((is_data, turn))
-        for_data = np.repeat(is_data[order], count[order])
-        blocks = np.empty(len(for_data), np.int64)
-        if self.is_apart:
-            blocks[for_data] = self._take(int(for_data.sum()))
-            blocks[~for_data] = self._take_apart(int((~for_data).sum()))
-        else:
-            blocks[:] = self._take(len(for_data))
-        own = np.empty(starts[-1], np.int64)
-        own[order[~is_data[order]]] = blocks[~for_data]
+        own_turn = np.concatenate([touched.turn for _, touched in nodes]) - first
+        turn, kind, count = joined_turns((own_turn, work.turn), (np.ones(starts[-1], np.int64), work.need))
+        at_commit = self.policy.at_commit
+        if "extentref" in self.trees and not at_commit:
+            # Where data would come to lie says which references change; these take blocks between them.
+            likely = self._given(order_of_blocks(turn, kind, at_commit), kind, count, is_try=True)[0]
+            keys, turns = new_extents(likely, work)
+            extra = self._touched_references(np.concatenate([keys, work.gone]), np.concatenate([turns, work.gone_turn]))
+            turn, kind, count = joined_turns(
+                (own_turn, work.turn, extra), (np.ones(starts[-1], np.int64), work.need, np.ones_like(extra))
+            )
+        given, own, spare = self._given(order_of_blocks(turn, kind, at_commit), kind, count)
         replaced = [
             self._placed(TREES[number], touched, own[a:b])
             for (number, touched), a, b in zip(nodes, starts, starts[1:], strict=False)
         ]
-        return blocks[for_data], np.concatenate(replaced)
+        return given, np.concatenate([*replaced, self._references(given, work, spare, stop - first)])
+
+    def _given(self, order: I64, kind: I64, count: I64, *, is_try: bool = False) -> tuple[I64, I64, I64]:
+        """Give blocks in an order: to data, nodes and references, each in the order in which it was told."""
+        kinds = np.repeat(kind[order], count[order])
+        blocks = np.empty(len(kinds), np.int64)
+        is_data = kinds == DATA
+        if self.is_apart:
+            blocks[is_data] = self._take(int(is_data.sum()), is_try=is_try)
+            blocks[~is_data] = 0 if is_try else self._take_apart(int((~is_data).sum()))
+        else:
+            blocks[:] = self._take(len(kinds), is_try=is_try)
+        own = np.empty(int((kind == NODES).sum()), np.int64)
+        own[order[kind[order] == NODES]] = blocks[kinds == NODES]
+        return blocks[is_data], own, blocks[kinds == REFERENCES]
+
+    def _touched_references(self, key: I64, turn: I64) -> I64:
+        """Return when each node of the extent references is changed first, in the order of time."""
+        found = []
+        for level in self.trees["extentref"].levels:
+            first = np.full(len(level), np.iinfo(np.int64).max)
+            np.minimum.at(first, level.node_of(key), turn)
+            found.append(first[first < np.iinfo(np.int64).max])
+        return np.sort(np.concatenate(found))
 
     def _placed(self, name: str, touched: NodeTouches, blocks: I64) -> I64:
         """Put nodes where they were written; returns where they lay."""
@@ -271,28 +308,40 @@ class ApfsVolume:
         found: I64 = whole[whole != NOWHERE]
         return found
 
-    def _references(self, given: I64, ident: I64, gone: I64) -> I64:
-        """Edits the extent references of a transaction; returns blocks that are free after it."""
+    def _references(self, given: I64, work: FileWork, spare: I64, turns: int) -> I64:
+        """Change the extent references of a transaction; returns blocks that are free after it.
+
+        Parameters
+        ----------
+        given : int64 array
+            Blocks of the new files.
+        work : FileWork
+            What is written and deleted.
+        spare : int64 array
+            Blocks that were taken for nodes, in the order of time.
+        turns : int
+            Operations of the transaction.
+        """
         tree = self.trees.get("extentref")
         if tree is None:
-            return NO_KEYS
-        cuts = (np.diff(ident, prepend=-2) != 0) | (np.diff(given, prepend=-2) != 1)
-        key = given[cuts]
-        zeros = np.zeros(len(gone), np.int64)
-        there = np.isin(gone, tree.key)
+            return spare
+        key, turn = new_extents(given, work)
+        there = np.isin(work.gone, tree.key)
         nothing = (NO_KEYS, NO_KEYS, NO_KEYS)
         size = np.full(len(key), taken.REFERENCE_BYTES)
-        change = Edits(key, size, np.zeros(len(key), np.int64), gone[there], zeros[there], *nothing)
-        made, touched, freed = edited(tree, change, np.zeros(1, np.int64))
-        self.trees["extentref"] = made
-        order = np.lexsort((touched.node, touched.level))
+        change = Edits(key, size, turn, work.gone[there], work.gone_turn[there], *nothing)
+        self.trees["extentref"], touched, freed = edited(tree, change, np.zeros(turns, np.int64))
+        order = np.lexsort((touched.node, touched.level, *(() if self.policy.at_commit else (touched.turn,))))
         touched = NodeTouches(touched.level[order], touched.node[order], touched.turn[order])
-        blocks = self._take_apart(len(order)) if self.is_apart else self._take(len(order))
-        return np.concatenate([self._placed("extentref", touched, blocks), freed])
+        more = max(len(order) - len(spare), 0)
+        late = self._take_apart(more) if self.is_apart else self._take(more)
+        blocks, left = np.concatenate([spare[: len(order)], late]), spare[len(order) :]
+        return np.concatenate([self._placed("extentref", touched, blocks), freed, left])
 
-    def _take(self, count: int) -> I64:
-        blocks = self.space.take(count, self.cursor if self.policy.next_fit else 0)
-        self.cursor = int(blocks[-1]) + 1 if count else self.cursor
+    def _take(self, count: int, *, is_try: bool = False) -> I64:
+        blocks = self.space.take(count, self.cursor if self.policy.next_fit else 0, is_try=is_try)
+        if not is_try:
+            self.cursor = int(blocks[-1]) + 1 if count else self.cursor
         return blocks
 
     def _take_apart(self, count: int) -> I64:
@@ -310,24 +359,10 @@ def _extent_bytes(volume: ApfsVolume, files: AgingEntries) -> I64:
     return taken.EXTENT_BYTES * (1 + np.rint(np.maximum(blocks - 1, 0) * volume.broken_share).astype(np.int64))
 
 
-def _within(touched: NodeTouches, first: int, stop: int) -> NodeTouches:
-    mine = (touched.turn >= first) & (touched.turn < stop)
-    return NodeTouches(touched.level[mine], touched.node[mine], touched.turn[mine])
-
-
-def _starts(data: Data, rows: NDArray[np.bool_]) -> I64:
-    return np.asarray(ranges(data.start[rows], data.count[rows]), np.int64)
-
-
-def _where(there: NDArray[np.bool_], key: I64) -> I64:
-    """Keep the keys of records that are there."""
-    return np.where(there, key, NOWHERE)
-
-
 def _fs_change(volume: ApfsVolume, cycle: Done) -> Edits:
     """Say what a cycle does to the records of the file-system tree; give the new entries their keys."""
     policy, new, old = volume.policy, cycle.new, cycle.old
-    turn = np.arange(len(new))
+    turn, old_turn = 2 * np.arange(len(new)), 2 * cycle.old_turn + 1
     linked = cycle.is_replaced & policy.leaves_siblings
     new.has_sibling = linked
     none = np.full(len(new), NOWHERE)
@@ -335,23 +370,23 @@ def _fs_change(volume: ApfsVolume, cycle: Done) -> Edits:
     new.keys = {"entry": rec.key_of(new.parent, rec.NAME, new.place), **own, "thread": none, "xattr": none}
     yes = np.ones(len(new), bool)
     key, size, when = present(
-        (new.keys["entry"], taken.entry_name_bytes(new.letters, has_sibling=linked), turn),
+        (new.keys["entry"], taken.entry_name_bytes(new.letters, has_sibling=linked), turn + 1),
         (own["inode"], taken.inode_bytes(new.letters, yes), turn),
         (own["dstream"], taken.DATA_STREAM_BYTES, turn),
         (rec.key_of(new.ident, taken.FILE_EXTENT), _extent_bytes(volume, new), turn),
         (
             np.where(linked, rec.key_of(new.ident, taken.SIBLING_LINK), NOWHERE),
             taken.sibling_link_bytes(new.letters),
-            turn,
+            turn + 1,
         ),
-        (np.where(linked, rec.key_of(new.ident + 2, taken.SIBLING_MAP), NOWHERE), taken.SIBLING_MAP_BYTES, turn),
+        (np.where(linked, rec.key_of(new.ident + 2, taken.SIBLING_MAP), NOWHERE), taken.SIBLING_MAP_BYTES, turn + 1),
     )
     there = old.has_sibling
     gone, _, gone_turn = present(
-        *((old.keys[name], 0, cycle.old_turn) for name in ("entry", "inode", "dstream", "xattr")),
-        (rec.key_of(old.ident, taken.FILE_EXTENT), 0, cycle.old_turn),
-        (_where(there, rec.key_of(old.ident, taken.SIBLING_LINK)), 0, cycle.old_turn),
-        (_where(there, rec.key_of(old.ident + 2, taken.SIBLING_MAP)), 0, cycle.old_turn),
+        *((old.keys[name], 0, old_turn) for name in ("entry", "inode", "dstream", "xattr")),
+        (rec.key_of(old.ident, taken.FILE_EXTENT), 0, old_turn),
+        (np.where(there, rec.key_of(old.ident, taken.SIBLING_LINK), NOWHERE), 0, old_turn),
+        (np.where(there, rec.key_of(old.ident + 2, taken.SIBLING_MAP), NOWHERE), 0, old_turn),
     )
     known = np.isin(gone, volume.trees["fs"].key)
     # Names that were pinned to a leaf are no records of their own.

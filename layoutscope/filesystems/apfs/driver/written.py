@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 TABLE_ENTRY: Final = 8
 MAP_TABLE_ENTRY: Final = 4
+TABLE_SLACK: Final = 8 * 4
+"""Bytes of a node's table that are hardly ever used: it grows by eight records of eight bytes."""
 NODE_HEAD: Final = 56
 """Bytes of a node's head: object header and node header (Apple File System Reference, btree_node_phys)."""
 
@@ -58,7 +60,7 @@ def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
     trees = {"fs": _fs_tree(layout, policy, read["fs"], entries, (keys, leaf))}
     entries.keys = pinned(trees["fs"], keys, leaf)
     room = int(layout.columns("nodes")["size_bytes"].data[read["fs"].rows[0][0]]) - NODE_HEAD
-    rule = NodeRule(room, policy.map_keep, policy.merge_share)
+    rule = NodeRule(room, policy.map_keep, policy.merge_share, by_count=policy.split_by_count)
     if "omap" in read:
         trees["omap"] = _map_tree(layout, trees["fs"], read["omap"], rule)
     if "extentref" in read:
@@ -104,8 +106,10 @@ def _fs_tree(
     # Of a file with several names, inode and data stream are one record.
     _, once = np.unique(key, return_index=True)
     room = int(layout.columns("nodes")["size_bytes"].data[read.rows[0][0]]) - NODE_HEAD
-    leaf_rule = NodeRule(room, policy.leaf_keep, policy.merge_share)
-    rules = (leaf_rule, NodeRule(room, policy.index_keep, policy.merge_share), taken.INDEX_BYTES)
+    room -= TABLE_SLACK
+    # All extents of a file are one record here, so that shares are of bytes.
+    leaf_rule, index_rule = (NodeRule(room, keep, policy.merge_share) for keep in (policy.leaf_keep, policy.index_keep))
+    rules = (leaf_rule, index_rule, taken.INDEX_BYTES)
     return made_tree(layout, read, (key[once], size[once], at[once]), rules, TABLE_ENTRY)
 
 

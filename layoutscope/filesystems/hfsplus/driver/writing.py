@@ -9,8 +9,9 @@ import numpy as np
 
 from layoutscope.aging import records as rec
 from layoutscope.aging.cycle import done, files_by_seat, present
+from layoutscope.aging.edits import Edits, edited
 from layoutscope.aging.policy import Policy
-from layoutscope.aging.trees import NOWHERE, Edits, NodeRule, edited
+from layoutscope.aging.trees import NOWHERE, NodeRule
 from layoutscope.aging.volume import (
     blocks_of,
     found_tree,
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.aging.cycle import Done
+    from layoutscope.aging.edits import NodeTouches
     from layoutscope.aging.space import FreeBlocks
-    from layoutscope.aging.trees import AgingTree, NodeTouches, TreeLevel
+    from layoutscope.aging.trees import AgingTree, TreeLevel
     from layoutscope.aging.volume import AgingEntries, Data
     from layoutscope.aging.workloads import CycleKind
     from layoutscope.tables import VolumeLayout
@@ -122,6 +124,10 @@ class HfsPlusVolume:
     def place_of(self, name: str, level: TreeLevel) -> I64:  # noqa: ARG002  (there is one tree)
         """Return where nodes of the catalog lie, in bytes from the start of the volume."""
         return level.block
+
+    def unused_table(self, name: str, count: I64) -> I64:  # noqa: ARG002  (there is one tree)
+        """Return nothing: offsets of records are as many as these."""
+        return np.zeros_like(count)
 
     def copy(self) -> HfsPlusVolume:
         """Return the same volume, to be aged apart from this one."""

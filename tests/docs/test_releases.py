@@ -1,0 +1,77 @@
+"""What is said and written for releases is of this program as it stands."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+import yaml
+
+import layoutscope
+from layoutscope.tables.capture import FORMAT
+from tests.docs import campaign_tables
+from tests.docs.imports import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PAGE = (ROOT / "docs" / "releases.md").read_text(encoding="utf-8")
+
+
+def test_it_is_cited_by_its_version_and_licence():
+    """CITATION.cff has what its format asks for, and says the version and the licence of the package."""
+    told = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(told)
+    assert (told["version"], told["license"]) == (layoutscope.__version__, PROJECT["project"]["license"])
+
+
+def test_the_policy_names_the_format_of_captures():
+    """The page has the version that is written now, and says of the older ones what the reader does."""
+    assert f"`{FORMAT}`" in PAGE
+
+
+def test_the_container_has_no_rights():
+    """The last user is an ordinary one, and every extra that is asked for is there."""
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    users = re.findall(r"^USER (\d+):", text, re.MULTILINE)
+    assert users
+    assert int(users[-1]) > 0
+    (extras,) = re.findall(r"/source\[([^]]+)\]", text)
+    assert set(extras.split(",")) <= set(PROJECT["project"]["optional-dependencies"])
+
+
+def test_the_workflow_runs_what_is_there():
+    """Its sessions of nox are, and so are the images that wheels are tried on; it may write nothing."""
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    sessions = re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r"nox -s (\w+)", text)) <= set(sessions)
+    assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
+    tried = " ".join(PROJECT["tool"]["cibuildwheel"]["test-command"]) + text
+    images = re.findall(r"fixtures/images/\S+", tried)
+    assert images
+    assert all((ROOT / image).is_file() for image in images)
+
+
+def test_what_pages_lead_to_is_in_the_source_distribution():
+    """Tests and pages that are in it read files outside of their folders: these are in it as well."""
+    included = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert {".ci", ".github", "Containerfile", "CITATION.cff", "noxfile.py", "ksy", "fixtures"} <= set(included)
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    """Write a page with a table of two targets in place of that of the campaigns."""
+    rows = "| a | 1,500 | 1,000 | 490 | 10 | 0 | 0.5 s | 90 MiB |\n| b | 3 | 1 | 0 | 1 | 1 | 12.25 s | 80 MiB |\n"
+    path = tmp_path / "forensics.md"
+    path.write_text(f"{campaign_tables.HEAD}\n|---|---|---|---|---|---|---|---|\n{rows}\nOther words | 5 |\n")
+    monkeypatch.setattr(campaign_tables, "PAGE", path)
+
+
+@pytest.mark.usefixtures("page")
+def test_counts_of_campaigns_are_sums(capsys):
+    """The threat model's counts are those of all targets together, its worst figures the worst of any."""
+    campaign_tables.in_short()
+    told = capsys.readouterr().out
+    for words in ("1,503 changed files of 2 kinds", "1,001 gave", "11 one with damage", "490 were refused", "12.25 s"):
+        assert words in told
+    assert "1 failed" in told
+    assert "90 MiB" in told

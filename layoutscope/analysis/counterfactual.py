@@ -118,13 +118,6 @@ def by_address(reads: ReadsOfNodes) -> AccessTrace:
     return reads.trace[reads.by_place]
 
 
-def by_key(reads: ReadsOfNodes) -> AccessTrace:
-    """The same reads tree by tree and level by level, each in the order of its keys."""
-    level, rank = reads.of_node(reads.nodes.level, -1), reads.of_node(reads.nodes.key_rank, 0)
-    is_leaf = (level == 0) & (reads.of_node(reads.nodes.tree, -1) == _main(reads))
-    return reads.trace[order_of((is_leaf.astype(np.int64) << 60) - (level << 40) + rank)]
-
-
 def close_together(reads: ReadsOfNodes) -> AccessTrace:
     """The same reads, with nothing between the nodes that are read; their order on disk stays."""
     return reads.moved(_laid_out(reads.nodes, reads.used))
@@ -260,13 +253,6 @@ CAUSES: Final[dict[Why, Callable[[ReadsOfNodes], AccessTrace]]] = {
     Why.REQUESTS: in_whole_nodes,
 }
 """What a walk may take long for, and the reads of one where it is not so."""
-
-REMEDIES: Final[dict[str, Callable[[ReadsOfNodes], AccessTrace]]] = {
-    "names-only": names_only,
-    "key-order": by_key,
-    "packed": packed,
-}
-"""What somebody could do, and the reads then."""
 
 
 def is_sampled(trace: AccessTrace) -> bool:

@@ -36,20 +36,6 @@ SHORT: Final = {
 }
 """Causes where several volumes share the screen."""
 
-HELP: Final = {
-    "names-only": "list names only, without stat (FTS_NOSTAT)",
-    "key-order": "read the tree in key order (as searchfs does)",
-    "packed": "rewrite the nodes in key order, side by side",
-}
-"""Remedies; another drive is told by its name."""
-
-VAIN: Final = {
-    "names-only": "names without stat",
-    "key-order": "reading in key order",
-    "packed": "rewriting in key order",
-}
-"""Remedies, where they are none; another drive is told by its name."""
-
 DRIVES: Final = {
     "generic-5400-2.5": "notebook disk (5400 rpm)",
     "generic-7200": "desktop disk (7200 rpm)",
@@ -61,11 +47,6 @@ DRIVES: Final = {
 def drive_words(name: str) -> str:
     """Say what a drive is."""
     return DRIVES.get(name, name)
-
-
-def remedy_words(name: str) -> str:
-    """Say what could be done."""
-    return HELP.get(name) or f"the same on another kind of drive: {drive_words(name)}"
 
 
 def interval(item: Prediction) -> str:
@@ -128,7 +109,7 @@ def elsewhere(verdict: Verdict) -> str:
 
 def _listed(verdict: Verdict, *, helps: bool) -> str:
     chosen = verdict.helpful if helps else verdict.useless
-    return "; ".join(f"{remedy_words(item.name)}, {format_seconds(item.seconds)}" for item in chosen)
+    return "; ".join(f"{item.title}, {format_seconds(item.seconds)}" for item in chosen)
 
 
 def lie(found: Placement) -> str:

@@ -1,4 +1,4 @@
-"""From a walk to a verdict: runs of the model with one thing changed, and what they say of causes and remedies."""
+"""From a walk to a verdict: runs of the model with one thing changed, and what they say of causes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.analysis.counterfactual import CAUSES, REMEDIES, ReadsOfNodes, is_sampled, seconds_of, walked
+from layoutscope.analysis.counterfactual import CAUSES, ReadsOfNodes, is_sampled, packed, seconds_of, walked
 from layoutscope.filesystems.registry import filesystem_of, filesystems
-from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why, Yardstick
+from layoutscope.results.verdict import Cause, Placement, Verdict, Why, Yardstick
 from layoutscope.walk import trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from layoutscope.drive import DriveProfile
     from layoutscope.results.scan import Prediction, WalkFacts
+    from layoutscope.results.verdict import Remedy
     from layoutscope.tables import VolumeLayout
 
-    Runs = dict[str, float]
+    Tried = Callable[[ReadsOfNodes, DriveProfile, float], tuple[Remedy, ...]]
 
 SPAN_ENDS: Final = (0.01, 0.99)
 """Shares of the bytes before which a span begins and ends: a single stray node makes no span."""
@@ -36,7 +37,11 @@ MODEL_ERROR: Final = 0.25
 
 
 def judge(
-    layout: VolumeLayout, walk: WalkFacts | None, predictions: Sequence[Prediction], profiles: Sequence[DriveProfile]
+    layout: VolumeLayout,
+    walk: WalkFacts | None,
+    predictions: Sequence[Prediction],
+    profiles: Sequence[DriveProfile],
+    remedied: Tried | None = None,
 ) -> Verdict | None:
     """Draw the conclusions from a walk.
 
@@ -50,6 +55,8 @@ def judge(
         What that takes on each drive; causes are told of the first.
     profiles : sequence of DriveProfile
         The drives, those of the predictions among them.
+    remedied : callable, optional
+        Tries remedies on the reads, on a drive, given what the walk takes on it now.
 
     Returns
     -------
@@ -67,16 +74,13 @@ def judge(
     reads = walked(layout, walk.trace)
     # Of long walks a part is served, changed and unchanged alike, so that both err alike.
     scale = first.seconds / seconds_of(walk.trace, profile) if is_sampled(walk.trace) else 1.0
-    changes = dict.fromkeys([*CAUSES.values(), *REMEDIES.values()])
-    runs = {change: scale * seconds_of(change(reads), profile) for change in changes}
+    runs = {change: scale * seconds_of(change(reads), profile) for change in (*CAUSES.values(), packed)}
     causes = [Cause(name, runs[change], _saved(first.seconds, runs[change])) for name, change in CAUSES.items()]
-    done = {name: runs[change] for name, change in REMEDIES.items()} | _elsewhere(first, predictions)
-    remedies = [Remedy(name, seconds, _saved(first.seconds, seconds)) for name, seconds in done.items()]
     return replace(
         plain,
-        packed_seconds=runs[REMEDIES["packed"]],
+        packed_seconds=runs[packed],
         causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
-        remedies=tuple(sorted(remedies, key=lambda remedy: -remedy.share)),
+        remedies=() if remedied is None else remedied(reads, profile, first.seconds),
         placement=placement(reads, _saved(first.seconds, runs[CAUSES[Why.DISTANCE]])) if first.rotates else None,
         yardsticks=tuple(_yardsticks(layout, walk, profile)) if plain.is_worth_a_word else (),
     )
@@ -100,12 +104,6 @@ def _yardsticks(layout: VolumeLayout, walk: WalkFacts, profile: DriveProfile) ->
 
 def _saved(before: float, after: float) -> float:
     return 1 - after / before if before else 0.0
-
-
-def _elsewhere(first: Prediction, predictions: Sequence[Prediction]) -> Runs:
-    """Another drive as a remedy: the quickest without an arm, for who has one with."""
-    flash = [item for item in predictions if first.rotates and not item.rotates]
-    return {item.drive: item.seconds for item in sorted(flash, key=lambda item: item.seconds)[:1]}
 
 
 def placement(reads: ReadsOfNodes, saved_by_nearness: float) -> Placement | None:

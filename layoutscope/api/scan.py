@@ -13,20 +13,21 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
-from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
+from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions, WorkRequest
 from layoutscope.progress import phase
 from layoutscope.results.scan import ScanResult, VolumeScan
 from layoutscope.tables import layout_findings
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Unpack
 
+    from layoutscope.analysis.counterfactual import ReadsOfNodes
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
     from layoutscope.results.scan import Prediction, WalkFacts
-    from layoutscope.results.verdict import Verdict
+    from layoutscope.results.verdict import Remedy, Verdict
     from layoutscope.tables import VolumeLayout
 
 
@@ -135,7 +136,21 @@ class _Enumerated(NamedTuple):
     def of(cls, layout: VolumeLayout, profiles: Sequence[DriveProfile], host: str, *, may_skip: bool) -> _Enumerated:
         walk, predictions = predict_enumeration(layout, profiles, host=host, may_skip=may_skip)
         with phase("asking what it is spent for"):
-            return cls(walk, predictions, judge(layout, walk, predictions, profiles))
+            return cls(walk, predictions, judge(layout, walk, predictions, profiles, _remedied(layout, host)))
+
+
+def _remedied(layout: VolumeLayout, host: str) -> Callable[[ReadsOfNodes, DriveProfile, float], tuple[Remedy, ...]]:
+    """Make what tries remedies on a volume's walk: the quick ones of a plan."""
+
+    def tried(reads: ReadsOfNodes, profile: DriveProfile, seconds: float) -> tuple[Remedy, ...]:
+        from layoutscope.remedies.case import Case
+        from layoutscope.remedies.quick import quick_remedies
+        from layoutscope.walk.host import host_profile
+
+        case = Case(layout, profile, WorkRequest().order, host_profile(host))
+        return quick_remedies(case.having(reads), seconds)
+
+    return tried
 
 
 def _scan_volume(layout: VolumeLayout, enumerated: _Enumerated, shared: tuple[VolumeLayout, ...]) -> VolumeScan:

@@ -95,6 +95,17 @@ class Case:
         """
         return trace_on(self.model, ORDERS[order], work or Work())
 
+    def having(self, reads: ReadsOfNodes) -> Case:
+        """Take what the work reads from somebody who has walked already, and return the same case.
+
+        Parameters
+        ----------
+        reads : ReadsOfNodes
+            The reads of the work, and the node of each.
+        """
+        self.reads, self.by_node = reads.trace, reads
+        return self
+
     def on(self, layout: VolumeLayout, host: HostProfile | None = None) -> Case:
         """Return the same work on another layout, or done by another host.
 
@@ -122,12 +133,15 @@ class Part:
         Reads that are outstanding.
     start_offset_bytes : int
         Where the image lies on the drive.
+    times : float
+        How many times as long as these reads the part takes.
     """
 
     reads: AccessTrace
     drive: DriveProfile
     queue_depth: int = 1
     start_offset_bytes: int = 0
+    times: float = 1.0
 
 
 @frozen
@@ -144,12 +158,15 @@ class Changed:
         The volume as it lies then, for remedies on top of this one; None where it stays as it is.
     least_s : float
         The computer's time, where it passes beside the drive's: the work takes no less.
+    less_well : tuple of Part
+        The same, if what nobody knows turns out less well: every second draw is of that; empty where nothing is.
     """
 
     parts: tuple[Part, ...]
     effort_s: float | None = 0.0
     case: Case | None = None
     least_s: float = 0.0
+    less_well: tuple[Part, ...] = ()
 
 
 @frozen

@@ -5,12 +5,21 @@ The order of the copy is the remedy: files get their numbers, and their records 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.registry import filesystem_of, filesystems
 from layoutscope.remedies.case import Case, Changed, NotHere, lying_so, read_by
 from layoutscope.remedies.effort import copying_s, data_bytes, metadata_bytes, stream_rate
-from layoutscope.remedies.filling import as_dense, by_name, in_walk_order, level_by_level, numbered
+from layoutscope.remedies.filling import (
+    EMPTIER,
+    as_dense,
+    as_split,
+    by_name,
+    in_walk_order,
+    level_by_level,
+    numbered,
+)
 from layoutscope.remedies.words import said, said_of_other
 
 if TYPE_CHECKING:
@@ -18,6 +27,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from layoutscope.tables import VolumeLayout
 
 UNKNOWN_NAMES: Final = "names were left out, on which the order in the new tree depends"
 WITH_CONTENTS: Final = "where a copy puts the contents of files is not modelled"
@@ -31,7 +42,17 @@ def _filled(case: Case, order: Callable[[Case], NDArray[np.int64]]) -> Changed |
     if case.layout.coverage != 1:
         return NotHere(DAMAGED)
     made = filesystem_of(case.layout).remade(numbered(case, order(case)))
-    return NotHere(UNKNOWN_NAMES) if made is None else lying_so(case, as_dense(case, made), copying_s(case))
+    return NotHere(UNKNOWN_NAMES) if made is None else _new(case, made)
+
+
+def _new(case: Case, made: VolumeLayout) -> Changed:
+    """Say that the work is done on a new volume; of a tree whose nodes lie anywhere, it is not known how well."""
+    made = as_dense(case, made)
+    changed = lying_so(case, made, copying_s(case))
+    if not filesystem_of(made).traits.maps_every_node:
+        return changed
+    (part,) = lying_so(case, as_split(made), None).parts
+    return replace(changed, less_well=(replace(part, times=EMPTIER),))
 
 
 class CopiedInWalkOrder:
@@ -100,4 +121,4 @@ class OnOtherFileSystem:
         if case.layout.coverage != 1:
             return NotHere(DAMAGED)
         made = other.remade(numbered(case, in_walk_order(case))) if other is not None else None
-        return NotHere(UNKNOWN_NAMES) if made is None else lying_so(case, as_dense(case, made), copying_s(case))
+        return NotHere(UNKNOWN_NAMES) if made is None else _new(case, made)

@@ -108,7 +108,7 @@ def _windows(paths: list[bytes], memory_bytes: int | None) -> I64:
 def _seconds(case: Case, files: I64) -> float:
     """Look each file up by its path, and read it when its turn comes."""
     model = case.model
-    components, owner = _components(case, files)
+    components, owner = on_the_way(case, files)
     new = first_places(components, len(model.entries))
     found, each = lookups(model, components[new])
     step = Step(found, owner[new], np.full(len(new), each))
@@ -120,8 +120,21 @@ def _seconds(case: Case, files: I64) -> float:
     return service(reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
 
 
-def _components(case: Case, files: I64) -> tuple[I64, I64]:
-    """Entries on the way to each file, from the root down, itself last; and which file each belongs to."""
+def on_the_way(case: Case, files: I64) -> tuple[I64, I64]:
+    """Find the entries on the way to each file or folder, from the root down, itself last.
+
+    Parameters
+    ----------
+    case : Case
+        The volume.
+    files : (n,) int64 array
+        Entries of its model.
+
+    Returns
+    -------
+    int64 array, int64 array
+        Entries of all ways, one after the other, and the place in `files` of what each leads to.
+    """
     entries = case.model.entries
     folders = np.flatnonzero(entries.is_directory)
     above = find(entries.file_id[folders], entries.parent_id)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
+    from layoutscope.drive import ServiceResult
     from layoutscope.drive.interval import Interval
     from layoutscope.drive.uncertain import Host
     from layoutscope.remedies.case import Changed, Part
@@ -72,22 +73,49 @@ def served(changed: Changed, host: Host, scale: float = 1.0) -> Served:
     """
     parts = [_served(part, host, scale) for part in changed.parts]
     seconds = max(sum(part.seconds for part in parts), changed.least_s)
-    draws_s = np.maximum(sum((part.draws_s for part in parts[1:]), parts[0].draws_s), changed.least_s)
-    return Served(seconds, draws_s)
+    draws_s = _summed(parts)
+    if changed.less_well:
+        other = _summed([_served(part, host, scale) for part in changed.less_well])
+        draws_s = np.where(np.arange(len(draws_s)) % 2, other, draws_s)
+    return Served(seconds, np.maximum(draws_s, changed.least_s))
+
+
+def _summed(parts: list[Served]) -> F64:
+    return sum((part.draws_s for part in parts[1:]), parts[0].draws_s)
 
 
 def _served(part: Part, host: Host, scale: float) -> Served:
+    result, factor = _of_sample(part, PHASES, scale)
+    found = on_host(result, part.drive, host)
+    return Served(found.seconds, np.array(found.draws_s)).scaled(factor)
+
+
+def _of_sample(part: Part, phases: int, scale: float) -> tuple[ServiceResult, float]:
+    """Serve a part, or a sample of it; and say how many times as long the whole takes."""
     chosen = _sampled(part.reads)
     result = service(
         chosen,
         part.drive,
         start_offset_bytes=part.start_offset_bytes,
-        phases=PHASES,
+        phases=phases,
         queue_depth=part.queue_depth,
     )
-    found = on_host(result, part.drive, host)
     factor = scale * len(part.reads) / len(chosen) if len(chosen) < len(part.reads) else 1.0
-    return Served(found.seconds, np.array(found.draws_s)).scaled(factor)
+    return result, factor * part.times
+
+
+def seconds_alone(changed: Changed, scale: float = 1.0) -> float:
+    """Serve what changed work reads as :func:`served` does, for its time on the named drive alone.
+
+    Parameters
+    ----------
+    changed : Changed
+        The work.
+    scale : float
+        As of :func:`served`.
+    """
+    found = [_of_sample(part, 1, scale) for part in changed.parts]
+    return max(sum(result.seconds * factor for result, factor in found), changed.least_s)
 
 
 SAMPLE_READS = 1 << 15

@@ -7,14 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from layoutscope.analysis.counterfactual import in_whole_nodes, needed_alone
+from layoutscope.analysis.counterfactual import in_whole_nodes
 from layoutscope.arrays.lookup import order_of
 from layoutscope.remedies.case import LISTINGS, Case, Changed, NotHere, Part, read_by
 from layoutscope.remedies.reading import files_by_place
-from layoutscope.remedies.sorting import stat_by_number
+from layoutscope.remedies.sorting import some_folders, stat_by_number
 from layoutscope.remedies.words import said
 from layoutscope.units import MIB
-from layoutscope.walk.directories import searches_of_lookup
 from layoutscope.walk.host import host_profile, host_time
 from layoutscope.walk.orders import Work
 
@@ -146,17 +145,15 @@ class RememberedWalk:
     words = said("remembered-walk")
 
     def model(self, case: Case) -> Changed | NotHere:
-        """Keep the reads that every twentieth directory needs."""
+        """Go down to every twentieth directory, and look at what lies in it."""
         if case.order not in LISTINGS:
             return NotHere(NO_LISTING)
-        descent, entries = case.descent, case.model.entries
+        descent = case.descent
         if len(descent) < CHANGED_SHARE:
             return NotHere(f"with {len(descent)} directories there is little to leave out")
         chosen = np.zeros(len(descent), bool)
         chosen[::CHANGED_SHARE] = True
-        is_listed = np.isin(entries.parent_id, descent.directory_id[chosen])
-        searched = searches_of_lookup(case.model).nodes
-        return read_by(case, needed_alone(case.by_node, np.concatenate([leaf[is_listed] for leaf in searched])))
+        return read_by(case, some_folders(case, chosen))
 
 
 class FilesByPlace:

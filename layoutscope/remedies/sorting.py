@@ -1,17 +1,20 @@
-"""Walks that sort: names first, then what stat needs, in the order of inode numbers."""
+"""Walks in other orders: stats sorted by inode number, or of some folders alone."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutscope.access.touches import concatenated, interleaved
+from layoutscope.arrays.lookup import first_places
 from layoutscope.arrays.ragged import ranges
+from layoutscope.remedies.filelist import on_the_way
 from layoutscope.walk.assemble import metadata_reads
 from layoutscope.walk.data import places_by_turn
-from layoutscope.walk.directories import listed_entries, lookups
-from layoutscope.walk.programs import names_alone
+from layoutscope.walk.directories import listed_entries, lookups, stat_walk
+from layoutscope.walk.listing import buffers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +35,12 @@ def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
     """
     model = case.model
     descent = listed_entries(model, case.descent)
-    listed, per_buffer, cut = names_alone(model, descent)
+    cut = buffers(model, descent)
+    walk = replace(stat_walk(model, descent, cut), wanted=np.zeros(len(model.entries), bool))
+    if is_whole:
+        # A folder that was not stat'ed is looked up when it is opened.
+        walk = replace(walk, before=np.where(cut.is_first & (cut.directory > 0), descent.entry[cut.directory], -1))
+    listed, per_buffer = walk.laid_out()
     shown = ranges(descent.first, descent.count)
     turn = np.repeat(np.arange(len(descent)), descent.count)
     seen = ~model.entries.is_hidden[shown]
@@ -47,3 +55,25 @@ def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
 
 def _one_thread(count: int) -> NDArray[np.uint16]:
     return np.zeros(count, np.uint16)
+
+
+def some_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
+    """Go down to some folders of the walk, each by its path, and list and stat what lies in them.
+
+    Parameters
+    ----------
+    case : Case
+        The volume and its host.
+    chosen : (n_directories,) bool array
+        Which of the walk's directories.
+    """
+    model, descent = case.model, case.descent.take(np.flatnonzero(chosen))
+    is_below = np.flatnonzero(descent.entry >= 0)
+    components, owner = on_the_way(case, descent.entry[is_below])
+    new = first_places(components, len(model.entries))
+    found, each = lookups(model, components[new])
+    cut = buffers(model, descent)
+    listed, per_buffer = stat_walk(model, listed_entries(model, descent), cut).laid_out()
+    turns = [2 * is_below[owner[new]], 2 * cut.directory + 1]
+    needed = interleaved([found, listed], places_by_turn(turns, [np.full(len(new), each), per_buffer]))
+    return metadata_reads(model, [(concatenated([needed]), _one_thread(len(needed)))])

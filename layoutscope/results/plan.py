@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
+from layoutscope.results.verdict import HELPS_FROM
 
 if TYPE_CHECKING:
     from layoutscope.drive.interval import Interval
@@ -17,9 +18,6 @@ SOFTWARE: Final = "software"
 VOLUME: Final = "volume"
 HARDWARE: Final = "hardware"
 """What a remedy changes: the program that reads, how the volume lies, the drive that it lies on."""
-
-HELPS_FROM: Final = 0.05
-"""A remedy that saves a smaller share of the time would not help here."""
 
 
 @frozen

@@ -13,7 +13,10 @@ from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 
 NAMED_FROM: Final = 0.1
-"""A cause or a remedy that saves a smaller share of the time is not named as one."""
+"""A cause that carries a smaller share of the time is not named as one."""
+
+HELPS_FROM: Final = 0.05
+"""A remedy that saves a smaller share of the time would not help here."""
 
 WORTH_S: Final = 1.0
 """A walk that takes no longer needs no explanation, and nothing needs to be done about it."""
@@ -60,26 +63,32 @@ class Cause(Displayed):
 
 @frozen
 class Remedy(Displayed):
-    """What somebody could do.
+    """What somebody could do: a row of the plan for the same drive.
 
     Attributes
     ----------
     name : str
-        Key of :data:`layoutscope.analysis.counterfactual.REMEDIES`, or the name of a drive.
+        By which the plan knows it, and the name of its page in docs/remedies.
     seconds : float
         What the listing would take then.
     share : float
         Share of the time that this saves; below 0 where it would take longer.
+    title : str
+        What somebody does, in a few words.
+    is_bought : bool
+        Whether it needs another drive.
     """
 
     name: str
     seconds: float
     share: float
+    title: str = ""
+    is_bought: bool = False
 
     @property
     def helps(self) -> bool:
-        """Whether it saves enough to be named as help."""
-        return self.share >= NAMED_FROM
+        """Whether it saves enough to be named as help: by the plan's rule."""
+        return self.share >= HELPS_FROM
 
 
 @frozen
@@ -154,7 +163,7 @@ class Verdict(Displayed):
     causes : tuple of Cause
         All that were tried, the largest first.
     remedies : tuple of Remedy
-        Likewise.
+        Those of the plan that need no other layout, what saves most first.
     placement : Placement or None
         How nodes lie; None where there are fewer than two, or the drive has no arm.
     yardsticks : tuple of Yardstick
@@ -186,6 +195,13 @@ class Verdict(Displayed):
         if not self.is_worth_a_word:
             return ()
         return tuple(remedy for remedy in self.remedies if remedy.helps)[:MOST_REMEDIES]
+
+    @property
+    def best(self) -> Remedy | None:
+        """What saves most of what helps and needs no other drive."""
+        if not self.is_worth_a_word:
+            return None
+        return next((remedy for remedy in self.remedies if remedy.helps and not remedy.is_bought), None)
 
     @property
     def useless(self) -> tuple[Remedy, ...]:

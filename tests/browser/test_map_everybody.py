@@ -55,11 +55,11 @@ def test_forced_colours_leave_what_says_something(browser, pages, name, scheme):
     """Swatches, bars, cells and hatches keep their colours; words and lines have the system's."""
     plain = Visit(browser, pages(name), dark=scheme == "dark")
     forced = _forced(browser, pages(name), scheme)
-    for which in ("#map .legend .swatch", ".stack i", "#what .times .swatch:not(.packed)", "#costs .legend .swatch"):
+    for which in ("#map .legend .swatch", ".stack i", "#what .times .swatch:not(.best)", "#costs .legend .swatch"):
         own = plain.page.evaluate(SWATCHES, which)
         seen = forced.page.evaluate(SWATCHES, which)
         assert len(own) > 1
-        # The line of what is packed has the colour of words.
+        # The line of the best remedy has the colour of words.
         assert seen[:4] == own[:4]
         assert len(set(seen)) == len(set(own))
     hatched = any("hatched" in one for one in forced.page.evaluate(SWATCHES, "#map .legend .swatch"))

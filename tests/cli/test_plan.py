@@ -5,11 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
+import zstandard
 
+from fixtures.hfsplus.plan import File, VolumePlan
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
+from layoutscope import read_layouts
 
 APFS = "fixtures/images/apfs-scattered.img.zst"
 
@@ -49,6 +54,7 @@ def test_an_empty_volume_has_nothing_to_save(run, tmp_path):
     [
         (("--order", "names"), "names"),
         (("--drive", "no-such-drive"), "no-such-drive"),
+        (("--drive", ""), "unknown drive profile ''; there are"),
         (("--start-offset", "far"), "'far' is no number of bytes"),
     ],
 )
@@ -57,6 +63,73 @@ def test_what_cannot_be_planned_is_refused(run, words, said):
     done = run("plan", APFS, *words)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_a_volume_of_one_file_is_no_ground_for_advice(run, tmp_path):
+    """A few reads: nothing is said to help, or it is said that the disk's turn decides."""
+    write(VolumePlan(root=(File("alone"),)), tmp_path / "one.img")
+    done = run("plan", tmp_path / "one.img", "--emit-order", tmp_path / "listed")
+    assert done.exit_code == 0
+    told = " ".join(done.stdout.split())
+    assert "of which the disk's turn decides more than any remedy" in told or "there is nothing to save" in told
+    assert (tmp_path / "listed").read_bytes() == b"./alone\n"
+    assert "the disk's turn decides" not in run("plan", APFS).stdout
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """A volume that lost a leaf of its tree."""
+    source = Path(APFS)
+    leaf = next(
+        item.nodes.filter(tree="fs", level=0, state="live")["image_offset"][0]
+        for item in read_layouts(source)
+        if item.entries.height
+    )
+    data = bytearray(zstandard.ZstdDecompressor().stream_reader(source.read_bytes()).read())
+    data[leaf : leaf + 4096] = bytes(4096)
+    (tmp_path / "damaged.img").write_bytes(data)
+    return tmp_path / "damaged.img"
+
+
+def test_a_damaged_volume_is_planned_as_far_as_it_was_read(run, damaged):
+    """It says so first, says what it cannot know, and plans no copy, which would lose what is left; else it does."""
+    found = run("plan", damaged, "--all").stdout
+    assert "the plan is for what was read" in found
+    assert "Not known: what could not be read is not in the plan" in found
+    copies = [row for row in rows_of(run, damaged) if row["remedy"].startswith("copied-")]
+    assert len(copies) == 3
+    assert all("a part of the volume could not be read" in row["why_not"] for row in copies)
+    assert not any(row["why_not"] for row in rows_of(run, APFS) if row["remedy"].startswith("copied-"))
+    assert "was read" not in run("plan", APFS).stdout
+
+
+def rows_of(run, image):
+    return list(csv.DictReader(io.StringIO(run("plan", image, "--format", "csv").stdout)))
+
+
+def test_a_locked_volume_says_how_it_opens(run, reference_image):
+    """Nothing is planned for it, and one line says what it needs."""
+    done = run("plan", reference_image("apple/dissect_encrypted.raw"))
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert "is encrypted and locked; --password" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_paths_that_have_gone_are_named_and_the_others_copied(run, tmp_path):
+    """A list grows old: tar names what is no more, copies what is there, and ends with an error."""
+    listed, script, source = tmp_path / "files", tmp_path / "go.sh", tmp_path / "source"
+    run("plan", APFS, "--emit-order", listed, "--emit-script", script, "-0")
+    first, second, *_ = (path.decode() for path in listed.read_bytes().split(b"\0"))
+    (source / second).parent.mkdir(parents=True)
+    (source / second).write_text("here")
+    done = subprocess.run(
+        ["sh", script, "tar", source, tmp_path / "out.tar"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert first in done.stderr
+    told = subprocess.run(["tar", "-tf", tmp_path / "out.tar"], capture_output=True, text=True, check=True).stdout
+    assert told == f"{second}\n"
 
 
 def test_a_list_and_its_script_are_written_once(run, tmp_path):

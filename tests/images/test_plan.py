@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope import plan, predict, read_layouts
+from layoutscope import plan, predict, read_layouts, scan
 from layoutscope.drive import load_profile, service
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.remedies.case import Case
 from layoutscope.remedies.copies import CopiedByName
+from layoutscope.remedies.quick import QUICK
 from layoutscope.walk import trace
 from layoutscope.walk.host import host_profile
 
@@ -67,3 +68,23 @@ def test_every_kind_of_work_has_a_plan(name, order, host):
     assert found.helpful
     assert all(row.saved_s == pytest.approx(found.seconds - row.seconds) for row in found.remedies)
     assert all(row.effort_s is None or row.effort_s >= 0 for row in found.remedies)
+
+
+@pytest.mark.parametrize("host", ["linux", "macos"])
+@pytest.mark.parametrize(
+    "image", ["apfs-20000-c00", "apfs-20000-c20", "hfsplus-20000-c20", "apfs-200000-c20", "apfs-scattered"]
+)
+def test_a_scan_tells_the_first_rows_of_the_plan(reference_image, image, host):
+    """Of the remedies that need no other layout, in the plan's order, with its seconds; on both systems."""
+    is_ours = image.endswith("scattered")
+    path = f"fixtures/images/{image}.img.zst" if is_ours else reference_image(f"aged/{image}.img")
+    verdict = next(item.verdict for item in scan(path, drives=DISK.name, host=host).volumes if item.verdict)
+    (found,) = plan(path, host=host).volumes
+    names = {treatment.words.name for treatment in QUICK}
+    rows = [row for row in found.remedies if row.words.name in names and not row.why_not]
+    assert [(item.name, item.title) for item in verdict.remedies] == [(row.words.name, row.words.title) for row in rows]
+    assert [item.seconds for item in verdict.remedies] == pytest.approx([row.seconds for row in rows], rel=1e-9)
+    assert [item.helps for item in verdict.remedies] == [row.helps for row in rows]
+    # What the plan has before the best of them needs another layout, or is bought.
+    before = found.remedies[: next(i for i, row in enumerate(found.remedies) if row.words.name == verdict.best.name)]
+    assert {row.words.kind for row in before} <= {"volume", "hardware"}

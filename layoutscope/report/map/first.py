@@ -134,7 +134,7 @@ def _scale(span: int) -> str:
 
 
 def _times(disks: Sequence[MapDisk]) -> str:
-    """Show where the time of each disk's first walk goes, on one scale, with what it is packed in key order."""
+    """Show where the time of each disk's first walk goes, on one scale, with what its best remedy leaves."""
     listed = [disk for disk in images_of(disks) if disk.walks]
     walks = [(disk, walk) for disk in listed for walk in first_walks(disk)]
     most = max((walk.seconds for _, walk in walks), default=0.0)
@@ -154,12 +154,12 @@ def _times(disks: Sequence[MapDisk]) -> str:
 def _time(name: str, walk: MapWalk, most: float) -> str:
     causes = sorted(walk.causes_s.items(), key=lambda item: -item[1])
     bars = "".join(_cause(cause, seconds, most) for cause, seconds in causes if seconds > 0)
-    packed = ""
-    if walk.bound_s is not None:
-        words = f"packed in key order {format_seconds(walk.bound_s)}"
-        packed = f'<i class="packed" style="left:{_percent(min(walk.bound_s, most), most)}" title="{words}"></i>'
+    best = ""
+    if walk.best_s is not None:
+        words = escape(f"{walk.best} {format_seconds(walk.best_s)}")
+        best = f'<i class="best" style="left:{_percent(min(walk.best_s, most), most)}" title="{words}"></i>'
     told = ", ".join(_largest(walk))
-    return f'<tr><th scope="row">{escape(name)}</th><td><div class="stack">{bars}{packed}</div>{told}</td></tr>'
+    return f'<tr><th scope="row">{escape(name)}</th><td><div class="stack">{bars}{best}</div>{told}</td></tr>'
 
 
 def _cause(cause: str, seconds: float, most: float) -> str:
@@ -175,8 +175,8 @@ def _largest(walk: MapWalk) -> Iterator[str]:
                 f'<span class="swatch cause-{escape(cause)}"></span> {escape(cause)} {format_seconds(seconds)} '
                 f"({format_share(seconds / walk.seconds)})"
             )
-    if walk.bound_s is not None:
-        yield f'<span class="swatch packed"></span> packed in key order {format_seconds(walk.bound_s)}'
+    if walk.best_s is not None:
+        yield f'<span class="swatch best"></span> {escape(walk.best)} {format_seconds(walk.best_s)}'
 
 
 def _percent(part: float, whole: float) -> str:

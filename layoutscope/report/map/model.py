@@ -31,8 +31,10 @@ class MapWalk:
         Service time of each read, in seconds, host time not included.
     causes_s : mapping of str to float
         Seconds by cause: seek, rotation, transfer, overhead, host.
-    bound_s : float or None
-        Time of the same nodes packed in key order.
+    best_s : float or None
+        Time with the best remedy that needs no other drive; None where none helps.
+    best : str
+        That remedy, in a few words.
     interval_s : tuple of float or None
         Low and high end of the prediction.
     entries : int
@@ -48,7 +50,8 @@ class MapWalk:
     trace: AccessTrace
     service_s: NDArray[np.float64]
     causes_s: Mapping[str, float]
-    bound_s: float | None = None
+    best_s: float | None = None
+    best: str = ""
     interval_s: tuple[float, float] | None = None
     entries: int = 0
     volume: int = 0

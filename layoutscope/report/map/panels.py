@@ -276,6 +276,7 @@ def costs(item: MapWalk) -> dict[str, Any]:
         "drive": walk_words(item),
         "order": item.order,
         "causes": {name: float(value) for name, value in item.causes_s.items()},
-        "bound_s": item.bound_s,
+        "best_s": item.best_s,
+        "best": item.best,
         "interval_s": item.interval_s,
     }

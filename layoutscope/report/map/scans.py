@@ -214,13 +214,15 @@ def _walks(place: int, volume: VolumeScan, name: str) -> Iterator[MapWalk]:
 
 def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWalk:
     verdict = volume.verdict
+    best = verdict.best if verdict is not None and verdict.drive == prediction.drive else None
     return MapWalk(
         order=walk.order,
         drive=prediction.drive,
         trace=walk.trace,
         service_s=prediction.service_s,
         causes_s=dict(prediction.causes_s),
-        bound_s=verdict.packed_seconds if verdict is not None and verdict.drive == prediction.drive else None,
+        best_s=None if best is None else best.seconds,
+        best="" if best is None else best.title,
         interval_s=(prediction.seconds_low, prediction.seconds_high),
         entries=volume.layout.facts.num_files + volume.layout.facts.num_directories,
     )

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
-from layoutscope.results.plan import HELPS_FROM, PlanResult
+from layoutscope.results.plan import PlanResult
+from layoutscope.results.verdict import HELPS_FROM
 from layoutscope.units import NOTHING, format_coverage, format_seconds, format_share
 
 if TYPE_CHECKING:

@@ -16,14 +16,12 @@ from rich.text import Text
 
 from layoutscope.analysis.story import (
     SHORT,
-    VAIN,
     WHY,
     drive_words,
     elsewhere,
     interval,
     lie,
     most,
-    remedy_words,
     yardstick,
 )
 from layoutscope.filesystems.registry import filesystem_of
@@ -282,11 +280,11 @@ def _help(verdict: Verdict, most_rows: int) -> Iterator[Text]:
     helpful, useless = verdict.helpful, verdict.useless
     yield Text(f"What would help, on the first drive ({format_seconds(verdict.seconds)} as it is)", style=SECTION)
     for item in helpful[:most_rows]:
-        yield Text(_cut(f"  {format_seconds(item.seconds):>12}  {remedy_words(item.name)}"))
+        yield Text(_cut(f"  {format_seconds(item.seconds):>12}  {item.title}"))
     if not helpful:
         yield Text("  nothing of what was tried")
     if useless and most_rows == MOST_ROWS:
-        told = [f"{VAIN.get(item.name, item.name)} ({format_seconds(item.seconds)})" for item in useless]
+        told = [f"{item.title} ({format_seconds(item.seconds)})" for item in useless]
         yield Text(_cut(f"  Would not: {most(told, COLUMNS - 13)}"))
 
 
@@ -310,7 +308,7 @@ def _in_short(volume: VolumeScan) -> Iterator[Text]:
         causes = [f"{format_share(cause.share)} {SHORT[cause.name]}" for cause in verdict.named_causes]
         yield Text(_cut(f"  Why, each alone: {most(causes, COLUMNS - 19)}"))
     if verdict.helpful:
-        helpful = [f"{remedy_words(item.name)} {format_seconds(item.seconds)}" for item in verdict.helpful]
+        helpful = [f"{item.title} {format_seconds(item.seconds)}" for item in verdict.helpful]
         yield Text(_cut(f"  Would help: {most(helpful, COLUMNS - 14)}"))
 
 
@@ -370,5 +368,5 @@ def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
         return "More: scan --details, inspect; with a password also predict and map"
     if not is_sound:
         return "More: scan --details, check (every finding), scan --sweep (what is cut off)"
-    plan = "plan (how, and what it takes), " if any(item.walk and item.walk.reads for item in volumes) else ""
+    plan = "plan (other remedies, and how), " if any(item.walk and item.walk.reads for item in volumes) else ""
     return f"More: {plan}scan --details, map -o FILE.html, check"

@@ -11,7 +11,7 @@ from layoutscope.drive import load_profile
 from layoutscope.filesystems.apfs.layout import remade as apfs
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.remedies.case import Case
-from layoutscope.remedies.filling import as_dense, by_name, in_walk_order, level_by_level, numbered
+from layoutscope.remedies.filling import as_dense, as_split, by_name, in_walk_order, level_by_level, numbered
 from layoutscope.walk.host import host_profile
 from tests.layouts import NODE, entries, layout, leaves
 
@@ -115,3 +115,11 @@ def test_nodes_of_a_copy_are_as_dense_as_now():
     assert {later - earlier for earlier, later in itertools.pairwise(apart)} <= {NODE, 2 * NODE}
     catalog = filesystem("hfsplus").remade(old)
     assert as_dense(case, catalog) is catalog
+
+
+def test_every_second_leaf_of_a_split_tree_lies_behind_the_others():
+    """Of five leaves in key order the second and the fourth come last on the disk; nothing else moves."""
+    made = layout(nodes=leaves(10, 11, 12, 13, 14))
+    split = as_split(made).columns("nodes")
+    assert (split["image_offset"].signed() // NODE).tolist() == [10, 13, 11, 14, 12]
+    assert sorted(split["image_offset"].data) == sorted(made.columns("nodes")["image_offset"].data)

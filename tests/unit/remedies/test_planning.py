@@ -14,8 +14,9 @@ from layoutscope.drive import load_profile, service
 from layoutscope.drive.interval import interval_of
 from layoutscope.drive.uncertain import Host
 from layoutscope.remedies.case import Case, Changed, NotHere, Part, read_by
-from layoutscope.remedies.copies import BlockCopy
+from layoutscope.remedies.copies import BlockCopy, CopiedInWalkOrder, OnOtherFileSystem
 from layoutscope.remedies.planning import plan_of
+from layoutscope.remedies.quick import QUICK, quick_remedies
 from layoutscope.remedies.serving import served, whole
 from layoutscope.remedies.software import NamesOnly
 from layoutscope.report.text.plan import print_plan
@@ -194,3 +195,33 @@ def test_no_remedy_is_refused_silently():
     rows = plan_of(case).remedies
     assert all(row.why_not or row.interval is not None for row in rows)
     assert NotHere("because").why == "because"
+
+
+def test_every_second_draw_is_of_what_turns_out_less_well(apfs):
+    """Half of the draws are those of the reads alone, half take three times as long; the named drive's time stays."""
+    part = Part(case_of(apfs).reads, DISK)
+    plain = served(Changed((part,)), Host("linux"))
+    both = served(Changed((part,), less_well=(replace(part, times=3.0),)), Host("linux"))
+    assert both.seconds == plain.seconds
+    assert both.draws_s[::2] == pytest.approx(plain.draws_s[::2])
+    assert both.draws_s[1::2] == pytest.approx(3 * plain.draws_s[1::2])
+
+
+def test_of_a_copy_to_apfs_it_is_not_known_how_well_it_turns_out(apfs):
+    """Where nodes lie anywhere a copy has two outcomes; a catalog that is one file has one."""
+    assert CopiedInWalkOrder().model(case_of(apfs)).less_well
+    assert not OnOtherFileSystem("hfsplus", "HFS+").model(case_of(apfs)).less_well
+
+
+@pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])
+def test_quick_remedies_are_the_plans(name):
+    """Same seconds, same order, same help, of a drive with an arm and of one without."""
+    made = next(item for item in read_layouts(f"fixtures/images/{name}.img.zst") if item.entries.height)
+    for drive in ("generic-7200", "sata-ssd"):
+        case = Case(made, load_profile(drive), "fts", host_profile("linux"))
+        found = plan_of(case, QUICK)
+        told = quick_remedies(Case(made, load_profile(drive), "fts", host_profile("linux")), found.seconds)
+        rows = [row for row in found.remedies if not row.why_not]
+        assert [(item.name, item.helps) for item in told] == [(row.words.name, row.helps) for row in rows]
+        assert [item.seconds for item in told] == pytest.approx([row.seconds for row in rows])
+        assert [item.is_bought for item in told] == [row.words.kind == "hardware" for row in rows]

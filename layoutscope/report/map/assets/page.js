@@ -173,15 +173,15 @@
   async function inflateText(text) {
     return new TextDecoder().decode(await inflate(text));
   }
-  async function unpack(packed2) {
-    const planes = await inflate(packed2.data);
-    const kind = KINDS[packed2.type];
+  async function unpack(packed) {
+    const planes = await inflate(packed.data);
+    const kind = KINDS[packed.type];
     const width = kind.BYTES_PER_ELEMENT;
-    const n = packed2.n;
+    const n = packed.n;
     const bytes = new Uint8Array(n * width);
     for (let p = 0; p < width; p++) for (let i = 0, at = p * n; i < n; i++) bytes[i * width + p] = planes[at + i];
     const values = new kind(bytes.buffer);
-    return packed2.delta ? sums(values) : values;
+    return packed.delta ? sums(values) : values;
   }
   function sums(differences) {
     const out = new Float64Array(differences.length);
@@ -231,16 +231,16 @@
     }
     return low;
   }
-  async function idsOf(packed2) {
-    const { low, high } = await unpackAll(packed2, ["low", "high"]);
+  async function idsOf(packed) {
+    const { low, high } = await unpackAll(packed, ["low", "high"]);
     return new Ids(low, high);
   }
   var COLUMNS = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank", "fill", "cost"];
-  async function nodesOf(packed2) {
-    const columns = await unpackAll(packed2, COLUMNS);
-    const { trees, classes, kinds, total } = packed2;
-    const [id, first, last] = await Promise.all([packed2.id, packed2.first, packed2.last].map(idsOf));
-    const { change, other } = packed2;
+  async function nodesOf(packed) {
+    const columns = await unpackAll(packed, COLUMNS);
+    const { trees, classes, kinds, total } = packed;
+    const [id, first, last] = await Promise.all([packed.id, packed.first, packed.last].map(idsOf));
+    const { change, other } = packed;
     const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
     return { ...columns, moves, trees, classes, kinds, total, id, first, last };
   }
@@ -1201,19 +1201,19 @@
     static async of(disk) {
       const { volume } = await unpackAll(disk.files, ["volume"]);
       const owners = { volume, id: await idsOf(disk.files) };
-      const { packed: packed2 } = disk.entries;
-      if (!packed2) return new _Files(owners);
-      const { volume: volumes, node, above } = await unpackAll(packed2, ["volume", "node", "above"]);
-      const [id, orphan] = await Promise.all([idsOf(packed2.id), idsOf(packed2.orphan)]);
-      const files = new _Files(owners, { volume: volumes, node, id, above, orphan }, packed2.block);
-      files.whole = files.read(packed2);
-      if (packed2.names.length <= FEW) await files.whole;
+      const { packed } = disk.entries;
+      if (!packed) return new _Files(owners);
+      const { volume: volumes, node, above } = await unpackAll(packed, ["volume", "node", "above"]);
+      const [id, orphan] = await Promise.all([idsOf(packed.id), idsOf(packed.orphan)]);
+      const files = new _Files(owners, { volume: volumes, node, id, above, orphan }, packed.block);
+      files.whole = files.read(packed);
+      if (packed.names.length <= FEW) await files.whole;
       return files;
     }
     /** Unpack the names, a few between two pictures. */
     async read({ names }) {
-      for (const packed2 of names) {
-        this.add(await inflateText(packed2));
+      for (const packed of names) {
+        this.add(await inflateText(packed));
         await pause();
       }
     }
@@ -1662,8 +1662,8 @@
     }
     return { first, count: count2, held: Float64Array.from(held), before };
   }
-  async function unpacked(packed2) {
-    const { gap, count: count2, held } = await unpackAll(packed2, ["gap", "count", "held"]);
+  async function unpacked(packed) {
+    const { gap, count: count2, held } = await unpackAll(packed, ["gap", "count", "held"]);
     return runsOf(gap, count2, held);
   }
   var Pyramid = class _Pyramid {
@@ -1776,8 +1776,8 @@
     if (unsaid) buttons.push(muted(unsaid));
     return buttons.length ? buttons : [muted("nothing of that name or number on this page")];
   }
-  function unsearched({ entries: { total, withheld, packed: packed2 } }) {
-    if (packed2 || !total) return "";
+  function unsearched({ entries: { total, withheld, packed } }) {
+    if (packed || !total) return "";
     if (withheld) return "files cannot be found here: the page was made without names";
     return `files cannot be found here: the page carries none of the disk's ${counted(total)} paths (--all-paths does)`;
   }
@@ -2354,13 +2354,7 @@
       marker: { color: CAUSES[cause] || HUES[5] },
       hovertemplate: `${cause}: %{x:.3f} s<extra></extra>`
     }));
-    if (rows.some((row2) => row2.bound_s !== null))
-      traces.push(
-        packed(
-          y,
-          rows.map((row2) => row2.bound_s)
-        )
-      );
+    if (rows.some((row2) => row2.best_s !== null)) traces.push(best(y, rows));
     const title = "seconds of each walk by cause";
     const plot = plotIn(holder, 80 + (isNarrow ? 52 : 34) * rows.length, title);
     const layout = plotLayout({
@@ -2370,19 +2364,19 @@
       showlegend: false
     });
     const entries = causes.map((cause) => ({ text: cause, hue: CAUSES[cause] || HUES[5] }));
-    if (traces.length > causes.length)
-      entries.push({ text: "packed in key order: the upright line", hue: colour("--fg") });
+    if (traces.length > causes.length) entries.push({ text: `${BEST}: the upright line`, hue: colour("--fg") });
     plot.before(legendOf(plot, entries));
     plotly().newPlot(plot, traces, layout, CONFIG);
     holder.append(textTable(title, () => causeRows(rows, causes)).box, chosenCosts(disks, selections));
   }
+  var BEST = "with the best remedy that needs no other drive";
   var causeRows = (rows, causes) => ({
-    columns: ["walk", "in all", ...causes, "packed in key order"],
+    columns: ["walk", "in all", ...causes, BEST],
     rows: rows.map((row2) => [
       row2.title,
       secondsText(Object.values(row2.causes).reduce((a, b) => a + b, 0)),
       ...causes.map((cause) => secondsText(row2.causes[cause] ?? 0)),
-      row2.bound_s === null ? "" : secondsText(row2.bound_s)
+      row2.best_s === null ? "" : `${secondsText(row2.best_s)}: ${row2.best}`
     ])
   });
   function chosenCosts(disks, selections) {
@@ -2404,15 +2398,16 @@
     for (const selection of selections) selection.whenChosen(tell);
     return place;
   }
-  function packed(y, x) {
+  function best(y, rows) {
     return {
       type: "scatter",
       mode: "markers",
-      name: "packed in key order",
+      name: BEST,
       y,
-      x,
+      x: rows.map((row2) => row2.best_s),
+      text: rows.map((row2) => plain(row2.best)),
       marker: { symbol: "line-ns-open", size: 18, color: isDark() ? "#fff" : "#000", line: { width: 3 } },
-      hovertemplate: "packed in key order: %{x:.3f} s<extra></extra>"
+      hovertemplate: "%{text}: %{x:.3f} s<extra></extra>"
     };
   }
   var ALL = "all";

@@ -176,7 +176,7 @@ def test_the_longest_screen_fits(results, is_damaged, details):
     """With every section at its longest there are 24 lines of 80 columns."""
     volume = results[APFS].volumes[-1]
     causes = tuple(Cause(name, 10.0, 0.9) for name in Why)
-    remedies = tuple(Remedy(name, 10.0, share) for name in ("names-only", "key-order") for share in (0.9, 0.5, 0.05))
+    remedies = tuple(Remedy("z", 10.0, share, "z" * 90) for _ in range(2) for share in (0.9, 0.5, 0.04))
     verdict = Verdict("x" * 60, 100.0, 50.0, 1.0, causes, remedies, Placement(10**15, 0.123, 0.0123, 0.5))
     verdict = replace(verdict, yardsticks=(Yardstick("HFS+", 50.0, 40.0, 60.0),))
     drives = tuple(replace(volume.predictions[0], drive="y" * 60) for _ in range(9))

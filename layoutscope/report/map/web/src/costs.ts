@@ -46,13 +46,7 @@ export function costPanel(disks: Disk[], holder: HTMLElement, selections: Select
     marker: { color: CAUSES[cause] || HUES[5] },
     hovertemplate: `${cause}: %{x:.3f} s<extra></extra>`,
   }));
-  if (rows.some((row) => row.bound_s !== null))
-    traces.push(
-      packed(
-        y,
-        rows.map((row) => row.bound_s),
-      ),
-    );
+  if (rows.some((row) => row.best_s !== null)) traces.push(best(y, rows));
   const title = "seconds of each walk by cause";
   const plot = plotIn(holder, 80 + (isNarrow ? 52 : 34) * rows.length, title);
   const layout = plotLayout({
@@ -62,8 +56,7 @@ export function costPanel(disks: Disk[], holder: HTMLElement, selections: Select
     showlegend: false,
   });
   const entries = causes.map((cause) => ({ text: cause, hue: CAUSES[cause] || HUES[5] }));
-  if (traces.length > causes.length)
-    entries.push({ text: "packed in key order: the upright line", hue: colour("--fg") });
+  if (traces.length > causes.length) entries.push({ text: `${BEST}: the upright line`, hue: colour("--fg") });
   plot.before(legendOf(plot, entries));
   plotly().newPlot(plot, traces, layout, CONFIG);
   holder.append(textTable(title, () => causeRows(rows, causes)).box, chosenCosts(disks, selections));
@@ -71,13 +64,15 @@ export function costPanel(disks: Disk[], holder: HTMLElement, selections: Select
 
 type Row = Cost & { title: string };
 
+const BEST = "with the best remedy that needs no other drive";
+
 const causeRows = (rows: Row[], causes: string[]): Told => ({
-  columns: ["walk", "in all", ...causes, "packed in key order"],
+  columns: ["walk", "in all", ...causes, BEST],
   rows: rows.map((row) => [
     row.title,
     secondsText(Object.values(row.causes).reduce((a, b) => a + b, 0)),
     ...causes.map((cause) => secondsText(row.causes[cause] ?? 0)),
-    row.bound_s === null ? "" : secondsText(row.bound_s),
+    row.best_s === null ? "" : `${secondsText(row.best_s)}: ${row.best}`,
   ]),
 });
 
@@ -102,15 +97,16 @@ function chosenCosts(disks: Disk[], selections: Selection[]): HTMLElement {
   return place;
 }
 
-function packed(y: string[], x: (number | null)[]): Fields {
+function best(y: string[], rows: Row[]): Fields {
   return {
     type: "scatter",
     mode: "markers",
-    name: "packed in key order",
+    name: BEST,
     y,
-    x,
+    x: rows.map((row) => row.best_s),
+    text: rows.map((row) => plain(row.best)),
     marker: { symbol: "line-ns-open", size: 18, color: isDark() ? "#fff" : "#000", line: { width: 3 } },
-    hovertemplate: "packed in key order: %{x:.3f} s<extra></extra>",
+    hovertemplate: "%{text}: %{x:.3f} s<extra></extra>",
   };
 }
 

@@ -115,7 +115,8 @@ export interface Cost {
   drive: string;
   order: string;
   causes: Record<string, number>;
-  bound_s: number | null;
+  best_s: number | null;
+  best: string;
   interval_s: [number, number] | null;
 }
 

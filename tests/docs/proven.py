@@ -1,0 +1,133 @@
+"""Writes ``docs/remedies-proven.md``: remedies that real drivers did, from ``tests/validation/results/remedies.json``.
+
+``python -m tests.docs.proven``; a test keeps it fresh.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "remedies-proven.md"
+RESULTS = ROOT / "tests" / "validation" / "results" / "remedies.json"
+EXACT = 0.999
+SYSTEMS = {"hfsplus": "HFS+", "apfs": "APFS"}
+DRIVES = {"cheetah15k5": "Cheetah 15K.5", "generic-5400-2.5": "notebook disk"}
+
+HEAD = """# Remedies, done for real
+
+What `layoutscope plan` says of remedies, held against remedies that real drivers did: Linux's hfsplus and
+linux-apfs-rw aged volumes of {sizes} files for ten cycles, in each of which 5 % were replaced; each remedy
+was done on them, and what the work then read of the cold disk was recorded, request by request. `python -m
+tests.validation.remedies` does all of it anew where those drivers are at hand, and `python -m
+tests.docs.proven` writes this page.
+
+A plan sees the aged volume alone. *Blocks*, *extra* and *pairs* say how much of the recorded reads it
+predicted, as in [evidence](evidence.md); of copies they say so of the walk of the volume that the driver
+made, because where a driver puts new nodes is not predicted. Savings are those of the recorded reads before
+and after, served by the drive models, with the computer's time between reads that is predicted; the Cheetah
+is known to the sector, and DiskSim says of recorded walks on it what the model says, within 0.2 %. *Inside*
+is whether what was saved lies within the interval that the plan prints.
+"""
+
+
+def rows() -> list[dict[str, Any]]:
+    """Read what was measured."""
+    found: list[dict[str, Any]] = json.loads(RESULTS.read_text("utf-8"))
+    return found
+
+
+def is_exact(row: dict[str, Any]) -> bool:
+    """Whether the reads agree to 99.9 %."""
+    return row["blocks"] >= EXACT and row["extra"] <= 1 - EXACT and row["pairs"] >= EXACT
+
+
+def is_inside(found: dict[str, Any]) -> bool:
+    """Whether what was saved lies within the interval; a tenth of a millisecond is no difference."""
+    return found["low_s"] - NOTHING_S <= found["saved_s"] <= found["high_s"] + NOTHING_S
+
+
+NOTHING_S = 1e-4
+
+
+def page() -> str:
+    """Write the page."""
+    every = rows()
+    sizes = " and ".join(f"{size:,}" for size in sorted({row["files"] for row in every}))
+    times = [(row, found) for row in every for found in row["times"]]
+    misses = [_time_line(row, found) for row, found in times if not is_inside(found)]
+    inexact = [_reads_line(row) for row in every if not is_exact(row)]
+    met, exact = len(times) - len(misses), len(every) - len(inexact)
+    told = (
+        f"Of {len(every)} remedies that were done, {exact} read what was predicted to 99.9 % of blocks and pairs; of "
+        f"{len(times)} savings, {met} lie within their intervals.\n"
+    )
+    parts = [
+        HEAD.format(sizes=sizes),
+        told,
+        "## Missed\n",
+        _table(TIME_HEAD, misses) if misses else "No saving lies outside of its interval.\n",
+        _table(READS_HEAD, inexact) if inexact else "No remedy read anything else than was predicted.\n",
+        "## Reads\n",
+        _table(READS_HEAD, [_reads_line(row) for row in every]),
+        "## Savings\n",
+        _table(TIME_HEAD, [_time_line(row, found) for row, found in sorted(times, key=_by_place)]),
+        "## What was done\n",
+        *(f"- `{name}`: {text}\n" for name, text in _done(every)),
+    ]
+    return "\n".join(parts).replace("\n\n- ", "\n- ").replace("done\n- ", "done\n\n- ")
+
+
+def _by_place(item: tuple[dict[str, Any], dict[str, Any]]) -> tuple[str, str, int]:
+    row, found = item
+    return (found["drive"], row["filesystem"], row["files"])
+
+
+def _done(every: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    ordered = sorted((row["remedy"], row["does"]) for row in every)
+    return [name for name, _ in groupby(ordered)]
+
+
+READS_HEAD = ("remedy", "file system", "files", "reads", "predicted", "blocks", "extra", "pairs")
+TIME_HEAD = (
+    "remedy",
+    "file system",
+    "files",
+    "drive",
+    "before, s",
+    "after, s",
+    "said, s",
+    "saved, s",
+    "said, s",
+    "inside",
+)
+
+
+def _reads_line(row: dict[str, Any]) -> tuple[str, ...]:
+    shares = tuple(f"{row[name]:.2%}" for name in ("blocks", "extra", "pairs"))
+    place = (row["remedy"], SYSTEMS[row["filesystem"]], f"{row['files']:,}")
+    return (*place, f"{row['reads']:,}", f"{row['predicted_reads']:,}", *shares)
+
+
+def _time_line(row: dict[str, Any], found: dict[str, Any]) -> tuple[str, ...]:
+    place = (row["remedy"], SYSTEMS[row["filesystem"]], f"{row['files']:,}", DRIVES[found["drive"]])
+    took = tuple(f"{found[name]:.2f}" for name in ("before_s", "after_s", "predicted_s", "saved_s"))
+    said = f"{found['predicted_saved_s']:.2f} ({found['low_s']:.2f} to {found['high_s']:.2f})"
+    return (*place, *took, said, "yes" if is_inside(found) else "no")
+
+
+def _table(head: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
+    told = [head, ("---",) * len(head), *lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in told)
+
+
+def main() -> None:
+    """Write it."""
+    PAGE.write_text(page())
+
+
+if __name__ == "__main__":
+    main()

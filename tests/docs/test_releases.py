@@ -45,7 +45,7 @@ def test_the_workflow_runs_what_is_there():
     sessions = re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(re.findall(r"nox -s (\w+)", text)) <= set(sessions)
     assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
-    tried = " ".join(PROJECT["tool"]["cibuildwheel"]["test-command"]) + text
+    tried = "\n".join([*PROJECT["tool"]["cibuildwheel"]["test-command"], text])
     images = re.findall(r"fixtures/images/\S+", tried)
     assert images
     assert all((ROOT / image).is_file() for image in images)

@@ -30,6 +30,7 @@ __all__ = [
     "open",
     "plan",
     "predict",
+    "query",
     "read_layouts",
     "replay",
     "save",
@@ -41,6 +42,7 @@ __all__ = [
     "verify",
     "write_forecast_plot",
     "write_map",
+    "write_report",
     "write_trace",
 ]
 
@@ -67,6 +69,8 @@ if TYPE_CHECKING:
     from layoutscope.api.validate import validate
     from layoutscope.drive import load_profile, service
     from layoutscope.fleet.batch import batch
+    from layoutscope.fleet.query import query
+    from layoutscope.fleet.report import write_report
 else:
     # A verb stands in the module of its family, which has the name of its first; its companions stand beside it.
     _HOMES = {"fit": "drives", "layout_map": "map", "write_map": "map", "write_trace": "trace"}
@@ -74,7 +78,7 @@ else:
     _HOMES |= {"read_layouts": "reading", "checkpoints": "inspect", "extract": "extract"}
     _HOMES |= {"series": "compare", "verify": "check", "open": "session"}
     _HOMES = {name: f"api.{module}" for name, module in _HOMES.items()} | {"load_profile": "drive", "service": "drive"}
-    _HOMES["batch"] = "fleet.batch"
+    _HOMES |= {"batch": "fleet.batch", "query": "fleet.query", "write_report": "fleet.report"}
     # In its own module such a name would hide the built-in function.
     _OWN_NAMES = {"map": "map_images", "open": "open_session"}
 

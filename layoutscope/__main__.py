@@ -49,8 +49,9 @@ def work() -> None:
     finally:
         # The exit code is settled: Ctrl-C while threads are joined has nothing to interrupt but a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # All memory is given back at once: no circle in it need be looked for.
-        gc.freeze()
+        # All memory is given back at once: no circle in it need be looked for. DuckDB tells of what is left to it.
+        if "duckdb" not in sys.modules:
+            gc.freeze()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     Listener = Callable[[Path, int, str], None]
 
 ENDINGS: Final = {
-    **{name: name for name in ("csv", "parquet", "jsonl", "json", "html", "png", "svg", "toml", "fio", "blkparse")},
+    **{
+        name: name
+        for name in ("csv", "parquet", "jsonl", "json", "html", "png", "svg", "toml", "fio", "blkparse", "md")
+    },
     "htm": "html",
     "iolog": "fio",
     "ndjson": "jsonl",
@@ -54,6 +57,16 @@ def written_told_to(listener: Listener) -> Iterator[None]:
             outer(path, size_bytes, holds)
 
     before = _listener.set(tell_all)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+@contextmanager
+def written_unheard() -> Iterator[None]:
+    """Tell nobody of what is written meanwhile, which is of no use to them: it does not outlive its use."""
+    before = _listener.set(None)
     try:
         yield
     finally:

@@ -44,6 +44,8 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
         "kit": drives.kit,
     },
     "Data": {
+        "query": fleet.query_fleet,
+        "report": fleet.report_fleet,
         "export": inspect.export,
         "extract": inspect.extract,
         "checkpoints": inspect.checkpoints,

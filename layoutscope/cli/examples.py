@@ -57,6 +57,14 @@ EXAMPLES: Final[dict[str, Examples]] = {
         ("layoutscope batch archive/ -o fleet", "Every image below a folder: captures, and tables over all."),
         ("layoutscope batch @disks.txt -o fleet --resume -j 8", "What a list names and is not there yet."),
     ),
+    "query": (
+        ("layoutscope query fleet --list", "What can be asked for: views, columns, units."),
+        ("layoutscope query fleet 'SELECT path, status FROM sources' -o all.csv", "An answer as a file."),
+    ),
+    "report": (
+        ("layoutscope report fleet -o fleet.html", "A page over all that a batch has read."),
+        ("layoutscope report fleet -o fleet.html --maps", "And a map of each image, a click away."),
+    ),
     "trace": (
         ("layoutscope trace disk.img -o walk.csv", "The reads of a listing, one a line."),
         ("layoutscope trace disk.img --order names -o walk.fio --disk /dev/sdb", "To be replayed by fio."),

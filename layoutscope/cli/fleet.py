@@ -1,4 +1,4 @@
-"""Many images at once: ``layoutscope batch``."""
+"""Many images at once: ``layoutscope batch``, and what is asked of them: ``query``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutscope.cli.options import OUTPUT, WORKLOAD, AsJson, Enumerating, ReadingSeveral, byte_count
+from layoutscope.cli.options import OUTPUT, WORKLOAD, AsJson, Enumerating, Force, ReadingSeveral, byte_count
 from layoutscope.cli.running import Group, show, warn
+from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
     from layoutscope.results.fleet import SourceEnd
@@ -107,3 +108,81 @@ def _told(end: SourceEnd, done: int, total: int) -> None:
     """Say in a line how a source ended."""
     why = end.message.removeprefix(f"{end.path}: ")
     warn(f"{done:,} of {total:,}: {end.status} {end.path}{': ' if why else ''}{why} ({end.seconds:.1f} s)")
+
+
+class QueryPlace(Group):
+    """What a query is of, and where its answer goes."""
+
+    panel = OUTPUT
+
+    list_views: Annotated[
+        bool, typer.Option("--list", help="Name the views, with columns and units, and ask nothing.")
+    ] = False
+    file_format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORM", show_default="a table", help="csv, json, md or parquet."),
+    ] = None
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File in place of standard output.")
+    ] = None
+    force: Force = False
+
+
+def query_fleet(
+    place: Annotated[Path, typer.Argument(metavar="DIR|IMAGE", help="Folder of a batch, image or capture.")],
+    sql: Annotated[
+        str | None, typer.Argument(metavar="SELECT", help="Question in SQL, in quotes.", show_default=False)
+    ] = None,
+    *,
+    answer: QueryPlace,
+    reading: ReadingFleet,
+) -> int:
+    """Ask questions in SQL over all that a batch has read, or over one image."""
+    from layoutscope.api.outputs import check_output, file_form
+    from layoutscope.fleet.query import ANSWER_FORMATS, views, write_answer
+    from layoutscope.fleet.query import query as run
+
+    if answer.list_views:
+        show(views(), as_json=answer.file_format == "json")
+        return 0
+    if sql is None:
+        raise UsageError("which question? write it in quotes, such as 'SELECT * FROM volumes'; --list names the views")
+    if answer.output is not None:
+        file_form(answer.output, answer.file_format, ANSWER_FORMATS, "csv")
+        check_output(answer.output, force=answer.force, reads=[place])
+    result = run(place, sql, **reading.asked())
+    for line in result.left_out:
+        warn(f"left out: {line}")
+    if answer.output is not None:
+        write_answer(result, answer.output, file_format=answer.file_format, force=answer.force)
+    elif answer.file_format is not None:
+        write_answer(result, sys.stdout.buffer, file_format=answer.file_format)
+    else:
+        show(result, as_json=False)
+    return result.exit_code
+
+
+class ReportPage(Group):
+    """Where the page over a batch goes, and what is written beside it."""
+
+    panel = OUTPUT
+
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.html", help="The page.")]
+    maps: Annotated[bool, typer.Option("--maps", help="Write a map of each image, too, into FILE-maps.")] = False
+    no_names: Annotated[bool, typer.Option("--no-names", help="Leave names and paths out.")] = False
+    force: Force = False
+    as_json: AsJson = False
+
+
+def report_fleet(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a batch.")], *, page: ReportPage
+) -> int:
+    """Write one page over a batch: a table with every volume's layout, distributions, the slowest and why."""
+    from layoutscope.fleet.report import write_report
+
+    options = {"maps": page.maps, "names": not page.no_names, "force": page.force}
+    result = write_report(folder, page.output, **options)
+    for line in result.left_out:
+        warn(f"left out: {line}")
+    show(result, as_json=page.as_json)
+    return result.exit_code

@@ -49,6 +49,7 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
     "predict": {"--cache": "--memory"},
     "trace": {"--cache": "--memory"},
     "replay": {"--cache": "--buffer"},
+    "query": {"--list": "--list"},  # it lists views there
 }
 """Old spellings of options and the new ones, of every command and of single ones; heard until the next release."""
 
@@ -209,7 +210,8 @@ def renamed(command: str, words: list[str]) -> list[str]:
     words : list of str
         What was typed behind it.
     """
-    new = {**RENAMED[""], **RENAMED.get(command, {})}
+    known = {**RENAMED[""], **RENAMED.get(command, {})}
+    new = {old: name for old, name in known.items() if old != name}
     end = words.index("--") if "--" in words else len(words)
     return [*(_renamed(word, new) for word in words[:end]), *words[end:]]
 

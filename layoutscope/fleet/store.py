@@ -60,12 +60,13 @@ class FleetFolder:
             raise UsageError(f"{self.path}: the folder in which it would be does not exist")
         self.path.mkdir(exist_ok=True)
         held = set(os.listdir(self.path)) - {LOCK}  # noqa: PTH208  (names may be no UTF-8)
-        if held and not self._is_ours():
+        if held and not self.is_ours():
             raise UsageError(f"{self.path}: holds something else than a batch; name a folder that is empty or new")
         if held and not resume:
             raise UsageError(f"{self.path}: holds a batch; --resume takes it up, another folder begins a new one")
 
-    def _is_ours(self) -> bool:
+    def is_ours(self) -> bool:
+        """Whether a batch is in the folder; one of another version is refused."""
         try:
             saved = json.loads((self.path / FLEET_MANIFEST).read_text("utf-8"))
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What ``batch`` returns: how many sources ended how, and where the tables are."""
+"""What ``batch`` and ``query`` return: how many sources ended how, where the tables are; rows that were asked for."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from layoutscope.display import Displayed
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
+from layoutscope.tables.rows import Rows
+from layoutscope.tables.schema import Column
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from layoutscope.frames import pl
 
 STATUSES: Final = ("complete", "damaged", "locked", "refused", "failed")
@@ -88,4 +92,91 @@ class FleetResult(Shown):
 
         from layoutscope.frames import pl
 
-        return pl.read_parquet(Path(self.folder) / f"{name}.parquet")
+        return pl.read_parquet(Path(self.folder) / f"{name}.parquet", glob=False)
+
+
+@frozen
+class QueryResult(Shown):
+    """The rows that a query gives.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        The rows, with the columns that were asked for. Numbers of more than 64 bits, such as sums, are decimals; what
+        is nested is text.
+    left_out : tuple of str
+        A line for each table of a capture that could not be read, and is not among what was asked.
+    """
+
+    frame: pl.DataFrame
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 if something was left out."""
+        return EXIT_DAMAGED if self.left_out else EXIT_COMPLETE
+
+    def answer(self) -> Rows:
+        """Return the rows under their columns, as they are written to files."""
+        frame = self.frame
+        columns = [Column(name, _kind(str(dtype)), "", "") for name, dtype in frame.schema.items()]
+
+        def part(chosen: slice) -> dict[str, list[Any]]:
+            return frame[chosen].to_dict(as_series=False)
+
+        return Rows(columns, frame.height, part, lambda: frame)
+
+
+def _kind(name: str) -> str:
+    """Return a column's type as those of tables are called; the same for all integers and for what has no such name."""
+    if name.startswith("Datetime"):
+        return "time"
+    return "Float64" if name == "Float32" else name
+
+
+@frozen
+class ViewList(Shown):
+    """The views that a query knows.
+
+    Attributes
+    ----------
+    views : tuple of ViewFacts
+        Each with its columns.
+    """
+
+    views: tuple[ViewFacts, ...]
+
+
+@frozen
+class ViewFacts(Displayed):
+    """A view: its name, and its columns with types, units and meanings."""
+
+    name: str
+    columns: tuple[Column, ...]
+
+
+@frozen
+class ReportResult(Shown):
+    """A page over a batch.
+
+    Attributes
+    ----------
+    page : str
+        Where it is.
+    headline : str
+        What it says first.
+    volumes : int
+        How many are on it.
+    left_out : tuple of str
+        A line for what could not be read of the batch.
+    """
+
+    page: str
+    headline: str
+    volumes: int
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 if something was left out."""
+        return EXIT_DAMAGED if self.left_out else EXIT_COMPLETE

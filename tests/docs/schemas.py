@@ -19,6 +19,7 @@ import numpy as np
 import layoutscope
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
+from layoutscope.fleet.query import views
 from layoutscope.report.json import result_document
 from layoutscope.report.json.inspect import states_json
 from layoutscope.report.json.predict import drives_json
@@ -33,7 +34,7 @@ HFSPLUS = "fixtures/images/hfsplus-scattered.img.zst"
 APFS = "fixtures/images/apfs-scattered.img.zst"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MAPS = ("space", "details", "parts", "causes_s", "figures", "facts", "by_cause", "by_reads", "missed", "extra")
-MAPS += ("pairs_by_cause", "foreign", "others", "cache_sizes")
+MAPS += ("pairs_by_cause", "foreign", "others", "cache_sizes", "views")
 """Objects whose keys are words of the data: uses, causes, figures."""
 
 ANY = ("value",)
@@ -52,6 +53,9 @@ def documents() -> Iterator[Any]:
         yield from _of_images(empty)
         yield from _of_traces(Path(folder))
         yield result_document(layoutscope.batch([HFSPLUS, Path(folder) / "gone"], Path(folder) / "fleet"))
+        yield result_document(layoutscope.write_report(Path(folder) / "fleet", Path(folder) / "fleet.html"))
+    yield result_document(layoutscope.query(HFSPLUS, "SELECT tree, size_bytes FROM nodes LIMIT 1"))
+    yield result_document(views())
     yield from _of_forecasts()
     yield from _of_many()
 

@@ -12,6 +12,8 @@ INPUTS = {
     "image": ("hfsplus", "apfs", "partitions", "containers", "foreign", "sets", "captures"),
     "images": ("hfsplus", "apfs", "captures"),
     "sources": ("hfsplus", "apfs", "captures"),
+    "folder": ("captures",),
+    "place": ("hfsplus", "apfs", "captures"),
     "later": ("hfsplus", "apfs", "captures"),
     "--against": ("hfsplus", "apfs", "captures"),
     "--second": ("sets",),

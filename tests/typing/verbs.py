@@ -17,7 +17,7 @@ from layoutscope.drive import DriveProfile, ServiceResult
 from layoutscope.options import ReadOptions  # noqa: TC001  (the annotation is looked at)
 from layoutscope.results.check import CheckResult, Verification
 from layoutscope.results.compare import Comparison, Series
-from layoutscope.results.fleet import FleetResult
+from layoutscope.results.fleet import FleetResult, QueryResult
 from layoutscope.results.inspect import Extract, Inspection, StateLine
 from layoutscope.results.kit import KitResult
 from layoutscope.results.predict import DriveFacts, PredictResult, ReplayResult
@@ -37,6 +37,7 @@ assert_type(layoutscope.validate("layoutscope-kit.tar.gz", drive="generic-7200")
 assert_type(layoutscope.compare(IMAGE, "other.img"), Comparison)
 assert_type(layoutscope.compare([IMAGE, "other.img"], drives=["sata-ssd"]), Comparison)
 assert_type(layoutscope.series([IMAGE], by="time"), Series)
+assert_type(layoutscope.query("fleet", "SELECT 1", partition=1), QueryResult)
 assert_type(layoutscope.batch([IMAGE, "*.dmg"], "fleet", resume=True, drives="sata-ssd"), FleetResult)
 assert_type(layoutscope.inspect(IMAGE, cnid=2), Inspection)
 assert_type(layoutscope.checkpoints(IMAGE), tuple[StateLine, ...])

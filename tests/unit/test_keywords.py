@@ -29,6 +29,7 @@ MISSPELT = {
     "open": lambda: layoutscope.open(IMAGE, partitoin=1),
     "plan": lambda: layoutscope.plan(IMAGE, ordr="fts"),
     "predict": lambda: layoutscope.predict(IMAGE, ordr="names"),
+    "query": lambda: layoutscope.query(IMAGE, "SELECT 1", partitoin=1),
     "read_layouts": lambda: layoutscope.read_layouts(IMAGE, volum="Data"),
     "replay": lambda: layoutscope.replay("nowhere", qeue_depth=2),
     "scan": lambda: layoutscope.scan(IMAGE, snapshto="x"),

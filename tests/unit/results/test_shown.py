@@ -10,6 +10,7 @@ from rich.console import Console
 
 import layoutscope
 import layoutscope.results
+from layoutscope.fleet.query import views
 from layoutscope.report.json import result_document
 from layoutscope.report.text import print_result, printer
 from layoutscope.results import Shown
@@ -28,6 +29,8 @@ RESULTS = {
     "Inspection": lambda: layoutscope.inspect(IMAGE, at=1024),
     "PlanResult": lambda: layoutscope.plan(IMAGE, drive="sata-ssd"),
     "ForecastResult": lambda: layoutscope.forecast(IMAGE, cycles=2, drives=DRIVES, seeds=1),
+    "QueryResult": lambda: layoutscope.query(IMAGE, "SELECT volume, count(*) AS nodes FROM nodes GROUP BY volume"),
+    "ViewList": views,
     "Verification": lambda: layoutscope.verify(IMAGE),
 }
 
@@ -57,7 +60,7 @@ def test_every_kind_of_result_can_be_printed():
         import_module(module.name)
     kinds = {getattr(import_module(kind.__module__), kind.__name__) for kind in Shown.__subclasses__()}
     # What needs a trace, a Mac's kit or a folder has tests of its own.
-    assert {kind.__name__ for kind in kinds} == {*RESULTS, "ReplayResult", "KitResult", "FleetResult"}
+    assert {kind.__name__ for kind in kinds} == {*RESULTS, "ReplayResult", "KitResult", "FleetResult", "ReportResult"}
     assert all(callable(printer(kind)) for kind in kinds)
 
 

@@ -1,0 +1,155 @@
+"""``query``: questions in SQL over a batch, a capture or an image, answered from the tables."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from layoutscope.api.keywords import keywords_of, takes
+from layoutscope.api.outputs import file_form, output, written_unheard
+from layoutscope.errors import ImageError, LayoutscopeError, UsageError
+from layoutscope.fleet.asking import duckdb
+from layoutscope.fleet.batch import HEARD, batch
+from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
+from layoutscope.fleet.views import VIEWS, FleetViews
+from layoutscope.inputs import split_volume
+from layoutscope.options import ReadOptions
+from layoutscope.report.json import result_json
+from layoutscope.report.tables import FORMATS, write_table
+from layoutscope.report.text.fleet import markdown
+from layoutscope.results.fleet import QueryResult, ViewFacts, ViewList
+from layoutscope.tables.capture import is_capture
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO, Unpack
+
+ANSWER_FORMATS: Final = ("csv", "json", "md", "parquet")
+
+
+def views() -> ViewList:
+    """List what a query can ask for: views with their columns, and these with units."""
+    return ViewList(tuple(ViewFacts(name, columns) for name, columns in VIEWS.items()))
+
+
+@takes(ReadOptions)
+def query(path: str | os.PathLike[str], sql: str, **options: Unpack[ReadOptions]) -> QueryResult:
+    """Ask a question in SQL, which only reads.
+
+    Parameters
+    ----------
+    path : path
+        The folder of a batch, an image or a capture. Of an image or a capture, a batch of one is made for the time of
+        the question.
+    sql : str
+        ``SELECT`` over the views of :func:`views`, in DuckDB's dialect.
+    **options
+        How an image is read: :class:`~layoutscope.options.ReadOptions`.
+
+    Returns
+    -------
+    QueryResult
+
+    Raises
+    ------
+    TypeError
+        If there is no such keyword.
+    UsageError
+        If it is no query, or one that would do more than read the views.
+    ImageError
+        If nothing can be read.
+    UnsupportedError
+        If DuckDB is not installed.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> image = "fixtures/images/hfsplus-scattered.img.zst"
+    >>> found = layoutscope.query(image, "SELECT count(*) AS nodes FROM nodes WHERE tree = 'catalog' AND level = 0")
+    >>> found.frame["nodes"].to_list()
+    [210]
+    """
+    folder = Path(path)
+    if (folder / FLEET_MANIFEST).is_file():
+        _refuse_reading(folder, options)
+        if not FleetFolder(folder).is_ours():
+            raise UsageError(f"{folder}: is no batch; its {FLEET_MANIFEST} is none of layoutscope's")
+        return _answered(folder, sql)
+    duckdb()
+    name, volume = split_volume(os.fspath(path))
+    if name.startswith("@") or (Path(name).is_dir() and not is_capture(Path(name))):
+        raise UsageError(f"{name}: is no image; 'layoutscope batch {name} -o FLEET' reads what is in it, for queries")
+    more: dict[str, Any] = {} if volume is None else {"volume": volume}
+    with tempfile.TemporaryDirectory(prefix="layoutscope-") as work:
+        with written_unheard():
+            found = batch([name], Path(work) / "one", **{**options, **more})
+        if len(found.sources) != 1:
+            raise UsageError(f"{name}: is not one image")
+        if not found.sources[0].has_capture:
+            raise ImageError(found.sources[0].message)
+        return _answered(Path(work) / "one", sql)
+
+
+def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
+    """Refuse what a batch that is written cannot heed any more."""
+    usual = {item.name: item.default for item in keywords_of((ReadOptions,)).values()}
+    asked = [name for name, value in options.items() if value is not None and value != usual.get(name)]
+    late = [name for name in asked if name not in (*HEARD, "cache_dir")]
+    if late:
+        raise UsageError(f"{folder}: is a batch, whose images were read; {late[0].replace('_', '-')} is told to batch")
+
+
+def _answered(folder: Path, sql: str) -> QueryResult:
+    """Answer a question; where a capture cannot be read, from the others."""
+    with FleetViews(folder) as known:
+        known.check(sql)
+        try:
+            frame = known.frame(sql)
+        except LayoutscopeError:
+            if not known.without_damaged(sql):
+                raise
+            frame = known.frame(sql)
+        return QueryResult(frame, tuple(known.left_out))
+
+
+def write_answer(
+    result: QueryResult,
+    target: str | os.PathLike[str] | IO[bytes],
+    *,
+    file_format: str | None = None,
+    force: bool = False,
+) -> None:
+    """Write what a query gave.
+
+    Parameters
+    ----------
+    result : QueryResult
+        The rows.
+    target : path or binary file
+        Where to.
+    file_format : str, optional
+        One of :data:`ANSWER_FORMATS`; as the target's name ends without it, and CSV where that tells nothing.
+    force : bool
+        Whether an existing file is overwritten.
+
+    Raises
+    ------
+    UsageError
+        If there is no such format, or the file exists.
+    """
+    form = file_form(target, file_format, ANSWER_FORMATS, "csv")
+    if not isinstance(target, str | os.PathLike):
+        _write(result, target, form)
+        return
+    with output(target, force=force, holds=f"{len(result.frame):,} rows") as file:
+        _write(result, file, form)
+
+
+def _write(result: QueryResult, file: IO[bytes], form: str) -> None:
+    if form in FORMATS:
+        write_table(result.answer(), file, form)
+    else:
+        text = markdown(result) if form == "md" else result_json(result) + "\n"
+        file.write(text.encode())

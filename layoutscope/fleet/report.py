@@ -1,0 +1,250 @@
+"""``report``: what a batch has read, gathered for one page; and the maps of its captures beside it."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from layoutscope.access.entries import ROOT_ID
+from layoutscope.api.map import map_images
+from layoutscope.api.outputs import check_output, file_form, output
+from layoutscope.errors import LayoutscopeError, UsageError
+from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
+from layoutscope.fleet.views import FleetViews
+from layoutscope.progress import phase
+from layoutscope.report.fleetfacts import CardMetric, FleetPage, Ranking, VolumeCard
+from layoutscope.report.fleetpage import BINS, fleet_page
+from layoutscope.results.fleet import STATUSES, ReportResult
+from layoutscope.tables.schema import DATA_REGIONS
+from layoutscope.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SHOWN_METRICS: Final = (
+    ("walk", "request-layout-score"),
+    ("metadata", "span-share"),
+    ("metadata", "clump-largest-share"),
+    ("files", "file-layout-score"),
+    ("free space", "free-largest-share"),
+)
+"""What the page shows of each volume, by subject and metric: the walk, its metadata, its files, its room."""
+
+OLDEST_DAYS: Final = 60 * 365
+"""An age above this tells of a clock that was never set."""
+
+_STRIPS: Final = f"""
+WITH pieces AS (
+    SELECT source, layout, image_offset::DOUBLE AS start, size_bytes::DOUBLE AS length, true AS is_metadata
+    FROM nodes WHERE state <> 'stale'
+    UNION ALL
+    SELECT source, layout, image_offset, length_bytes, type NOT IN ({", ".join(f"'{each}'" for each in DATA_REGIONS)})
+    FROM regions
+    UNION ALL
+    SELECT source, layout, image_offset, length_bytes, false FROM extents WHERE image_offset IS NOT NULL
+), placed AS (
+    SELECT source, layout, is_metadata, start - image_offset AS low, start - image_offset + length AS high,
+        size_bytes / {BINS}.0 AS width
+    FROM pieces JOIN layouts USING (source, layout) WHERE size_bytes > 0 AND length > 0
+), cut AS (
+    SELECT *, greatest(0, floor(low / width)) AS first, least({BINS - 1}, ceil(high / width) - 1) AS last
+    FROM placed WHERE high > 0 AND low < width * {BINS}
+), spread AS (
+    SELECT source, layout, is_metadata, low, high, width, unnest(range(first::BIGINT, last::BIGINT + 1)) AS bin FROM cut
+)
+SELECT source, layout, is_metadata, bin,
+    least(1.0, sum(least(high, (bin + 1) * width) - greatest(low, bin * width)) / any_value(width)) AS share
+FROM spread GROUP BY source, layout, is_metadata, bin
+"""  # noqa: S608
+"""Share of each part of a volume that is metadata, and that is data of files; what lies outside of it is left out."""
+
+_AGES: Final = f"""
+SELECT source, layout,
+    (epoch(max(modify_time)) - epoch(min(create_time) FILTER (file_id = {ROOT_ID}))) / 86400.0 AS days
+FROM entries GROUP BY source, layout
+"""  # noqa: S608
+
+
+def write_report(
+    folder: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    maps: bool = False,
+    names: bool = True,
+    force: bool = False,
+) -> ReportResult:
+    """Write one page over a batch, which needs no network.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of the batch.
+    target : path
+        The page, ``.html``.
+    maps : bool
+        Whether a map of each capture is written, too, into the folder ``NAME-maps`` beside the page.
+    names : bool
+        Whether paths and names of volumes may appear.
+    force : bool
+        Whether existing files are overwritten.
+
+    Returns
+    -------
+    ReportResult
+
+    Raises
+    ------
+    UsageError
+        If it is no folder of a batch, or the page exists.
+    UnsupportedError
+        If DuckDB is not installed.
+    LayoutscopeError
+        If its tables cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> _ = layoutscope.batch("fixtures/images/*.zst", "fleet", drives="generic-7200")
+    >>> layoutscope.write_report("fleet", "fleet.html").headline[:23]
+    '2 sources: 2 complete. '
+    """
+    place, page = Path(folder), Path(target)
+    file_form(page, "html", ("html",), "html")
+    check_output(page, force=force)
+    if not (place / FLEET_MANIFEST).is_file() or not FleetFolder(place).is_ours():
+        raise UsageError(f"{place}: is no batch; 'layoutscope batch {place} -o FLEET' makes one of the images in it")
+    with phase("gathering the tables"), FleetViews(place) as known:
+        drawn, left_out = {}, list(known.left_out)
+        if maps:
+            drawn = _maps(known, place, page, force=force, left_out=left_out)
+        gathered = _Gathered(known, drawn, names=names)
+        fleet = gathered.page(place, left_out)
+    with output(page, force=force, holds=f"{len(fleet.volumes):,} volumes") as file:
+        file.write(fleet_page(fleet).encode("utf-8", "replace"))
+    return ReportResult(os.fspath(page), Ranking(fleet).headline(), len(fleet.volumes), fleet.left_out)
+
+
+def _maps(known: FleetViews, place: Path, page: Path, *, force: bool, left_out: list[str]) -> dict[str, str]:
+    """Write the maps of all captures; returns their addresses by source."""
+    folder = page.with_name(f"{page.stem}-maps")
+    folder.mkdir(exist_ok=True)
+    drawn = {}
+    for source, capture in known.captures.items():
+        goal = folder / f"{Path(capture).stem}.html"
+        try:
+            map_images([place / capture], goal, force=force)
+        except UsageError:
+            raise
+        except LayoutscopeError as error:
+            left_out.append(f"no map of {capture}: {error}")
+        else:
+            drawn[source] = f"{folder.name}/{goal.name}"
+    return drawn
+
+
+class _Gathered:
+    """What a page is made of, from the views of a batch."""
+
+    def __init__(self, known: FleetViews, maps: Mapping[str, str], *, names: bool) -> None:
+        self._known, self._maps, self._names = known, maps, names
+        self._sources = {row["source"]: row for row in known.rows("SELECT * FROM sources")}
+
+    def page(self, place: Path, left_out: list[str]) -> FleetPage:
+        predicted = self._known.rows("SELECT * FROM predictions WHERE isfinite(seconds) AND seconds >= 0")
+        order = predicted[0]["order"] if predicted else ""
+        predicted = [row for row in predicted if row["order"] == order]
+        drives = tuple(dict.fromkeys(row["drive"] for row in predicted))
+        times: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for row in predicted:
+            times.setdefault((row["source"], row["volume"]), []).append(row)
+        units, values = self._metrics()
+        strips, ages = self._by_layout()
+        cards = []
+        for row in self._known.rows(
+            "SELECT v.*, l.layout FROM volumes v JOIN layouts l USING (source, volume, number, image_offset) "
+            "WHERE number IS NOT NULL ORDER BY l.place"
+        ):
+            key, layout = (row["source"], row["volume"]), (row["source"], row["layout"])
+            own = times.get(key, [])
+            cards.append(self._card(row, own, values.get(key, {}), ages.get(layout), strips.get(layout, {})))
+        left_out += [line for line in self._known.left_out if line not in left_out]
+        return FleetPage(
+            title=str(place) if self._names else "fleet",
+            made=f"made by layoutscope {__version__} from {len(self._sources):,} sources",
+            counts={status: sum(row["status"] == status for row in self._sources.values()) for status in STATUSES},
+            order=order,
+            drives=drives,
+            metrics=units,
+            volumes=tuple(cards),
+            failures=tuple(self._failures()),
+            left_out=tuple(left_out) if self._names else (f"{len(left_out):,} tables",) * bool(left_out),
+        )
+
+    def _failures(self) -> list[tuple[str, str, str]]:
+        order = {status: place for place, status in enumerate(STATUSES)}
+        rows = [row for row in self._sources.values() if row["status"] != STATUSES[0]]
+        rows.sort(key=lambda row: -order.get(row["status"] or "", 0))
+        return [
+            (self._path(row["source"]), row["status"] or "", (row["message"] or "") if self._names else "")
+            for row in rows
+        ]
+
+    def _path(self, source: str) -> str:
+        return (self._sources.get(source, {}).get("path") or source) if self._names else source
+
+    def _metrics(self) -> tuple[tuple[CardMetric, ...], dict[tuple[str, str], dict[str, float]]]:
+        rows = self._known.rows("SELECT * FROM metrics WHERE isfinite(value)")
+        wanted = {f"{subject} {metric}": None for subject, metric in SHOWN_METRICS}
+        titles: dict[str, CardMetric] = {}
+        values: dict[tuple[str, str], dict[str, float]] = {}
+        for row in rows:
+            key = f"{row['subject']} {row['metric']}"
+            if key in wanted:
+                titles.setdefault(key, CardMetric(key, row["title"] or key, row["unit"] or ""))
+                values.setdefault((row["source"], row["volume"]), {})[key] = row["value"]
+        return tuple(titles[key] for key in wanted if key in titles), values
+
+    def _by_layout(self) -> tuple[dict[tuple[str, int], dict[bool, list[float]]], dict[tuple[str, int], float]]:
+        """Return strips and ages, by source and layout; of a capture that cannot be read there are none."""
+        strips: dict[tuple[str, int], dict[bool, list[float]]] = {}
+        for row in self._known.rows(_STRIPS):
+            own = strips.setdefault((row["source"], row["layout"]), {})
+            line = own.setdefault(row["is_metadata"], [0.0] * BINS)
+            if 0 <= row["bin"] < BINS and row["share"] is not None and math.isfinite(row["share"]):
+                line[row["bin"]] = row["share"]
+        ages = {
+            (row["source"], row["layout"]): row["days"]
+            for row in self._known.rows(_AGES)
+            if row["days"] is not None and 0 <= row["days"] <= OLDEST_DAYS
+        }
+        return strips, ages
+
+    def _card(
+        self,
+        row: Mapping[str, Any],
+        times: list[dict[str, Any]],
+        metrics: Mapping[str, float],
+        age_days: float | None,
+        strips: Mapping[bool, list[float]],
+    ) -> VolumeCard:
+        source = row["source"]
+        reads = times[0]["reads"] if times else None
+        return VolumeCard(
+            source=source,
+            path=self._path(source),
+            status=self._sources.get(source, {}).get("status") or "",
+            volume=(row["volume"] or "") if self._names else f"volume {row['number']}",
+            name=(row["name"] or "") if self._names else "",
+            kind=row["variant"] or row["filesystem"] or "",
+            size_bytes=row["size_bytes"] or 0,
+            entries=(row["num_files"] or 0) + (row["num_directories"] or 0),
+            seconds={time["drive"]: time["seconds"] for time in times},
+            reads=reads,
+            metrics=metrics,
+            age_days=age_days,
+            metadata=tuple(strips.get(True, ())),
+            data=tuple(strips.get(False, ())),
+            map_page=self._maps.get(source, ""),
+        )

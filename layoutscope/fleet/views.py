@@ -1,0 +1,353 @@
+"""The tables of a batch and of its captures as views of DuckDB, which reads of them what a query needs.
+
+Whoever asks may have found the query in a mail, and the folder may be a stranger's. So nothing but the tables can be
+opened, nothing is written anywhere, no extension is loaded, and a capture that cannot be read is left out and named.
+DuckDB's own settings do not suffice for that: a ``COPY`` within a ``WITH`` is part of a ``SELECT``, and may write over
+every file that may be read. What is asked is looked at as DuckDB has parsed it, before it runs.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from layoutscope.errors import LayoutscopeError, UsageError
+from layoutscope.fleet.asking import check_reads_only, duckdb
+from layoutscope.fleet.columns import FLEET_TABLES
+from layoutscope.tables.schema import TABLES, Column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from layoutscope.frames import pl
+
+CAPTURED: Final = ("nodes", "entries", "extents", "regions", "free")
+"""Tables of captures that are views, too."""
+
+_OF_LAYOUT: Final = (
+    Column("source", "String", "", "which source: its row in sources"),
+    Column("volume", "String", "", "which volume: its layers and its name, as in volumes"),
+    Column("number", "UInt8", "", "its number on the image, from 1; null for a container's own"),
+    Column("layout", "UInt32", "", "place of the volume in its capture, from 0; rows are numbered anew in each"),
+)
+
+
+def _of_all(name: str) -> tuple[Column, ...]:
+    return (*_OF_LAYOUT, *(column for column in TABLES[name] if column.name != "volume"))
+
+
+VIEWS: Final[dict[str, tuple[Column, ...]]] = {
+    "sources": FLEET_TABLES["batch"],
+    "volumes": FLEET_TABLES["volumes"],
+    "metrics": FLEET_TABLES["metrics"],
+    "predictions": FLEET_TABLES["predictions"],
+    "findings": FLEET_TABLES["findings"],
+    **{name: _of_all(name) for name in CAPTURED},
+}
+"""Columns of each view, in order."""
+
+FILES: Final = {"sources": "batch", **{name: name for name in FLEET_TABLES if name != "batch"}}
+"""The table over all sources that each view shows, by its file."""
+
+SQL_TYPES: Final = {
+    "String": "VARCHAR", "Categorical": "VARCHAR", "Binary": "BLOB", "Boolean": "BOOLEAN", "Float64": "DOUBLE",
+    "UInt8": "UTINYINT", "UInt32": "UINTEGER", "UInt64": "UBIGINT", "Int64": "BIGINT", "time": "TIMESTAMP",
+}  # fmt: skip
+"""What DuckDB calls the types of columns."""
+
+SETTINGS: Final = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "python_enable_replacements": "false",
+    "temp_directory": "",  # what does not fit into memory would be written beside the current folder
+}
+
+PLAIN: Final = frozenset({
+    "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT",
+    "UHUGEINT", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS",
+    "TIMESTAMP_NS", "UUID",
+})  # fmt: skip
+"""Types that frames have, too, besides decimals; all others become text."""
+
+_CAPTURE: Final = re.compile(r"captures/[A-Za-z0-9._-]+\.lscope")
+_KIND: Final = re.compile(r"^(?:INTERNAL|[A-Z][A-Za-z /]+) Error: ")
+
+
+class FleetViews:
+    """A connection that knows the views of one batch, and nothing else.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a batch.
+
+    Attributes
+    ----------
+    captures : dict of str to str
+        Where the capture of each source is, from the folder.
+    left_out : list of str
+        A line for each table of a capture that is not among the rows.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.left_out, self.captures = folder.resolve(), list[str](), dict[str, str]()
+        self._connection = duckdb().connect(":memory:", config=dict(SETTINGS))
+        self._files: dict[str, list[tuple[str, tuple[Any, ...]]]] = {name: [] for name in CAPTURED}
+        with self._told():
+            for view, file in FILES.items():
+                self._connection.execute(f"CREATE VIEW {view} AS {self._over_all(view, file)}")
+            self._find_captured()
+            for name in CAPTURED:
+                try:
+                    self._make_captured(name)
+                except duckdb().Error:
+                    # What the columns are, the first file tells.
+                    self._leave_out_damaged(name)
+            self._lock()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def frame(self, sql: str) -> pl.DataFrame:
+        """Return what a query gives that :meth:`check` has passed.
+
+        Raises
+        ------
+        UsageError
+            If it asks for what is not there, or for two columns of one name.
+        LayoutscopeError
+            If it cannot be answered.
+        """
+        from layoutscope.frames import pl
+
+        with self._told():
+            found = self._connection.sql(sql)
+            names, kinds = list(found.columns), [str(kind) for kind in found.types]
+            doubled = next((name for place, name in enumerate(names) if name in names[:place]), None)
+            if doubled is not None:
+                raise UsageError(f"two columns are called {doubled}; give one of them another name with AS")
+            if not all(map(_is_plain, kinds)):
+                told = zip(map(_quoted, names), kinds, strict=True)
+                found = found.project(
+                    ", ".join(name if _is_plain(kind) else f"{name}::VARCHAR AS {name}" for name, kind in told)
+                )
+            return pl.DataFrame(_Stream(found))
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """Return the rows of a query of our own, without the captures that cannot be read."""
+        with self._told():
+            try:
+                found = self._connection.execute(sql).fetchall()
+            except duckdb().Error:
+                if not self.without_damaged(sql):
+                    raise
+                found = self._connection.execute(sql).fetchall()
+            names = [column[0] for column in self._connection.description]
+            return [dict(zip(names, row, strict=True)) for row in found]
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tell in one line what DuckDB does not take."""
+        package = duckdb()
+        try:
+            yield
+        except (package.ParserException, package.BinderException, package.CatalogException) as error:
+            raise UsageError(one_line(error)) from None
+        except (package.PermissionException, package.InvalidInputException, package.ConversionException) as error:
+            raise UsageError(one_line(error)) from None
+        except package.Error as error:
+            raise LayoutscopeError(f"the query cannot be answered: {one_line(error)}") from None
+
+    def _over_all(self, view: str, file: str) -> str:
+        """Select the columns of a table over all sources; those that an older batch has not are null."""
+        path = self.folder / f"{file}.parquet"
+        if path.is_symlink() or not path.is_file():
+            raise UsageError(
+                f"{path}: is not there; the batch was cut off, and layoutscope batch --resume completes it"
+            )
+        read = f"read_parquet({_files([str(path)])})"
+        try:
+            held = {row[0] for row in self._connection.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()}  # noqa: S608
+        except duckdb().Error as error:
+            raise LayoutscopeError(f"{path}: cannot be read as a table: {one_line(error)}") from None
+        return f"SELECT {', '.join(_selected(column, held) for column in VIEWS[view])} FROM {read}"  # noqa: S608
+
+    def _find_captured(self) -> None:
+        """Find the tables of each volume's layout: that at the N-th place of its source is in the folder N."""
+        path = str(self.folder / "volumes.parquet")
+        numbered = f"read_parquet({_files([path])}, file_row_number = true)"
+        own = "source, volume, number, image_offset, size_bytes, file_row_number AS place"
+        counted = "row_number() OVER (PARTITION BY source ORDER BY file_row_number) - 1 AS layout"
+        self._connection.execute(f"CREATE VIEW layouts AS SELECT {own}, {counted} FROM {numbered}")  # noqa: S608
+        placed = "SELECT source, volume, number, layout FROM layouts ORDER BY place"
+        places = self._connection.execute(placed).fetchall()
+        captures = dict(self._connection.execute("SELECT source, capture FROM sources WHERE capture <> ''").fetchall())
+        trusted = {source: self._is_own(name) for source, name in captures.items()}
+        self.captures = {source: captures[source] for source, own in trusted.items() if own}
+        self.left_out += [f"{captures[source]}: is no folder of its own" for source, own in trusted.items() if not own]
+        for source, volume, number, layout in places:
+            if not trusted.get(source):
+                continue
+            held = f"{captures[source]}/{layout}"
+            if not _is(self.folder / held, stat.S_ISDIR):
+                self.left_out.append(f"{held}: is not there")
+                continue
+            for name in CAPTURED:
+                file = self.folder / held / f"{name}.parquet"
+                if _is(file, stat.S_ISREG):
+                    self._files[name].append((str(file), (source, volume, number, layout)))
+                else:
+                    self.left_out.append(f"{held}/{name}.parquet: is no file of its own")
+
+    def _is_own(self, capture: str) -> bool:
+        """Whether a capture lies in this folder; a link may lead anywhere."""
+        is_named_so = _CAPTURE.fullmatch(capture) is not None
+        return is_named_so and all(
+            _is(place, stat.S_ISDIR) for place in (self.folder / "captures", self.folder / capture)
+        )
+
+    def _make_captured(self, name: str) -> None:
+        """Make the view of one table of all captures, or make it anew of fewer."""
+        columns, files = VIEWS[name], self._files[name]
+        if not files:
+            empty = ", ".join(f"NULL::{SQL_TYPES[column.kind]} AS {_quoted(column.name)}" for column in columns)
+            self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT {empty} WHERE false")
+            return
+        parts = ", ".join(f"({_text(path)}, {', '.join(map(_literal, of))})" for path, of in files)
+        own = ", ".join(f"of.{column.name}::{SQL_TYPES[column.kind]} AS {column.name}" for column in _OF_LAYOUT)
+        named = ", ".join(["file", *(column.name for column in _OF_LAYOUT)])
+        self._connection.execute(f"CREATE OR REPLACE TABLE {name}_files AS FROM (VALUES {parts}) AS of({named})")
+        told = ", ".join(_selected(column, {column.name}, "held.") for column in columns[len(_OF_LAYOUT) :])
+        read = f"read_parquet({_files([path for path, _ in files])}, filename = 'file') AS held"
+        selected = f"SELECT {own}, {told} FROM {read} JOIN {name}_files AS of USING (file)"  # noqa: S608
+        self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {selected}")
+
+    def _lock(self) -> None:
+        """Let nothing be opened but the tables, and nothing be changed about that."""
+        allowed = [str(self.folder / f"{file}.parquet") for file in FILES.values()]
+        allowed += [path for files in self._files.values() for path, _ in files]
+        # A pattern is asked after as it is written, and so is what it leads to.
+        allowed += [_pattern(path) for path in allowed if _pattern(path) != path]
+        self._connection.execute(f"SET allowed_paths = [{', '.join(map(_text, allowed))}]")
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+
+    def check(self, sql: str) -> None:
+        """Refuse whatever does more than read the views.
+
+        Raises
+        ------
+        UsageError
+            If it does.
+        """
+        with self._told():
+            check_reads_only(sql, self._connection, VIEWS)
+
+    def without_damaged(self, sql: str) -> bool:
+        """Leave out the tables of captures that cannot be read, after a query failed.
+
+        Parameters
+        ----------
+        sql : str
+            The query.
+
+        Returns
+        -------
+        bool
+            Whether any was left out, so that the query may be tried again.
+        """
+        found = len(self.left_out)
+        for name in (each for each in CAPTURED if re.search(rf"\b{each}\b", sql, re.IGNORECASE)):
+            self._leave_out_damaged(name)
+        return len(self.left_out) > found
+
+    def _leave_out_damaged(self, name: str) -> None:
+        """Make the view of one table of the captures that can be read."""
+        self._files[name] = [item for item in self._files[name] if self._is_readable(name, item[0])]
+        self._make_captured(name)
+
+    def _is_readable(self, name: str, path: str) -> bool:
+        told = ", ".join(_selected(column, {column.name}) for column in VIEWS[name][len(_OF_LAYOUT) :])
+        every = f"SELECT bit_xor(hash(COLUMNS(*))) FROM (SELECT {told} FROM read_parquet({_files([path])}))"  # noqa: S608
+        try:
+            self._connection.execute(every).fetchall()
+        except duckdb().OutOfMemoryException:
+            raise
+        except duckdb().Error as error:
+            place = path.removeprefix(f"{self.folder}/")
+            self.left_out.append(f"{place}: cannot be read as a table: {one_line(error)}")
+            return False
+        return True
+
+
+class _Stream:
+    """A result as a stream of Arrow: polars remembers the types of what it was given, and DuckDB complains of that."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._found.__arrow_c_stream__(requested_schema)
+
+
+def one_line(error: Exception) -> str:
+    """Say in one line what DuckDB says in several."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    text = _KIND.sub("", lines[0]).rstrip("!.")
+    if text.startswith("Table with name"):
+        return f"{text}; there are {', '.join(VIEWS)}"
+    more = next((line for line in lines[1:] if line.startswith("Candidate")), "")
+    return f"{text}; {more}" if more else text
+
+
+def _is_plain(kind: str) -> bool:
+    return kind in PLAIN or kind.startswith("DECIMAL")
+
+
+def _is(path: Path, kind: Any) -> bool:
+    """Whether a path itself, and no link, is of a kind."""
+    with suppress(OSError):
+        return bool(kind(path.lstat().st_mode))
+    return False
+
+
+def _selected(column: Column, held: set[str], of: str = "") -> str:
+    """Select a column in its type; times without their zone, which is UTC."""
+    name, kind = _quoted(column.name), SQL_TYPES[column.kind]
+    if column.name not in held:
+        return f"NULL::{kind} AS {name}"
+    told = f"make_timestamp(epoch_us({of}{name}))" if column.kind == "time" else f"{of}{name}::{kind}"
+    return f"{told} AS {name}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _literal(value: Any) -> str:
+    return "NULL" if value is None else _text(value) if isinstance(value, str) else str(int(value))
+
+
+def _files(paths: Sequence[str]) -> str:
+    """List files as DuckDB takes them, which looks for patterns in their names."""
+    return f"[{', '.join(_text(_pattern(path)) for path in paths)}]"
+
+
+def _pattern(path: str) -> str:
+    """Return the pattern that means this path alone."""
+    return re.sub(r"([*?\[])", r"[\1]", path)

@@ -1,0 +1,288 @@
+"""One offline page over a fleet: a table with a strip of each volume, distributions, age against time, the slowest.
+
+Everything is in the page's text, and can be read without scripts, which only sort, search and change colours. Names are
+hostile: they are escaped for HTML, and the page may run no script and use no style but its own, which it names by hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import zlib
+from functools import partial
+from hashlib import sha256
+from html import escape
+from statistics import median
+from string import Template
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from layoutscope.report import escape_text
+from layoutscope.report.fleetfacts import FEWEST_VOLUMES, Ranking
+from layoutscope.report.map.page import asset
+from layoutscope.units import format_bytes, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from layoutscope.report.fleetfacts import FleetPage, VolumeCard
+
+BINS: Final = 120
+"""Parts of a strip."""
+
+STRENGTHS: Final = 15
+FAINTEST: Final = 5
+"""What is there at all is seen."""
+
+SLOWEST: Final = 10
+
+KINDS: Final = 4
+"""Colours for kinds of file systems; the last is for all others."""
+
+PNG: Final = b"\x89PNG\r\n\x1a\n"
+
+STRIP_COLOURS: Final = ((0xD9, 0x66, 0x00), (0x6C, 0x8C, 0xB4))
+"""Of metadata and of files' data; visible on light and on dark."""
+
+
+def fleet_page(fleet: FleetPage) -> str:
+    """Return the whole page; the same input gives the same text."""
+    script, style = asset("fleet.js"), asset("fleet.css")
+    return Template(asset("fleet.html")).substitute(
+        title=_shown(fleet.title),
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+        sections="".join(_sections(fleet, Ranking(fleet))),
+        made=_shown(fleet.made),
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def _shown(text: str) -> str:
+    return escape(escape_text(text))
+
+
+def _sections(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
+    yield f'<section id="what"><p class="headline">{_shown(ranking.headline())}</p>\n'
+    yield f'<p class="muted">{_shown(ranking.about())}</p></section>\n'
+    slowest = ranking.places[:SLOWEST]
+    if len(slowest) > 1:
+        title = "The slowest first" if len(ranking.places) <= SLOWEST else f"The {SLOWEST} slowest"
+        yield f'<section id="worst"><h2>{title}</h2>\n<ol>\n'
+        for place in slowest:
+            card = fleet.volumes[place]
+            yield f'<li><a href="#v{place}">{_shown(card.called)}</a> '
+            yield f'<span class="small muted path">{_shown(card.path)}</span>'
+            yield f'<span class="muted">{_shown(f"{ranking.time(place)}: {ranking.reason(place)}")}</span></li>\n'
+        yield "</ol></section>\n"
+    if fleet.volumes:
+        yield from _table(fleet, ranking)
+        yield from _charts(fleet, ranking)
+    if fleet.failures or fleet.left_out:
+        yield from _failed(fleet)
+
+
+def _table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
+    yield '<section id="all"><h2>All volumes</h2>\n<div class="bar" hidden><input id="search" type="search" '
+    yield 'placeholder="search names, paths, kinds, states" aria-label="search the table">'
+    yield '<span id="shown" class="muted small" role="status"></span></div>\n<div class="legend">'
+    for colour, what in zip(STRIP_COLOURS, ("metadata", "data of files"), strict=True):
+        filled = f'<rect width="10" height="10" fill="#{bytes(colour).hex()}"/>'
+        yield f'<span><svg viewBox="0 0 10 10">{filled}</svg>{what}</span>'
+    yield '<span class="muted">from the start of the volume to its end; the stronger, the denser</span></div>\n'
+    yield '<div class="rows" tabindex="0" role="region" aria-label="all volumes"><table id="volumes"><thead><tr>'
+    numbers = ["1,000 entries", *fleet.drives] if fleet.drives else []
+    numbers = ["Size", "Entries", *numbers, *(item.title for item in fleet.metrics), "Age, days"]
+    for title in ("Volume", "Kind", "Layout", *numbers, "State"):
+        ordered = ' aria-sort="descending"' if title == "1,000 entries" else ""
+        label = _shown(title) if title == "Layout" else f'<button type="button">{_shown(title)}</button>'
+        yield f'<th scope="col"{" class=n" if title in numbers else ""}{ordered}>{label}</th>'
+    yield "</tr></thead><tbody>\n"
+    paces = ranking.paces
+    for place in sorted(range(len(paces)), key=lambda each: (paces[each] is None, -(paces[each] or 0))):
+        yield _row(fleet, place, paces[place])
+    yield "</tbody></table></div></section>\n"
+
+
+def _row(fleet: FleetPage, place: int, pace: float | None) -> str:
+    card = fleet.volumes[place]
+    called = _shown(card.called)
+    if card.map_page:
+        called = f'<a href="{escape(quote(card.map_page))}">{called}</a>'
+    times = [pace, *(card.seconds.get(drive) for drive in fleet.drives)] if fleet.drives else []
+    values = [(card.metrics.get(item.key), item.unit) for item in fleet.metrics]
+    cells = [
+        f'<td class="name" title="{_shown(card.volume)}">{called}<span>{_shown(card.path)}</span></td>',
+        f"<td>{_shown(card.kind)}</td>",
+        f"<td>{strip(card)}</td>",
+        _number(card.size_bytes, format_bytes(card.size_bytes)),
+        _number(card.entries, f"{card.entries:,}"),
+        *(_number(value, "" if value is None else format_seconds(value)) for value in times),
+        *(_number(value, _valued(value, unit)) for value, unit in values),
+        _number(card.age_days, "" if card.age_days is None else f"{card.age_days:,.0f}"),
+        f'<td class="status status-{_shown(card.status)}">{_shown(card.status)}</td>',
+    ]
+    return f'<tr id="v{place}">{"".join(cells)}</tr>\n'
+
+
+def _number(value: float | None, text: str) -> str:
+    return f'<td class="n" data-v="{"" if value is None else f"{value:.10g}"}">{_shown(text)}</td>'
+
+
+def _valued(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    if unit == "share":
+        return format_share(value)
+    return format_bytes(value) if unit == "bytes" else f"{value:,.3g}"
+
+
+def strip(card: VolumeCard) -> str:
+    """Draw a volume as a strip, metadata above and data of files below: a picture that needs no script."""
+    if not card.metadata and not card.data:
+        return ""
+    # Metadata are a few per cent where they are densest.
+    lines = (_strengths([math.sqrt(max(0.0, share)) for share in card.metadata]), _strengths(card.data, STRENGTHS + 1))
+    palette = b"".join(bytes(colour) * (STRENGTHS + 1) for colour in STRIP_COLOURS)
+    opaque = bytes(round(strength * 255 / STRENGTHS) for strength in range(STRENGTHS + 1)) * 2
+    # Eight bits a pixel, by the palette.
+    header = b"".join(map(_word, (BINS, len(lines)))) + bytes((8, 3, 0, 0, 0))
+    packed = zlib.compress(b"".join(b"\0" + line for line in lines), 9)
+    chunks = ((b"IHDR", header), (b"PLTE", palette), (b"tRNS", opaque), (b"IDAT", packed), (b"IEND", b""))
+    data = PNG + b"".join(_word(len(body)) + kind + body + _word(zlib.crc32(kind + body)) for kind, body in chunks)
+    said = f"metadata in {format_share(sum(share > 0 for share in card.metadata) / BINS)} of its parts"
+    address = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    return f'<img class="strip" alt="{said}" title="{said}" src="{address}">'
+
+
+def _word(number: int) -> bytes:
+    return number.to_bytes(4)
+
+
+def _strengths(shares: Sequence[float], first: int = 0) -> bytes:
+    """Return the colours of a line."""
+    filled = (*shares, *[0.0] * (BINS - len(shares)))
+    within = (min(1.0, max(0.0, share)) for share in filled)
+    return bytes(first + (max(FAINTEST, math.ceil(STRENGTHS * share)) if share > 0 else 0) for share in within)
+
+
+def _kinds(fleet: FleetPage) -> list[str]:
+    """Return the kinds that have a colour, the most frequent first; the last colour is of all others."""
+    counted: dict[str, int] = {}
+    for card in fleet.volumes:
+        counted[card.kind] = counted.get(card.kind, 0) + 1
+    kinds = sorted(counted, key=lambda kind: (-counted[kind], kind))
+    return kinds if len(kinds) <= KINDS else [*kinds[: KINDS - 1], "others"]
+
+
+def _charts(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
+    colours = {kind: place for place, kind in enumerate(_kinds(fleet))}
+    drawn = "".join(_drawn(fleet, ranking, [colours.get(card.kind, KINDS - 1) for card in fleet.volumes]))
+    if not drawn:
+        return
+    yield '<section id="charts"><h2>How they are distributed</h2>\n<div class="legend">'
+    for kind, place in colours.items():
+        filled = f'<rect class="f{place}" width="10" height="10"/>'
+        yield f'<span><svg viewBox="0 0 10 10">{filled}</svg>{_shown(kind)}</span>'
+    yield f'</div>\n<div class="charts">\n{drawn}</div></section>\n'
+
+
+def _drawn(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iterator[str]:
+    volumes = fleet.volumes
+    for drive in fleet.drives:
+        known = [(volumes[place], colours[place]) for place in ranking.places if drive in volumes[place].seconds]
+        times = [(card.seconds[drive] * 1000 / card.entries, colour) for card, colour in known]
+        yield from _histogram(f"1,000 entries on {drive}", times, math.log, format_seconds)
+    for item in fleet.metrics:
+        held = zip(volumes, colours, strict=True)
+        values = [(card.metrics[item.key], colour) for card, colour in held if item.key in card.metrics]
+        yield from _histogram(item.title, values, float, partial(_valued, unit=item.unit))
+    yield from _scatter(fleet, ranking, colours)
+
+
+WIDTH: Final = 300
+TALL: Final = 130
+LEFT: Final = 34
+FOOT: Final = TALL - 18
+BARS: Final = 24
+
+
+def _histogram(
+    title: str, values: Sequence[tuple[float, int]], scale: Callable[[float], float], told: Callable[[float], str]
+) -> Iterator[str]:
+    """Draw how many volumes have which value, stacked by kind."""
+    known = [(value, kind) for value, kind in values if value > 0 or scale is float]
+    if len(known) < FEWEST_VOLUMES:
+        return
+    low, high = min(value for value, _ in known), max(value for value, _ in known)
+    span = scale(high) - scale(low) or 1.0
+    stacks = [[0] * KINDS for _ in range(BARS)]
+    for value, kind in known:
+        stacks[min(BARS - 1, int((scale(value) - scale(low)) / span * BARS))][kind] += 1
+    most, middle = max(map(sum, stacks)), told(median(value for value, _ in known))
+    said = f"{title}: from {told(low)} to {told(high)}, median {middle}"
+    yield f'<figure class="card"><h3>{_shown(title)}</h3><svg viewBox="0 0 {WIDTH} {TALL}" role="img" '
+    yield f'aria-label="{_shown(said)}">'
+    step = (WIDTH - LEFT - 4) / BARS
+    for place, stack in enumerate(stacks):
+        top = float(FOOT)
+        for kind, count in enumerate(stack):
+            height = (FOOT - 8) * count / most
+            top -= height
+            if count:
+                yield f'<rect class="f{kind}" x="{LEFT + place * step:.1f}" y="{top:.1f}" '
+                yield f'width="{step - 1:.1f}" height="{height:.1f}"><title>{count:,}</title></rect>'
+    yield from _axes((told(low), told(high)), [(8.0, f"{most:,}")])
+    yield f'</svg><p class="small muted">median {_shown(middle)}</p></figure>\n'
+
+
+def _axes(below: tuple[str, str], beside: Sequence[tuple[float, str]]) -> Iterator[str]:
+    yield f'<path class="axis" d="M{LEFT} {FOOT}H{WIDTH - 4}"/>'
+    yield f'<text x="{LEFT}" y="{TALL - 4}">{_shown(below[0])}</text>'
+    yield f'<text x="{WIDTH - 4}" y="{TALL - 4}" text-anchor="end">{_shown(below[1])}</text>'
+    for y, text in beside:
+        yield f'<text x="{LEFT - 4}" y="{y + 4:.1f}" text-anchor="end">{_shown(text)}</text>'
+
+
+def _scatter(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iterator[str]:
+    """Draw age against time; a point leads to its row."""
+    held = [(place, fleet.volumes[place].age_days, ranking.paces[place]) for place in ranking.places]
+    known = [(place, age, pace) for place, age, pace in held if age is not None and pace]
+    if len(known) < FEWEST_VOLUMES:
+        return
+    oldest = max(age for _, age, _ in known) or 1.0
+    low, high = min(pace for _, _, pace in known), max(pace for _, _, pace in known)
+    span = math.log(high / low) or 1.0
+    yield f'<figure class="card"><h3>Age against 1,000 entries on {_shown(fleet.drives[0])}</h3>'
+    yield f'<svg viewBox="0 0 {WIDTH} {TALL}" role="img" aria-label="age against time, a point a volume">'
+    for place, age, pace in known:
+        x = LEFT + 8 + age / oldest * (WIDTH - LEFT - 18)
+        y = FOOT - 6 - math.log(pace / low) / span * (FOOT - 16)
+        said = f"{fleet.volumes[place].called}: {age:,.0f} days, {format_seconds(pace)}"
+        yield f'<a href="#v{place}"><circle class="f{colours[place]}" cx="{x:.1f}" cy="{y:.1f}" r="3">'
+        yield f"<title>{_shown(said)}</title></circle></a>"
+    yield from _axes(
+        ("0 days", f"{oldest:,.0f} days"), [(10.0, format_seconds(high)), (FOOT - 6.0, format_seconds(low))]
+    )
+    yield "</svg></figure>\n"
+
+
+def _failed(fleet: FleetPage) -> Iterator[str]:
+    yield '<section id="failures"><h2>Not complete</h2>\n'
+    if fleet.failures:
+        yield '<div class="rows" tabindex="0" role="region" aria-label="sources that are not complete"><table>'
+        yield '<thead><tr><th scope="col">State</th><th scope="col">Source</th><th scope="col">Why</th></tr></thead>'
+        yield "<tbody>\n"
+        for path, status, message in fleet.failures:
+            why = message.removeprefix(f"{path}: ")
+            yield f'<tr><td class="status status-{_shown(status)}">{_shown(status)}</td>'
+            yield f'<td class="name">{_shown(path)}</td><td class="name">{_shown(why)}</td></tr>\n'
+        yield "</tbody></table></div>\n"
+    for line in fleet.left_out:
+        yield f'<p class="small">left out: {_shown(line)}</p>\n'
+    yield "</section>\n"

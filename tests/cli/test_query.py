@@ -1,0 +1,303 @@
+"""Questions over a batch: what they give, in which forms, and that they only read, whatever lies in the folder."""
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import layoutscope
+from layoutscope.errors import LayoutscopeError, UsageError
+from layoutscope.fleet.views import CAPTURED, VIEWS
+from layoutscope.tables.schema import TABLES
+
+pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
+
+IMAGES = Path(__file__).parents[2] / "fixtures/images"
+HFS, APFS = IMAGES / "hfsplus-scattered.img.zst", IMAGES / "apfs-scattered.img.zst"
+
+
+def run(*words, **more):
+    command = [sys.executable, "-m", "layoutscope", "query", *map(str, words)]
+    around = {**os.environ, "PYTHONPATH": str(IMAGES.parents[1])}
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=around, **more)
+
+
+def rows(folder, sql, **options):
+    return layoutscope.query(folder, sql, **options).frame.rows()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A batch of two images and of what is none, in a folder whose name has marks of SQL and of patterns."""
+    folder = tmp_path_factory.mktemp("written") / "it's [1]*"
+    layoutscope.batch([HFS, APFS, "nowhere.img"], folder, drives=["generic-7200", "sata-ssd"])
+    return folder
+
+
+@pytest.fixture
+def fleet(written, tmp_path):
+    """The same, to be changed."""
+    return Path(shutil.copytree(written, tmp_path / "fleet"))
+
+
+def capture_of(folder, name):
+    return next((folder / "captures").glob(f"{name}*"))
+
+
+def test_every_view_has_the_rows_of_its_tables(written):
+    """Views over all sources are those files; views over captures have each row of each layout once."""
+    for view, columns in VIEWS.items():
+        found = layoutscope.query(written, f"SELECT * FROM {view}").frame  # noqa: S608
+        assert found.columns == [column.name for column in columns]
+        if view in CAPTURED:
+            parts = [pl.read_parquet(file, glob=False) for file in written.glob(f"captures/*/*/{view}.parquet")]
+            assert len(parts) == 3
+            assert found.height == sum(part.height for part in parts)
+        else:
+            file = "batch" if view == "sources" else view
+            assert found.equals(pl.read_parquet(written / f"{file}.parquet", glob=False))
+
+
+def test_rows_of_captures_are_those_of_their_volume(written):
+    """Each layout's rows stand under the source and the volume that they are of."""
+    for path in (HFS, APFS):
+        for number, layout in enumerate(layoutscope.read_layouts(path)):
+            found = layoutscope.query(
+                written,
+                "SELECT e.* FROM entries e JOIN sources USING (source) JOIN volumes v USING (source, volume) "  # noqa: S608
+                f"WHERE path = '{path}' AND layout = {number} AND v.uuid = '{layout.facts.uuid}' ORDER BY \"row\"",
+            ).frame
+            wanted = layout.entries
+            assert found.height == wanted.height
+            for column in TABLES["entries"]:
+                if column.name == "volume":
+                    assert found["number"].to_list() == wanted["volume"].to_list()
+                elif column.kind == "time":
+                    assert found[column.name].to_list() == wanted[column.name].dt.replace_time_zone(None).to_list()
+                else:
+                    assert found[column.name].to_list() == wanted[column.name].to_list(), column.name
+
+
+def test_an_image_and_its_capture_are_asked_as_a_batch_is(written):
+    """What one image is asked, its row in a batch answers as well; nothing is left of the batch of one."""
+    sql = "SELECT tree, level, count(*) AS nodes FROM nodes WHERE volume LIKE '%HFS+%' GROUP BY ALL ORDER BY ALL"
+    wanted = rows(written, sql)
+    assert wanted == rows(HFS, sql) == rows(capture_of(written, "hfs"), sql)
+    assert rows(f"{HFS}:Scattered", sql) == wanted
+    assert len(wanted) > 3
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM read_text('{folder}/batch.json')",
+        "SELECT * FROM parquet_metadata('{folder}/batch.parquet')",
+        "SELECT * FROM glob('/*')",
+        "SELECT * FROM query('SELECT 1')",
+        "SELECT (SELECT count(*) FROM read_blob('/etc/passwd'))",
+        "COPY sources TO '{out}'",
+        "COPY sources TO '{folder}/sources.csv'",
+        "WITH a AS (COPY (SELECT 1) TO '{folder}/batch.parquet' (FORMAT csv, USE_TMP_FILE false)) SELECT 1",
+        "WITH a AS (COPY (SELECT 1) TO '{out}') SELECT 1",
+        "SELECT 1 UNION ALL (WITH a AS (DELETE FROM nodes_files RETURNING *) SELECT count(*) FROM a)",
+        "EXPORT DATABASE '{out}'",
+        "ATTACH '{out}'",
+        "ATTACH '{folder}/new.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SET threads = 1; SELECT 1",
+        "CREATE TABLE mine AS SELECT 1",
+        "DROP VIEW sources",
+        "PRAGMA database_list",
+        "CALL pragma_version()",
+        "SELECT * FROM layoutscope",
+        "SELECT nothing FROM sources",
+        "SELEC 1",
+        "SELECT 1; SELECT 2",
+        "-- nothing",
+        "",
+        "SELECT 1 AS a, 2 AS a",
+    ],
+)
+def test_nothing_but_a_question_is_taken(written, tmp_path, sql):
+    """Whatever reads, writes or loads something else is refused, and the folder stays as it was."""
+    before = {file: file.stat().st_mtime_ns for file in written.rglob("*")}
+    quoted = str(written).replace("'", "''")
+    with pytest.raises(UsageError) as refused:
+        layoutscope.query(written, sql.format(folder=quoted, out=tmp_path / "out"))
+    assert "\n" not in str(refused.value)
+    assert {file: file.stat().st_mtime_ns for file in written.rglob("*")} == before
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_refusal_is_one_line_and_a_result_has_none(written, tmp_path):
+    """What a terminal sees: a line on standard error with exit code 2, or the rows and nothing else."""
+    refused = run(written, "SELECT * FROM read_csv('/etc/passwd')", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.count("\n") == 1
+    assert "read_csv" in refused.stderr
+    asked = run(written, "SELECT status, count(*) AS number FROM sources GROUP BY ALL ORDER BY ALL", cwd=tmp_path)
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert [line.split() for line in asked.stdout.splitlines()[3:]] == [["complete", "2"], ["failed", "1"]]
+    assert not list(tmp_path.iterdir())
+
+
+def test_plain_questions_of_every_kind_are_taken(written):
+    """What only reads is not refused: grouping, windows, common tables, sets, lists of numbers, descriptions."""
+    for sql in (
+        "FROM sources",
+        "WITH a AS (SELECT 1 AS n) SELECT n FROM a UNION SELECT 2",
+        "WITH RECURSIVE a AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM a WHERE n < 3) SELECT * FROM a",
+        "SELECT *, rank() OVER (PARTITION BY drive ORDER BY seconds) AS place FROM predictions",
+        "SELECT * FROM range(3), unnest([1, 2])",
+        "DESCRIBE nodes",
+        "SHOW TABLES",
+        "SUMMARIZE predictions",
+        "VALUES (1)",
+    ):
+        assert rows(written, sql)
+
+
+def test_forms_say_the_same(written, tmp_path):
+    """CSV, JSON, Parquet and Markdown hold the same rows, on standard output and in files."""
+    sql = "SELECT drive, sum(reads) AS reads, max(seconds) AS s, [1, 2] AS two FROM predictions GROUP BY 1 ORDER BY ALL"
+    wanted = layoutscope.query(written, sql).frame
+    assert wanted.height == 2
+    read = pl.read_csv(io.StringIO(run(written, sql, "--format", "csv").stdout))
+    assert read["reads"].to_list() == [int(number) for number in wanted["reads"]]
+    assert read["s"].to_list() == wanted["s"].to_list()
+    document = json.loads(run(written, sql, "--format", "json").stdout)
+    assert [row["reads"] for row in document["rows"]] == read["reads"].to_list()
+    assert document["rows"][0]["two"] == "[1, 2]"
+    assert run(written, sql, "-o", tmp_path / "a.parquet").returncode == 0
+    assert pl.read_parquet(tmp_path / "a.parquet").equals(wanted)
+    lines = run(written, sql, "--format", "md").stdout.splitlines()
+    assert [line.split(" | ")[1] for line in lines[2:]] == [str(number) for number in read["reads"]]
+    again = run(written, sql, "-o", tmp_path / "a.parquet")
+    assert (again.returncode, "exists" in again.stderr) == (2, True)
+    assert run(written, sql, "-o", tmp_path / "b.csv", "--format", "json").returncode == 2
+
+
+def test_names_from_a_disk_act_on_nobody(written):
+    """Cells that a terminal, a spreadsheet or Markdown would act on are made visible."""
+    sql = "SELECT '=1+1' AS a, chr(27) || '[31m' AS b, 'x|y' || chr(10) || '<b>' AS c, 'plain_name' AS d"
+    assert "\x1b" not in run(written, sql).stdout
+    cells = list(csv.reader(io.StringIO(run(written, sql, "--format", "csv").stdout)))[1]
+    assert (cells[0], cells[1]) == ("'=1+1", "\\u001b[31m")
+    line = run(written, sql, "--format", "md").stdout.splitlines()[2]
+    assert r"x\|y" in line
+    assert r"\<b\>" in line
+    assert "plain_name" in line
+    assert json.loads(run(written, sql, "--format", "json").stdout)["rows"][0]["b"] == "\x1b[31m"
+
+
+def test_the_list_names_every_column(written):
+    """--list names views and columns with their units; its JSON says the same."""
+    told = run(written, "--list")
+    assert told.returncode == 0
+    for columns in VIEWS.values():
+        assert all(column.name in told.stdout for column in columns)
+    document = json.loads(run(written, "--list", "--format", "json").stdout)
+    assert list(document["views"]) == list(VIEWS)
+    units = {column["name"]: column["unit"] for column in document["views"]["predictions"]}
+    assert (units["seconds"], units["read_bytes"]) == ("s", "bytes")
+
+
+def harmed(folder, how):
+    """Do harm to the table of nodes of the HFS+ volume, or to its capture."""
+    capture = capture_of(folder, "hfs")
+    file = capture / "0" / "nodes.parquet"
+    if how == "cut":
+        file.write_bytes(file.read_bytes()[:-1000])
+    elif how == "noise":
+        data = file.read_bytes()
+        footer = int.from_bytes(data[-8:-4], "little") + 8
+        file.write_bytes(data[:4] + os.urandom(len(data) - footer - 4) + data[-footer:])
+    elif how == "link":
+        shutil.move(file, folder.parent / "elsewhere.parquet")
+        file.symlink_to(folder.parent / "elsewhere.parquet")
+    elif how == "folder link":
+        shutil.move(capture, folder.parent / "elsewhere")
+        capture.symlink_to(folder.parent / "elsewhere")
+    elif how == "pipe":
+        file.unlink()
+        os.mkfifo(file)
+    elif how == "columns":
+        pl.DataFrame({"row": [1]}).write_parquet(file)
+    elif how == "types":
+        pl.read_parquet(file).with_columns(tree=pl.lit("x"), size_bytes=pl.lit("many")).write_parquet(file)
+    elif how == "gone":
+        shutil.rmtree(capture)
+    else:
+        sources = pl.read_parquet(folder / "batch.parquet")
+        shutil.move(capture, folder.parent / "elsewhere.lscope")
+        path = pl.when(pl.col("capture").str.contains("hfs")).then(pl.lit(how)).otherwise("capture")
+        sources.with_columns(capture=path).write_parquet(folder / "batch.parquet")
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["cut", "noise", "link", "folder link", "pipe", "columns", "types", "gone", "../elsewhere.lscope", "captures/.."],
+)
+def test_a_capture_that_means_harm_is_left_out_and_named(fleet, how):
+    """The others answer, the exit code is 3, a line names what is missing; what is outside is not opened."""
+    sql = "SELECT volume, sum(size_bytes) AS b, count(DISTINCT xid) AS x FROM nodes GROUP BY ALL ORDER BY ALL"
+    wanted = [row for row in rows(fleet, sql) if "HFS+" not in row[0]]
+    assert len(wanted) == 2
+    harmed(fleet, how)
+    found = layoutscope.query(fleet, sql)
+    assert found.frame.rows() == wanted
+    assert found.exit_code == 3
+    assert found.left_out
+    told = run(fleet, sql)
+    assert told.returncode == 3
+    assert all(line.startswith("layoutscope: left out: ") for line in told.stderr.splitlines())
+    assert layoutscope.query(fleet, "SELECT count(*) FROM volumes").frame.rows() == [(3,)]
+
+
+def test_a_batch_that_was_cut_off_or_is_damaged_is_one_line(fleet):
+    """Without its tables there is nothing to ask; a table that is none is named."""
+    (fleet / "metrics.parquet").write_bytes(b"PAR1 and nothing else PAR1")
+    with pytest.raises(LayoutscopeError, match=r"metrics\.parquet: cannot be read as a table"):
+        layoutscope.query(fleet, "SELECT 1")
+    (fleet / "metrics.parquet").unlink()
+    with pytest.raises(UsageError, match="--resume completes it"):
+        layoutscope.query(fleet, "SELECT 1")
+    (fleet / "batch.json").write_text('{"format": "something else"}')
+    with pytest.raises(UsageError, match="is no batch"):
+        layoutscope.query(fleet, "SELECT 1")
+
+
+def test_columns_that_an_older_batch_has_not_are_null(fleet):
+    """A query that asks for them is answered."""
+    pl.read_parquet(fleet / "volumes.parquet").drop("features").write_parquet(fleet / "volumes.parquet")
+    assert rows(fleet, "SELECT DISTINCT features FROM volumes") == [(None,)]
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("nowhere.img", "no such file"), (".", "is no image"), ("@list", "is no image"), (__file__, "text file")],
+)
+def test_what_is_no_image_is_one_line(tmp_path, monkeypatch, place, said):
+    """Nothing is answered of what cannot be read."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LayoutscopeError, match=said):
+        layoutscope.query(place, "SELECT 1")
+
+
+def test_how_images_are_read_is_told_to_batch(written):
+    """A batch is written, and heeds no password any more; of an image it is heeded."""
+    with pytest.raises(UsageError, match="password is told to batch"):
+        layoutscope.query(written, "SELECT 1", password="x")  # noqa: S106
+    assert rows(written, "SELECT 1 AS n", names=True, cache_dir="x") == [(1,)]
+    assert rows(HFS, "SELECT DISTINCT name FROM entries WHERE file_id > 20", names=False) == [(None,)]

@@ -136,7 +136,27 @@ def fitted_to_log(path: Path, name: str) -> Calibrated:
         raise UsageError(f"{path}: cannot be read as a log of a calibration: {reason}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: cannot be read as a log of a calibration") from error
-    return with_note(judged(read_log(text, str(path)), name))
+    return fitted_to_text(text, str(path), name)
+
+
+def fitted_to_text(text: str, source: str, name: str) -> Calibrated:
+    """Make a profile of the text of such a log.
+
+    Parameters
+    ----------
+    text : str
+        Comma-separated values.
+    source : str
+        Where they stand, for messages.
+    name : str
+        Of the profile.
+
+    Raises
+    ------
+    UsageError
+        If it is no such log, or tells no drive.
+    """
+    return with_note(judged(read_log(text, source), name))
 
 
 def with_note(found: Calibrated) -> Calibrated:

@@ -14,6 +14,7 @@ from layoutscope.analysis.placing import disk_of
 from layoutscope.analysis.policy import leaf_policy
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of
+from layoutscope.api.measure import fitted_to_text
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.replay import Serving, real_reads, replayed
 from layoutscope.api.workloads import checked
@@ -37,6 +38,7 @@ FOLDER: Final = "kit"
 VERSION: Final = "1"
 """Of the archive's contents."""
 
+CALIBRATION: Final = "calibration.csv"
 CAPTURE: Final = "metadata.lscope"
 IMAGE: Final = "metadata.img.zst"
 
@@ -68,7 +70,8 @@ def validate(
     kit : path
         The archive that the kit's script made, or its unpacked folder.
     drive : str or path, optional
-        Profile or TOML file of its drive; by the model that the kit names without it.
+        Profile or TOML file of its drive. Without it that of the kit's own calibration, else by the model that the kit
+        names.
     against : path, optional
         Image or capture of the volume, in place of the one in the archive.
 
@@ -97,7 +100,7 @@ def validate(
         told = f"of version {facts['kit']!r}" if "kit" in facts else "without a version (kit.txt)"
         raise ImageError(f"{path}: is a kit {told}; version {VERSION} can be read")
     machine = _machine(files, facts)
-    profile, why = _profile(drive, machine)
+    profile, why = _profile(drive, machine, files.get(CALIBRATION, b""))
     walks: tuple[KitWalk, ...]
     with _volume(path, files, against) as layout:
         walks = tuple(_noted(_walk(path, name, files, layout, profile), machine) for name in ORDERS)
@@ -193,17 +196,35 @@ def _said(work: WorkRequest) -> str:
     return work.order if work.stat else f"{work.order} --no-stat"
 
 
-def _profile(drive: str | os.PathLike[str] | None, machine: KitMachine) -> tuple[DriveProfile, str]:
-    """Return the drive that is predicted for, and why that one."""
+def _profile(drive: str | os.PathLike[str] | None, machine: KitMachine, calibration: bytes) -> tuple[DriveProfile, str]:
+    """Return the drive that is predicted for, and why that one: what the kit itself measured comes before its model.
+
+    Parameters
+    ----------
+    drive : str or path or None
+        As asked for.
+    machine : KitMachine
+        Has the model.
+    calibration : bytes
+        The kit's timed reads; empty where it has none.
+    """
     if drive is not None:
         return profiles_of(drive)[0], "as asked for"
+    unused = ""
+    if calibration:
+        try:
+            found = fitted_to_text(text_of(calibration), CALIBRATION, "kit")
+        except UsageError as error:
+            unused = f" (not by its calibration: {error})"
+        else:
+            return found.profile, f"by its own calibration: {found.profile.note}"
     if machine.drive:
         try:
-            return profiles_of(machine.drive)[0], f"by its model {machine.drive}"
+            return profiles_of(machine.drive)[0], f"by its model {machine.drive}{unused}"
         except UsageError:
             pass
     usual = USUAL_FLASH if machine.solid_state else USUAL_DISK
-    return profiles_of(usual)[0], "since no profile is of its model; --drive names one"
+    return profiles_of(usual)[0], f"since no profile is of its model; --drive names one{unused}"
 
 
 def _machine(files: Mapping[str, bytes], facts: Mapping[str, str]) -> KitMachine:

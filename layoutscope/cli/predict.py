@@ -246,7 +246,7 @@ def validate(
         typer.Option(
             metavar="NAME",
             rich_help_panel=WORKLOAD,
-            show_default="by the model in the kit",
+            show_default="as the kit measured it, else by its model",
             help="Drive by profile, model number or FILE.toml.",
         ),
     ] = None,

@@ -17,9 +17,12 @@ from itertools import pairwise
 import pytest
 
 import layoutscope
+from layoutscope.api.measure import measured
 from layoutscope.errors import ImageError
 from layoutscope.image import archive
 from tests.recordings import fs_usage_lines
+from tests.unit.drive.fakes import FakeDrive
+from tests.unit.drive.toys import flash
 
 DRIVE = "generic-7200"
 ORDERS = {"find": {"stat": False}, "ls": {}, "bulk": {"order": "bulk"}}
@@ -129,6 +132,42 @@ def test_the_drive_is_that_of_its_model(run, packed, files):
     assert "Predicted for sata-ssd, since no profile is of its model" in " ".join(
         run("validate", packed(flash)).stdout.split()
     )
+
+
+def test_the_drive_is_that_of_the_calibration(run, packed, files):
+    """What the kit measured comes before its model, and is what is predicted for; --drive comes before both."""
+    log = measured(FakeDrive(flash()), "mine", []).log.text().encode()
+    known = {"physical.plist": plistlib.dumps({"MediaName": "APPLE SSD AP0256J", "SolidState": True})}
+    kit = packed(files | known | {"calibration.csv": log})
+    result = run("validate", kit, "--json")
+    document = json.loads(result.stdout)
+    assert document["profile"].startswith("kit, by its own calibration: Measured with")
+    found = document["walks"][1]["replay"]
+    causes = found["expected"][0]["causes_s"]
+    assert sum(causes.values()) - causes["host"] == pytest.approx(found["reads"] * 100e-6, rel=0.01)
+    assert "calibration" not in json.loads(run("validate", kit, "--drive", DRIVE, "--json").stdout)["profile"]
+
+
+@pytest.mark.parametrize(
+    "data", [b"kit: no such disk\n", b"step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\nturn,0,4096,0,1\n"]
+)
+def test_a_calibration_that_tells_nothing_is_not_used(run, packed, files, data):
+    """The model's profile is, and it says why."""
+    known = {"physical.plist": plistlib.dumps({"MediaName": "APPLE SSD AP0256J", "SolidState": True})}
+    words = " ".join(run("validate", packed(files | known | {"calibration.csv": data})).stdout.split())
+    assert "by its model APPLE SSD AP0256J (not by its calibration: " in words
+
+
+def test_the_rows_tell_of_the_leaves(run, packed, files, scored):
+    """Share side by side, leaves of a transaction, and transactions by tenths stand in each row of the table."""
+    policy = scored(files)["policy"]
+    words = " ".join(run("validate", packed(files), "--drive", DRIVE).stdout.split())
+    middle, high, most = policy["leaves_per_transaction"]
+    tenths = ", ".join(f"{xid:,}" for xid in policy["xid_deciles"])
+    cell = (
+        f"{policy['transactions']:,} transactions: {middle:g} leaves each (90 % {high:g}, most {most:g}) | {tenths} |"
+    )
+    assert words.count(cell) == 3
 
 
 def test_a_slow_walk_is_no_hit(scored, files):

@@ -172,8 +172,10 @@ def longest_step_ms(log: ReadLog, disk: Disk) -> float:
 
     Where a stream takes for a track a turn and the skew, and no more, the arm was there before the skew had passed.
     """
-    tracks = disk.tracks
-    turns = tracks.track_bytes / stream_rates(log) / disk.turn_ms
+    tracks, rates = disk.tracks, stream_rates(log)
+    if len(rates) != len(tracks.track_bytes):
+        return np.inf
+    turns = tracks.track_bytes / rates / disk.turn_ms
     skews = tracks.skew_turns % 1
     loses_none = (np.abs(turns - 1 - skews) < CLEAR_TURNS) & (tracks.error < SURE)
     return float(skews[loses_none].min() * disk.turn_ms * STEP_SHARE) if loses_none.any() else np.inf

@@ -239,4 +239,5 @@ def quick_ms(hits: ReadLog, turn: ReadLog) -> float:
     hits, turn : ReadLog
         Reads of these steps.
     """
-    return min(QUICK * float(np.median(hits.ms)), float(np.median(turn.ms)) / QUICK)
+    most = float(np.median(turn.ms)) / QUICK if len(turn) else np.inf
+    return min(QUICK * float(np.median(hits.ms)), most) if len(hits) else most

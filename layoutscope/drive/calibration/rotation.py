@@ -20,6 +20,8 @@ SWEEP_FEWEST: Final = 8
 SKEWS: Final = 64
 """Skews that are tried, shares of a turn."""
 LEAST_REACH: Final = 0.001
+LEAST_MS: Final = 1e-6
+"""Of a stream: a clock's tick."""
 MARGIN: Final = 8.0
 """Around the size of a track by equal steps, how far others are tried: a share, and so many of its errors."""
 NEAR: Final = 0.02
@@ -94,7 +96,7 @@ def stream_rates(log: ReadLog) -> F64:
     for first, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(part)], strict=True):
         # The first read has to find its place.
         taken = part.done_ms[stop - 1] - part.done_ms[first]
-        rates.append(part.length[first + 1 : stop].sum() / taken)
+        rates.append(max(float(part.length[first + 1 : stop].sum()), 1.0) / max(taken, LEAST_MS))
     return np.array(rates)
 
 

@@ -104,23 +104,28 @@ def _about(walk: KitWalk) -> Iterator[Text]:
 
 def _policy(policy: LeafPolicy) -> Iterator[Text]:
     yield Text()
-    share = NOTHING if policy.adjacent_share is None else format_share(policy.adjacent_share)
-    yield Text(f"{policy.leaves:,} leaves: the next one in key order is next on disk for {share}")
+    adjacent, written, tenths = leaf_cells(policy)
+    yield Text(f"{policy.leaves:,} leaves: the next one in key order is next on disk for {adjacent}")
     if policy.transactions:
-        middle, high, most = policy.leaves_per_transaction
-        yield Text(
-            f"written by {policy.transactions:,} transactions: {middle:g} leaves each (90 % {high:g}, most {most:g})"
-        )
-        yield Text("transactions by tenths of the leaves: " + ", ".join(f"{xid:,}" for xid in policy.xid_deciles))
+        yield Text(f"written by {written}")
+        yield Text(f"transactions by tenths of the leaves: {tenths}")
+
+
+def leaf_cells(policy: LeafPolicy | None) -> tuple[str, str, str]:
+    """Tell what the leaves tell: share next to each other, transactions and leaves of each, transactions by tenths."""
+    if policy is None:
+        return NOTHING, NOTHING, NOTHING
+    adjacent = NOTHING if policy.adjacent_share is None else format_share(policy.adjacent_share)
+    if not policy.transactions:
+        return adjacent, NOTHING, NOTHING
+    middle, high, most = policy.leaves_per_transaction
+    written = f"{policy.transactions:,} transactions: {middle:g} leaves each (90 % {high:g}, most {most:g})"
+    return adjacent, written, ", ".join(f"{xid:,}" for xid in policy.xid_deciles)
 
 
 def table_rows(result: KitResult) -> Iterator[tuple[str, ...]]:
     """Yield a row a walk, with what it was measured on and what the leaves tell."""
-    policy, machine = result.policy, result.machine
-    leaves = (NOTHING, NOTHING)
-    if policy is not None:
-        adjacent = NOTHING if policy.adjacent_share is None else format_share(policy.adjacent_share)
-        leaves = (adjacent, f"{policy.transactions:,}" if policy.transactions else NOTHING)
+    machine, leaves = result.machine, leaf_cells(result.policy)
     memory = machine.cache_sizes.get("hw.memsize", "")
     size = format_bytes(int(memory)) if memory.isdecimal() else NOTHING
     for walk in result.scored:

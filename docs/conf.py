@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 project = "layoutscope"
 copyright = (ROOT / "LICENSE").read_text(encoding="utf-8").split("Copyright (c) ")[1].split("\n")[0]  # noqa: A001
 version = release = installed("layoutscope")
-extensions = ["myst_nb", "numpydoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc"]
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
 html_theme = "furo"
 html_title = "layoutscope"
 html_copy_source = False

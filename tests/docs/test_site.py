@@ -8,6 +8,7 @@ from tests.docs.imports import ROOT
 from tests.docs.site import faults
 
 DOCS = ROOT / "docs"
+RESULTS = ROOT / "layoutscope" / "results"
 PAGE = "<html><head>{head}</head><body><p id='here'>text</p>{body}</body></html>"
 
 
@@ -17,6 +18,12 @@ def test_every_page_is_in_the_sidebar_once():
     pages = [path.name for path in DOCS.iterdir() if path.suffix in (".md", ".ipynb") and path.name != "index.md"]
     folders = {path.parent.name for path in DOCS.glob("*/*.md")}
     assert sorted(listed) == sorted([*pages, *(f"{folder}/README.md" for folder in folders)])
+
+
+def test_every_module_of_results_is_on_their_page():
+    """What is returned is described, wherever it stands."""
+    listed = re.findall(r"^\.\. automodule:: (\S+)$", (DOCS / "results.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert listed == sorted(f"layoutscope.results.{path.stem}" for path in RESULTS.glob("[!_]*.py"))
 
 
 def site(tmp_path, head="", body=""):

@@ -117,3 +117,13 @@ def _names(tree: ast.Module) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
+
+
+NAMED_TESTS = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", "".join(page.read_text() for page in PAGES))
+
+
+@pytest.mark.parametrize(("module", "test"), NAMED_TESTS, ids=[test for _, test in NAMED_TESTS])
+def test_a_test_that_is_named_is_there(module, test):
+    """Whatever a page says holds something."""
+    tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
+    assert test in {item.name for item in ast.walk(tree) if isinstance(item, ast.FunctionDef)}

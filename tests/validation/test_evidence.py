@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fixtures.ager.fileset import FileSet, populate
-from tests.validation import reference
+from tests.validation import intervals, reference
 from tests.validation.disksim import CHEETAHS, Witness
 from tests.validation.traces import Traces
 from tests.validation.witnesses import SETTINGS
@@ -105,3 +105,9 @@ def test_index_paths_are_sorted_and_complete():
     for number in range(1, len(population)):
         depth[number] = depth[int(population.parent[number])] + 1
     assert sum(path.count("/") for path in paths) == sum(depth[number] - 1 for number in population.files.tolist())
+
+
+def test_git_looks_at_the_files_of_one_repository():
+    """Rows of the report on `git status` are predicted for as many files as the report tells, not for those of all."""
+    (row,) = (row for row in intervals.rows() if row["name"] == "B1-8")
+    assert f"{reference.GIT_FILES:,} files" in row["known"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from layoutscope.access.entries import EntryTable
     from layoutscope.access.host import Costs
     from layoutscope.access.nodes import NodeTable
-    from layoutscope.access.steps import MountStep
+    from layoutscope.access.steps import FixedPlaces, MountStep
     from layoutscope.tables import VolumeFacts, VolumeLayout
 
 
@@ -79,6 +79,11 @@ def mount_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) 
         The volume.
     """
     return [Searched(roots(layout.facts, nodes, entries).read, "index")]
+
+
+def no_places(layout: VolumeLayout) -> list[FixedPlaces]:  # noqa: ARG001  (others need it)
+    """Read nothing before the first change."""
+    return []
 
 
 def check_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> CheckerReads:  # noqa: ARG001  (as others)
@@ -141,6 +146,10 @@ class Driver:
     bitmap_region : str
         Type of the regions with a bit for each block, a page of which is read for each extent that is freed; empty
         where freeing reads no such file.
+    extents_tree : str
+        Tree in which an extent that is freed is looked up by its address; empty where there is none.
+    first_write : callable
+        Says what the first change of a mounted volume reads.
     scans_by_number : bool
         Whether ``searchfs`` reads the nodes of the main tree in the order of their numbers.
     compared_by : callable
@@ -172,6 +181,8 @@ class Driver:
     holds_last_piece: bool = False
     links_are_attributes: bool = False
     bitmap_region: str = ""
+    extents_tree: str = ""
+    first_write: Callable[[VolumeLayout], Sequence[FixedPlaces]] = no_places
     scans_by_number: bool = False
     compared_by: Callable[[str, VolumeFacts], str] = composed
     listing_start: Callable[[EntryTable, Descent], NDArray[np.int32]] = first_leaves

@@ -163,7 +163,16 @@ def _volume(
         replace(_drive(layout, reads, profile, changes, work), drive_was_named=drive_was_named) for profile in profiles
     )
     facts = _walk_facts(layout, reads, work)
-    return VolumeCase(volume_name(layout), facts, walked.host_time, cases, layout.coverage, layout.num_errors, layout)
+    return VolumeCase(
+        volume_name(layout),
+        facts,
+        walked.host_time,
+        cases,
+        layout.coverage,
+        layout.num_errors,
+        layout,
+        walked.least_written,
+    )
 
 
 def _drive(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
     from layoutscope.tables.frames import WalkCosts
+    from layoutscope.walk.deleting import LeastWritten
     from layoutscope.walk.score import Score
 
 
@@ -147,10 +148,13 @@ class Walk:
         The reads. Think times are those of the wall clock: several threads share the work.
     host_time : HostTime
         The host's work in processor and in wall seconds.
+    least_written : LeastWritten or None
+        What it cannot but write, which is not in its time; None where it changes nothing.
     """
 
     reads: AccessTrace
     host_time: HostTime
+    least_written: LeastWritten | None = None
 
 
 def walk(layout: VolumeLayout, asked: WorkRequest, host: HostProfile | None = None) -> Walk:
@@ -193,12 +197,14 @@ def walk_on(model: Model, asked: WorkRequest) -> Walk:
         warm=asked.warm,
         passes=asked.passes,
     )
+    order = ORDERS[asked.order]
     with phase(f"working out the reads of {asked.order}"):
-        reads = trace_on(model, ORDERS[asked.order], work)
+        reads = trace_on(model, order, work)
+        writes = None if order.least_written is None else order.least_written(model, work)
     # What a second of work takes on the wall, done by so many threads on so many processors.
     wall = host_time(1e6, model.host).wall_s
     paced = replace(reads, think_us=reads.think_us * wall, after_us=reads.after_us * wall)
-    return Walk(paced, host_time(reads.host_us, model.host))
+    return Walk(paced, host_time(reads.host_us, model.host), writes)
 
 
 class Met(NamedTuple):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from layoutscope.results.recorded import HostTimes, MeasuredTimes, Recording
     from layoutscope.results.scan import ImageFacts, Prediction, WalkFacts
     from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.deleting import LeastWritten
     from layoutscope.walk.host import HostTime
     from layoutscope.walk.score import Score
 
@@ -120,6 +121,7 @@ class VolumeCase(Displayed):
 
     `coverage` is the share of the known metadata that could be read (None where that is unknown), `num_errors` counts
     the findings that are errors: what was not read is not walked either. `layout` has the tables that were walked.
+    `least_written` is what a workload that changes the volume cannot but write, which is not in its times.
     """
 
     volume: str
@@ -129,6 +131,7 @@ class VolumeCase(Displayed):
     coverage: float | None = 1.0
     num_errors: int = 0
     layout: VolumeLayout | None = field(default=None, compare=False)
+    least_written: LeastWritten | None = None
 
 
 @frozen

@@ -1,8 +1,9 @@
 """What ``rm -r`` reads: each entry looked up when its turn comes, and what its removal frees.
 
 Sources: coreutils ``rm.c`` and gnulib ``fts.c`` (a directory is listed whole, its entries come one by one, and itself
-behind them); of drivers, those that set :attr:`~layoutscope.access.driver.Driver.bitmap_region`. What is written is
-not in the trace: at least every leaf that loses a record, and every page of the bitmap that loses a bit, once.
+behind them); of drivers, those that set :attr:`~layoutscope.access.driver.Driver.bitmap_region` or
+:attr:`~layoutscope.access.driver.Driver.extents_tree`. What is written is not in the trace; :func:`least_written` says
+what cannot be less.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.access.descent import descend
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.steps import FixedPlaces, regions_of
 from layoutscope.access.touches import CODE, concatenated, touches
 from layoutscope.arrays.ragged import ranges
+from layoutscope.display import Displayed
+from layoutscope.frozen import frozen
 from layoutscope.walk.assemble import Timeline, read_pages_once, requested, requests
 from layoutscope.walk.cache import cached_by_mount
 from layoutscope.walk.programs import deferred
@@ -45,12 +49,23 @@ def delete(model: Model, start_id: int) -> AccessTrace:
     """
     pages = _bitmap_pages(model)
     header = _rest_of_header(model)
+    before = model.driver.first_write(model.layout)
+    pieces = [pages, header, *before]
     first_page, first_header = len(model.nodes), len(model.nodes) + len(pages)
+    size = len(model.nodes) + sum(map(len, pieces))
 
     def freed(entries: I64, turn: I64, under: I64) -> tuple[Touches, I64]:
         found, when = _freed(model, entries, turn, (first_page, first_header))
         if not model.driver.bitmap_region:
-            return found, when
+            # That the start was listed changes the time of its last use, and so begins the first transaction.
+            begun = _of(np.arange(first_header + len(header), size, dtype=np.int32), "structure")
+            parts = [
+                (begun, np.full(len(begun), -1)),
+                _names(model, entries, turn),
+                (found, when),
+                _streams(model, entries, turn),
+            ]
+            return concatenated([needed for needed, _ in parts]), np.concatenate([then for _, then in parts])
         neighbours, emptied = _emptied(model, entries, turn, under)
         # The map of nodes loses a bit when the first of them is free; what comes later finds it there.
         rest = np.arange(first_header, first_header + (len(header) if len(emptied) else 0), dtype=np.int32)
@@ -59,13 +74,66 @@ def delete(model: Model, start_id: int) -> AccessTrace:
         return concatenated([linked, found]), np.concatenate([then, when])
 
     needed = deferred(model, start_id, freed)
-    pieces = [pages, header]
     made = requests(model)
     for each in pieces:
         made = made.followed_by(each.device, each.image_offset, each.length_bytes)
-    reads, touch = read_pages_once(made, needed, model, first_header + len(header), cached_by_mount(model))
+    reads, touch = read_pages_once(made, needed, model, size, cached_by_mount(model))
     trace, source = requested(model, made, reads, Timeline(clock_at(needed, touch)))
     return named(trace, reads.node[source] - len(model.nodes), pieces)
+
+
+@frozen
+class LeastWritten(Displayed):
+    """What a change writes at least.
+
+    Attributes
+    ----------
+    pieces : int
+        Nodes and pages.
+    written_bytes : int
+        Their bytes.
+    """
+
+    pieces: int
+    written_bytes: int
+
+
+def least_written(model: Model, start_id: int) -> LeastWritten:
+    """Count what the removal of a directory cannot but write, once, whenever that is.
+
+    Leaves that lose a record and keep another; of trees whose nodes move when they are written also what leads to
+    them, and what tells where they lie; pages of the bitmap. Left out are leaves that lose all their records, the
+    journal, headers and checkpoints, and all that is written a second time. Nodes are taken not to be merged, which
+    neither Linux's drivers nor Apple's hfs do.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    start_id : int
+        The directory.
+    """
+    table, nodes = model.entries, model.nodes
+    descent = descend(table, start_id)
+    gone = np.zeros(len(table), bool)
+    gone[ranges(descent.first, descent.count)] = True
+    gone[descent.entry[(descent.entry >= 0) & (table.file_id[descent.entry] != ROOT_ID)]] = True
+    loses, keeps = np.zeros(len(nodes), bool), np.zeros(len(nodes), bool)
+    for leaf in (table.name_node, table.inode_node, table.thread_node):
+        loses[leaf[gone & (leaf >= 0)]] = True
+        keeps[leaf[~gone & (leaf >= 0)]] = True
+    changed = loses & keeps
+    if model.driver.extents_tree:
+        # Leaves are written elsewhere: the object map learns of it, and is a tree whose own nodes move, too.
+        above = nodes.mapper[changed]
+        while len(above := np.unique(above[above >= 0])):
+            changed[above] = True
+            above = nodes.parent[above]
+    pages = _bitmap_pages(model)
+    freed, _ = _freed(model, np.flatnonzero(gone), np.arange(int(gone.sum())), (len(nodes), len(nodes) + len(pages)))
+    bits = np.unique(freed.node[freed.node >= len(nodes)]) - len(nodes)
+    length = int(nodes.size_bytes[changed].sum()) + int(pages.length_bytes[bits].sum())
+    return LeastWritten(int(changed.sum()) + len(bits), length)
 
 
 def _bitmap_pages(model: Model) -> FixedPlaces:
@@ -111,26 +179,63 @@ def _freed(model: Model, entries: I64, turn: I64, numbers: tuple[int, int]) -> t
     entry = at[place[rows]]
     order = np.lexsort((-table["logical_offset"].data[rows], turn[entry]))
     rows, entry = rows[order], entry[order]
-    block = model.layout.facts.block_size_bytes * 8 * PAGE_BYTES
-    begin = (offset[rows] - model.layout.facts.image_offset) // block
-    count = (offset[rows] + length[rows] - 1 - model.layout.facts.image_offset) // block - begin + 1
-    # Of a damaged file an extent may end where the volume has no blocks, and so no bits.
-    count[(begin < 0) | (begin + count > numbers[1] - numbers[0])] = 0
     node = model.nodes.nodes_of(table["node_row"])[rows]
-    searched = np.where(model.nodes.tree[node] == model.main_tree_code, -1, node).astype(np.int32)
-    if not model.driver.bitmap_region:
+    if model.driver.extents_tree:
         searched = node
-    # Of each extent the leaf that tells of it, then the pages with its bits.
+        facts = model.layout.facts
+        address = ((offset[rows] - facts.image_offset) // facts.block_size_bytes).astype(np.uint64)
+        begin = _leaves_by_key(model, model.driver.extents_tree, address).astype(np.int64)
+        count = np.ones(len(rows), np.int64)
+    else:
+        searched = np.where(model.nodes.tree[node] == model.main_tree_code, -1, node).astype(np.int32)
+        begin, count = _bits(model, offset[rows], length[rows], numbers)
+    # Of each extent the leaf that tells of it, then the pages with its bits, or the leaf that counts its users.
     starts = np.cumsum(count + 1) - count - 1
     touched = np.empty(int((count + 1).sum()), np.int32)
     touched[starts] = searched
     behind = np.ones(len(touched), bool)
     behind[starts] = False
-    touched[behind] = numbers[0] + ranges(begin, count)
+    touched[behind] = ranges(begin, count)
     owner = np.repeat(entry, count + 1)
     found = _of(touched, "structure")
     found.cause[starts] = CODE[model.driver.extents_cause]
     return found, 2 * turn[owner]
+
+
+def _bits(model: Model, offset: I64, length: I64, numbers: tuple[int, int]) -> tuple[I64, I64]:
+    """Number the first page of the bitmap that has bits of each extent; count the pages."""
+    block = model.layout.facts.block_size_bytes * 8 * PAGE_BYTES
+    begin = (offset - model.layout.facts.image_offset) // block
+    count = (offset + length - 1 - model.layout.facts.image_offset) // block - begin + 1
+    # Of a damaged file an extent may end where the volume has no blocks, and so no bits.
+    count[(begin < 0) | (begin + count > numbers[1] - numbers[0])] = 0
+    return numbers[0] + begin, count
+
+
+def _leaves_by_key(model: Model, tree: str, key: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """Find the leaves in which keys are looked up that begin with an address or a number; -1 where there is no leaf."""
+    nodes = model.nodes
+    own = np.flatnonzero((nodes.tree == nodes.tree_code(tree)) & (nodes.level == 0))
+    own = own[np.argsort(nodes.key_rank[own], kind="stable")]
+    if not len(own):
+        return np.full(len(key), -1, np.int32)
+    first = model.layout.columns("nodes")["first_key_id"].filled(0)[own]
+    return own[np.maximum(np.searchsorted(first, key, side="right") - 1, 0)].astype(np.int32)
+
+
+def _names(model: Model, entries: I64, turn: I64) -> tuple[Touches, I64]:
+    """Remove the record that leads from the number of a name to its inode, where a name has a number."""
+    number = model.layout.columns("entries")["link_id"].filled(0)[model.entries.order][entries]
+    has_one = number > 0
+    return _of(_leaves_by_key(model, model.main_tree, number[has_one]), "inode"), 2 * turn[has_one]
+
+
+def _streams(model: Model, entries: I64, turn: I64) -> tuple[Touches, I64]:
+    """Remove the record of each file's data stream, behind its extents."""
+    leaf = model.entries.dstream_node[entries]
+    _, last = _files(model, entries)
+    gone = np.isin(entries, entries[last]) & (leaf >= 0)
+    return _of(leaf[gone], "dstream"), 2 * turn[gone]
 
 
 def _of(node: NDArray[np.int32], cause: str) -> Touches:

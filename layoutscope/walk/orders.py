@@ -21,7 +21,7 @@ from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
 from layoutscope.walk import archive, data, directories, git, programs, scans
 from layoutscope.walk.assemble import metadata_reads, walked_reads
-from layoutscope.walk.deleting import delete
+from layoutscope.walk.deleting import delete, least_written
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.namecache import repeated
 from layoutscope.walk.paths import paths
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from layoutscope.access.touches import Touches
     from layoutscope.access.trace import AccessTrace
     from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.deleting import LeastWritten
 
 
 @frozen
@@ -97,6 +98,8 @@ class Order:
         What a program gets by it, in a few words.
     is_whole : bool
         Whether it goes through all entries of a volume, so that its time can be said of so many of them.
+    least_written : callable or None
+        Says what it cannot but write, which is not among its reads; None of orders that change nothing.
     """
 
     name: str
@@ -105,6 +108,7 @@ class Order:
     is_done_once: bool = False
     does: str = ""
     is_whole: bool = True
+    least_written: Callable[[Model, Work], LeastWritten] | None = None
 
     def check(self, given: Collection[str], *, is_repeated: bool) -> None:
         """Refuse work that this order cannot do.
@@ -287,6 +291,10 @@ def _delete(model: Model, work: Work) -> AccessTrace:
     return delete(model, work.start_directory_id)
 
 
+def _least_written(model: Model, work: Work) -> LeastWritten:
+    return least_written(model, work.start_directory_id)
+
+
 def _mount(model: Model, _: Work) -> AccessTrace:
     return mount(model)
 
@@ -329,7 +337,13 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
                 needs="paths",
                 does="names and attributes of the folders of a list, which changed",
             ),
-            Order("delete", _delete, is_done_once=True, does="what rm -r reads; what it writes is not in it"),
+            Order(
+                "delete",
+                _delete,
+                is_done_once=True,
+                does="what rm -r reads; what it writes is not in it",
+                least_written=_least_written,
+            ),
             Order("mount", _mount, is_done_once=True, is_whole=False, does="what the system reads to mount the volume"),
             Order("fsck", _fsck, is_done_once=True, does="what the maker's checker reads of a sound volume"),
             Order("find", by_touches(_find), does="names as find prints them: no stat where no test needs one"),

@@ -108,6 +108,9 @@ def _volume(volume: VolumeCase) -> Iterator[RenderableType]:
         if metric.name in ("enumeration-layout-score", "request-layout-score") and metric.value is not None:
             yield Text(f"{metric.definition.title}: {format_share(metric.value)} of {metric.denominator}")
     yield _host_line(volume)
+    if (least := volume.least_written) is not None:
+        written = f"{least.pieces:,} nodes and pages, {format_bytes(least.written_bytes)}"
+        yield Text(f"What it writes is not in the times: at least {written}")
     predictions = [case.prediction for case in volume.drives]
     if predictions:
         yield prediction_table(predictions, f"{walk.order}: predicted times, and the share of each cause")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.driver import INODE, NAME, Driver, Mounted, Search, roots
+from layoutscope.access.driver import INODE, NAME, Driver, Mounted, Search, no_places, roots
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.host import Costs
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.filesystems.apfs.driver.fsck import apfsck_reads, fsck_apfs_reads
-from layoutscope.filesystems.apfs.driver.mounting import PRIVATE_ID, apfs_by_linux, apfs_by_macos
+from layoutscope.filesystems.apfs.driver.mounting import PRIVATE_ID, apfs_by_linux, apfs_by_macos, first_write
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
@@ -130,6 +130,9 @@ def driver(host: HostProfile) -> Driver:
         reads_compressed=True,
         # mpage_readahead holds the last piece of a window until it knows what follows.
         holds_last_piece=True,
+        extents_tree="extentref",
+        # A mount that needs the space manager has read it.
+        first_write=no_places if own.apfs_mount_reads_space else first_write,
         compared_by=_compared_by,
         mounted=_mounted,
         mount=partial(apfs_by_macos, own.apfs_mount_trims) if own.apfs_mount_reads_space else apfs_by_linux,
@@ -145,6 +148,8 @@ def _compared_by(name: str, facts: VolumeFacts) -> str:
 
 
 def _mounted(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:
-    """Roots of all trees, and the leaves with the inodes of the root and of the private directory."""
+    """Roots of the trees, and the leaves with the inodes of the root and of the private directory."""
     first = [entries.inode_node[np.flatnonzero(entries.file_id == number)[:1]] for number in (ROOT_ID, PRIVATE_ID)]
-    return Mounted(np.concatenate(first).astype(np.int32), roots(facts, nodes, entries).read)
+    # That of the extents is read when the first of them is freed.
+    read = roots(facts, nodes, entries).read
+    return Mounted(np.concatenate(first).astype(np.int32), read[nodes.tree[read] != nodes.tree_code("extentref")])

@@ -63,12 +63,30 @@ def apfs_by_macos(
     container = layout.container
     steps = [*_superblock(layout), *ring(layout)]
     # The unused rest of the data area is a region of the same type.
-    steps.append(regions_of(container, "checkpoint-data", lambda owner: owner != "unused"))
+    steps += ephemeral(layout)
     steps.append(_nodes_of(container, "spaceman"))
     steps += _volume(layout, entries)
     if trims:
         steps += [regions_of(container, kind) for kind in ("spaceman-cab", "spaceman-cib", "spaceman-bitmap")]
     return steps
+
+
+def ephemeral(layout: VolumeLayout) -> list[FixedPlaces]:
+    """Find the ephemeral objects of the checkpoint: the space manager with its queues of freed blocks, the reaper."""
+    return [regions_of(layout.container, "checkpoint-data", lambda owner: owner != "unused")]
+
+
+def first_write(layout: VolumeLayout) -> list[FixedPlaces]:
+    """Read what the first transaction needs, as far as the volume tells it.
+
+    linux-apfs-rw 0.3.0 ``transaction.c`` (apfs_transaction_start), ``spaceman.c`` (apfs_read_spaceman,
+    apfs_spaceman_allocate_block): all ephemeral objects, then the internal pool's bitmap, the last chunk-info block,
+    and the bitmap of the chunk in which the first block is allocated. Which one is meant is known of the chunk-info
+    block alone, where there is no other; the bitmaps are left out.
+    """
+    places = regions_of(layout.container, "spaceman-cib")
+    queues = _nodes_of(layout.container, "spaceman")
+    return [*ephemeral(layout), queues, *([places] if len(places) == 1 else [])]
 
 
 def _superblock(layout: VolumeLayout) -> Iterator[MountStep]:

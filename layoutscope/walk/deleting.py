@@ -103,8 +103,8 @@ def least_written(model: Model, start_id: int) -> LeastWritten:
 
     Leaves that lose a record and keep another; of trees whose nodes move when they are written also what leads to
     them, and what tells where they lie; pages of the bitmap. Left out are leaves that lose all their records, the
-    journal, headers and checkpoints, and all that is written a second time. Nodes are taken not to be merged, which
-    neither Linux's drivers nor Apple's hfs do.
+    journal, headers and checkpoints, and all that is written a second time. Nodes are taken not to be merged, as no
+    driver does whose source was read.
 
     Parameters
     ----------

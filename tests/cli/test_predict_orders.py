@@ -29,7 +29,7 @@ def over_orders(run, image):
 
 
 def test_each_order_is_predicted_as_alone(over_orders, run, image):
-    """The table holds what predict says of each order by itself; its intervals are the quick ones."""
+    """The table holds what predict says of each order by itself; its intervals are the quick ones, of few reads."""
     table = over_orders()
     assert set(table) == set(ORDERS)
     for name in [name for name, order in ORDERS.items() if not order.needs]:
@@ -41,7 +41,7 @@ def test_each_order_is_predicted_as_alone(over_orders, run, image):
             del mine["seconds_per_1000"]
             ends = {key: mine.pop(key) for key in ("seconds_low", "seconds_high")}
             assert mine == {key: other[key] for key in mine}
-            assert ends == pytest.approx({key: other[key] for key in ends}, rel=0.4)
+            assert ends == pytest.approx({key: other[key] for key in ends}, rel=0.5)
 
 
 def test_the_quickest_comes_first_and_what_does_not_apply_last(over_orders):

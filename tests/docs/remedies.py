@@ -54,6 +54,7 @@ def index() -> str:
         "# Remedies",
         "",
         "`layoutscope plan IMAGE` tries all of them on a volume and ranks them by what they save.",
+        "Eleven were done by real drivers: [what came of it](../remedies-proven.md).",
     ]
     for kind, where in WHERE.items():
         lines += ["", f"## In {where}", "", "| remedy | what is done | when it helps |", "|---|---|---|"]

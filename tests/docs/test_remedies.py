@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from layoutscope.remedies.planning import every_treatment
+from tests.docs import proven
 from tests.docs.remedies import FOLDER, pages
 
 
@@ -15,3 +16,23 @@ def test_every_remedy_has_its_page():
     """The page that a plan names exists, and no page is of a remedy that nobody tries."""
     named = {item.words.page.rpartition("/")[2] for item in every_treatment()}
     assert named | {"README.md"} == set(pages())
+
+
+def test_what_was_done_for_real_is_shown():
+    """``python -m tests.docs.proven`` writes the page: misses first, and all that was measured."""
+    text = proven.PAGE.read_text("utf-8")
+    assert text == proven.page()
+    assert text.index("## Missed") < text.index("## Reads") < text.index("## Savings")
+
+
+def test_enough_was_done_for_real():
+    """Six remedies and more on both file systems and two sizes; what changes no volume reads what was said."""
+    rows = proven.rows()
+    done = {(row["filesystem"], row["files"]): 0 for row in rows}
+    for row in rows:
+        done[row["filesystem"], row["files"]] += 1
+        assert row["of"] == "the new volume" or proven.is_exact(row), row["remedy"]
+    assert len(done) == 4
+    assert min(done.values()) >= 6
+    inside = [proven.is_inside(found) for row in rows for found in row["times"]]
+    assert sum(inside) > 0.9 * len(inside)

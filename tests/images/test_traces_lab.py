@@ -12,6 +12,7 @@ from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Work, host_profile, trace
 from tests.hfsplus import read_layout
+from tests.validation.remedies import Aged, Lab, proven
 
 HOST = host_profile("linux", apfs_looks_up_dstream=False)
 """The lab's APFS driver is 0.3.0, which does not look data streams up."""
@@ -132,3 +133,20 @@ def test_names_that_the_kernel_keeps_are_not_searched_again(lab, volume):
     listed = set(trace(layout, host=host_profile(HOST, cache_bytes=4096), work=Work(warm=True)).image_offset.tolist())
     assert 10 < len(again) < len(first) / 2
     assert again <= listed
+
+
+READ_ALIKE = ("names-only", "stat-by-inode", "stat-all-by-inode", "remembered-walk", "block-copy", "files-by-place")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filesystem", ["apfs", "hfsplus"])
+def test_remedies_do_what_the_plan_says(lab, tmp_path, filesystem):
+    """Aged volumes of 2,000 files: what is read then is what was said, block for block; a copy saves as much."""
+    aged = Aged(Lab(lab, tmp_path), filesystem, 2_000)
+    for name in READ_ALIKE:
+        (row,) = proven(aged, name)
+        assert (row["blocks"], row["extra"], row["pairs"]) == (1.0, 0.0, 1.0), name
+        assert row["reads"] == row["predicted_reads"], name
+    (row,) = proven(aged, "copied-in-walk-order")
+    on_disk = next(found for found in row["times"] if found["drive"] == "generic-5400-2.5")
+    assert on_disk["low_s"] <= on_disk["saved_s"] <= on_disk["high_s"]

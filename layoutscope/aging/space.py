@@ -86,7 +86,9 @@ class FreeBlocks:
         return found
 
     def give_back(self, blocks: I64) -> None:
-        """Free blocks that are in use."""
+        """Free blocks that are in use; those that are not followed, and what is free already, are left out."""
+        blocks = np.unique(blocks[(blocks >= 0) & (blocks < len(self._used))])
+        blocks = blocks[self._used[blocks]]
         self._used[blocks] = False
         self.num_free += len(blocks)
         self._low = min(self._low, int(blocks.min(initial=self._low)))

@@ -67,6 +67,7 @@ TARGETS = {
         ("beside", ".bin", 60, 500),
         ("timings", ".csv", 10, 100),
         ("kits", ".bin", 10, 100),
+        ("forecasts", ".img", 10, 100),
     )
 }
 """Every target by its name; each has a module ``of_NAME`` with ``bases()`` and ``run(path, base)``."""

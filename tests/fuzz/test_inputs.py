@@ -10,7 +10,7 @@ from tests.fuzz.targets import TARGETS
 
 INPUTS = {
     "image": ("hfsplus", "apfs", "partitions", "containers", "foreign", "sets", "captures"),
-    "images": ("hfsplus", "apfs", "captures"),
+    "images": ("hfsplus", "apfs", "captures", "forecasts"),
     "sources": ("hfsplus", "apfs", "captures"),
     "folder": ("captures",),
     "place": ("hfsplus", "apfs", "captures"),

@@ -150,6 +150,15 @@ def test_space_that_is_looked_for_stays_free():
     assert space.take(3).tolist() == [2, 3, 9]
 
 
+def test_blocks_that_are_not_followed_are_not_given_back():
+    """Volumes are greater than what is followed, and damaged ones say the same block twice: only one is free then."""
+    space = FreeBlocks(np.array([5]), np.array([100]))
+    taken = space.take(3)
+    space.give_back(np.array([taken[0], taken[0], -1, 1 << 40, 50]))
+    assert space.num_free == 98
+    assert space.take(2).tolist() == [5, 8]
+
+
 def test_space_is_taken_from_a_block_on_and_then_from_the_first():
     """Three blocks behind block 8 are not to be had; the rest comes from the front."""
     space = FreeBlocks(np.array([2, 9]), np.array([2, 2]))

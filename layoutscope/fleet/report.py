@@ -106,8 +106,8 @@ def write_report(
     Examples
     --------
     >>> import layoutscope
-    >>> _ = layoutscope.batch("fixtures/images/*.zst", "fleet", drives="generic-7200")
-    >>> layoutscope.write_report("fleet", "fleet.html").headline[:23]
+    >>> _ = layoutscope.batch("fixtures/images/*.zst", "both", drives="generic-7200")
+    >>> layoutscope.write_report("both", "both.html").headline[:23]
     '2 sources: 2 complete. '
     """
     place, page = Path(folder), Path(target)

@@ -75,14 +75,14 @@ def test_macos_reads_the_bitmap_and_the_journal(reference_image):
 
 
 def test_macos_replays_what_is_pending(reference_image):
-    """The ring is read from where it starts, and goes on behind its header."""
+    """The ring is read from where it starts, and goes on behind its header: to verify it, and to apply it."""
     layout = layout_of(reference_image("driver/hfsplus-journaled-pop.img"))
     ring = layout.regions.filter(layout.regions["type"] == "journal").row(0, named=True)
     start, size = ring["image_offset"], ring["length_bytes"]
     pending = {"journal pending bytes": 5000, "journal pending from byte": size - 1000}
     dirty = layout.changed(facts=replace(layout.facts, details={**layout.facts.details, **pending}))
     clean, replayed = (places(trace(one, order="mount", host="macos")).tolist() for one in (layout, dirty))
-    assert [read for read in replayed if read not in clean] == [[start + size - 1000, 1000], [start + 512, 4000]]
+    assert [read for read in replayed if read not in clean] == [[start + size - 1000, 1000], [start + 512, 4000]] * 2
 
 
 def test_macos_reads_the_space_manager_and_may_trim(reference_image):
@@ -98,3 +98,21 @@ def test_macos_reads_the_space_manager_and_may_trim(reference_image):
     ephemeral = layout.container.regions
     ephemeral = ephemeral.filter((ephemeral["type"] == "checkpoint-data") & (ephemeral["owner"] != "unused"))
     assert set(ephemeral["image_offset"]) <= set(without.image_offset.tolist())
+
+
+def test_macos_checks_what_was_not_unmounted(reference_image):
+    """Without a journal fsck_hfs comes before the mount; Linux mounts it as it is, and macOS one with a journal."""
+    layout = layout_of(reference_image("driver/hfsplus-4k.img"))
+    journaled = layout_of(reference_image("driver/hfsplus-journaled-pop.img"))
+
+    def dirty(one):
+        rest = tuple(word for word in one.facts.features if word != "unmounted")
+        return one.changed(facts=replace(one.facts, features=rest))
+
+    def reads(one, host, order="mount"):
+        return places(trace(one, order=order, host=host)).tolist()
+
+    assert "unmounted" in layout.facts.features
+    assert reads(dirty(layout), "macos") == reads(layout, "macos", "fsck") + reads(layout, "macos")
+    assert reads(dirty(layout), "linux") == reads(layout, "linux")
+    assert reads(dirty(journaled), "macos") == reads(journaled, "macos")

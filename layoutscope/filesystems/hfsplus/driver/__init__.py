@@ -6,12 +6,14 @@ Linux 6.1 ``fs/hfsplus``: ``dir.c``, ``inode.c``, ``super.c``, ``bnode.c``.
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.access.driver import INODE, NAME, Driver, Mounted, Search, composed
 from layoutscope.access.host import Costs
+from layoutscope.access.steps import FixedPlaces
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.driver.fsck import checked_reads
 from layoutscope.filesystems.hfsplus.driver.mounting import hfsplus_by_linux, hfsplus_by_macos, root_leaves
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
     from layoutscope.access.entries import EntryTable
     from layoutscope.access.host import HostProfile
     from layoutscope.access.nodes import NodeTable
-    from layoutscope.tables import VolumeFacts
+    from layoutscope.access.steps import MountStep
+    from layoutscope.tables import VolumeFacts, VolumeLayout
 
 
 @frozen
@@ -157,9 +160,41 @@ def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = c
         compared_by=compared_by,
         listing_start=_threads,
         mounted=partial(_mounted, searches),
-        mount=hfsplus_by_macos if own.hfs_scans_bitmap else partial(hfsplus_by_linux, searches),
+        mount=partial(_mounted_by_macos, own.hfs_fsck_cache_blocks)
+        if own.hfs_scans_bitmap
+        else partial(hfsplus_by_linux, searches),
         check=partial(checked_reads, own.hfs_fsck_cache_blocks),
     )
+
+
+def _mounted_by_macos(
+    cache_blocks: int, layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
+) -> list[MountStep]:
+    """Check a volume that was neither unmounted nor has a journal, then mount it.
+
+    The disk arbitration of macOS has it repaired first if a quick check finds it dirty (DiskArbitration, DAMount.c and
+    DAFileSystem.c; fsck_hfs.c, which takes a journaled volume for clean); the repair of a sound one reads what a check
+    does. Linux mounts what was not unmounted as it is, to be read alone.
+
+    Parameters
+    ----------
+    cache_blocks : int
+        Of the checker's cache.
+    layout, nodes, entries
+        The volume.
+    """
+    steps = hfsplus_by_macos(layout, nodes, entries)
+    if not {"unmounted", "journaled"}.isdisjoint(layout.facts.features):
+        return steps
+    found = checked_reads(cache_blocks, layout, nodes, entries)
+    begins = np.flatnonzero(np.diff(found.kind, prepend=np.uint8(255)) != 0).tolist()
+    checked = [
+        FixedPlaces(
+            found.kinds[found.kind[at]], found.device[at:end], found.image_offset[at:end], found.length_bytes[at:end]
+        )
+        for at, end in pairwise([*begins, len(found.kind)])
+    ]
+    return [*checked, *steps]
 
 
 def _threads(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:

@@ -126,7 +126,12 @@ def _header(nodes: NodeTable, tree: str) -> NDArray[np.int64]:
 
 
 def _journal(layout: VolumeLayout) -> Iterator[MountStep]:
-    """Read the info block and the journal's header; all that is pending, if it must be replayed."""
+    """Read the info block and the journal's header; all that is pending, if it must be replayed.
+
+    Lists and blocks are read in their order to verify them, and each block once more in the order in which they belong
+    on the volume, which is taken to be the same. The place of each, which is read before it is overwritten
+    (update_fs_block), is left out: the lists alone tell it.
+    """
     info, journal = regions_of(layout, "journal-info-block"), regions_of(layout, "journal")
     yield FixedPlaces(info.kind, info.device, info.image_offset, np.minimum(info.length_bytes, PAGE_BYTES))
     yield FixedPlaces(journal.kind, journal.device, journal.image_offset, np.minimum(journal.length_bytes, PAGE_BYTES))
@@ -135,10 +140,11 @@ def _journal(layout: VolumeLayout) -> Iterator[MountStep]:
     if isinstance(pending, int) and isinstance(begin, int) and len(journal):
         at, length = int(journal.image_offset[0]), int(journal.length_bytes[0])
         tail = min(pending, length - begin)
-        yield fixed_place("journal", at + begin, tail)
-        if pending > tail:
-            # The ring goes on behind the header, whose size is the sector of whoever made the journal.
-            yield fixed_place("journal", at + length - begin - tail + 512, pending - tail)
+        for _ in range(2):
+            yield fixed_place("journal", at + begin, tail)
+            if pending > tail:
+                # The ring goes on behind the header, whose size is the sector of whoever made the journal.
+                yield fixed_place("journal", at + length - begin - tail + 512, pending - tail)
 
 
 def _bitmap(layout: VolumeLayout) -> FixedPlaces:

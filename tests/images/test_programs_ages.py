@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from layoutscope.access.trace import AccessTrace
-from layoutscope.walk import trace
+from layoutscope.walk import Work, host_profile, trace
 from layoutscope.walk.score import score
 from tests.images.test_mounts import places, without_partition_scan
 from tests.images.test_programs import HOST, layout_of, predicted, requests_in
@@ -122,6 +122,24 @@ def test_aged_folders_on_both_sides_of_the_limit(lab, tmp_path, filesystem):
     by_number, as_listed = (trace(layout, order=order, host=HOST).image_offset for order in ("du", "fts"))
     assert set(by_number.tolist()) == set(as_listed.tolist())
     assert not np.array_equal(by_number, as_listed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filesystem", SIZES)
+@pytest.mark.parametrize(("program", "order"), [("ls -lR .", "ls"), ("tar cf - . | cat", "archive")])
+def test_a_second_pass_finds_all_in_memory(lab, tmp_path, filesystem, program, order):
+    """What is done twice reads what it reads once, with memory enough for all of it."""
+    image = tmp_path / f"{filesystem}.img"
+    made = ("--files", "600", "--cycles", "2", "--seed", "6")
+    lab("make", filesystem, "-o", str(image), *made, *SIZES[filesystem])
+    twice = f"{program} > /dev/null; {program} > /dev/null"
+    lab("trace", str(image), "-o", str(tmp_path / "twice"), "exec", "sh", "-c", twice)
+    layout = layout_of(image)
+    reads = places(trace(layout, order=order, host=HOST, work=Work(passes=2)))
+    assert np.array_equal(requests_in(tmp_path / "twice.trace.zst"), reads)
+    assert len(trace(layout, order=order, host=HOST, work=Work(warm=True))) == 0
+    small = host_profile(HOST, cache_bytes=1 << 16)
+    assert len(trace(layout, order=order, host=small, work=Work(passes=2))) > len(reads)
 
 
 @pytest.mark.slow

@@ -67,6 +67,37 @@ def traces() -> None:
     table(head, rows)
 
 
+def programs() -> None:
+    """Print program by program how much of what it really read is predicted, what is missed first."""
+    found = results("programs")
+    kinds = [row["program"].partition(" ")[0] for row in found]
+    groups = {}
+    for kind, row in zip(kinds, found, strict=True):
+        groups.setdefault((row["volume"].partition("-")[0], kind), []).append(row)
+    rows = []
+    for (system, kind), some in groups.items():
+        missed = sorted({name for row in some for name in row["missed"]})
+        left_out = sum(row["requests"] - row["same_requests"] for row in some)
+        rows.append(
+            (
+                left_out,
+                (
+                    SYSTEMS[system],
+                    "rm -rf" if kind == "rm" else kind,
+                    str(len(some)),
+                    f"{sum(row['requests'] for row in some):,}",
+                    f"{left_out:,}" + (f" ({', '.join(missed)})" if missed else ""),
+                    f"{min(row['block_share'] for row in some):.2%}",
+                    f"{max(row['extra_share'] for row in some):.2%}",
+                    f"{min(row['pair_share'] for row in some):.2%}",
+                ),
+            )
+        )
+    rows.sort(key=lambda item: -item[0])
+    head = ("file system", "program", "traces", "requests", "not predicted", "blocks", "extra", "pairs")
+    table(head, [row for _, row in rows])
+
+
 def disksim() -> None:
     """Print workload by workload, drive by drive, DiskSim's figures and ours, buffer on."""
     every = results("witnesses")["disksim"]

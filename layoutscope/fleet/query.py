@@ -103,7 +103,7 @@ def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
 
 def _answered(folder: Path, sql: str) -> QueryResult:
     """Answer a question; where a capture cannot be read, from the others."""
-    with FleetViews(folder) as known:
+    with FleetViews(folder, sql) as known:
         known.check(sql)
         try:
             frame = known.frame(sql)

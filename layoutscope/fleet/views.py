@@ -8,6 +8,7 @@ every file that may be read. What is asked is looked at as DuckDB has parsed it,
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from contextlib import contextmanager, suppress
@@ -84,6 +85,8 @@ class FleetViews:
     ----------
     folder : Path
         The folder of a batch.
+    asked : str
+        What will be asked: tables of captures that it does not name are looked for in none, and have no rows.
 
     Attributes
     ----------
@@ -93,14 +96,14 @@ class FleetViews:
         A line for each table of a capture that is not among the rows.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, asked: str) -> None:
         self.folder, self.left_out, self.captures = folder.resolve(), list[str](), dict[str, str]()
         self._connection = duckdb().connect(":memory:", config=dict(SETTINGS))
-        self._files: dict[str, list[tuple[str, tuple[Any, ...]]]] = {name: [] for name in CAPTURED}
+        self._files: dict[str, list[str]] = {name: [] for name in CAPTURED}
         with self._told():
             for view, file in FILES.items():
                 self._connection.execute(f"CREATE VIEW {view} AS {self._over_all(view, file)}")
-            self._find_captured()
+            self._find_captured([name for name in CAPTURED if _names(asked, name)])
             for name in CAPTURED:
                 try:
                     self._make_captured(name)
@@ -183,39 +186,40 @@ class FleetViews:
             raise LayoutscopeError(f"{path}: cannot be read as a table: {one_line(error)}") from None
         return f"SELECT {', '.join(_selected(column, held) for column in VIEWS[view])} FROM {read}"  # noqa: S608
 
-    def _find_captured(self) -> None:
+    def _find_captured(self, names: Sequence[str]) -> None:
         """Find the tables of each volume's layout: that at the N-th place of its source is in the folder N."""
         path = str(self.folder / "volumes.parquet")
         numbered = f"read_parquet({_files([path])}, file_row_number = true)"
         own = "source, volume, number, image_offset, size_bytes, file_row_number AS place"
         counted = "row_number() OVER (PARTITION BY source ORDER BY file_row_number) - 1 AS layout"
-        self._connection.execute(f"CREATE VIEW layouts AS SELECT {own}, {counted} FROM {numbered}")  # noqa: S608
-        placed = "SELECT source, volume, number, layout FROM layouts ORDER BY place"
-        places = self._connection.execute(placed).fetchall()
+        self._connection.execute(f"CREATE TABLE layouts AS SELECT {own}, {counted} FROM {numbered}")  # noqa: S608
         captures = dict(self._connection.execute("SELECT source, capture FROM sources WHERE capture <> ''").fetchall())
-        trusted = {source: self._is_own(name) for source, name in captures.items()}
-        self.captures = {source: captures[source] for source, own in trusted.items() if own}
-        self.left_out += [f"{captures[source]}: is no folder of its own" for source, own in trusted.items() if not own]
-        for source, volume, number, layout in places:
-            if not trusted.get(source):
-                continue
-            held = f"{captures[source]}/{layout}"
-            if not _is(self.folder / held, stat.S_ISDIR):
-                self.left_out.append(f"{held}: is not there")
-                continue
-            for name in CAPTURED:
-                file = self.folder / held / f"{name}.parquet"
-                if _is(file, stat.S_ISREG):
-                    self._files[name].append((str(file), (source, volume, number, layout)))
-                else:
-                    self.left_out.append(f"{held}/{name}.parquet: is no file of its own")
+        self.captures = {source: name for source, name in captures.items() if self._is_own(name)}
+        self.left_out += [f"{name}: is no folder of its own" for name in captures.values() if not self._is_own(name)]
+        self._connection.execute(
+            "CREATE TABLE places AS SELECT l.*, capture || '/' || layout AS folder FROM layouts AS l "
+            "JOIN sources USING (source) ORDER BY place"
+        )
+        for source, folder in self._connection.execute("SELECT source, folder FROM places").fetchall():
+            if source in self.captures:
+                self._find_tables(folder, names)
+
+    def _find_tables(self, folder: str, names: Sequence[str]) -> None:
+        """Find the tables of one volume; what is a link may lead anywhere."""
+        place = f"{self.folder}/{folder}"
+        if not _is(place, stat.S_ISDIR):
+            self.left_out.append(f"{folder}: is not there")
+            return
+        for name in names:
+            if _is(f"{place}/{name}.parquet", stat.S_ISREG):
+                self._files[name].append(f"{place}/{name}.parquet")
+            else:
+                self.left_out.append(f"{folder}/{name}.parquet: is no file of its own")
 
     def _is_own(self, capture: str) -> bool:
         """Whether a capture lies in this folder; a link may lead anywhere."""
         is_named_so = _CAPTURE.fullmatch(capture) is not None
-        return is_named_so and all(
-            _is(place, stat.S_ISDIR) for place in (self.folder / "captures", self.folder / capture)
-        )
+        return is_named_so and all(_is(f"{self.folder}/{place}", stat.S_ISDIR) for place in ("captures", capture))
 
     def _make_captured(self, name: str) -> None:
         """Make the view of one table of all captures, or make it anew of fewer."""
@@ -224,19 +228,17 @@ class FleetViews:
             empty = ", ".join(f"NULL::{SQL_TYPES[column.kind]} AS {_quoted(column.name)}" for column in columns)
             self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT {empty} WHERE false")
             return
-        parts = ", ".join(f"({_text(path)}, {', '.join(map(_literal, of))})" for path, of in files)
         own = ", ".join(f"of.{column.name}::{SQL_TYPES[column.kind]} AS {column.name}" for column in _OF_LAYOUT)
-        named = ", ".join(["file", *(column.name for column in _OF_LAYOUT)])
-        self._connection.execute(f"CREATE OR REPLACE TABLE {name}_files AS FROM (VALUES {parts}) AS of({named})")
         told = ", ".join(_selected(column, {column.name}, "held.") for column in columns[len(_OF_LAYOUT) :])
-        read = f"read_parquet({_files([path for path, _ in files])}, filename = 'file') AS held"
-        selected = f"SELECT {own}, {told} FROM {read} JOIN {name}_files AS of USING (file)"  # noqa: S608
+        read = f"read_parquet({_files(files)}, filename = 'file') AS held"
+        named = f"held.file = {_text(f'{self.folder}/')} || of.folder || '/{name}.parquet'"
+        selected = f"SELECT {own}, {told} FROM {read} JOIN places AS of ON {named}"  # noqa: S608
         self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {selected}")
 
     def _lock(self) -> None:
         """Let nothing be opened but the tables, and nothing be changed about that."""
         allowed = [str(self.folder / f"{file}.parquet") for file in FILES.values()]
-        allowed += [path for files in self._files.values() for path, _ in files]
+        allowed += [path for files in self._files.values() for path in files]
         # A pattern is asked after as it is written, and so is what it leads to.
         allowed += [_pattern(path) for path in allowed if _pattern(path) != path]
         self._connection.execute(f"SET allowed_paths = [{', '.join(map(_text, allowed))}]")
@@ -268,13 +270,13 @@ class FleetViews:
             Whether any was left out, so that the query may be tried again.
         """
         found = len(self.left_out)
-        for name in (each for each in CAPTURED if re.search(rf"\b{each}\b", sql, re.IGNORECASE)):
+        for name in (each for each in CAPTURED if _names(sql, each)):
             self._leave_out_damaged(name)
         return len(self.left_out) > found
 
     def _leave_out_damaged(self, name: str) -> None:
         """Make the view of one table of the captures that can be read."""
-        self._files[name] = [item for item in self._files[name] if self._is_readable(name, item[0])]
+        self._files[name] = [path for path in self._files[name] if self._is_readable(name, path)]
         self._make_captured(name)
 
     def _is_readable(self, name: str, path: str) -> bool:
@@ -315,10 +317,14 @@ def _is_plain(kind: str) -> bool:
     return kind in PLAIN or kind.startswith("DECIMAL")
 
 
-def _is(path: Path, kind: Any) -> bool:
+def _names(sql: str, view: str) -> bool:
+    return re.search(rf"\b{view}\b", sql, re.IGNORECASE) is not None
+
+
+def _is(path: str, kind: Any) -> bool:
     """Whether a path itself, and no link, is of a kind."""
-    with suppress(OSError):
-        return bool(kind(path.lstat().st_mode))
+    with suppress(OSError, ValueError):
+        return bool(kind(os.lstat(path).st_mode))
     return False
 
 
@@ -337,10 +343,6 @@ def _quoted(name: str) -> str:
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
-
-
-def _literal(value: Any) -> str:
-    return "NULL" if value is None else _text(value) if isinstance(value, str) else str(int(value))
 
 
 def _files(paths: Sequence[str]) -> str:

@@ -124,7 +124,7 @@ def _row(fleet: FleetPage, place: int, pace: float | None) -> str:
         _number(card.entries, f"{card.entries:,}"),
         *(_number(value, "" if value is None else format_seconds(value)) for value in times),
         *(_number(value, _valued(value, unit)) for value, unit in values),
-        _number(card.age_days, "" if card.age_days is None else f"{card.age_days:,.0f}"),
+        _number(card.age_days, "" if card.age_days is None else _days(card.age_days)),
         f'<td class="status status-{_shown(card.status)}">{_shown(card.status)}</td>',
     ]
     return f'<tr id="v{place}">{"".join(cells)}</tr>\n'
@@ -140,6 +140,10 @@ def _valued(value: float | None, unit: str) -> str:
     if unit == "share":
         return format_share(value)
     return format_bytes(value) if unit == "bytes" else f"{value:,.3g}"
+
+
+def _days(age: float) -> str:
+    return f"{age:,.0f}" if age >= 10 else f"{age:.1f}"
 
 
 def strip(card: VolumeCard) -> str:
@@ -207,7 +211,7 @@ def _drawn(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iterat
 
 WIDTH: Final = 300
 TALL: Final = 130
-LEFT: Final = 34
+LEFT: Final = 46
 FOOT: Final = TALL - 18
 BARS: Final = 24
 
@@ -244,7 +248,8 @@ def _histogram(
 def _axes(below: tuple[str, str], beside: Sequence[tuple[float, str]]) -> Iterator[str]:
     yield f'<path class="axis" d="M{LEFT} {FOOT}H{WIDTH - 4}"/>'
     yield f'<text x="{LEFT}" y="{TALL - 4}">{_shown(below[0])}</text>'
-    yield f'<text x="{WIDTH - 4}" y="{TALL - 4}" text-anchor="end">{_shown(below[1])}</text>'
+    if below[1] != below[0]:
+        yield f'<text x="{WIDTH - 4}" y="{TALL - 4}" text-anchor="end">{_shown(below[1])}</text>'
     for y, text in beside:
         yield f'<text x="{LEFT - 4}" y="{y + 4:.1f}" text-anchor="end">{_shown(text)}</text>'
 
@@ -263,7 +268,7 @@ def _scatter(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iter
     for place, age, pace in known:
         x = LEFT + 8 + age / oldest * (WIDTH - LEFT - 18)
         y = FOOT - 6 - math.log(pace / low) / span * (FOOT - 16)
-        said = f"{fleet.volumes[place].called}: {age:,.0f} days, {format_seconds(pace)}"
+        said = f"{fleet.volumes[place].called}: {_days(age)} days, {format_seconds(pace)}"
         yield f'<a href="#v{place}"><circle class="f{colours[place]}" cx="{x:.1f}" cy="{y:.1f}" r="3">'
         yield f"<title>{_shown(said)}</title></circle></a>"
     yield from _axes(

@@ -1,0 +1,193 @@
+"""The page over a batch: what it says of which volumes, and that nobody's names act on who reads it."""
+
+import re
+import shutil
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import layoutscope
+from layoutscope.errors import UsageError
+from layoutscope.report.fleetfacts import CardMetric, FleetPage, Ranking, VolumeCard
+from layoutscope.report.fleetpage import BINS, fleet_page, strip
+from layoutscope.units import format_share
+
+IMAGES = Path(__file__).parents[2] / "fixtures/images"
+DATA = ["data", "file-data", "snapshot-data", "referenced-data"]
+SCORE = CardMetric("walk request-layout-score", "Requests in sequence", "share")
+HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e\"'"
+
+
+def card(name, *, seconds=1.0, reads=100, entries=1000, score=0.5, predicted=True, **more):
+    given = {"source": name, "path": f"disks/{name}.img", "status": "complete", "volume": f"HFS+ {name}", "name": name}
+    given |= {
+        "kind": "HFS+",
+        "size_bytes": 2**30,
+        "entries": entries,
+        "seconds": {"disk": seconds} if predicted else {},
+        "reads": reads,
+    }
+    given |= {"metrics": {SCORE.key: score}, "age_days": 10.0, "metadata": (0.1,) * BINS, "data": (0.9,) * BINS}
+    return VolumeCard(**(given | more))
+
+
+def fleet_of(*cards, **more):
+    given = {"title": "fleet", "made": "made by hand", "counts": {"complete": len(cards)}, "order": "fts"}
+    given |= {"drives": ("disk",), "metrics": (SCORE,), "volumes": cards, "failures": ()}
+    return FleetPage(**(given | more))
+
+
+def test_the_first_sentence_counts_and_names_the_slowest():
+    """Ends of sources are counted, and the median is named where three volumes have one."""
+    cards = [card("a"), card("b"), card("c", seconds=4.0)]
+    fleet = fleet_of(*cards, counts={"complete": 3, "damaged": 0, "failed": 2})
+    said = Ranking(fleet).headline()
+    assert said.startswith("5 sources: 3 complete, 2 failed. The slowest of 3 volumes is c of c.img: 4.00 s")
+    assert said.endswith("for 1,000 entries on disk, 4.0 times the median.")
+
+
+@pytest.mark.parametrize(
+    ("cards", "said", "unsaid"),
+    [
+        ((), "Nothing could be read.", "slowest"),
+        ((card("a"),), "a of a.img: 1.00 s for 1,000 entries", "slowest"),
+        ((card("a"), card("b", seconds=9.0)), "The slowest of 2 volumes is b", "median"),
+        ((card("a"), card("b"), card("c", seconds=1.1)), "The slowest of 3", "median"),
+        ((card("a", entries=50, seconds=9.0),), "There is no volume to compare.", "slowest"),
+        ((card("a", predicted=False), card("b", predicted=False)), "There is no volume to compare.", "slowest"),
+    ],
+)
+def test_the_first_sentence_compares_only_what_can_be_compared(cards, said, unsaid):
+    """Neither a median of two, nor a rank of one, nor a volume of a few files."""
+    found = Ranking(fleet_of(*cards)).headline()
+    assert said in found
+    assert unsaid not in found
+
+
+def test_the_reason_is_more_reads_or_longer_ones():
+    """Time is reads times the time of a read; what is far above the median is named, and nothing else."""
+    usual = [card(name) for name in "abcd"]
+    many = fleet_of(*usual, card("many", seconds=5.0, reads=500))
+    said = Ranking(many).reason(4)
+    assert "500 reads for them, 10 ms each: 5.0 times the median of reads;" in said
+    assert "time of a read" not in said
+    slow = fleet_of(*usual, card("slow", seconds=3.0, score=0.0))
+    said = Ranking(slow).reason(4)
+    assert "100 reads for them, 30 ms each: 3.0 times the median of the time of a read;" in said
+    assert "median of reads" not in said
+    assert "100 % of the reads do not follow" in said
+    assert "neither far above the median" in Ranking(slow).reason(0)
+    assert "median" not in Ranking(fleet_of(card("a"), card("b", reads=900))).reason(1)
+    assert Ranking(fleet_of(card("a", reads=None))).reason(0) == ""
+    assert "follow" not in Ranking(fleet_of(card("a", metrics={}))).reason(0)
+
+
+def test_names_from_disks_cannot_act():
+    """Markup, control characters and reversals are shown; no style or script but the page's own may run."""
+    bad = card(HOSTILE, kind=HOSTILE, status=HOSTILE, map_page=f"maps/{HOSTILE}.html")
+    page = fleet_page(
+        fleet_of(bad, card("b"), card("c"), title=HOSTILE, failures=((HOSTILE,) * 3,), left_out=(HOSTILE,))
+    )
+    assert "<img src=x" not in page
+    assert page.count("</script>") == 1
+    assert not set(page) & set("\x1b\u202e")
+    policy = re.search(r'Security-Policy" content="([^"]*)"', page)[1]
+    assert "unsafe" not in policy
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert not re.search(r"(?:src|href)=\"(?!data:image/png|#v\d|maps/)", page)
+
+
+def test_a_strip_is_a_picture_of_where_things_lie():
+    """The strip of a volume shows metadata where they are, and nothing for one that was not read."""
+    assert strip(card("a", metadata=(), data=())) == ""
+    half = strip(card("a", metadata=(0.5,) * (BINS // 2) + (0.0,) * (BINS // 2)))
+    assert 'alt="metadata in 50.0 % of its parts"' in half
+    assert half != strip(card("a"))
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    """A batch of two images, one twice, and of what is none."""
+    pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "disks").mkdir()
+    for name in ("hfsplus", "apfs"):
+        shutil.copy(IMAGES / f"{name}-scattered.img.zst", folder / "disks")
+    (folder / "disks" / "note.txt").write_text("no disk")
+    layoutscope.batch(folder / "disks", folder / "fleet", drives=["generic-7200", "sata-ssd"])
+    return folder / "fleet"
+
+
+def test_the_page_has_the_figures_of_the_tables(fleet, tmp_path):
+    """Entries, times and ages are those of volumes, predictions and entries; strips follow the nodes."""
+    found = layoutscope.write_report(fleet, tmp_path / "a.html")
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert found.exit_code == 0
+    assert found.headline in unescape(text)
+    rows = re.findall(r'<tr id="v\d+">(.*?)</tr>', text)
+    assert len(rows) == found.volumes == 2
+    times = pl.read_parquet(fleet / "predictions.parquet").filter(drive="generic-7200")["seconds"]
+    for row in rows:
+        numbers = [float(value) for value in re.findall(r'data-v="([^"]+)"', row)]
+        entries, pace, seconds = numbers[1:4]
+        assert pace == pytest.approx(seconds * 1000 / entries)
+        assert seconds in [pytest.approx(value, rel=1e-8) for value in times]
+    assert "is a text file" in text
+    for path in (IMAGES / "hfsplus-scattered.img.zst", IMAGES / "apfs-scattered.img.zst"):
+        layout = layoutscope.read_layouts(path)[-1]
+        start, size = layout.facts.image_offset, layout.facts.size_bytes
+        nodes = layout.nodes.filter(pl.col("state") != "stale")
+        bins = set(((nodes["image_offset"] - start) * BINS // size).to_list())
+        regions = layout.regions.filter(
+            ~pl.col("type").is_in(["data", "file-data", "snapshot-data", "referenced-data"])
+        )
+        ends = regions["image_offset"] + regions["length_bytes"] - 1
+        for low, high in zip(regions["image_offset"], ends, strict=True):
+            bins |= set(range((low - start) * BINS // size, (high - start) * BINS // size + 1))
+        here = len({each for each in bins if 0 <= each < BINS})
+        assert f"metadata in {format_share(here / BINS)} of its parts" in text
+
+
+def test_names_are_left_out_where_that_is_asked(fleet, tmp_path):
+    """Neither paths nor names of volumes are on the page."""
+    layoutscope.write_report(fleet, tmp_path / "a.html", names=False)
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert "scattered" not in text.lower()
+    assert str(fleet) not in text
+    assert "note.txt" not in text
+
+
+def test_maps_lie_beside_the_page(fleet, tmp_path):
+    """--maps writes one for each capture, and its volume's name leads to it."""
+    layoutscope.write_report(fleet, tmp_path / "a.html", maps=True)
+    addresses = re.findall(r'href="(a-maps/[^"]+)"', (tmp_path / "a.html").read_text("utf-8"))
+    assert len(addresses) == len(set(addresses)) == 2
+    assert all("Address space" in (tmp_path / address).read_text("utf-8") for address in addresses)
+    with pytest.raises(UsageError, match="exists"):
+        layoutscope.write_report(fleet, tmp_path / "a.html")
+
+
+def test_a_damaged_capture_takes_its_strip_alone(fleet, tmp_path):
+    """The volume keeps its row, the exit code is 3, and a line says what is missing."""
+    harmed = Path(shutil.copytree(fleet, tmp_path / "fleet"))
+    (next(harmed.glob("captures/hfs*")) / "0" / "nodes.parquet").write_bytes(b"PAR1 nothing PAR1")
+    command = [sys.executable, "-m", "layoutscope", "report", str(harmed), "-o", str(tmp_path / "a.html")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "left out: captures/hfs" in done.stderr
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert text.count('<tr id="v') == 2
+    assert "nodes.parquet" in text
+
+
+def test_what_is_no_batch_is_refused(tmp_path):
+    """A folder of images, or one that is not there, is one line."""
+    for place in (tmp_path, tmp_path / "nowhere", Path(__file__)):
+        with pytest.raises(UsageError, match="is no batch"):
+            layoutscope.write_report(place, tmp_path / "a.html")
+    with pytest.raises(UsageError, match="ends in"):
+        layoutscope.write_report(tmp_path, tmp_path / "a.csv")

@@ -222,11 +222,14 @@ class Predict(Workload, total=False):
         Changes that are tried, of :data:`layoutscope.api.predict.WHAT_IF_NAMES`.
     top : int, count, default 10
         How many directories are listed, the most expensive first.
+    placement : {'known', 'unknown'}, default 'known'
+        ``unknown``: also for a volume like that, whose nodes came to lie in other ways.
     """
 
     start_offset_bytes: int
     what_ifs: Sequence[str]
     top: int
+    placement: Literal["known", "unknown"]
 
 
 class Plan(TypedDict, total=False):

@@ -10,12 +10,15 @@ import numpy as np
 
 from layoutscope.aging.remade import aged_layout
 from layoutscope.aging.space import FullError
+from layoutscope.aging.workloads import workload as workload_of
+from layoutscope.drive.priors import drawn, priors
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure
 from layoutscope.metrics.pieces import live_nodes
 from layoutscope.progress import phase
 from layoutscope.results.forecast import Churn, ForecastMetric, ForecastPoint, ForecastRange, ForecastTime
+from layoutscope.walk.whatif import what_if
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,6 +83,67 @@ class Drawn(NamedTuple):
     seconds: tuple[float, ...]
     drives: tuple[NDArray[np.float64], ...]
     metrics: tuple[Any, ...]
+
+
+class Alike(NamedTuple):
+    """A volume like one that is known: the order in which its files came, its age in cycles, its layout."""
+
+    creation: str
+    age: int
+    layout: VolumeLayout
+
+
+VOLUMES: Final = 8
+DRAWN_VOLUMES: Final = 16
+"""Volumes that are made, the first of those that are drawn."""
+AGED_SHARE: Final = 0.05
+"""Of the files that a cycle replaces, as the age of a volume in use is meant."""
+LAID_OUT: Final = {"hash": "walk-order", "alphabetical": "packed", "numbered": "packed"}
+"""How nodes of new volumes lie, by the order in which their files came: as they are walked, or by their keys."""
+
+
+def volumes_alike(layout: VolumeLayout, host: str) -> list[Alike]:
+    """Make volumes with the files of one that is known, laid out in other orders and aged by other cycles.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The volume.
+    host : str
+        Whose driver writes.
+
+    Raises
+    ------
+    UsageError
+        If its file system is not one whose allocation is known, its tree was not read, or it has no files.
+    """
+    prior = priors()["placement"]
+    names = [str(word) for word in drawn("placement.creation", prior["creation"], DRAWN_VOLUMES)[:VOLUMES]]
+    ages = [int(age) for age in drawn("placement.age", prior["age"], DRAWN_VOLUMES)[:VOLUMES]]
+    made: dict[tuple[str, int], VolumeLayout] = {}
+    wanted = {way: {age for name, age in zip(names, ages, strict=True) if LAID_OUT[name] == way} for way in NEW}
+    steps = sum(max(each, default=0) for each in wanted.values())
+    with phase("ageing volumes like that", max(steps, 1), unit="steps") as under_way:
+        for way, at in wanted.items():
+            new = what_if(way, layout, host).layout
+            volume, rng = readable(new, host).copy(), np.random.default_rng(1)
+            for cycle in range(max(at, default=-1) + 1):
+                if cycle:
+                    try:
+                        volume.age(
+                            workload_of("replace"), max(round(AGED_SHARE * volume.entries.is_file.sum()), 1), rng
+                        )
+                    except FullError:
+                        # What no longer fits stays as old as it became.
+                        made |= {(way, age): aged_layout(new, volume) for age in at if age >= cycle}
+                        break
+                    under_way.advance()
+                if cycle in at:
+                    made[way, cycle] = aged_layout(new, volume) if cycle else new
+    return [Alike(name, age, made[LAID_OUT[name], age]) for name, age in zip(names, ages, strict=True)]
+
+
+NEW: Final = tuple(dict.fromkeys(LAID_OUT.values()))
 
 
 class Asked(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.drive.interval import VOLUME
 from layoutscope.drive.uncertain import DRIVE, HOST, MODEL, OFFSET, START
-from layoutscope.units import format_seconds
+from layoutscope.units import NOTHING, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,11 +38,44 @@ WORDS: Final = {
 }
 """Groups of inputs as a sentence tells them."""
 
+PLACES: Final = {PLACEMENT: "how the nodes lie", OFFSET: "where on the drive"}
+"""What of a width is placement."""
+
+HALVES: Final = ("outer", "inner")
+"""Of a drive."""
+
 
 def width(case: DriveCase) -> tuple[str, ...]:
-    """Tell between which times a prediction lies, what parts them most, and what would narrow them."""
-    found = case.prediction.interval
-    return () if found is None else tuple(_sentences(case, found))
+    """Tell between which times a prediction lies, what parts them most, and what would narrow them.
+
+    Of a volume like that, where it was asked for, likewise, with what part is placement.
+    """
+    told = [found for found in (case.prediction.interval, case.volume) if found is not None]
+    return (*(sentence for found in told for sentence in _sentences(case, found)), *_places(case))
+
+
+def _places(case: DriveCase) -> Iterator[str]:
+    """Say what part of a time is how the nodes lie, and what the place on the drive makes of it."""
+    if case.volume is not None:
+        shares = dict(case.volume.shares)
+        parts = [
+            f"{words}, {share_words(shares.get(group, 0.0))}"
+            for group, words in PLACES.items()
+            if group == PLACEMENT or case.prediction.rotates
+        ]
+        yield f"placement, of the width of a volume like that: {'; '.join(parts)}"
+    if len(case.halves_s) == len(HALVES):
+        outer, inner = case.halves_s
+        part = f"{inner / outer - 1:+.0%}" if outer else NOTHING
+        yield (
+            f"on the outer half of the drive this layout takes {format_seconds(outer)}, "
+            f"on the inner half {format_seconds(inner)} ({part})"
+        )
+
+
+def share_words(share: float) -> str:
+    """Tell a share of a width; all of it from where nothing else is worth a word."""
+    return "all" if share > MOST_SHARE else f"{100 * share:.0f} %"
 
 
 def _sentences(case: DriveCase, found: Interval) -> Iterator[str]:
@@ -51,8 +84,7 @@ def _sentences(case: DriveCase, found: Interval) -> Iterator[str]:
     if found.ratio < NARROW or share < NAMED_SHARE:
         return
     helps = advice(group, case)
-    amount = "all" if share > MOST_SHARE else f"{100 * share:.0f} %"
-    yield f"{amount} of the width: {WORDS[group]}{'; ' + helps if helps else ''}"
+    yield f"{share_words(share)} of the width: {WORDS[group]}{'; ' + helps if helps else ''}"
 
 
 def ends(found: Interval) -> str:

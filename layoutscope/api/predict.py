@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.analysis.owners import paths_of, volume_name
+from layoutscope.api.alike import UNKNOWN, VolumesAlike, check_placement
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.orders import ALL, over_orders
@@ -70,6 +71,7 @@ class PredictRequest(WorkRequest):
     start_offset_bytes: int = 0
     what_ifs: Sequence[str] = ()
     top: int = 10
+    placement: str = "known"
 
 
 @takes(Workload, Predict, ReadOptions)
@@ -126,6 +128,7 @@ def predict(
     work = checked({**asked, "order": WorkRequest().order} if is_over_orders else asked, PredictRequest)
     if is_over_orders and (work.what_ifs or ncdu is not None):
         raise UsageError("what-ifs and costs of directories are asked of one order, not of all")
+    check_placement(work.placement, work, is_one_order=not is_over_orders)
     unknown = [name for name in work.what_ifs if name not in WHAT_IF_NAMES]
     if unknown:
         raise UsageError(
@@ -162,6 +165,9 @@ def _volume(
     cases = tuple(
         replace(_drive(layout, reads, profile, changes, work), drive_was_named=drive_was_named) for profile in profiles
     )
+    if work.placement == UNKNOWN:
+        like_it = VolumesAlike(layout, work)
+        cases = tuple(like_it.added(case, reads, profile) for case, profile in zip(cases, profiles, strict=True))
     facts = _walk_facts(layout, reads, work)
     return VolumeCase(
         volume_name(layout),

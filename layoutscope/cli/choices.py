@@ -33,6 +33,7 @@ Order = Literal[
 OrderOrAll = Literal[Order, "all"]
 PlannedOrder = Literal["fts", "readdir-stat", "du", "backup", "ls", "git-status", "copy", "archive"]
 Host = Literal["linux", "macos"]
+Placement = Literal["known", "unknown"]
 Table = Literal[
     "nodes",
     "node_fragments",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from layoutscope.cli.choices import Buffer, Host, ReplayFormat, TraceFormat, complete_what_if
+from layoutscope.cli.choices import Buffer, Host, Placement, ReplayFormat, TraceFormat, complete_what_if
 from layoutscope.cli.inspect import Target
 from layoutscope.cli.options import (
     OUTPUT,
@@ -48,6 +48,10 @@ class Question(Group):
         ),
     ] = None
     start_offset: StartOffset = "0"
+    placement: Annotated[
+        Placement,
+        typer.Option(help="unknown: also for a volume like that, of other order, age and place."),
+    ] = "known"
     top: Annotated[
         int, typer.Option(metavar="N", min=0, rich_help_panel=OUTPUT, help="How many directories are listed.")
     ] = 10
@@ -178,6 +182,7 @@ def predict(
         "what_ifs": question.what_if or (),
         "top": question.top,
         "start_offset_bytes": byte_count(question.start_offset) or 0,
+        "placement": question.placement,
         **work.asked(),
     }
     result = run(

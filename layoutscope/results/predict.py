@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive import DriveProfile
+    from layoutscope.drive.interval import Interval
     from layoutscope.frames import pl
     from layoutscope.results.recorded import HostTimes, MeasuredTimes, Recording
     from layoutscope.results.scan import ImageFacts, Prediction, WalkFacts
@@ -96,6 +97,11 @@ class DriveCase(Displayed):
         Whether somebody said that it is this drive, and it is none of the usual ones.
     is_measured : bool
         Whether every figure of the drive was measured.
+    volume : Interval or None
+        The interval of a volume like that, which lies anywhere on the drive; None where it was not asked for.
+    halves_s : tuple of float
+        Seconds of the layout in the outer and in the inner half of the drive; empty where `volume` was not asked for,
+        it has no halves, or the volume does not fit.
     """
 
     prediction: Prediction
@@ -106,6 +112,8 @@ class DriveCase(Displayed):
     tried: int = 0
     drive_was_named: bool = False
     is_measured: bool = False
+    volume: Interval | None = None
+    halves_s: tuple[float, ...] = ()
 
     @property
     def gain(self) -> float | None:

@@ -106,6 +106,36 @@ def test_a_volume_at_the_outer_edge_cannot_move_there(run, apfs_image):
     assert "outer-zone: would take" in run(*words, "--start-offset", "1GiB").stdout
 
 
+def test_a_volume_like_that(run, image):
+    """Its interval is apart from that of the layout, wider by what is placement; halves are those of the drive."""
+    asked = ("predict", image, "--drive", "generic-7200", "--json")
+    (plain,) = json.loads(run(*asked).stdout)["volumes"][0]["drives"]
+    assert (plain["volume_interval"], plain["halves_s"]) == (None, [])
+    (found,) = json.loads(run(*asked, "--placement", "unknown").stdout)["volumes"][0]["drives"]
+    assert found["interval"] == plain["interval"]
+    volume = found["volume_interval"]
+    assert (volume["of"], volume["draws"]) == ("volume", 64)
+    assert volume["shares"]["placement"] > 0
+    assert sum(volume["shares"].values()) <= 1
+    outer, inner = found["halves_s"]
+    at = json.loads(run(*asked, "--start-offset", "2TB").stdout)["volumes"][0]["drives"][0]["seconds"]
+    assert outer < inner == pytest.approx(at, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--placement", "unknown", "--order", "all"), "for one order that goes over the whole volume"),
+        (("--placement", "unknown", "--start", "/Users"), "for one order that goes over the whole volume"),
+    ],
+)
+def test_a_volume_like_that_is_asked_of_whole_orders(run, image, options, message):
+    """A list of paths, or a part, may not be there on another volume."""
+    result = run("predict", image, *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
 def test_packed_is_shown_by_its_name(run, image):
     """Whoever asks for it finds the word that was asked for, once."""
     words = ("predict", image, "--drive", "generic-7200")

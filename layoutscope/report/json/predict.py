@@ -73,6 +73,8 @@ def _case(case: DriveCase) -> dict[str, Any]:
     return {
         **prediction_document(case.prediction),
         "interval": None if case.prediction.interval is None else interval_document(case.prediction.interval),
+        "volume_interval": None if case.volume is None else interval_document(case.volume),
+        "halves_s": list(case.halves_s),
         "packed_gain": case.gain,
         "best_layout": None if case.best is None else {"name": case.best.name, "seconds": case.best.seconds},
         "layouts_tried": case.tried,

@@ -10,9 +10,10 @@ import pytest
 import layoutscope
 from layoutscope.aging.remade import aged_layout
 from layoutscope.aging.workloads import WORKLOADS, workload
-from layoutscope.analysis.aged import readable
+from layoutscope.analysis.aged import LAID_OUT, VOLUMES, readable, volumes_alike
 from layoutscope.filesystems.apfs.driver.policies import POLICIES, policy_of
 from layoutscope.metrics import measure
+from layoutscope.walk.whatif import what_if
 
 IMAGES = {name: f"fixtures/images/{name}-scattered.img.zst" for name in ("hfsplus", "apfs")}
 
@@ -165,3 +166,21 @@ def test_the_driver_that_wrote_a_volume_last_says_how_it_is_written(writer, wait
     facts = replace(layout.facts, details={**layout.facts.details, "modified by": writer})
     assert policy_of(layout.changed(facts=facts), "linux").waits == waits
     assert policy_of(layout.changed(facts=facts), "macos") == POLICIES["macos"]
+
+
+def test_volumes_like_one_are_those_that_were_drawn():
+    """Eight of drawn orders and ages, with as many files; in old ones some are new, in new ones leaves lie anew."""
+    layout = layoutscope.read_layouts(IMAGES["hfsplus"])[-1]
+    found = volumes_alike(layout, "macos")
+    assert len(found) == VOLUMES
+    assert {volume.creation for volume in found} <= set(LAID_OUT)
+    assert len({(LAID_OUT[volume.creation], volume.age) for volume in found}) > 3
+    assert min(volume.age for volume in found) == 0
+    ids = np.unique(layout.columns("entries")["file_id"].data)
+    for volume in found:
+        now = volume.layout.columns("entries")
+        assert len(now) == len(layout.columns("entries"))
+        assert np.array_equal(np.unique(now["file_id"].data), ids) == (volume.age == 0)
+        if volume.age == 0:
+            new = what_if(LAID_OUT[volume.creation], layout, "macos").layout.columns("nodes")
+            assert volume.layout.columns("nodes")["image_offset"].data.tolist() == new["image_offset"].data.tolist()

@@ -48,6 +48,8 @@ REFUSALS: Final[dict[str, str]] = {
     "dmg-segments": "The disk image is one of several segments.",
     "dmg-resource-fork": "The disk image keeps its block maps in a resource fork, which the file lacks.",
     "lzfse": "The disk image is compressed with LZFSE, for which a package is missing.",
+    "fleet-missing": "Reading with a cluster needs a package that is missing.",
+    "remote-missing": "Reading from servers needs a package that is missing.",
     "frames-missing": "Tables as frames and as Parquet, and so captures, need a package that is missing.",
     "crypto-missing": "Unlocking an encrypted volume needs a package that is missing.",
     "picture-export": "Pictures of maps need a package that is missing.",

@@ -61,13 +61,24 @@ class FleetWork(Group):
     ] = None
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", show_default="its part of the machine's", help="Memory, such as 4GiB."),
+        typer.Option(metavar="SIZE", show_default="its part of the machine's", help="Memory of each, such as 4GiB."),
     ] = None
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Time after which it is ended.")] = 3600.0
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Time for each source.")] = 3600.0
     written: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", show_default="as there is room", help="The longest file that it may write."),
+        typer.Option(metavar="SIZE", show_default="as there is room", help="The longest file that each may write."),
     ] = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            show_default="processes here",
+            help="Have the workers of a Dask scheduler read, such as tcp://host:8786; local makes one here.",
+        ),
+    ] = None
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Make a Dask cluster here, with its own page, and tell its address.")
+    ] = False
 
 
 def batch(
@@ -83,7 +94,7 @@ def batch(
     enumerating: Enumerating,
     reading: ReadingFleet,
 ) -> int:
-    """Read many images, each in a process of its own: captures and tables over all of them."""
+    """Read many images, each within limits of its own: captures and tables over all of them."""
     from layoutscope.fleet.batch import batch as run
 
     reading.heard_by.clear()  # every source has its row
@@ -97,6 +108,8 @@ def batch(
         memory_bytes=byte_count(work.memory),
         timeout_ms=work.timeout * 1000,
         written_bytes=byte_count(work.written),
+        scheduler=work.scheduler,
+        dashboard=work.dashboard,
         on_source=None if reading.quiet or sys.stderr.isatty() else _told,
         **enumerating.asked(reading),
     )

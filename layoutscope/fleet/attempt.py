@@ -42,29 +42,39 @@ def attempt(job: FleetJob, readers: Readers | None = None) -> dict[str, Any]:
         The row's document, as it was written; where it could not be written, it says so.
     """
     folder, began = FleetFolder(Path(job.folder)), monotonic()
-    key = job.key()
-    source = job.source
+    source, key = job.source, job.key()  # as it was before it was read
     try:
         work = folder.new_work(source.identifier)
     except OSError as error:
-        return _document(job, key, child.outcome("failed", EXIT_FAILED, _unwritten(error)))
+        return documented(job, child.outcome("failed", EXIT_FAILED, _unwritten(error)), key)
     try:
         if source.refused or source.failed:
             status = "refused" if source.refused else "failed"
             found = child.outcome(status, EXIT_FAILED, f"{source.shown}: {source.refused or source.failed}")
         else:
             found = _read(job, work, readers)
-        document = _document(job, key, {**found, "seconds": monotonic() - began})
+        document = documented(job, {**found, "seconds": monotonic() - began}, key)
         folder.commit(document, work / child.CAPTURE)
     except OSError as error:
-        document = _document(job, key, child.outcome("failed", EXIT_FAILED, _unwritten(error)))
+        document = documented(job, child.outcome("failed", EXIT_FAILED, _unwritten(error)), key)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return document
 
 
-def _document(job: FleetJob, key: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    return {"source": job.source.identifier, "path": job.source.path, "key": key, **found}
+def documented(job: FleetJob, found: dict[str, Any], key: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Make the document of a row.
+
+    Parameters
+    ----------
+    job : FleetJob
+        What was asked for.
+    found : dict
+        What became of it.
+    key : dict, optional
+        What the results depend on, where that was asked for before.
+    """
+    return {"source": job.source.identifier, "path": job.source.path, "key": key or job.key(), **found}
 
 
 def _unwritten(error: OSError) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from layoutscope.api.keywords import keywords_of, profiles_of, several, takes
 from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.fleet.cluster import HERE, SchedulerEngine
 from layoutscope.fleet.engines import LocalEngine, usual_memory_bytes, usual_workers
 from layoutscope.fleet.jobs import FleetJob, FleetLimits
 from layoutscope.fleet.sources import find_sources, plain_text
@@ -52,6 +53,11 @@ class FleetOptions(TypedDict, total=False):
         Orders that times are predicted for.
     hash_names : bool, default False
         Whether captures have hashes in place of names.
+    scheduler : str, optional
+        Address of a scheduler of Dask distributed, whose workers read; they see the sources and the folder under the
+        same names. ``local`` makes one on this machine. Without it, processes of this machine read.
+    dashboard : bool, default False
+        Whether a cluster that is made has Dask's own page; its address is told on standard error.
     on_source : callable, optional
         Called with the :class:`~layoutscope.results.fleet.SourceEnd` of each source that was read, how many are done,
         and how many there are to do.
@@ -64,6 +70,8 @@ class FleetOptions(TypedDict, total=False):
     written_bytes: int | None
     orders: Sequence[str]
     hash_names: bool
+    scheduler: str | None
+    dashboard: bool
     on_source: Callable[[SourceEnd, int, int], None] | None
 
 
@@ -126,6 +134,7 @@ def batch(
         left = [job for job in jobs if job.source.identifier not in documents]
         kept = len(documents)
         documents |= _done(engine, left, own.get("on_source"))
+        folder.clear_work()
         folder.write_tables((source.identifier for source in found), documents)
         ends = tuple(_end(documents[source.identifier]) for source in found)
         result = FleetResult(os.fspath(folder.path), ends, kept, monotonic() - began)
@@ -172,7 +181,20 @@ def _shared_out(own: Mapping[str, Any]) -> tuple[FleetLimits, FleetEngine]:
     written = own.get("written_bytes")
     if min(workers, memory, seconds, 1 if written is None else written) <= 0:
         raise UsageError("a batch has one process at least, and each of them some memory, time and room to write")
-    return FleetLimits(memory, seconds, written), LocalEngine(workers)
+    engine = _engine(own, workers)
+    if own.get("memory_bytes") is None and own.get("scheduler") not in (None, HERE):
+        memory = 0  # other machines have memory of their own
+    return FleetLimits(memory, seconds, written), engine
+
+
+def _engine(own: Mapping[str, Any], workers: int) -> FleetEngine:
+    """Choose who has sources read."""
+    scheduler, has_dashboard = own.get("scheduler"), bool(own.get("dashboard"))
+    if scheduler is None and not has_dashboard:
+        return LocalEngine(workers)
+    if scheduler not in (None, HERE) and (has_dashboard or own.get("workers") is not None):
+        raise UsageError("a scheduler that is there has its own workers, and its own page")
+    return SchedulerEngine(scheduler or HERE, workers, has_dashboard=has_dashboard)
 
 
 def _known(folder: FleetFolder, jobs: Sequence[FleetJob]) -> dict[str, dict[str, Any]]:

@@ -28,6 +28,7 @@ from layoutscope.errors import (
     UnsupportedError,
     UsageError,
 )
+from layoutscope.image.remote import is_address
 
 if TYPE_CHECKING:
     import socket
@@ -72,7 +73,7 @@ def read_source(path: str, options: Mapping[str, Any], work: Path) -> dict[str, 
     """
     try:
         # What cannot be read says so itself; what follows would call it no image.
-        if not os.path.isdir(path):  # noqa: PTH112  (names may be no UTF-8)
+        if not is_address(path) and not os.path.isdir(path):  # noqa: PTH112  (names may be no UTF-8)
             os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
         return _scanned(path, dict(options), work)
     except MemoryError:
@@ -254,7 +255,11 @@ def _work(job: dict[str, Any]) -> None:
     work = Path(job["work"])
     tempfile.tempdir = os.environ["TMPDIR"] = str(work)
     forget_peak_memory()
-    document = read_source(job["source"]["path"], job["options"], work)
+    try:
+        os.chdir(job["at"])
+        document = read_source(job["source"]["path"], job["options"], work)
+    except OSError as error:
+        document = outcome("failed", EXIT_FAILED, f"{job['at']}: {(error.strerror or str(error)).lower()}")
     document["peak_memory_bytes"] = peak_memory_bytes()
     part = work / f".{RESULT}"
     part.write_text(json.dumps(document), "utf-8")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.frozen import frozen
+from layoutscope.image.remote import address_identity, is_address
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class FleetLimits:
     Attributes
     ----------
     memory_bytes : int
-        Address space.
+        Address space; 0 where the worker of a cluster gives it a part of its own.
     seconds : float
         Time on the clock.
     written_bytes : int or None
@@ -57,16 +58,21 @@ class FleetJob:
         Keywords of :func:`layoutscope.scan`; and `orders`, `hash_names`.
     limits : FleetLimits
         What it may take.
+    at : str
+        The folder from which paths are told.
     """
 
     source: FleetSource
     folder: str
     limits: FleetLimits
     options: dict[str, Any] = field(default_factory=dict)
+    at: str = field(default_factory=os.getcwd)
 
     def key(self) -> dict[str, Any]:
         """Say what the results depend on: as long as this is the same, they need not be made again."""
-        identity = {} if self.source.failed or self.source.refused else source_identity(self.source.path)
+        is_read = not (self.source.failed or self.source.refused)
+        path = self.source.path if is_address(self.source.path) else os.path.join(self.at, self.source.path)  # noqa: PTH118
+        identity = source_identity(path) if is_read else {}
         return {"made_by": f"layoutscope {__version__}", "options": _public(self.options), **identity}
 
     def to_json(self) -> str:
@@ -91,7 +97,7 @@ def source_identity(path: str) -> dict[str, Any]:
     Parameters
     ----------
     path : str
-        A file or a folder that is an image.
+        A file or a folder that is an image, or the address of one on a server, which is asked what it says of it.
 
     Returns
     -------
@@ -99,6 +105,8 @@ def source_identity(path: str) -> dict[str, Any]:
         ``size_bytes`` and ``modify_time_ns`` (the newest) of all of its files, and ``identity``: SHA-256 of their
         names, sizes and times, and of the ends of a file that is named itself. Empty where it cannot be read.
     """
+    if is_address(path):
+        return address_identity(path)
     total, newest, digest = 0, 0, hashlib.sha256()
     try:
         for name in _files(path):

@@ -157,7 +157,7 @@ def _kill(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def main() -> None:
+def serve_asker() -> None:
     """Serve the socket that is standard input."""
     control = socket.socket(fileno=os.dup(0))
     with open(os.devnull, "rb") as nothing:  # noqa: PTH123
@@ -170,4 +170,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve_asker()

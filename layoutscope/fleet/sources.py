@@ -17,6 +17,7 @@ from layoutscope import inputs
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.frozen import frozen
 from layoutscope.image.containers.bundle import is_bundle
+from layoutscope.image.remote import is_address, whole_address
 from layoutscope.image.split import find_parts
 from layoutscope.tables.capture import is_capture
 
@@ -55,7 +56,8 @@ class FleetSource:
     @property
     def identifier(self) -> str:
         """What its rows and its capture are found by: the same for the same place, whatever was asked for besides."""
-        return hashlib.sha256(os.fsencode(os.path.realpath(self.path))).hexdigest()[:ID_DIGITS]
+        place = self.path if is_address(self.path) else os.path.realpath(self.path)
+        return hashlib.sha256(os.fsencode(place)).hexdigest()[:ID_DIGITS]
 
     @property
     def shown(self) -> str:
@@ -104,6 +106,8 @@ def _listed(asked: Iterable[str | os.PathLike[str]]) -> list[str]:
     for each in (os.fspath(item) for item in asked):
         if each.startswith(LIST_SIGN) and not os.path.lexists(each):
             names += _lines(Path(each.removeprefix(LIST_SIGN)))
+        elif is_address(each):
+            names.append(whole_address(each))
         elif glob.has_magic(each) and not os.path.lexists(each):
             names += sorted(glob.glob(each, recursive=True)) or [each]  # noqa: PTH207  (names may be no UTF-8)
         else:
@@ -134,6 +138,8 @@ class _Walk:
 
     def below(self, path: str) -> list[FleetSource]:
         """List the sources that a path leads to: itself, or what a folder holds."""
+        if is_address(path):
+            return [FleetSource(path)]
         try:
             mode = os.stat(path).st_mode  # noqa: PTH116  (names may be no UTF-8)
         except (OSError, ValueError) as error:

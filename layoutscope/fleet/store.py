@@ -12,6 +12,7 @@ import re
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from time import sleep
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -25,7 +26,6 @@ from layoutscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 FLEET_MANIFEST: Final = "batch.json"
 LOCK: Final = "batch.lock"
@@ -126,10 +126,8 @@ class FleetFolder:
 
     def new_work(self, identifier: str) -> Path:
         """Make an empty folder for what a source's process writes."""
-        work = self.path / "work" / identifier
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        return work.absolute()
+        # Of its own: a worker that is thought to be lost may still be at it.
+        return Path(tempfile.mkdtemp(dir=self.path.absolute() / "work", prefix=f"{identifier}."))
 
     def commit(self, document: dict[str, Any], capture: Path) -> None:
         """Put a capture and then its row in their places.
@@ -155,6 +153,11 @@ class FleetFolder:
             capture.replace(goal)
             document["capture"] = goal.relative_to(self.path).as_posix()
         _write_whole(self.row_file(document["source"]), json.dumps(document).encode())
+
+    def clear_work(self) -> None:
+        """Remove what was under way somewhere when that was lost."""
+        for left in (self.path / "work").iterdir():
+            shutil.rmtree(left, ignore_errors=True)
 
     def row_file(self, identifier: str) -> Path:
         """Return where the row of a source stands."""

@@ -6,6 +6,7 @@ Two images are read together where a Fusion drive is one volume on two devices. 
 
 from __future__ import annotations
 
+import os
 import stat
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -19,6 +20,7 @@ from layoutscope.image.containers import asif, bundle, foreign, udif
 from layoutscope.image.failing import FailingSource
 from layoutscope.image.files import mode_of, open_plain
 from layoutscope.image.raw import RawFile
+from layoutscope.image.remote import RemoteSource, is_address
 from layoutscope.image.signatures import (
     has_udif_trailer,
     head_of,
@@ -33,7 +35,6 @@ from layoutscope.ondisk.decoder import BULK, decoder_named
 from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
     from layoutscope.image.source import Source
@@ -56,7 +57,8 @@ def open_image(
     Parameters
     ----------
     path : path
-        A raw image, the first part of a split one, a compressed one (zstd, gzip, xz, bzip2), a container or a device.
+        A raw image, the first part of a split one, a compressed one (zstd, gzip, xz, bzip2), a container, a device, or
+        the address of a file on a server.
     map_file : path, optional
         The map that ddrescue wrote: areas it does not call finished are unread, not zero.
     cache_dir : path, optional
@@ -79,7 +81,7 @@ def open_image(
         If it is a damaged container.
     """
     kept = Path(cache_dir) if cache_dir is not None else None
-    source = _open(Path(path), kept)
+    source = _open_remote(path, kept) if is_address(path) else _open(Path(path), kept)
     try:
         if map_file is not None:
             source = _with_map(source, Path(map_file))
@@ -140,9 +142,17 @@ def _open(path: Path, cache_dir: Path | None) -> Source:
     return _open_file(path, cache_dir) if stat.S_ISREG(mode) else open_plain(path)
 
 
+def _open_remote(address: str | os.PathLike[str], cache_dir: Path | None) -> Source:
+    return _inside(RemoteSource(os.fspath(address)), cache_dir)
+
+
 def _open_file(path: Path, cache_dir: Path | None) -> Source:
     parts = find_parts(path)
-    source: Source = SplitFile(parts) if parts else RawFile(path)
+    return _inside(SplitFile(parts) if parts else RawFile(path), cache_dir)
+
+
+def _inside(source: Source, cache_dir: Path | None) -> Source:
+    """Return the image in a file that is open."""
     try:
         _refuse_empty(source)
         return _decompressed(source, cache_dir)

@@ -1,0 +1,146 @@
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import layoutscope
+from layoutscope.errors import LayoutscopeError, UnsupportedError, UsageError
+from layoutscope.fleet.cluster import attempt_there
+from layoutscope.fleet.jobs import FleetJob, FleetLimits
+from layoutscope.fleet.sources import FleetSource
+
+IMAGES = Path(__file__).parents[2] / "fixtures/images"
+HFS, APFS = IMAGES / "hfsplus-scattered.img.zst", IMAGES / "apfs-scattered.img.zst"
+TABLES = ("batch", "volumes", "metrics", "predictions", "findings")
+RUN = ("seconds", "peak_memory_bytes")
+
+
+def files_of(folder):
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def assert_same(one, other):
+    """Every row of every table, and every byte of every capture."""
+    for name in TABLES:
+        there, wanted = (pl.read_parquet(folder / f"{name}.parquet") for folder in (one, other))
+        assert there.drop(RUN, strict=name == "batch").equals(wanted.drop(RUN, strict=name == "batch"))
+    assert files_of(one / "captures") == files_of(other / "captures")
+    assert not list((one / "work").iterdir())
+
+
+def poisoned(folder, copies):
+    folder.mkdir()
+    for number in range(copies):
+        shutil.copy((HFS, APFS)[number % 2], folder / f"disk {number}.img.zst")
+    (folder / "note.txt").write_text("no image\n")
+    (folder / "cut.img.zst").write_bytes(APFS.read_bytes()[:20000])
+    (folder / "loop").symlink_to("loop")
+    os.mkfifo(folder / "pipe")
+    return folder
+
+
+def test_a_cluster_gives_the_same_rows_as_processes_here(tmp_path, monkeypatch):
+    """With paths that are told from the working folder, good and bad sources alike."""
+    pytest.importorskip("distributed")
+    poisoned(tmp_path / "images", 4)
+    monkeypatch.chdir(tmp_path)
+    local = layoutscope.batch(["images", "gone.img"], "local", drives="generic-7200")
+    cluster = layoutscope.batch(["images", "gone.img"], "cluster", drives="generic-7200", scheduler="local", workers=2)
+    assert cluster.counts == local.counts == {"complete": 4, "damaged": 0, "locked": 0, "refused": 3, "failed": 2}
+    assert_same(tmp_path / "cluster", tmp_path / "local")
+
+
+def end(process):
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextmanager
+def scheduler_of(folder):
+    """Run a scheduler and four workers as programs, as on machines of a cluster; gives its address and the workers."""
+    file, quiet = folder / "scheduler.json", {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    tell = ["--scheduler-file", str(file)]
+    with ExitStack() as stack:
+
+        def begin(program, *words):
+            command = [sys.executable, "-m", f"distributed.cli.dask_{program}", *tell, *words]
+            process = subprocess.Popen(command, start_new_session=True, cwd="/", **quiet)
+            stack.callback(end, process)
+            return process
+
+        begin("scheduler", "--port", "0", "--no-dashboard")
+        while not file.exists() or not file.read_text().strip():
+            continue
+        workers = [
+            begin("worker", "--nthreads", "1", "--memory-limit", "0", "--no-nanny", "--no-dashboard") for _ in range(4)
+        ]
+        yield json.loads(file.read_text())["address"], workers, begin
+
+
+@pytest.mark.slow
+def test_workers_that_are_killed_at_random_cost_no_row(tmp_path):
+    """Four workers, one of them killed every few seconds and another begun: the result is that of a calm run."""
+    pytest.importorskip("distributed")
+    folder = poisoned(tmp_path / "images", 40)
+    layoutscope.batch(folder, tmp_path / "calm")
+    over, chosen, killed = threading.Event(), random.Random(1), []  # noqa: S311  (when which one is killed is no secret)
+    with scheduler_of(tmp_path) as (address, workers, begin):
+
+        def kill():
+            while not over.wait(chosen.uniform(2, 5)):
+                victim = chosen.choice(workers)
+                os.killpg(victim.pid, signal.SIGKILL)
+                killed.append(victim.pid)
+                workers[workers.index(victim)] = begin(
+                    "worker", "--nthreads", "1", "--memory-limit", "0", "--no-nanny", "--no-dashboard"
+                )
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            layoutscope.batch(folder, tmp_path / "killed", scheduler=address)
+        finally:
+            over.set()
+            killer.join()
+    assert len(killed) >= 3
+    assert_same(tmp_path / "killed", tmp_path / "calm")
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(tmp_path):
+    """Nothing is waited for for long, and the batch can be taken up."""
+    pytest.importorskip("distributed")
+    with pytest.raises(LayoutscopeError, match=r"tcp://127.0.0.1:9 cannot be reached: .* --resume takes it up"):
+        layoutscope.batch(HFS, tmp_path / "fleet", scheduler="tcp://127.0.0.1:9")
+    assert layoutscope.batch(HFS, tmp_path / "fleet", resume=True).counts["complete"] == 1
+
+
+def test_workers_of_another_version_read_nothing(tmp_path):
+    """Rows of two versions would stand side by side; here it is asked for by a version that is none."""
+    job = FleetJob(FleetSource(str(HFS)), str(tmp_path), FleetLimits(1 << 32, 60.0), {})
+    document = attempt_there(job, "0.0")
+    assert document["status"] == "failed"
+    assert document["message"].endswith("and the batch is of 0.0")
+
+
+def test_what_a_cluster_needs_is_said_before_it_begins(tmp_path, monkeypatch):
+    """The extra, the package of the page, and which options go together."""
+    monkeypatch.setitem(sys.modules, "bokeh", None)
+    with pytest.raises(UsageError, match="has its own workers"):
+        layoutscope.batch(HFS, tmp_path / "fleet", scheduler="tcp://127.0.0.1:9", workers=2)
+    if "distributed" in sys.modules or pytest.importorskip("distributed"):
+        with pytest.raises(UnsupportedError, match="needs the package bokeh"):
+            layoutscope.batch(HFS, tmp_path / "fleet", dashboard=True)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UnsupportedError, match="needs the package distributed") as caught:
+        layoutscope.batch(HFS, tmp_path / "fleet", scheduler="local")
+    assert caught.value.advice == "pip install 'layoutscope[fleet]'"

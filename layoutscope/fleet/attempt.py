@@ -46,23 +46,23 @@ def attempt(job: FleetJob, readers: Readers | None = None) -> dict[str, Any]:
     try:
         work = folder.new_work(source.identifier)
     except OSError as error:
-        return documented(job, child.outcome("failed", EXIT_FAILED, _unwritten(error)), key)
+        return row_document(job, child.outcome("failed", EXIT_FAILED, _unwritten(error)), key)
     try:
         if source.refused or source.failed:
             status = "refused" if source.refused else "failed"
             found = child.outcome(status, EXIT_FAILED, f"{source.shown}: {source.refused or source.failed}")
         else:
             found = _read(job, work, readers)
-        document = documented(job, {**found, "seconds": monotonic() - began}, key)
+        document = row_document(job, {**found, "seconds": monotonic() - began}, key)
         folder.commit(document, work / child.CAPTURE)
     except OSError as error:
-        document = documented(job, child.outcome("failed", EXIT_FAILED, _unwritten(error)), key)
+        document = row_document(job, child.outcome("failed", EXIT_FAILED, _unwritten(error)), key)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return document
 
 
-def documented(job: FleetJob, found: dict[str, Any], key: dict[str, Any] | None = None) -> dict[str, Any]:
+def row_document(job: FleetJob, found: dict[str, Any], key: dict[str, Any] | None = None) -> dict[str, Any]:
     """Make the document of a row.
 
     Parameters

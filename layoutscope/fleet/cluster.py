@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.errors import EXIT_FAILED, LayoutscopeError, UnsupportedError
 from layoutscope.fleet import child
-from layoutscope.fleet.attempt import attempt, documented
+from layoutscope.fleet.attempt import attempt, row_document
 from layoutscope.fleet.engines import USUAL_MEMORY_BYTES, usual_memory_bytes
 from layoutscope.fleet.readers import Readers
 from layoutscope.version import __version__
@@ -69,7 +69,7 @@ def attempt_there(job: FleetJob, version: str) -> dict[str, Any]:
     """
     if version != __version__:
         words = f"a worker has layoutscope {__version__}, and the batch is of {version}"
-        return documented(job, child.outcome("failed", EXIT_FAILED, words))
+        return row_document(job, child.outcome("failed", EXIT_FAILED, words))
     with _MAKING:
         readers = _readers()
     if not job.limits.memory_bytes:
@@ -186,7 +186,7 @@ class _Running:
                 self._submit(job, losses + 1)
             else:
                 words = f"its workers were lost {MOST_LOSSES} times"
-                yield document or documented(job, child.outcome("failed", EXIT_FAILED, words))
+                yield document or row_document(job, child.outcome("failed", EXIT_FAILED, words))
             self._fill()
 
     def _document(self, future: Any, job: FleetJob) -> dict[str, Any] | None:
@@ -200,7 +200,7 @@ class _Running:
         if error is None or isinstance(error, KilledWorker | OSError):
             return None
         words = f"its worker broke off: {type(error).__name__}: {error}".splitlines()[0]
-        return documented(job, child.outcome("failed", EXIT_FAILED, words))
+        return row_document(job, child.outcome("failed", EXIT_FAILED, words))
 
     def _fill(self) -> None:
         """Give the scheduler what keeps its workers busy."""

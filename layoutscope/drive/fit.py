@@ -209,7 +209,8 @@ def fit_latency(
 def fit_rate(profile: DriveProfile, rate_mb_s: float, *, at: float = 0.0, source: str) -> DriveProfile:
     """Fit a profile to a sequential rate, as dd measures it, in 10^6 bytes a second.
 
-    At the start of a disk the inner rate keeps its proportion; a rate of the inner part is the inner one.
+    The inner rate keeps its proportion to the outer one, and in between rates are taken to fall evenly; a rate of the
+    inner part is the inner one.
 
     Parameters
     ----------
@@ -226,8 +227,9 @@ def fit_rate(profile: DriveProfile, rate_mb_s: float, *, at: float = 0.0, source
         return _fitted(profile, source, bandwidth_mb_s=rate_mb_s)
     if at >= INNER_PART:
         return _fitted(profile, source, inner_mb_s=min(rate_mb_s, profile.number("outer_mb_s")))
-    inner = profile.number("inner_mb_s") / profile.number("outer_mb_s") * rate_mb_s
-    return _fitted(profile, source, outer_mb_s=rate_mb_s, inner_mb_s=inner)
+    ratio = profile.number("inner_mb_s") / profile.number("outer_mb_s")
+    outer = rate_mb_s / (1 - (1 - ratio) * at)
+    return _fitted(profile, source, outer_mb_s=outer, inner_mb_s=ratio * outer)
 
 
 def _fitted(profile: DriveProfile, source: str, **values: Any) -> DriveProfile:

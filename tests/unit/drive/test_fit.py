@@ -184,6 +184,14 @@ def test_an_inner_rate_is_told_from_the_outer_one():
     assert (profile.number("outer_mb_s"), profile.number("inner_mb_s")) == (110.0, 60.0)
 
 
+def test_a_rate_of_the_middle_is_not_that_of_the_outer_edge():
+    """From 110 to 55 MB/s rates fall by half: 75 in the middle are 100 outside and 50 inside, not 75 outside."""
+    job = {"job options": {"rw": "read", "offset": "50%"}, "read": {"bw_bytes": 75_000_000}}
+    profile = from_fio({"jobs": [job]}, from_datasheet("x", **{**SHEET, "outer_mb_s": 110, "inner_mb_s": 55}))
+    assert profile.number("outer_mb_s") == pytest.approx(100)
+    assert profile.number("inner_mb_s") == pytest.approx(50)
+
+
 def test_the_error_of_a_job_goes_into_the_profile():
     """The mean of 400 reads that differ by 4 ms is known to 0.2 ms, of a seek of 9.294."""
     read = {"clat_ns": {"mean": 15e6, "stddev": 4e6, "N": 400}}

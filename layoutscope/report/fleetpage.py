@@ -211,7 +211,7 @@ def _drawn(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iterat
 
 WIDTH: Final = 300
 TALL: Final = 130
-LEFT: Final = 46
+LEFT: Final = 54
 FOOT: Final = TALL - 18
 BARS: Final = 24
 
@@ -272,7 +272,7 @@ def _scatter(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iter
         yield f'<a href="#v{place}"><circle class="f{colours[place]}" cx="{x:.1f}" cy="{y:.1f}" r="3">'
         yield f"<title>{_shown(said)}</title></circle></a>"
     yield from _axes(
-        ("0 days", f"{oldest:,.0f} days"), [(10.0, format_seconds(high)), (FOOT - 6.0, format_seconds(low))]
+        ("0 days", f"{_days(oldest)} days"), [(10.0, format_seconds(high)), (FOOT - 6.0, format_seconds(low))]
     )
     yield "</svg></figure>\n"
 

@@ -255,6 +255,9 @@ class Plan(TypedDict, total=False):
         Whether names in the list end with a zero byte instead of a line end.
     memory_bytes : int, bytes, optional
         What whoever sorts the list can hold of it at once; unlimited without it.
+    lasts : int, count, optional
+        Cycles over which it is forecast how fast the listing becomes slower, which tells how long a remedy lasts; not
+        forecast without it, because that takes longer than the plan.
     force : bool, default False
         Whether existing files are overwritten.
     """
@@ -268,6 +271,7 @@ class Plan(TypedDict, total=False):
     emit_script: str | os.PathLike[str] | None
     is_null_separated: bool
     memory_bytes: int | None
+    lasts: int | None
     force: bool
 
 

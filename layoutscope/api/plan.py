@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -20,7 +20,7 @@ from layoutscope.remedies.filelist import file_list
 from layoutscope.remedies.planning import plan_of
 from layoutscope.report.filescript import file_script
 from layoutscope.results.locked import how_to_open, is_locked, several_volumes
-from layoutscope.results.plan import EmittedOrder, PlanResult
+from layoutscope.results.plan import EmittedOrder, Pace, PlanResult
 from layoutscope.walk.host import HOSTS, host_profile
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 DRIVE: Final = "generic-5400-2.5"
 """The drive that is planned for unless told otherwise: the first that a scan tells of."""
 
+ORDER: Final = "fts"
+"""The work that is planned for unless told otherwise, and the one that forecasts are of."""
+
 PLANNED: Final = (*LISTINGS, *WITH_DATA)
 """Orders that there are remedies for."""
 
@@ -41,7 +44,7 @@ class PlanRequest:
     """What a plan is asked for: the members of :class:`~layoutscope.options.Plan`, as given or as they are without."""
 
     drive: str | os.PathLike[str] = DRIVE
-    order: str = "fts"
+    order: str = ORDER
     host: str = "linux"
     start_offset_bytes: int = 0
     shows_all: bool = False
@@ -49,6 +52,7 @@ class PlanRequest:
     emit_script: str | os.PathLike[str] | None = None
     is_null_separated: bool = False
     memory_bytes: int | None = None
+    lasts: int | None = None
     force: bool = False
 
 
@@ -107,7 +111,9 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
         untold = tuple(_untold(layout) for layout in volumes if not len(layout.columns("entries")))
         if not cases and any(map(is_locked, volumes)):
             raise nothing_to_walk(image.layouts, image.about.name)
-        return PlanResult(image.about, tuple(map(plan_of, cases)), untold, shows_all=asked.shows_all, emitted=emitted)
+        pace = None if asked.lasts is None else _pace(path, asked, reading)
+        volumes_planned = tuple(replace(plan_of(case), pace=pace) for case in cases)
+        return PlanResult(image.about, volumes_planned, untold, shows_all=asked.shows_all, emitted=emitted)
 
 
 def _checked(options: Mapping[str, object]) -> PlanRequest:
@@ -122,9 +128,27 @@ def _checked(options: Mapping[str, object]) -> PlanRequest:
     for path in (asked.emit_order, asked.emit_script):
         if path is not None:
             check_output(Path(path), force=asked.force)
+    if asked.lasts is not None and asked.lasts < 1:
+        raise UsageError("--lasts: how long a remedy lasts needs a forecast over one cycle or more")
+    if asked.lasts is not None and (asked.order != ORDER or asked.start_offset_bytes):
+        raise UsageError(f"--lasts is forecast for the order {ORDER} alone, from the start of the drive")
     if asked.host not in HOSTS:
         raise UsageError(f"no host {asked.host!r}{did_you_mean(asked.host, HOSTS)}; there are {', '.join(HOSTS)}")
     return asked
+
+
+def _pace(path: str | os.PathLike[str], asked: PlanRequest, reading: ReadOptions) -> Pace:
+    """Forecast how fast the listing becomes slower while files are replaced as usual."""
+    from layoutscope.api.forecast import forecast
+
+    cycles = asked.lasts or 0
+    found = forecast(path, cycles=cycles, drives=os.fspath(asked.drive), seeds=DRAWS, host=asked.host, **reading)
+    now, then = (point.times[0].seconds.value for point in (found.points[0], found.points[-1]))
+    return Pace(found.points[-1].cycle, found.share, now, then)
+
+
+DRAWS: Final = 2
+"""Draws of a forecast whose slope alone is wanted."""
 
 
 def _emitted(cases: Sequence[Case], asked: PlanRequest, name: str) -> EmittedOrder:

@@ -59,6 +59,14 @@ class Planned(Group):
         str | None,
         typer.Option(metavar="SIZE", show_default="unlimited", help="What may be held of the list to sort it."),
     ] = None
+    lasts: Annotated[
+        int | None,
+        typer.Option(
+            metavar="CYCLES",
+            show_default="not forecast",
+            help="Also forecast over so many cycles, to tell how long remedies last; takes longer than the plan.",
+        ),
+    ] = None
     force: Force = False
     file_format: Annotated[
         PlanFormat, typer.Option("--format", rich_help_panel=OUTPUT, help="How the plan is printed.")
@@ -80,6 +88,7 @@ def plan(image: Image, *, planned: Planned, reading: Reading) -> None:
         emit_script=planned.emit_script,
         is_null_separated=planned.null,
         memory_bytes=byte_count(planned.memory),
+        lasts=planned.lasts,
         force=planned.force,
         **reading.asked(),
     )

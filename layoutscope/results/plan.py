@@ -154,6 +154,43 @@ class EmittedOrder(Displayed):
 
 
 @frozen
+class Pace(Displayed):
+    """How fast the work becomes slower as the volume ages on, by a forecast.
+
+    Attributes
+    ----------
+    cycles : int
+        Cycles that were forecast.
+    share : float
+        Share of the files that each of them replaces.
+    now_s, then_s : float
+        What the work takes now, and after them.
+    """
+
+    cycles: int
+    share: float
+    now_s: float
+    then_s: float
+
+    @property
+    def per_cycle_s(self) -> float:
+        """Seconds more with each cycle; below 0 where it becomes quicker."""
+        return (self.then_s - self.now_s) / self.cycles if self.cycles else 0.0
+
+    def lasts(self, item: PlannedRemedy) -> float | None:
+        """Return after how many cycles the work takes again what it takes now; None where that is not to be seen.
+
+        Parameters
+        ----------
+        item : PlannedRemedy
+            The remedy. One in the program or the drive does not wear off, nor does one that saves nothing.
+        """
+        if item.words.kind != VOLUME or item.saved_s <= 0 or self.per_cycle_s <= 0:
+            return None
+        return item.saved_s / self.per_cycle_s
+
+
+@frozen
 class VolumePlan(Displayed):
     """What could be done about one volume, on one drive.
 
@@ -181,6 +218,8 @@ class VolumePlan(Displayed):
         Findings that are errors.
     unknown : tuple of str
         What the plan cannot know, in sentences.
+    pace : Pace or None
+        How fast the work becomes slower; None where that was not asked for.
     """
 
     volume: str
@@ -196,6 +235,7 @@ class VolumePlan(Displayed):
     coverage: float | None = 1.0
     num_errors: int = 0
     unknown: tuple[str, ...] = ()
+    pace: Pace | None = None
 
     @property
     def helpful(self) -> tuple[PlannedRemedy, ...]:

@@ -29,7 +29,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_utime)
 def seconds_of(path, **asked) -> float:
     """Predict one of the runs."""
     (drive,) = predict(path, **{"drives": DISK, **asked}).volumes[0].drives
-    return drive.what_ifs[0].seconds if asked.get("what_ifs") else drive.prediction.seconds
+    return drive.packed.seconds if asked.get("what_ifs") else drive.prediction.seconds
 
 
 def processor_s(verb: str, path) -> float:

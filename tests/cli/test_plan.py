@@ -56,6 +56,8 @@ def test_an_empty_volume_has_nothing_to_save(run, tmp_path):
         (("--drive", "no-such-drive"), "no-such-drive"),
         (("--drive", ""), "unknown drive profile ''; there are"),
         (("--start-offset", "far"), "'far' is no number of bytes"),
+        (("--lasts", "0"), "a forecast over one cycle or more"),
+        (("--lasts", "5", "--order", "copy"), "is forecast for the order fts alone"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(run, words, said):
@@ -101,6 +103,17 @@ def test_a_damaged_volume_is_planned_as_far_as_it_was_read(run, damaged):
     assert all("a part of the volume could not be read" in row["why_not"] for row in copies)
     assert not any(row["why_not"] for row in rows_of(run, APFS) if row["remedy"].startswith("copied-"))
     assert "was read" not in run("plan", APFS).stdout
+
+
+def test_how_long_remedies_last_is_told_on_request(run):
+    """By a forecast, which is not made unasked."""
+    (asked,) = json.loads(run("plan", APFS, "--lasts", "10", "--format", "json").stdout)["volumes"]
+    (plain,) = json.loads(run("plan", APFS, "--format", "json").stdout)["volumes"]
+    assert (asked["pace"]["cycles"], asked["pace"]["now_s"], plain["pace"]) == (10, asked["seconds"], None)
+    assert asked["pace"]["then_s"] > asked["pace"]["now_s"]
+    lasts = {row["name"]: (row["kind"], row["lasts_cycles"]) for row in asked["remedies"] if (row["saved_s"] or 0) > 0}
+    assert all((kind == "volume") == (cycles is not None) for kind, cycles in lasts.values())
+    assert {row["lasts_cycles"] for row in plain["remedies"]} == {None}
 
 
 def rows_of(run, image):

@@ -149,4 +149,6 @@ def test_remedies_do_what_the_plan_says(lab, tmp_path, filesystem):
         assert row["reads"] == row["predicted_reads"], name
     (row,) = proven(aged, "copied-in-walk-order")
     on_disk = next(found for found in row["times"] if found["drive"] == "generic-5400-2.5")
-    assert on_disk["low_s"] <= on_disk["saved_s"] <= on_disk["high_s"]
+    # On so small a catalog of HFS+ hundredths of a second decide.
+    little = 0.05 * on_disk["before_s"]
+    assert on_disk["low_s"] - little <= on_disk["saved_s"] <= on_disk["high_s"] + little

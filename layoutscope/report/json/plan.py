@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.report.json.predict import interval_document
 from layoutscope.results.plan import PlanResult
 
 if TYPE_CHECKING:
-    from layoutscope.results.plan import EmittedOrder, PlannedRemedy, VolumePlan
+    from layoutscope.results.plan import EmittedOrder, Pace, PlannedRemedy, VolumePlan
 
 
 def plan_document(result: PlanResult) -> dict[str, Any]:
@@ -44,13 +45,14 @@ def _volume(volume: VolumePlan) -> dict[str, Any]:
         "reads": volume.reads,
         "seconds": volume.seconds,
         "interval": interval_document(volume.interval),
-        "remedies": [_remedy(item) for item in volume.remedies],
+        "pace": None if volume.pace is None else {**asdict(volume.pace), "per_cycle_s": volume.pace.per_cycle_s},
+        "remedies": [_remedy(item, volume.pace) for item in volume.remedies],
         "pair": None if pair is None else {"names": list(pair.names), "seconds": pair.seconds, "share": pair.share},
         "unknown": list(volume.unknown),
     }
 
 
-def _remedy(item: PlannedRemedy) -> dict[str, Any]:
+def _remedy(item: PlannedRemedy, pace: Pace | None) -> dict[str, Any]:
     words = item.words
     return {
         "name": words.name,
@@ -67,6 +69,7 @@ def _remedy(item: PlannedRemedy) -> dict[str, Any]:
         "share": None if item.why_not else item.share,
         "effort_s": None if item.why_not else item.effort_s,
         "pays_after": item.pays_after,
+        "lasts_cycles": None if pace is None else pace.lasts(item),
         "ways": [{"system": system, "command": command} for system, command in words.ways],
         "risk": words.risk,
         "side_effects": words.side_effects,

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
-from layoutscope.results.plan import PlanResult
+from layoutscope.results.plan import HARDWARE, VOLUME, PlanResult
 from layoutscope.results.verdict import HELPS_FROM
 from layoutscope.units import NOTHING, format_coverage, format_seconds, format_share
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.plan import EmittedOrder, PlannedRemedy, VolumePlan
+    from layoutscope.results.plan import EmittedOrder, Pace, PlannedRemedy, VolumePlan
 
 COLUMNS: Final = 100
 MOST_TOLD: Final = 5
@@ -104,7 +104,7 @@ def _helpful(volume: VolumePlan, most: int) -> Iterator[RenderableType]:
         took = f"{format_seconds(volume.pair.seconds)}, {format_share(volume.pair.share)} less"
         yield from _wrapped(f"Together, without another drive: {first}; then {second}: {took}", style="bold")
     for item in helpful[:most]:
-        yield from _told(item)
+        yield from _told(item, volume.pace)
 
 
 def _title(volume: VolumePlan, name: str) -> str:
@@ -127,7 +127,29 @@ def _effort(item: PlannedRemedy) -> str:
     return format_seconds(item.effort_s) if item.effort_s else "nothing"
 
 
-def _told(item: PlannedRemedy) -> Iterator[RenderableType]:
+def lasting(item: PlannedRemedy, pace: Pace | None) -> str:
+    """Say how long a remedy lasts, as far as that was forecast.
+
+    Parameters
+    ----------
+    item : PlannedRemedy
+        The remedy.
+    pace : Pace or None
+        How fast the volume becomes slower.
+    """
+    if item.words.kind != VOLUME:
+        return "as long as the drive is used" if item.words.kind == HARDWARE else "as long as the program does so"
+    if pace is None:
+        return "until the volume has aged again; --lasts 10 forecasts over 10 cycles when that will be"
+    told = f"{pace.cycles:,} cycles, each of which replaces {format_share(pace.share)} of the files"
+    cycles = pace.lasts(item)
+    if cycles is None:
+        return f"no end is to be seen: {told}, make the work no slower"
+    slower = f"{format_seconds(pace.per_cycle_s)} a cycle over the next {told}"
+    return f"{cycles:,.0f} cycles at most, at {slower}; fresh volumes age faster"
+
+
+def _told(item: PlannedRemedy, pace: Pace | None) -> Iterator[RenderableType]:
     words = item.words
     yield Text(f"{words.name}: {words.title}", style="bold")
     for system, command in words.ways:
@@ -136,6 +158,7 @@ def _told(item: PlannedRemedy) -> Iterator[RenderableType]:
     if pays is not None and pays > 0:
         times = "once" if pays <= 1 else f"{pays:,.0f} times" if pays >= ROUND else f"{pays:.1f} times"
         yield from _wrapped(f"  it has paid when the work was done {times}")
+    yield from _wrapped(f"  lasts: {lasting(item, pace)}")
     yield from _wrapped(f"  risk: {words.risk}; side effects: {words.side_effects}")
     yield from _wrapped(f"  assumes: {words.assumes}", style="dim")
 

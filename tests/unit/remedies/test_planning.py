@@ -15,12 +15,13 @@ from layoutscope.drive.interval import interval_of
 from layoutscope.drive.uncertain import Host
 from layoutscope.remedies.case import Case, Changed, NotHere, Part, read_by
 from layoutscope.remedies.copies import BlockCopy, CopiedInWalkOrder, OnOtherFileSystem
+from layoutscope.remedies.hardware import SolidState
 from layoutscope.remedies.planning import plan_of
 from layoutscope.remedies.quick import QUICK, quick_remedies
 from layoutscope.remedies.serving import served, whole
 from layoutscope.remedies.software import NamesOnly
-from layoutscope.report.text.plan import print_plan
-from layoutscope.results.plan import PlannedRemedy, PlanResult
+from layoutscope.report.text.plan import lasting, print_plan
+from layoutscope.results.plan import Pace, PlannedRemedy, PlanResult
 from layoutscope.results.scan import ImageFacts
 from layoutscope.walk.host import host_profile
 from tests.layouts import NODE, entries, layout, leaves
@@ -225,3 +226,23 @@ def test_quick_remedies_are_the_plans(name):
         assert [(item.name, item.helps) for item in told] == [(row.words.name, row.helps) for row in rows]
         assert [item.seconds for item in told] == pytest.approx([row.seconds for row in rows])
         assert [item.is_bought for item in told] == [row.words.kind == "hardware" for row in rows]
+
+
+def test_how_long_a_remedy_lasts_follows_from_the_pace():
+    """Forty seconds saved, two more with each cycle: twenty cycles; what is no slower then has no end in sight."""
+    copied = replace(remedy(0.4), words=BlockCopy().words)
+    slower, steady = Pace(10, 0.05, 100.0, 120.0), Pace(10, 0.05, 100.0, 99.0)
+    assert slower.lasts(copied) == 20
+    assert "20 cycles at most, at 2.00 s a cycle" in lasting(copied, slower)
+    assert slower.lasts(replace(copied, saved_s=-1.0)) is None
+    assert steady.lasts(copied) is None
+    assert "no end is to be seen" in lasting(copied, steady)
+    assert "no end is to be seen" not in lasting(copied, slower)
+    assert "--lasts" in lasting(copied, None)
+
+
+@pytest.mark.parametrize("pace", [None, Pace(10, 0.05, 100.0, 120.0)])
+def test_what_is_no_layout_does_not_wear_off(pace):
+    """A program's way of reading and a drive last as long as they are used, however fast the volume ages."""
+    assert lasting(remedy(0.4), pace) == "as long as the program does so"
+    assert lasting(replace(remedy(0.4), words=SolidState().words), pace) == "as long as the drive is used"

@@ -41,13 +41,13 @@ def processor_s(verb: str, path) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("image", ["apfs-20000-c20", "hfsplus-20000-c20", "apfs-200000-c20", "hfsplus-200000-c20"])
 def test_one_plan_is_six_runs(reference_image, image):
-    """Each row is what its own run says, within 3 % where a part of a long walk is served; the image is read once."""
+    """Each row is what its own run says, within 5 % where a part of a long walk is served; the image is read once."""
     path = reference_image(f"aged/{image}.img")
     found = plan(path)
     rows = {row.words.name: row.seconds for row in found.volumes[0].remedies}
     runs = {name: seconds_of(path, **asked) for name, asked in RUNS.items()}
     assert found.volumes[0].seconds == seconds_of(path)
-    assert {name: rows[name] for name in runs} == pytest.approx(runs, rel=0.03)
+    assert {name: rows[name] for name in runs} == pytest.approx(runs, rel=0.05)
     assert found.image.read_bytes == scan(path).image.read_bytes
     told = {verb: processor_s(verb, path) for verb in ("scan", "plan")}
     times = f"{told['plan'] / told['scan']:.2f} times"

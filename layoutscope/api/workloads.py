@@ -247,7 +247,7 @@ EXACT: Final = 0.999
 
 
 def met_best(real: AccessTrace, layout: VolumeLayout, work: WorkRequest) -> tuple[Met, str]:
-    """Predict as the usual driver reads, or as a version of it does that the trace meets better; and say which.
+    """Predict as the usual driver reads, or as a version of it of whose steps half as many are missed; and say which.
 
     Parameters
     ----------
@@ -264,7 +264,8 @@ def met_best(real: AccessTrace, layout: VolumeLayout, work: WorkRequest) -> tupl
             continue
         tried = replace(work, host_properties={**given, **version.properties})
         other = Met.by(real, layout, tried)
-        if other.agreement.pair_share > best.agreement.pair_share:
+        # Of a trace that meets neither, a few steps more tell nothing.
+        if 1 - other.agreement.pair_share <= (1 - best.agreement.pair_share) / 2:
             best, name = other, f"{version.name} ({', '.join(_said(version.properties))})"
     return best, name
 

@@ -108,6 +108,7 @@ def _of_images(empty: Path) -> Iterator[Any]:
     yield result_document(layoutscope.scan(empty))
     yield result_document(layoutscope.predict(empty))
     yield result_document(layoutscope.predict(empty, order="all"))
+    yield result_document(layoutscope.predict(APFS, order="delete", drives="generic-7200"))
     yield result_document(layoutscope.plan(empty))
     yield result_document(layoutscope.plan(APFS, emit_order=empty.with_name("order"), force=True))
 

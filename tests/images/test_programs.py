@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import shutil
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from rich.console import Console
 import layoutscope
 from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
+from layoutscope.report.json import result_json
 from layoutscope.walk import host_profile, trace
 from tests.hfsplus import read_layout
 
@@ -120,6 +122,7 @@ def test_the_version_of_the_driver_is_found_by_trial(reference_image, shared):
     assert found.driver == "linux-apfs-rw 0.3.0 (apfs_looks_up_dstream=no)"
     assert (found.agreement.block_share, found.agreement.extra_share, found.agreement.pair_share) == (1, 0, 1)
     assert "Predicted as linux-apfs-rw 0.3.0 (apfs_looks_up_dstream=no) reads" in printed(found)
+    assert json.loads(result_json(found))["driver"] == found.driver
     usual = layoutscope.replay(younger, against=image, drives="generic-7200", order="fts")
     assert (usual.driver, usual.agreement.pair_share) == ("", 1)
     assert "Predicted as" not in printed(usual)

@@ -37,6 +37,7 @@ def predict_document(result: PredictResult) -> dict[str, Any]:
                 "walk": walk_document(volume.walk),
                 "host_cpu_s": volume.host_time.cpu_s,
                 "host_wall_s": volume.host_time.wall_s,
+                "least_written": None if volume.least_written is None else asdict(volume.least_written),
                 "drives": [_case(case) for case in volume.drives],
             }
             for volume in result.volumes
@@ -119,6 +120,7 @@ def replay_document(result: ReplayResult) -> dict[str, Any]:
         "recording": None if result.recording is None else recording_document(result.recording),
         "measured": [asdict(item) | {"ratio": item.ratio} for item in result.measured],
         "host": None if result.host is None else asdict(result.host),
+        "driver": result.driver,
     }
 
 

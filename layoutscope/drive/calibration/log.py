@@ -141,6 +141,8 @@ def read_log(text: str, name: str) -> ReadLog:
                 raise UsageError(f"{name}: line {number} has a number that no drive gives, or there are too many lines")
             if step == "capacity":
                 capacity = length
+            elif ns == 0:
+                raise UsageError(f"{name}: line {number} is a read that took no time, as none does")
             else:
                 rows.append((step[:16], offset, length, at_ns, ns))
     except (ValueError, csv.Error) as error:

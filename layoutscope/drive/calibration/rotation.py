@@ -91,6 +91,8 @@ def _period(done_ms: F64, regular: NDArray[np.bool_]) -> float:
 def stream_rates(log: ReadLog) -> F64:
     """Return the bytes a millisecond that came where streams were read, place by place."""
     part = log.of("rates")
+    if not len(part):
+        return np.empty(0)
     starts = np.flatnonzero(np.diff(part.offset, prepend=-(1 << 62)) != np.concatenate([[0], part.length[:-1]]))
     rates = []
     for first, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(part)], strict=True):

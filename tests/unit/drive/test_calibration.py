@@ -10,7 +10,7 @@ import pytest
 from layoutscope.api.measure import measured, with_note
 from layoutscope.drive import load_profile
 from layoutscope.drive.calibration import measuring
-from layoutscope.drive.calibration.assemble import UNKNOWN_SEGMENTS, fitted_disk, held_segments
+from layoutscope.drive.calibration.assemble import UNKNOWN_SEGMENTS, fitted_disk, held_segments, longest_step_ms
 from layoutscope.drive.calibration.log import logged, read_log
 from layoutscope.drive.calibration.measuring import (
     FEWEST_ROUNDS,
@@ -235,12 +235,21 @@ def test_too_few_reads_make_no_curve():
         "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,4096,4096,0,1\n",
         "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,-1,1,0,1\n",
         "step,offset,length,at_ns,ns\npairs,0,4096,0,1\n",
+        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,0,4096,0,0\n",
     ],
 )
 def test_what_is_no_log_is_refused(text):
     """Another header, no capacity, no reads, no numbers, reads beyond the end."""
     with pytest.raises(UsageError, match=r"mine\.csv"):
         read_log(text, "mine.csv")
+
+
+def test_a_log_without_streams_or_hits_gives_a_profile(found):
+    """What they tell is left as it is without; the turn and the seeks stay."""
+    for gone in ("rates", "hits"):
+        part = found.log.where(found.log.step != gone)
+        assert judged(part, "mine").profile.number("rpm") == pytest.approx(found.profile.number("rpm"), rel=1e-3)
+    assert longest_step_ms(found.log.where(found.log.step != "rates"), fitted_disk(found.log)) == np.inf
 
 
 @pytest.mark.parametrize("steps", [("pairs",), ("turn", "turn-wide"), ("sizes",), ("turn", "turn-wide", "tracks")])

@@ -27,11 +27,15 @@ from layoutscope.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from layoutscope.frames import pl
+
 FLEET_MANIFEST: Final = "batch.json"
 LOCK: Final = "batch.lock"
 LOCK_TRIES: Final = 20
 LOCK_WAIT_S: Final = 0.1
 LONGEST_NAME: Final = 64
+ROWS_TOGETHER: Final = 500
+"""The rows of so many sources are in memory as they were written, before they become columns."""
 
 
 class FleetFolder:
@@ -190,24 +194,39 @@ class FleetFolder:
             If they cannot be written.
         """
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in FLEET_TABLES}
-        for identifier in identifiers:
+        pieces: dict[str, list[pl.DataFrame]] = {name: [] for name in FLEET_TABLES}
+        for number, identifier in enumerate(identifiers, 1):
             document = self.row(identifier) or unwritten.get(identifier)
             if document is None:
                 raise OutputError(f"{self.path}: a row that was written is gone; another program works in this folder")
             rows["batch"].append(_flat(document))
             for name in ("volumes", "metrics", "predictions", "findings"):
                 rows[name] += [{"source": identifier, **row} for row in document.get(name, ())]
-        for name, found in rows.items():
-            _write_table(self.path / f"{name}.parquet", name, found)
+            if not number % ROWS_TOGETHER:
+                _to_frames(rows, pieces)
+        _to_frames(rows, pieces)
+        for name, found in pieces.items():
+            _write_table(self.path / f"{name}.parquet", found)
 
 
-def _write_table(target: Path, name: str, rows: list[dict[str, Any]]) -> None:
+def _to_frames(rows: dict[str, list[dict[str, Any]]], pieces: dict[str, list[pl.DataFrame]]) -> None:
+    """Turn rows into columns, which take a small part of their memory."""
+    from layoutscope.frames import pl
+
+    for name, found in rows.items():
+        schema = pl.Schema({column.name: column.dtype for column in FLEET_TABLES[name]})
+        pieces[name].append(
+            pl.DataFrame({column: [_told(row.get(column)) for row in found] for column in schema}, schema=schema)
+        )
+        found.clear()
+
+
+def _write_table(target: Path, pieces: list[pl.DataFrame]) -> None:
     from layoutscope.frames import pl
     from layoutscope.tables.frames import parquet
 
-    schema = pl.Schema({column.name: column.dtype for column in FLEET_TABLES[name]})
-    frame = pl.DataFrame({column: [_told(row.get(column)) for row in rows] for column in schema}, schema=schema)
-    with output(target, force=True, holds="1 row" if len(rows) == 1 else f"{len(rows):,} rows") as file:
+    frame = pl.concat(pieces, rechunk=True)
+    with output(target, force=True, holds="1 row" if frame.height == 1 else f"{frame.height:,} rows") as file:
         file.write(parquet(frame))
 
 

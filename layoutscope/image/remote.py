@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-BLOCK_BYTES: Final = 64 * 1024
-"""What is asked for at least: a node takes about as long as this, most of which is waiting."""
+BLOCK_BYTES: Final = 16 * 1024
+"""What is asked for at least: some nodes. Of scattered ones, larger blocks bring what nobody wants."""
 
 CACHE_BYTES: Final = 64 * 1024**2
 """So much is kept of what was read last."""

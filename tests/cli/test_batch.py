@@ -105,6 +105,19 @@ def test_tables_are_keyed_by_source_and_documented(mixed):
     assert set(table(fleet, "volumes")["source"]) == set(table(fleet, "metrics")["source"]) == read
 
 
+def test_tables_are_the_same_however_many_rows_are_in_memory(mixed, tmp_path, monkeypatch):
+    """Rows become columns a few sources at a time: none is lost between, and their order holds."""
+    from layoutscope.fleet import store
+
+    _, fleet, _ = mixed
+    shutil.copytree(fleet, tmp_path / "copy")
+    for name in TABLES:
+        (tmp_path / f"copy/{name}.parquet").unlink()
+    monkeypatch.setattr(store, "ROWS_TOGETHER", 2)
+    store.FleetFolder(tmp_path / "copy").write_tables(table(fleet)["source"], {})
+    assert all(table(tmp_path / "copy", name).equals(table(fleet, name)) for name in TABLES)
+
+
 def test_a_capture_equals_the_one_that_scan_saves(mixed, tmp_path):
     """Two sources of the same name have a capture each, and each is byte for byte what scan --save writes."""
     folder, fleet, _ = mixed

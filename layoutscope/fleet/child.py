@@ -117,10 +117,14 @@ def _scanned(path: str, options: dict[str, Any], work: Path) -> dict[str, Any]:
 
 def _said(result: ScanResult, locked: list[str]) -> dict[str, Any]:
     """Say how a scan ended, in a word and in a line."""
-    findings = [*result.findings, *(item for volume in result.volumes for item in volume.findings)]
-    worst = [item for item in findings if item.level == "error"] or [
-        item for item in findings if item.level == "warning"
-    ]
+    from layoutscope.results.locked import is_locked
+
+    # That a volume is locked is a warning of it, and no damage.
+    findings = [item for item in result.findings if item.level != "info"]
+    for volume in result.volumes:
+        levels = ("error",) if is_locked(volume.layout) else ("error", "warning")
+        findings += [item for item in volume.findings if item.level in levels]
+    worst = sorted(findings, key=lambda item: item.level)
     is_damaged = result.exit_code != EXIT_COMPLETE and bool(worst)
     if locked and not is_damaged:
         said = outcome("locked", EXIT_DAMAGED, locked[0])

@@ -11,6 +11,9 @@ import polars as pl
 import pytest
 
 import layoutscope
+from fixtures.apfs.plan import VolumePlan as ApfsVolume
+from fixtures.apfs.scenarios import ENCRYPTED, container, many
+from fixtures.apfs.writer import write
 from layoutscope.results.fleet import STATUSES
 
 IMAGES = Path(__file__).parents[2] / "fixtures/images"
@@ -207,6 +210,19 @@ def test_what_passes_its_limits_is_a_row_that_says_which(tmp_path, words, said):
     assert rows.select("status", "exit_code").rows() == [("failed", 1)]
     assert said in rows["message"][0]
     assert layoutscope.batch(HFS, tmp_path / "fleet", resume=True).counts["complete"] == 1
+
+
+def test_what_is_locked_is_not_called_damaged_unless_it_is(tmp_path):
+    """An encrypted volume without its password is locked; where a leaf of another is lost, the source is damaged."""
+    write(container(ApfsVolume("Plain", many(60)), ENCRYPTED, block_count=16384), tmp_path / "locked.img")
+    volumes = layoutscope.scan(tmp_path / "locked.img", drives=()).volumes
+    plain = next(volume.layout for volume in volumes if volume.layout.facts.name == "Plain")
+    leaf = next(node for node in plain.nodes.rows(named=True) if node["tree"] == "fs" and node["level"] == 0)
+    data = bytearray((tmp_path / "locked.img").read_bytes())
+    data[leaf["image_offset"] : leaf["image_offset"] + 4096] = bytes(4096)
+    (tmp_path / "both.img").write_bytes(data)
+    run(tmp_path / "locked.img", tmp_path / "both.img", "-o", tmp_path / "fleet")
+    assert status_of(tmp_path / "fleet") == {"locked.img": "locked", "both.img": "damaged"}
 
 
 def test_two_batches_on_one_folder_notice_each_other(tmp_path):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 MOST_BYTES: Final = 1 << 40
-NO_NODES: Final = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def _with_later_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, _Move
     when = np.full(len(tree.key), NOWHERE)
     when[np.searchsorted(tree.key, change.gone_key)] = change.gone_turn
     back = np.isin(tree.key, change.key)
-    begins = np.flatnonzero((first < end) & (when[np.minimum(first, len(when) - 1)] >= 0)) if len(when) else NO_NODES
+    begins = np.flatnonzero((first < end) & (when[np.minimum(first, len(when) - 1)] >= 0)) if len(when) else first
     new, turns = bound.copy(), []
     for node in begins[begins > 0].tolist():
         at, latest = int(first[node]), -1

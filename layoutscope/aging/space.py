@@ -47,6 +47,16 @@ class FreeBlocks:
             self._used[start : start + count] = False
         self.num_free = int(np.minimum(free_count, np.maximum(self.end - free_start, 0)).sum())
         self._low = int(np.argmin(self._used)) if len(self._used) else 0
+        self._pinned = np.empty(0, np.int64)
+
+    @property
+    def num_pinned(self) -> int:
+        """How many blocks are never free again."""
+        return len(self._pinned)
+
+    def pin(self, blocks: I64) -> None:
+        """Keep blocks from ever being free again: snapshots hold them."""
+        self._pinned = np.unique(blocks)
 
     def copy(self) -> FreeBlocks:
         """Return the same blocks, to be taken apart from these."""
@@ -88,6 +98,9 @@ class FreeBlocks:
     def give_back(self, blocks: I64) -> None:
         """Free blocks that are in use; those that are not followed, and what is free already, are left out."""
         blocks = np.unique(blocks[(blocks >= 0) & (blocks < len(self._used))])
+        if len(self._pinned):
+            place = np.minimum(np.searchsorted(self._pinned, blocks), len(self._pinned) - 1)
+            blocks = blocks[self._pinned[place] != blocks]
         blocks = blocks[self._used[blocks]]
         self._used[blocks] = False
         self.num_free += len(blocks)

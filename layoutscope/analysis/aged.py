@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.aging.errors import model_errors
 from layoutscope.aging.remade import aged_layout
 from layoutscope.aging.space import FullError
 from layoutscope.aging.workloads import workload as workload_of
@@ -21,7 +22,7 @@ from layoutscope.results.forecast import Churn, ForecastMetric, ForecastPoint, F
 from layoutscope.walk.whatif import what_if
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,6 +35,8 @@ MOST_STEPS: Final = 40
 """Steps that are followed; of more cycles, several are one step."""
 MOST_SHARE: Final = 0.5
 """Share of the files that one step may be about."""
+SECONDS: Final = "seconds"
+"""What times are called among the numbers of which it is known by how much the model was off."""
 POINTS: Final = 4
 TAIL: Final = 0.05
 """Share of drives that is left out at either end."""
@@ -147,12 +150,13 @@ NEW: Final = tuple(dict.fromkeys(LAID_OUT.values()))
 
 
 class Asked(NamedTuple):
-    """What is asked: a workload, to which share of the files, how often drawn, how long snapshots are kept."""
+    """What is asked: a workload, to which share of the files, how often drawn, how long snapshots are kept, by whom."""
 
     workload: CycleKind
     share: float
     seeds: int
     keep_snapshots: int
+    host: str
 
 
 def readable(layout: VolumeLayout, host: str) -> AgingVolume:
@@ -223,7 +227,10 @@ def followed(
                     break
                 if step in drawn:
                     drawn[step].append(look(aged_layout(layout, volume), seed))
-    points = tuple(_point(step * plan.cycles_a_step, found) for step, found in drawn.items() if found)
+    errors = model_errors(layout.facts.filesystem, asked.host)
+    points = tuple(
+        _point(step * plan.cycles_a_step, found, errors if step else {}) for step, found in drawn.items() if found
+    )
     return points, tuple(dict.fromkeys(notes))
 
 
@@ -234,21 +241,21 @@ def measured(layout: VolumeLayout) -> tuple[int, int, tuple[Any, ...]]:
     return files, int((nodes["level"].filled(1) == 0).sum()), measure(layout)
 
 
-def _point(cycle: int, drawn: Sequence[Drawn]) -> ForecastPoint:
+def _point(cycle: int, drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> ForecastPoint:
     files, nodes, reads = (_range([getattr(item, name) for item in drawn]) for name in ("files", "nodes", "reads"))
-    return ForecastPoint(cycle, files, nodes, reads, _times(drawn), _metrics(drawn))
+    return ForecastPoint(cycle, files, nodes, reads, _times(drawn, errors), _metrics(drawn, errors))
 
 
-def _times(drawn: Sequence[Drawn]) -> tuple[ForecastTime, ...]:
-    found = []
+def _times(drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastTime, ...]:
+    found, error = [], errors.get((SECONDS, ""), 0.0)
     for number, name in enumerate(drawn[0].profiles):
         every = np.concatenate([item.drives[number] for item in drawn])
-        low, high = np.quantile(every, [TAIL, 1 - TAIL])
-        found.append(ForecastTime(name, _range([item.seconds[number] for item in drawn]), float(low), float(high)))
+        low, high = _widened(float(np.quantile(every, TAIL)), float(np.quantile(every, 1 - TAIL)), error)
+        found.append(ForecastTime(name, _range([item.seconds[number] for item in drawn]), low, high))
     return tuple(found)
 
 
-def _metrics(drawn: Sequence[Drawn]) -> tuple[ForecastMetric, ...]:
+def _metrics(drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastMetric, ...]:
     by_key: dict[tuple[str, str], list[float]] = {}
     about: dict[tuple[str, str], Definition] = {}
     for item in drawn:
@@ -258,10 +265,17 @@ def _metrics(drawn: Sequence[Drawn]) -> tuple[ForecastMetric, ...]:
             by_key.setdefault(key, [])
             if metric.value is not None:
                 by_key[key].append(float(metric.value))
-    return tuple(
-        ForecastMetric(key[0], key[1], about[key].title, about[key].unit, _range(values) if values else None)
-        for key, values in by_key.items()
-    )
+    made = []
+    for key, values in by_key.items():
+        found = _range(values) if values else None
+        wide = _widened(found.low, found.high, errors[key]) if found is not None and key in errors else (None, None)
+        made.append(ForecastMetric(key[0], key[1], about[key].title, about[key].unit, found, *wide))
+    return tuple(made)
+
+
+def _widened(low: float, high: float, share: float) -> tuple[float, float]:
+    """Return a range that is wider by a share of its ends."""
+    return low - share * abs(low), high + share * abs(high)
 
 
 def _range(values: Sequence[float]) -> ForecastRange:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from layoutscope.aging.model import AgingVolume
     from layoutscope.analysis.aged import Steps
     from layoutscope.drive import DriveProfile
     from layoutscope.options import Drives
@@ -119,7 +120,7 @@ def forecast(
         profiles = [profile for profile in profiles if fits(profile, reads)]
     chosen = workload_of(request.workload)
     plan = planned(cycles, share)
-    asked = Asked(chosen, share, request.seeds, request.keep_snapshots)
+    asked = Asked(chosen, share, request.seeds, request.keep_snapshots, request.host)
     points, left_out = followed(layout, begin, asked, plan, _Look(profiles, request).look)
     return ForecastResult(
         image=name,
@@ -134,7 +135,7 @@ def forecast(
         cycles_a_step=plan.cycles_a_step,
         seeds=request.seeds,
         points=points,
-        notes=(*_notes(layout, begin.policy.assumes, plan, cycles), *left_out),
+        notes=(*_notes(layout, begin, plan, cycles), *left_out),
         churn=churn,
     )
 
@@ -161,11 +162,11 @@ def _checked(request: ForecastRequest, cycles: int) -> None:
     checked({"host": request.host})
 
 
-def _notes(layout: VolumeLayout, assumes: Sequence[str], plan: Steps, cycles: int) -> list[str]:
+def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int) -> list[str]:
     """Say what is assumed, and where the cycles that are followed end."""
-    notes = list(assumes)
+    notes, num_held = list(begin.policy.assumes), begin.space.num_pinned
     if layout.facts.details.get("snapshots"):
-        notes.append("Snapshots that the volume has are taken to hold none of the blocks that are replaced.")
+        notes.append(f"Snapshots that the volume has hold {num_held:,} blocks of it: these are not free when replaced.")
     if plan.cycles_a_step > 1:
         notes.append(f"{plan.cycles_a_step} cycles are followed as one.")
     if plan.steps * plan.cycles_a_step < cycles:

@@ -35,7 +35,8 @@ class ForecastTime(Displayed):
     seconds : ForecastRange
         On the drive as it is named: over what may happen to the layout.
     low_s, high_s : float
-        Between which times nine of ten drives like it are, whatever happens to the layout.
+        Between which times nine of ten drives like it are, whatever happens to the layout, with what the model was off
+        by on volumes that real drivers aged.
     """
 
     profile: str
@@ -54,6 +55,9 @@ class ForecastMetric(Displayed):
         Which one it is, and of what.
     found : ForecastRange or None
         Its value; None where it has none.
+    low, high : float or None
+        Between which values it is where the model is off by as much as it was on volumes that real drivers aged; None
+        where it was held against none.
     """
 
     name: str
@@ -61,6 +65,8 @@ class ForecastMetric(Displayed):
     title: str
     unit: str
     found: ForecastRange | None
+    low: float | None = None
+    high: float | None = None
 
 
 @frozen

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
+import zstandard
 
 import layoutscope
+from fixtures.apfs.scenarios import PASSWORD
+from fixtures.apfs.scenarios import SCENARIOS as APFS_SCENARIOS
+from fixtures.apfs.writer import write as write_apfs
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
-from layoutscope.analysis.aged import planned
-from layoutscope.errors import UsageError
+from layoutscope.aging.errors import model_errors
+from layoutscope.aging.remade import aged_layout
+from layoutscope.aging.workloads import workload
+from layoutscope.analysis.aged import churn_of, planned, readable
+from layoutscope.errors import LayoutscopeError, UsageError
 
 HFSPLUS = "fixtures/images/hfsplus-scattered.img.zst"
 APFS = "fixtures/images/apfs-scattered.img.zst"
@@ -100,3 +109,90 @@ def test_the_page_asks_nothing_of_any_network(run, tmp_path):
     page = target.read_text()
     assert "default-src 'none'" in page
     assert "Enumeration on sata-ssd" in page
+
+
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory):
+    """Write a volume of APFS that has snapshots."""
+    path = tmp_path_factory.mktemp("snapshots") / "kept.img"
+    write_apfs(APFS_SCENARIOS["snapshots"], path)
+    return path
+
+
+def test_what_snapshots_hold_is_not_free_when_it_is_replaced(snapshots):
+    """No block that a snapshot holds is free after cycles in which half of the files are replaced."""
+    layout = layoutscope.read_layouts(snapshots)[-1]
+    volume = readable(layout, "linux")
+    held = volume.space._pinned
+    assert 0 < len(held) < volume.data.count.sum() + sum(len(level) for level in volume.trees["fs"].levels)
+    for seed in range(3):
+        volume.age(workload("replace"), int(volume.entries.is_file.sum()) // 2, np.random.default_rng(seed))
+    start, count = volume.space.runs()
+    place = np.searchsorted(start, held, side="right") - 1
+    assert not ((place >= 0) & (held < start[place] + count[place])).any()
+
+
+def test_what_snapshots_hold_is_said_where_there_are_some(run, snapshots):
+    """Of a volume without snapshots nothing is said of them."""
+    told = "Snapshots that the volume has hold"
+    assert told in " ".join(run("forecast", snapshots, "--cycles", "1", *DRIVE).stdout.split())
+    assert told not in " ".join(run("forecast", HFSPLUS, "--cycles", "1", *DRIVE).stdout.split())
+
+
+def test_a_locked_volume_is_refused(tmp_path):
+    """One line says what is missing; with the password there is a forecast."""
+    write_apfs(APFS_SCENARIOS["encrypted"], tmp_path / "locked.img")
+    with pytest.raises(LayoutscopeError, match=r"locked|not read"):
+        layoutscope.forecast(tmp_path / "locked.img", cycles=1, drives=())
+    found = layoutscope.forecast(tmp_path / "locked.img", cycles=1, seeds=1, drives=(), password=PASSWORD)
+    assert found.points[-1].cycle == 1
+
+
+@pytest.mark.parametrize("image", [HFSPLUS, APFS])
+def test_a_volume_whose_half_is_lost_ends_with_a_line_or_a_forecast(run, image, tmp_path):
+    """Nodes of the second half are zeros: what was read ages, and nothing else is raised than what is meant."""
+    with Path(image).open("rb") as file:
+        data = bytearray(zstandard.ZstdDecompressor().stream_reader(file).read())
+    data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
+    (tmp_path / "half.img").write_bytes(data)
+    told = run("forecast", tmp_path / "half.img", "--cycles", "2", "--seeds", "1", "--drive", "sata-ssd")
+    assert told.exit_code in (0, 1, 2, 3)
+    assert "Traceback" not in told.stderr
+    assert told.exit_code == 0 or len(told.stderr.strip().splitlines()) >= 1
+
+
+def later(layout, *shares):
+    """Return a volume after cycles that replace shares of its files, one state after each."""
+    volume, states = readable(layout, "linux"), [layout]
+    for seed, share in enumerate(shares):
+        wanted = round(share * int(volume.entries.is_file.sum()))
+        volume.age(workload("replace"), wanted, np.random.default_rng(seed))
+        states.append(aged_layout(layout, volume))
+    return states
+
+
+@pytest.mark.parametrize("image", [HFSPLUS, APFS])
+def test_states_of_one_volume_tell_the_share_that_is_replaced_and_how_well_it_held(image):
+    """Of steps of a tenth, a tenth and a fifth, those before the last say a tenth of it; it was a fifth."""
+    layout = layoutscope.read_layouts(image)[-1]
+    found = churn_of(later(layout, 0.1, 0.1, 0.2))
+    assert found.replaced == pytest.approx((0.1, 0.1, 0.2), abs=0.01)
+    assert found.expected == pytest.approx(0.1, abs=0.01)
+    # Nodes of APFS tell when they were written; those of HFS+ do not.
+    assert [share is None for share in found.rewritten] == [image == HFSPLUS] * 3
+    assert churn_of(later(layout, 0.1)).expected is None
+
+
+def test_ranges_are_wider_by_what_the_model_was_off():
+    """After cycles, and only where the model was held against drivers; the volume as it is has none."""
+    errors = model_errors("hfsplus", "linux")
+    first, *_, last = layoutscope.forecast(HFSPLUS, cycles=2, seeds=2, drives=()).points
+    assert all(metric.low is None for metric in first.metrics)
+    told = [metric for metric in last.metrics if metric.found is not None and (metric.name, metric.subject) in errors]
+    assert told
+    for metric in told:
+        share = errors[metric.name, metric.subject]
+        assert metric.low == pytest.approx(metric.found.low - share * abs(metric.found.low))
+        assert metric.high == pytest.approx(metric.found.high + share * abs(metric.found.high))
+    macos = layoutscope.forecast(HFSPLUS, cycles=2, seeds=2, drives=(), host="macos").points[-1]
+    assert all(metric.low is None for metric in macos.metrics)

@@ -159,6 +159,17 @@ def test_blocks_that_are_not_followed_are_not_given_back():
     assert space.take(2).tolist() == [5, 8]
 
 
+def test_blocks_that_snapshots_hold_are_never_free_again():
+    """Of three blocks that are given back one is held."""
+    space = FreeBlocks(np.array([5]), np.array([100]))
+    taken = space.take(3)
+    space.pin(taken[1:2])
+    space.give_back(taken)
+    assert space.num_pinned == 1
+    assert space.num_free == 99
+    assert space.take(2).tolist() == [5, 7]
+
+
 def test_space_is_taken_from_a_block_on_and_then_from_the_first():
     """Three blocks behind block 8 are not to be had; the rest comes from the front."""
     space = FreeBlocks(np.array([2, 9]), np.array([2, 2]))

@@ -9,8 +9,10 @@ import pytest
 
 import layoutscope
 from layoutscope.aging.remade import aged_layout
+from layoutscope.aging.trees import NOWHERE
 from layoutscope.aging.workloads import WORKLOADS, workload
 from layoutscope.analysis.aged import LAID_OUT, VOLUMES, readable, volumes_alike
+from layoutscope.filesystems.apfs.driver import writing
 from layoutscope.filesystems.apfs.driver.policies import POLICIES, policy_of
 from layoutscope.metrics import measure
 from layoutscope.walk.whatif import what_if
@@ -184,3 +186,15 @@ def test_volumes_like_one_are_those_that_were_drawn():
         if volume.age == 0:
             new = what_if(LAID_OUT[volume.creation], layout, "macos").layout.columns("nodes")
             assert volume.layout.columns("nodes")["image_offset"].data.tolist() == new["image_offset"].data.tolist()
+
+
+def test_nodes_that_lie_apart_stay_apart(monkeypatch):
+    """Where nodes lie behind data, those that are written lie there, too, though new ones lie nowhere yet."""
+    monkeypatch.setattr(writing, "CHUNK_BLOCKS", 1)
+    volume = readable(layoutscope.read_layouts(IMAGES["apfs"])[-1], "linux")
+    tree = volume.trees["fs"]
+    levels = tuple(replace(level, block=np.maximum(level.block, 20_000)) for level in tree.levels)
+    new = replace(levels[0], block=np.append(levels[0].block[:-1], NOWHERE))
+    volume.trees["fs"] = replace(tree, levels=(new, *levels[1:]))
+    assert volume.space.runs()[0][0] < 20_000
+    assert volume._take_apart(3).min() >= 20_000

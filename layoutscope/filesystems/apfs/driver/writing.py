@@ -327,9 +327,8 @@ class ApfsVolume:
             return spare
         key, turn = new_extents(given, work)
         there = np.isin(work.gone, tree.key)
-        nothing = (NO_KEYS, NO_KEYS, NO_KEYS)
         size = np.full(len(key), taken.REFERENCE_BYTES)
-        change = Edits(key, size, turn, work.gone[there], work.gone_turn[there], *nothing)
+        change = Edits(key, size, turn, work.gone[there], work.gone_turn[there], *(NO_KEYS,) * 3)
         self.trees["extentref"], touched, freed = edited(tree, change, np.zeros(turns, np.int64))
         order = np.lexsort((touched.node, touched.level, *(() if self.policy.at_commit else (touched.turn,))))
         touched = NodeTouches(touched.level[order], touched.node[order], touched.turn[order])
@@ -346,8 +345,9 @@ class ApfsVolume:
 
     def _take_apart(self, count: int) -> I64:
         """Take blocks in the lowest chunk that nodes lie in, then in the one before."""
-        own = min(int(level.block.min(initial=1 << 60)) for level in self.trees["fs"].levels)
-        chunk = own // CHUNK_BLOCKS * CHUNK_BLOCKS
+        # Nodes that are new lie nowhere yet.
+        lies = np.concatenate([level.block for level in self.trees["fs"].levels])
+        chunk = int(lies[lies != NOWHERE].min(initial=1 << 60)) // CHUNK_BLOCKS * CHUNK_BLOCKS
         while chunk > 0 and self.space.num_free_from(chunk) < count:
             chunk -= CHUNK_BLOCKS
         return self.space.take(count, max(chunk, 0))

@@ -19,6 +19,7 @@ from layoutscope.aging.volume import (
     read_entries,
     read_free,
 )
+from layoutscope.arrays.ragged import ranges
 from layoutscope.filesystems.apfs.driver import recordbytes as taken
 from layoutscope.filesystems.apfs.driver.writing import TREES, ApfsVolume
 
@@ -65,6 +66,8 @@ def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
         trees["omap"] = _map_tree(layout, trees["fs"], read["omap"], rule)
     if "extentref" in read:
         trees["extentref"] = _reference_tree(layout, data, read["extentref"], rule)
+    space = read_free(layout)
+    space.pin(_held_by_snapshots(layout, read, data, entries.ident, leaf["inode"]))
     blocks = np.concatenate(read["fs"].blocks)
     known = data.start[data.ident != NOWHERE]
     oids = layout.columns("nodes")["node_id"].signed()
@@ -73,7 +76,7 @@ def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
         layout.facts.block_size_bytes,
         entries,
         data,
-        read_free(layout),
+        space,
         trees,
         numbers,
         len(numbers),
@@ -82,6 +85,30 @@ def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
         is_apart=len(known) > 0 and bool(np.quantile(blocks, 0.1) > np.quantile(known, 0.9)),
         cursor=int(max(blocks.max(), known.max(initial=0))) + 1,
     )
+
+
+def _held_by_snapshots(layout: VolumeLayout, read: dict[str, ReadTree], data: Data, ident: I64, leaf: I64) -> I64:
+    """Return the blocks that snapshots of the volume hold, too: they are not free when they are replaced.
+
+    What was written when the last snapshot was made, or before, is its own: nodes, by their transactions, and the data
+    of files whose inodes lie in such leaves. Of files of other leaves it is not known.
+    """
+    nodes = layout.columns("nodes")
+    xid = nodes["xid"].signed()
+    made = nodes["tree"].equals("omap-snapshots") & nodes["state"].equals("live")
+    if not layout.facts.details.get("snapshots") or not made.any():
+        return np.empty(0, np.int64)
+    last = int(xid[made].max())
+    held = []
+    for tree in ("fs", "extentref"):
+        if tree in read:
+            rows, blocks = np.concatenate(read[tree].rows), np.concatenate(read[tree].blocks)
+            held.append(blocks[(xid[rows] > 0) & (xid[rows] <= last)])
+    there = leaf >= 0
+    old = (xid[read["fs"].rows[0]] <= last)[leaf[there]]
+    files = np.isin(data.ident, ident[there][old]) & (data.ident != NOWHERE)
+    held.append(np.asarray(ranges(data.start[files], data.count[files]), np.int64))
+    return np.concatenate(held)
 
 
 def _fs_tree(

@@ -8,8 +8,9 @@ here.
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from layoutscope.fleet.attempt import attempt
@@ -50,10 +51,16 @@ class LocalEngine:
         """Yield the document of each job when it is done."""
         readers = Readers()
         with ThreadPoolExecutor(self._workers, thread_name_prefix="layoutscope batch") as pool:
-            waiting = [pool.submit(partial(attempt, readers=readers), job) for job in jobs]
+            # A few at a time: what is done and was handed on is not kept.
+            left = iter(jobs)
+            begin = partial(pool.submit, partial(attempt, readers=readers))
+            waiting = {begin(job) for job in islice(left, 2 * self._workers)}
             try:
-                for done in as_completed(waiting):
-                    yield done.result()
+                while waiting:
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    waiting |= {begin(job) for job in islice(left, len(done))}
+                    for each in done:
+                        yield each.result()
             finally:
                 for each in waiting:
                     each.cancel()

@@ -77,6 +77,8 @@ class Nursery:
                 elif key.fileobj is not self._control:
                     self._end(key.data)
                 elif not self._begin():
+                    # Nobody is told of their ends any more.
+                    signal.set_wakeup_fd(-1)
                     for pid in tuple(self._watched):
                         self._end(pid)
                     return
@@ -167,6 +169,7 @@ def serve_asker() -> None:
     gc.collect()
     gc.freeze()
     Nursery(control).serve()
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -91,8 +91,9 @@ def _served(part: Part, host: Host, scale: float) -> Served:
 
 
 def _of_sample(part: Part, phases: int, scale: float) -> tuple[ServiceResult, float]:
-    """Serve a part, or a sample of it; and say how many times as long the whole takes."""
-    chosen = _sampled(part.reads)
+    """Serve a part, or of a disk a sample of it; and say how many times as long the whole takes."""
+    # Flash has no arm whose way must be followed: all of its reads are served at once, and as wherever it is predicted.
+    chosen = part.reads if part.drive.geometry == "none" else _sampled(part.reads)
     result = service(
         chosen,
         part.drive,

@@ -78,13 +78,16 @@ def test_a_scan_tells_the_first_rows_of_the_plan(reference_image, image, host):
     """Of the remedies that need no other layout, in the plan's order, with its seconds; on both systems."""
     is_ours = image.endswith("scattered")
     path = f"fixtures/images/{image}.img.zst" if is_ours else reference_image(f"aged/{image}.img")
-    verdict = next(item.verdict for item in scan(path, drives=DISK.name, host=host).volumes if item.verdict)
+    volumes = scan(path, drives=(DISK.name, "sata-ssd"), host=host).volumes
+    verdict, flash = next((item.verdict, item.predictions[1]) for item in volumes if item.verdict)
     (found,) = plan(path, host=host).volumes
     names = {treatment.words.name for treatment in QUICK}
     rows = [row for row in found.remedies if row.words.name in names and not row.why_not]
     assert [(item.name, item.title) for item in verdict.remedies] == [(row.words.name, row.words.title) for row in rows]
     assert [item.seconds for item in verdict.remedies] == pytest.approx([row.seconds for row in rows], rel=1e-9)
     assert [item.helps for item in verdict.remedies] == [row.helps for row in rows]
+    # The same drive stands in the table of times above them.
+    assert [item.seconds for item in verdict.remedies if item.name == "solid-state"] == pytest.approx([flash.seconds])
     # What the plan has before the best of them needs another layout, or is bought.
     before = found.remedies[: next(i for i, row in enumerate(found.remedies) if row.words.name == verdict.best.name)]
     assert {row.words.kind for row in before} <= {"volume", "hardware"}

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 FEW_THREADS: Final = {"POLARS_MAX_THREADS": "2", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 """There is a process for each core already, and every thread takes address space."""
 
+NOT_TOLD: Final = "MALLOC_TRIM_THRESHOLD_"
+"""Dask has its workers give back each large buffer at once; readers would ask for all of its pages anew, chunk by chunk."""
+
 MOST_SOURCES: Final = 25
 """So many sources are read by one process: what it takes to start it is shared by them."""
 
@@ -214,11 +217,12 @@ class Readers:
             self._leave()
             place = str(Path(__file__).parents[2])
             paths = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH"))))
+            around = {name: value for name, value in os.environ.items() if name != NOT_TOLD}
             its, self._control = socket.socketpair()
             self._nursery = subprocess.Popen(  # noqa: S603  (this interpreter, and a program of our own)
                 [sys.executable, "-P", "-m", f"{child.__package__}.nursery"],
                 stdin=its.fileno(),
-                env={**os.environ, **FEW_THREADS, "PYTHONPATH": paths},
+                env={**around, **FEW_THREADS, "PYTHONPATH": paths},
                 start_new_session=True,
             )
             its.close()

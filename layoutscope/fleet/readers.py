@@ -29,7 +29,7 @@ FEW_THREADS: Final = {"POLARS_MAX_THREADS": "2", "OPENBLAS_NUM_THREADS": "1", "M
 """There is a process for each core already, and every thread takes address space."""
 
 NOT_TOLD: Final = "MALLOC_TRIM_THRESHOLD_"
-"""Dask has its workers give back each large buffer at once; readers would ask for all of its pages anew, chunk by chunk."""
+"""Dask has its workers give back each large buffer at once; a reader would ask for its pages anew each time."""
 
 MOST_SOURCES: Final = 25
 """So many sources are read by one process: what it takes to start it is shared by them."""

@@ -136,7 +136,14 @@ class QueryPlace(Group):
         typer.Option("--format", metavar="FORM", show_default="a table", help="csv, json, md or parquet."),
     ] = None
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File in place of standard output.")
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            show_default="standard output",
+            help="File in which the answer is written.",
+        ),
     ] = None
     force: Force = False
 
@@ -144,7 +151,8 @@ class QueryPlace(Group):
 def query_fleet(
     place: Annotated[Path, typer.Argument(metavar="DIR|IMAGE", help="Folder of a batch, image or capture.")],
     sql: Annotated[
-        str | None, typer.Argument(metavar="SELECT", help="Question in SQL, in quotes.", show_default=False)
+        str | None,
+        typer.Argument(metavar="[SELECT]", help="Question in SQL, in quotes.", show_default="none, with --list"),
     ] = None,
     *,
     answer: QueryPlace,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 
@@ -72,7 +73,7 @@ def test_help_ends_with_two_examples_that_work(run, name):
     assert len(shown) == 4
     assert [line.strip() for line in shown] == [line for example in EXAMPLES[name] for line in example]
     for words, purpose in EXAMPLES[name]:
-        typed = words.split(" | ")[0].split()
+        typed = shlex.split(words.split(" | ")[0])
         assert typed[:2] == ["layoutscope", name]
         assert len(words) <= 76
         assert purpose.endswith(".")
@@ -116,8 +117,8 @@ def test_help_fits_80_columns(run, name):
 
 @pytest.mark.parametrize("name", sorted({*COMMANDS} - {"cache"}))
 def test_every_command_is_a_verb_of_the_library(name):
-    """What the command line does, the library does under the same name."""
-    assert name in layoutscope.__all__
+    """What the command line does, the library does under the same name, where no package has it."""
+    assert {"report": "write_report"}.get(name, name) in layoutscope.__all__
 
 
 def test_version(run):

@@ -107,7 +107,8 @@ def test_every_old_spelling_has_a_new_one_that_exists(run):
         for old, new in names.items():
             texts = helps.values() if not command else [helps[command]]
             assert any(f"  {new} " in text for text in texts), new
-            assert not any(f"  {old} " in text for text in texts if command), old
+            # One that keeps its name means another thing there, and is no old spelling.
+            assert new == old or not any(f"  {old} " in text for text in texts if command), old
 
 
 def test_what_stands_behind_two_hyphens_is_no_option():

@@ -142,7 +142,7 @@ class QueryPlace(Group):
             "--output",
             metavar="FILE",
             show_default="standard output",
-            help="File in which the answer is written.",
+            help="File for the answer.",
         ),
     ] = None
     force: Force = False

@@ -225,6 +225,22 @@ def test_what_is_locked_is_not_called_damaged_unless_it_is(tmp_path):
     assert status_of(tmp_path / "fleet") == {"locked.img": "locked", "both.img": "damaged"}
 
 
+def test_readers_are_not_told_how_workers_of_dask_use_memory(monkeypatch):
+    """What Dask says to its workers would have every large buffer of a reader mapped anew."""
+    from layoutscope.fleet import readers
+    from layoutscope.fleet.jobs import FleetLimits
+
+    seen = []
+    begin = subprocess.Popen
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
+    monkeypatch.setattr(readers.subprocess, "Popen", lambda *words, **more: seen.append(more) or begin(*words, **more))
+    started = readers.Readers()
+    started.give(started.take(FleetLimits(1 << 30, 60.0)), is_sound=True)
+    started.end()
+    assert "MALLOC_TRIM_THRESHOLD_" not in seen[0]["env"]
+    assert seen[0]["env"]["PATH"] == os.environ["PATH"]
+
+
 def test_two_batches_on_one_folder_notice_each_other(tmp_path):
     """The second one is refused in a line, and begins as soon as the first is over."""
     from layoutscope.fleet.store import FleetFolder

@@ -124,7 +124,7 @@ def _said(result: ScanResult, locked: list[str]) -> dict[str, Any]:
     for volume in result.volumes:
         levels = ("error",) if is_locked(volume.layout) else ("error", "warning")
         findings += [item for item in volume.findings if item.level in levels]
-    worst = sorted(findings, key=lambda item: item.level)
+    worst = [item for item in findings if item.level == "error"] or findings
     is_damaged = result.exit_code != EXIT_COMPLETE and bool(worst)
     if locked and not is_damaged:
         said = outcome("locked", EXIT_DAMAGED, locked[0])

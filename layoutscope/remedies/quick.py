@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.errors import UsageError
 from layoutscope.remedies.case import NotHere, read_by
 from layoutscope.remedies.hardware import SolidState
-from layoutscope.remedies.serving import seconds_alone
+from layoutscope.remedies.serving import seconds_alone, serves_a_sample
 from layoutscope.remedies.software import NamesOnly, OneSweep, RememberedWalk, TreeInKeyOrder
 from layoutscope.results.plan import HARDWARE
 from layoutscope.results.verdict import Remedy
@@ -42,7 +42,8 @@ def quick_remedies(case: Case, seconds: float) -> tuple[Remedy, ...]:
     """
     # What a remedy itself takes is told by a plan, which has to serve the files for it.
     case.efforts_s["copying"] = 0.0
-    sample = seconds_alone(read_by(case, case.reads))
+    now = read_by(case, case.reads)
+    sample = seconds_alone(now) if any(map(serves_a_sample, now.parts)) else seconds
     scale = seconds / sample if sample else 1.0
     return tuple(sorted(_tried(case, seconds, scale), key=lambda item: item.seconds))
 

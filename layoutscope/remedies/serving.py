@@ -92,8 +92,7 @@ def _served(part: Part, host: Host, scale: float) -> Served:
 
 def _of_sample(part: Part, phases: int, scale: float) -> tuple[ServiceResult, float]:
     """Serve a part, or of a disk a sample of it; and say how many times as long the whole takes."""
-    # Flash has no arm whose way must be followed: all of its reads are served at once, and as wherever it is predicted.
-    chosen = part.reads if part.drive.geometry == "none" else _sampled(part.reads)
+    chosen = _sampled(part.reads) if serves_a_sample(part) else part.reads
     result = service(
         chosen,
         part.drive,
@@ -124,10 +123,21 @@ STRETCHES = 8
 """Of longer work so many reads are served, in so many stretches at even distances: there are many remedies."""
 
 
+def serves_a_sample(part: Part) -> bool:
+    """Whether a part of the reads stands for all of them.
+
+    Flash has no arm whose way must be followed: all of its reads are served at once, and as wherever it is predicted.
+
+    Parameters
+    ----------
+    part : Part
+        The work.
+    """
+    return part.drive.geometry != "none" and len(part.reads) > SAMPLE_READS
+
+
 def _sampled(reads: AccessTrace) -> AccessTrace:
-    """Return reads themselves, or of many some stretches."""
-    if len(reads) <= SAMPLE_READS:
-        return reads
+    """Return some stretches of many reads."""
     long = SAMPLE_READS // STRETCHES
     starts = np.linspace(0, len(reads) - long, STRETCHES).astype(np.int64)
     return reads[(starts[:, None] + np.arange(long)).ravel()]
@@ -146,5 +156,7 @@ def whole(part: Part, host: Host) -> tuple[Served, float]:
     result = service(part.reads, part.drive, start_offset_bytes=part.start_offset_bytes, phases=PHASES)
     found = on_host(result, part.drive, host)
     plain = Served(found.seconds, np.array(found.draws_s))
+    if not serves_a_sample(part):
+        return plain, 1.0
     estimate = _served(part, host, 1.0)
     return plain, plain.seconds / estimate.seconds if estimate.seconds else 1.0

@@ -118,6 +118,13 @@ def test_a_volume_of_which_blocks_are_lost_is_not_called_whole(reference_image, 
     assert "Listing every file" not in text
 
 
+def test_where_little_is_to_be_gained_no_other_remedies_are_named(reference_image):
+    """A small volume of macOS takes reads, but none of its screen's lines tells a remedy that there were others to."""
+    text = screen(reference_image("apple/plaso_spotlight10.13.raw"))
+    assert "there is little to be gained" in text
+    assert "other remedies" not in text
+
+
 @pytest.mark.parametrize("half", ["main", "tier2"])
 def test_half_of_a_set_is_not_called_damaged(reference_image, half):
     """What lies on the other image was not given, and nothing is known to be wrong with it."""

@@ -368,5 +368,6 @@ def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
         return "More: scan --details, inspect; with a password also predict and map"
     if not is_sound:
         return "More: scan --details, check (every finding), scan --sweep (what is cut off)"
-    plan = "plan (other remedies, and how), " if any(item.walk and item.walk.reads for item in volumes) else ""
+    is_slow = any(item.verdict and item.verdict.is_worth_a_word for item in volumes)
+    plan = "plan (other remedies, and how), " if is_slow else ""
     return f"More: {plan}scan --details, map -o FILE.html, check"

@@ -1,4 +1,4 @@
-"""Compile the kernels when the package is built or installed; without a compiler the wheel is pure Python."""
+"""Compile the kernels and write the version down when the package is built; without a compiler it is pure Python."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import sys_tags
 
+VERSION_FILE = "layoutscope/_version.py"
+VERSION_TEXT = '''"""The version, as the build found it in git's tags; hatch_build.py wrote it."""
+
+__version__ = "{version}"
+'''
 ZIG_SYSTEMS = {"linux", "darwin", "win32"}
 ZIG_MACHINES = {"x86_64", "amd64", "aarch64", "arm64"}
 """Where the compiler in the package ``ziglang`` is known to install; elsewhere asking for it would fail the build."""
@@ -29,9 +34,13 @@ class NativeHook(BuildHookInterface[Any]):
         return ["ziglang>=0.13"] if has_zig and not is_pure() and not native_build(self.root).compiler() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the library to a wheel; for an editable install it is put into the checkout."""
+        """Add the version, and the library to a wheel; for an editable install they are put into the checkout."""
         build = native_build(self.root)
         self.scratch = Path(tempfile.mkdtemp())
+        written = Path(self.root, VERSION_FILE) if version == "editable" else self.scratch / "version.py"
+        written.write_text(VERSION_TEXT.format(version=self.metadata.version), encoding="utf-8")
+        if version != "editable":
+            build_data["force_include"][str(written)] = VERSION_FILE
         library = build.LIBRARY if version == "editable" else self.scratch / build.LIBRARY.name
         if self.target_name != "wheel" or is_pure():
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import tomllib
 import venv
 from pathlib import Path
 
@@ -27,6 +28,7 @@ UNIT_TESTS = (
     "-m",
     "not images and not slow",
 )
+CROSS_TARGETS = ("x86_64-linux-musl", "aarch64-linux-gnu", "aarch64-linux-musl", "aarch64-macos", "x86_64-windows-gnu")
 IMAGE = Path("fixtures", "images", "hfsplus-scattered.img.zst")
 
 
@@ -46,9 +48,14 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def generated(session: nox.Session) -> None:
-    """Check that parsers, README and reference are those of their sources; needs Node and ``npm ci`` in ksy/."""
+    """Check that parsers, README and reference are those of their sources, and that something shows each claim.
+
+    Needs Node and ``npm ci`` in ksy/.
+    """
     run(session, "python", "ksy/build.py", "--check")
+    run(session, "python", "-m", "tests.docs.grammar_diagrams", "--check")
     run(session, "python", "-m", "cogapp", "-P", "--check", "README.md", *map(str, sorted(Path("docs").glob("*.md"))))
+    run(session, "python", "-m", "tests.docs.claims")
 
 
 @nox.session(python=False)
@@ -103,6 +110,20 @@ def kernels(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def cross(session: nox.Session) -> None:
+    """Compile the C kernels for every system that gets a wheel, warnings being errors; needs the package index."""
+    with tempfile.TemporaryDirectory() as name:
+        tools = Path(name, "tools")
+        venv.create(tools, with_pip=True)
+        python = str(tools / "bin" / "python")
+        session.run(python, "-m", "pip", "install", "--quiet", "ziglang>=0.13", external=True)
+        for target in CROSS_TARGETS:
+            flags = {"CC": f"{python} -m ziglang cc -target {target}", "CFLAGS": "-Werror"}
+            words = ["python", "-m", "layoutscope.native.build", "-o", str(Path(name, target))]
+            session.run(str(PROGRAMS / words[0]), *words[1:], external=True, env=flags)
+
+
+@nox.session(python=False)
 def docs(session: nox.Session) -> None:
     """Build the pages into build/docs, notebooks run; check that their links hold and nothing needs a network.
 
@@ -111,6 +132,14 @@ def docs(session: nox.Session) -> None:
     words = ["-W", "--keep-going", "--quiet", "-d", "build/doctrees", "docs", "build/docs"]
     run(session, "python", "-m", "sphinx", *words)
     run(session, "python", "-m", "tests.docs.site", "build/docs")
+    run(session, "python", "-m", "tests.docs.site_search", "build/docs")
+
+
+@nox.session(python=False)
+def links(session: nox.Session) -> None:
+    """Follow every address outside that the pages name; needs a network, and the extra ``docs``."""
+    words = ["-b", "linkcheck", "-D", "nb_execution_mode=off", "--quiet", "-d", "build/doctrees", "docs", "build/links"]
+    run(session, "python", "-m", "sphinx", *words)
 
 
 @nox.session(python=False)
@@ -162,17 +191,44 @@ def wheel(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def binary(session: nox.Session) -> None:
+    """Build one executable that needs no Python into dist, and try it where there is none; needs the package index."""
+    with tempfile.TemporaryDirectory() as name:
+        tools, entry = Path(name, "tools"), Path(name, "entry.py")
+        venv.create(tools, with_pip=True)
+        python = str(tools / "bin" / "python")
+        extras = ".[frames,crypto,containers,query,remote]"
+        session.run(python, "-m", "pip", "install", "--quiet", "pyinstaller>=6.10", extras, external=True)
+        entry.write_text("from layoutscope.__main__ import main\n\nmain()\n")
+        words = ["--onefile", "--name", "layoutscope", "--log-level", "WARN", "--collect-all", "layoutscope"]
+        words += ["--collect-all", "nanoarrow", "--collect-submodules", "fsspec", "--exclude-module", "tkinter"]
+        # What is looked for by its name, when an image asks for it.
+        loaded = ("pyewf", "pymodi", "pyqcow", "pyvhdi", "pyvmdk", "lzfse", "duckdb", "fsspec", "aiohttp")
+        words += [word for module in (*loaded, "polars", "cryptography") for word in ("--hidden-import", module)]
+        words += ["--distpath", str(Path("dist").resolve()), "--workpath", name, "--specpath", name, str(entry)]
+        # Away from the checkout, whose package would be taken in place of the one that was built.
+        with session.chdir(name):
+            session.run(python, "-I", "-m", "PyInstaller", *words, external=True, env={"PYTHONPATH": ""})
+    run(session, "python", "-m", "tests.bench.standalone", "dist/layoutscope")
+
+
+@nox.session(python=False)
 def release(session: nox.Session) -> None:
     """Build what is released twice into dist, compare every byte, have it looked at, and list what it consists of.
 
-    The wheel is built from the source distribution. Needs the package index.
+    The wheel is built from the source distribution, the Homebrew formula of it written. Needs the package index.
     """
+    tags = session.run("git", "tag", "--points-at", "HEAD", "--list", "v*", external=True, silent=True)
+    known = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["version"]["fallback-version"]
+    for tag in str(tags or "").split():
+        if tag != f"v{known.partition('+')[0]}":
+            session.error(f"the tag here is {tag}, and the newest release that pyproject.toml knows is {known}")
     rounds = []
     with tempfile.TemporaryDirectory() as name:
         tools, installed = Path(name, "tools"), Path(name, "installed")
         venv.create(tools, with_pip=True)
         python = str(tools / "bin" / "python")
-        session.run(python, "-m", "pip", "install", "--quiet", "build", "twine", external=True)
+        session.run(python, "-m", "pip", "install", "--quiet", "build", "twine", "uv", external=True)
         for number in ("1", "2"):
             target = Path(name, number)
             session.run(python, "-m", "build", "--outdir", str(target), ".", external=True, silent=True)
@@ -187,5 +243,10 @@ def release(session: nox.Session) -> None:
         session.run(str(installed / "bin" / "python"), "-m", "pip", "install", "--quiet", *wheels, external=True)
         Path("dist").mkdir(exist_ok=True)
         run(session, "python", "-m", "tests.docs.bill", str(installed), "-o", "dist/layoutscope.cdx.json")
+        lock, (source,) = str(Path(name, "pylock.toml")), map(str, target.glob("*.tar.gz"))
+        words = ["pyproject.toml", "--quiet", "--constraints", "constraints-dev.txt", "--python-version", "3.13"]
+        words += ["--python-platform", "macos", "--format", "pylock.toml", "--output-file", lock]
+        session.run(python, "-m", "uv", "pip", "compile", *words, external=True, silent=True)
+        run(session, "python", "-m", "tests.docs.formula", source, lock, "-o", "dist/layoutscope.rb")
         for file, content in rounds[1].items():
             Path("dist", file).write_bytes(content)

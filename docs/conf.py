@@ -7,23 +7,30 @@ of the repository, where tools look for them; here each is included by a page of
 from __future__ import annotations
 
 import re
-from importlib.metadata import version as installed
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from layoutscope.version import RELEASE
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(Path(__file__).resolve().parent / "_ext"))
 
 project = "layoutscope"
 copyright = (ROOT / "LICENSE").read_text(encoding="utf-8").split("Copyright (c) ")[1].split("\n")[0]  # noqa: A001
-version = release = installed("layoutscope")
-extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc"]
+version = release = RELEASE
+extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc", "sections"]
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
+# Two dashes are those of an option.
+smartquotes_action = "q"
 html_theme = "furo"
 html_title = "layoutscope"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 # Pages are read without network, too: the theme's own fonts and scripts, and the search that lies beside them.
@@ -32,6 +39,12 @@ html_theme_options = {"footer_icons": []}
 exclude_patterns = ["schemas/*.json"]
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence", "deflist"]
+
+# ``nox -s links`` follows what leads outside: pages that ask for patience are asked again, an example is not asked.
+linkcheck_ignore = [r"https://host/.*"]
+linkcheck_retries = 3
+linkcheck_timeout = 30
+linkcheck_anchors_ignore_for_url = [r"https://github\.com/.*"]  # written by scripts
 
 # Notebooks are run whenever they are built, and one that fails breaks the build.
 nb_execution_mode = "force"
@@ -46,6 +59,8 @@ INCLUDED = {
     "README.md": "index.md",
     ".github/SECURITY.md": "security.md",
 }
+PICTURE = re.compile(r'<picture>\s+<source [^>]*srcset="(.+?)">\s+<img alt="(.+?)" src="(.+?)">\s+</picture>')
+IMAGE = "```{{image}} {place}\n:alt: {words}\n:class: only-{ground}\n```"
 SECTION = re.compile(r"^## (.+)\n\n((?:- .+\n)+)", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)\.(?:md|ipynb)\)")
 
@@ -58,11 +73,18 @@ def prepare(app: Sphinx, name: str, source: list[str]) -> None:
     up = "../" * (1 + name.count("/"))
     for target, page in INCLUDED.items():
         source[0] = source[0].replace(f"]({up}{target}", f"]({up[3:]}{page}")
+    source[0] = PICTURE.sub(_of_both_grounds, source[0])
     if name == "index":
         listed = [(caption, LINK.findall(links)) for caption, links in SECTION.findall(source[0])]
         source[0] += "".join(contents(pages, caption=caption) for caption, pages in listed)
     elif name.endswith("/README") and len(list(Path(app.srcdir, name).parent.glob("*.md"))) > 1:
         source[0] += contents(["*"], glob="")
+
+
+def _of_both_grounds(picture: re.Match[str]) -> str:
+    """Show the one of two pictures that fits the theme, which may be another one than the system's."""
+    grounds = (("light", picture[3]), ("dark", picture[1]))
+    return "\n\n".join(IMAGE.format(place=place, words=picture[2], ground=ground) for ground, place in grounds)
 
 
 def contents(pages: list[str], **options: str) -> str:

@@ -3,8 +3,8 @@ meta:
   title: 'Apple File System, data streams and their extents'
   tags:
     - filesystem
-    - macos
     - ios
+    - macos
   license: CC0-1.0
   ks-version: '0.11'
   imports:

@@ -3,6 +3,7 @@ meta:
   title: Apple Partition Map
   xref:
     forensicswiki: APM
+    justsolve: Apple_Partition_Map
     wikidata: Q375944
   tags:
     - filesystem

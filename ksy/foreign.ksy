@@ -33,7 +33,7 @@ types:
   ext_superblock:
     -orig-id: ext4_super_block
     doc: ext2, ext3 and ext4.
-    doc-ref: 'https://www.kernel.org/doc/html/latest/filesystems/ext4/globals.html#super-block ext4 Data Structures and Algorithms, Super Block'
+    doc-ref: 'https://docs.kernel.org/filesystems/ext4/globals.html#super-block ext4 Data Structures and Algorithms, Super Block'
     seq:
       - id: counts
         size: 56
@@ -132,7 +132,7 @@ types:
   ext_start:
     -orig-id: ext2 partition
     doc: Start of a partition with ext2, ext3 or ext4, up to its superblock.
-    doc-ref: 'https://www.kernel.org/doc/html/latest/filesystems/ext4/globals.html#super-block ext4 Data Structures and Algorithms, Super Block'
+    doc-ref: 'https://docs.kernel.org/filesystems/ext4/globals.html#super-block ext4 Data Structures and Algorithms, Super Block'
     seq:
       - id: reserved
         size: 1024

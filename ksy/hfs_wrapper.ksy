@@ -1,6 +1,8 @@
 meta:
   id: hfs_wrapper
   title: HFS volumes, classic or extended, and the classic wrapper around an HFS+ volume
+  xref:
+    justsolve: HFS
   tags:
     - filesystem
     - macos

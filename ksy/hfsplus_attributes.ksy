@@ -1,6 +1,9 @@
 meta:
   id: hfsplus_attributes
   title: Records of the HFS+ attributes file
+  xref:
+    justsolve: HFS+
+    pronom: fmt/1742
   tags:
     - filesystem
     - macos
@@ -135,8 +138,8 @@ types:
         type: attribute_key
       - id: data
         -orig-id: HFSPlusAttrRecord
-        type: attribute_data
         size-eos: true
+        type: attribute_data
   attribute_index_record:
     doc: A whole record of an index node.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees TN1150, B-Trees, Index Nodes'

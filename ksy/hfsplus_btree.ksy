@@ -1,6 +1,9 @@
 meta:
   id: hfsplus_btree
   title: Nodes of HFS+ B-trees
+  xref:
+    justsolve: HFS+
+    pronom: fmt/1742
   tags:
     - filesystem
     - macos

@@ -1,6 +1,9 @@
 meta:
   id: hfsplus_catalog
   title: Records of the HFS+ catalog file
+  xref:
+    justsolve: HFS+
+    pronom: fmt/1742
   tags:
     - filesystem
     - macos
@@ -256,8 +259,8 @@ types:
         -orig-id: HFSPlusCatalogKey
         type: catalog_key
       - id: data
-        type: catalog_data
         size-eos: true
+        type: catalog_data
   catalog_index_record:
     doc: A whole record of an index node.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees TN1150, B-Trees, Index Nodes'

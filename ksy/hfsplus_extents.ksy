@@ -1,6 +1,9 @@
 meta:
   id: hfsplus_extents
   title: Records of the HFS+ extents-overflow file
+  xref:
+    justsolve: HFS+
+    pronom: fmt/1742
   tags:
     - filesystem
     - macos

@@ -1,6 +1,9 @@
 meta:
   id: hfsplus_hotfiles
   title: The HFS+ hot-file B-tree
+  xref:
+    justsolve: HFS+
+    pronom: fmt/1742
   tags:
     - filesystem
     - macos
@@ -20,8 +23,8 @@ types:
       - id: magic
         -orig-id: magic
         type: u4
-        doc: 0xFF28FF26, see enum hot_files_magic.
         enum: hot_files_magic
+        doc: 0xFF28FF26, see enum hot_files_magic.
       - id: version
         -orig-id: version
         type: u4

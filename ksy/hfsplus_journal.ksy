@@ -1,6 +1,9 @@
 meta:
   id: hfsplus_journal
   title: The HFS+ journal
+  xref:
+    justsolve: HFS+
+    pronom: fmt/1742
   tags:
     - filesystem
     - macos

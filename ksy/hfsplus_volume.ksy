@@ -1,6 +1,9 @@
 meta:
   id: hfsplus_volume
   title: HFS+ and HFSX volume header, fork data and extents
+  xref:
+    justsolve: HFS+
+    pronom: fmt/1742
   tags:
     - filesystem
     - macos

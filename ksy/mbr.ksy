@@ -1,6 +1,10 @@
 meta:
   id: mbr
   title: Master Boot Record
+  xref:
+    forensicswiki: master_boot_record
+    justsolve: Master_Boot_Record
+    wikidata: Q624752
   tags:
     - filesystem
   license: CC0-1.0

@@ -1,6 +1,12 @@
 meta:
   id: sparse_disks
   title: What disk images of other makers store
+  file-extension:
+    - vmdk
+    - vhdx
+    - qcow2
+    - vhd
+    - sparseimage
   tags:
     - archive
   license: CC0-1.0

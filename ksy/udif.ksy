@@ -2,6 +2,10 @@ meta:
   id: udif
   title: Apple disk image (UDIF, .dmg)
   file-extension: dmg
+  xref:
+    justsolve: Apple_Disk_Image
+    pronom: fmt/1071
+    wikidata: Q1228757
   tags:
     - archive
     - macos

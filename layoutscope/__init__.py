@@ -72,13 +72,24 @@ if TYPE_CHECKING:
     from layoutscope.fleet.query import query
     from layoutscope.fleet.report import write_report
 else:
-    # A verb stands in the module of its family, which has the name of its first; its companions stand beside it.
-    _HOMES = {"fit": "drives", "layout_map": "map", "write_map": "map", "write_trace": "trace"}
-    _HOMES |= {"write_forecast_plot": "forecast"}
-    _HOMES |= {"read_layouts": "reading", "checkpoints": "inspect", "extract": "extract"}
-    _HOMES |= {"series": "compare", "verify": "check", "open": "session"}
-    _HOMES = {name: f"api.{module}" for name, module in _HOMES.items()} | {"load_profile": "drive", "service": "drive"}
-    _HOMES |= {"batch": "fleet.batch", "query": "fleet.query", "write_report": "fleet.report"}
+    # A verb stands in the module of its name, or of the first of its family.
+    _HOMES = {
+        "batch": "fleet.batch",
+        "checkpoints": "api.inspect",
+        "fit": "api.drives",
+        "layout_map": "api.map",
+        "load_profile": "drive",
+        "open": "api.session",
+        "query": "fleet.query",
+        "read_layouts": "api.reading",
+        "series": "api.compare",
+        "service": "drive",
+        "verify": "api.check",
+        "write_forecast_plot": "api.forecast",
+        "write_map": "api.map",
+        "write_report": "fleet.report",
+        "write_trace": "api.trace",
+    }
     # In its own module such a name would hide the built-in function.
     _OWN_NAMES = {"map": "map_images", "open": "open_session"}
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from layoutscope import bounded
+from layoutscope import bounded, system
 
 
 def open_closed_streams() -> None:
@@ -29,7 +29,12 @@ def open_closed_streams() -> None:
 def main() -> None:
     """Run the command line; the exit codes are those of docs/using.md."""
     open_closed_streams()
-    bounded.run(work)
+    if (module := system.asked_part()) is None:
+        bounded.run(work)
+    else:
+        import runpy
+
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def work() -> None:

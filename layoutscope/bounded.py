@@ -93,7 +93,7 @@ def terminal() -> TextIO:
     return sys.stderr.stream if isinstance(sys.stderr, Held) else sys.stderr
 
 
-def limit_bytes() -> tuple[int, str] | None:
+def memory_limit() -> tuple[int, str] | None:
     """Return how much memory this process may map, and the option of ``ulimit`` that says so; None without a limit."""
     if resource is None or not hasattr(os, "fork") or not hasattr(signal, "sigwaitinfo"):
         return None
@@ -160,7 +160,7 @@ def run(command: Callable[[], None]) -> None:
     SystemExit
         With the exit code of the command; 1 if it had too little memory.
     """
-    limit = limit_bytes()
+    limit = memory_limit()
     if limit is None:
         command()
         return

@@ -51,6 +51,7 @@ REFUSALS: Final[dict[str, str]] = {
     "fleet-missing": "Reading with a cluster needs a package that is missing.",
     "remote-missing": "Reading from servers needs a package that is missing.",
     "frames-missing": "Tables as frames and as Parquet, and so captures, need a package that is missing.",
+    "duckdb-missing": "Queries, and pages over a batch, need a package that is missing.",
     "crypto-missing": "Unlocking an encrypted volume needs a package that is missing.",
     "picture-export": "Pictures of maps need a package that is missing.",
 }

@@ -116,20 +116,20 @@ class Finding(Displayed):
             raise ValueError(f"unknown finding code {self.code!r}: add it to layoutscope.findings.CODES, or declare it")
 
 
-def from_error(error: FormatError, *, code: str = "structure-invalid", level: Level = "error") -> Finding:
+def from_error(error: FormatError, *, code: str = "structure-invalid") -> Finding:
     """Turn an error that was survived into a finding at the same address.
 
     Parameters
     ----------
     error : FormatError
         Its address counts from the start of the image; where it does not, :meth:`FindingLog.survive` adds the base.
-    code, level
+    code : str
         As of :class:`Finding`.
 
     Returns
     -------
     Finding
-        With the error's reason as its message.
+        Of level ``error``, with the error's reason as its message.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def from_error(error: FormatError, *, code: str = "structure-invalid", level: Le
         If the code is unknown.
     """
     sides = error.expected, error.found
-    return Finding(code, level, error.structure, error.image_offset, error.reason, *sides, device=error.device)
+    return Finding(code, "error", error.structure, error.image_offset, error.reason, *sides, device=error.device)
 
 
 def refined(coarse: Iterable[Finding], fine: Sequence[Finding], is_refined: Callable[[Finding], bool]) -> list[Finding]:

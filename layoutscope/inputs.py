@@ -147,7 +147,7 @@ def open_untouched(path: str | os.PathLike[str]) -> int:
         If it cannot be opened.
     """
     # Opening a pipe waits for its writer otherwise, for ever where a stranger laid it beside an image.
-    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"))
     try:
         return os.open(path, flags | getattr(os, "O_NOATIME", 0))
     except PermissionError:

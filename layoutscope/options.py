@@ -187,7 +187,8 @@ class Workload(TypedDict, total=False):
     memory_bytes : int, bytes, optional
         The host's memory for what is read; unlimited without it.
     threads : int, count, default 1
-        Threads that share the host's work.
+        Threads that share the host's time between the reads; the drive gets one read at a time, as without them.
+        Several at a time are the remedy ``more-in-flight`` of :func:`layoutscope.plan`.
     warm : bool, default False
         Whether a first, uncounted pass has filled the cache, and the name cache if its names fit.
     passes : int, count, default 1

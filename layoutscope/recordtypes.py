@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     Member: TypeAlias = Kind | tuple[Kind, int] | tuple[Kind, int | None, int] | Formula
 
 
-class Column(str):
+class RecordColumn(str):
     """What a decoder can give of many records: a field or a ``value:`` instance, by its dotted name."""
 
     __slots__ = ()
 
 
-class Field(Column):
+class Field(RecordColumn):
     """A field at a fixed place.
 
     Attributes
@@ -61,7 +61,7 @@ class Field(Column):
         return self.scalar.newbyteorder("=")
 
 
-class Instance(Column):
+class Instance(RecordColumn):
     """A value that is computed from fields of its record.
 
     Attributes

@@ -131,14 +131,15 @@ def faults(images: Path) -> Iterator[Case]:
     from fixtures.apfs.writer import write
     from fixtures.fault import planted
     from fixtures.faults_apfs import FAULTS as APFS
+    from tests.sparse import write_sparse
 
     victims = {name: (images / f"victim-{name}.img", plan) for name, plan in VICTIMS.items()}
     written = {name: (path, write(plan, path)) for name, (path, plan) in victims.items()}
     for fault in APFS:
         target = images / f"fault-apfs-{fault.name}.img"
         if not target.exists():
-            with planted(fault, written) as image:
-                copy_sparse(Path(image.path), target)
+            with planted(fault, written) as image, Path(image.path).open("rb") as plain:
+                write_sparse(target, plain)
         yield Case(target.name, ("--password", PASSWORD), is_fault=True)
     yield from hfsplus_faults(images)
 
@@ -157,16 +158,6 @@ def hfsplus_faults(images: Path) -> Iterator[Case]:
             fault.apply(image, expected)
             target.write_bytes(image)
         yield Case(target.name, is_fault=True)
-
-
-def copy_sparse(source: Path, target: Path) -> None:
-    """Copy a file and leave zeros out."""
-    with source.open("rb") as read, target.open("wb") as written:
-        written.truncate(source.stat().st_size)
-        while data := read.read(1 << 16):
-            if data.count(0) != len(data):
-                written.seek(read.tell() - len(data))
-                written.write(data)
 
 
 def references(images: Path) -> Iterator[Case]:

@@ -1,9 +1,12 @@
-"""HFS+ volumes of a source, read and checked by themselves: without partitions around them."""
+"""HFS+ volumes, written from scenarios, and read and checked by themselves: without partitions around them."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.hfsplus import layout
 from layoutscope.filesystems.hfsplus.check import rules
@@ -24,3 +27,10 @@ def read_layout(source: Source, **asked: Any) -> VolumeLayout:
 def check_volume(source: Source, *, without: Container[str] = (), **asked: Any) -> list[Finding]:
     """Check a volume; what is asked for are fields of a request."""
     return rules.check_volume(VolumeRequest(source, **asked), without)
+
+
+@cache
+def rendered(name: str) -> tuple[bytes, Any]:
+    """Write the image of a scenario; and what it must be read as."""
+    canvas, expected = render(SCENARIOS[name])
+    return bytes(canvas.to_bytearray()), expected

@@ -119,3 +119,17 @@ def entries(*rows: tuple[int, int, str, str, int], **changes: Any) -> dict[str, 
         "inode_node_row": [row[4] for row in rows],
     }
     return plain | changes
+
+
+def listing(made):
+    """Return every entry of a volume with its size."""
+    return set(made.entries.select("parent_id", "file_id", "name", "kind", "size_bytes").rows())
+
+
+def file_id(made, *names):
+    """Return the number of a file by its path."""
+    number = 2
+    for name in names:
+        found = made.entries.filter((made.entries["parent_id"] == number) & (made.entries["name"] == name))
+        number = found["file_id"].item()
+    return number

@@ -3,8 +3,8 @@ meta:
   title: 'Apple File System, one block by the type that its header says'
   tags:
     - filesystem
-    - macos
     - ios
+    - macos
   license: CC0-1.0
   ks-version: '0.11'
   imports:
@@ -147,7 +147,6 @@ types:
       value:
         pos: ofs_values - ofs_val
         size: len_val
-        if: is_leaf and not is_ghost
         type:
           switch-on: subtype
           cases:
@@ -157,6 +156,7 @@ types:
             'apfs_object::object_type::blockreftree.to_i': apfs_extents::phys_ext_val
             'apfs_object::object_type::snapmetatree.to_i': fs_value(key.as<apfs_record::j_key>.record_type)
             'apfs_object::object_type::fext_tree.to_i': apfs_extents::fext_val
+        if: is_leaf and not is_ghost
       child:
         pos: ofs_values - ofs_val
         type: apfs_btree::child_val

@@ -83,8 +83,8 @@ types:
         repeat-expr: descriptor.num_records + 1
         doc: 'Where the free space starts, then the records, the last one first.'
       records:
-        type: record(offsets[descriptor.num_records - _index].ofs_record, offsets[descriptor.num_records - _index - 1].ofs_record, tree_kind, descriptor.kind == hfsplus_btree::node_kind::leaf)
         pos: 0
+        type: record(offsets[descriptor.num_records - _index].ofs_record, offsets[descriptor.num_records - _index - 1].ofs_record, tree_kind, descriptor.kind == hfsplus_btree::node_kind::leaf)
         repeat: expr
         repeat-expr: descriptor.num_records
         if: is_keyed
@@ -117,17 +117,17 @@ types:
       data:
         pos: ofs_record + 2 + key_header.len_key
         size: ofs_end - ofs_record - 2 - key_header.len_key
-        if: is_leaf
         type:
           switch-on: tree_kind
           cases:
             'tree_kind::catalog': hfsplus_catalog::catalog_data
             'tree_kind::extents': hfsplus_volume::extent_record
             'tree_kind::attributes': hfsplus_attributes::attribute_data
+        if: is_leaf
       child:
         pos: ofs_record + 2 + key_header.len_key
-        if: not is_leaf
         type: hfsplus_btree::pointer_record
+        if: not is_leaf
 enums:
   tree_kind:
     0:

@@ -171,7 +171,7 @@ class Foreign(KaitaiStruct):
         """Start of a partition with ext2, ext3 or ext4, up to its superblock.
         
         .. seealso::
-           ext4 Data Structures and Algorithms, Super Block - https://www.kernel.org/doc/html/latest/filesystems/ext4/globals.html#super-block
+           ext4 Data Structures and Algorithms, Super Block - https://docs.kernel.org/filesystems/ext4/globals.html#super-block
         """
         SEQ_FIELDS = ["reserved", "superblock"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -199,7 +199,7 @@ class Foreign(KaitaiStruct):
         """ext2, ext3 and ext4.
         
         .. seealso::
-           ext4 Data Structures and Algorithms, Super Block - https://www.kernel.org/doc/html/latest/filesystems/ext4/globals.html#super-block
+           ext4 Data Structures and Algorithms, Super Block - https://docs.kernel.org/filesystems/ext4/globals.html#super-block
         """
         SEQ_FIELDS = ["counts", "magic", "reserved", "feature_compat", "feature_incompat"]
         def __init__(self, _io, _parent=None, _root=None):

@@ -121,7 +121,7 @@ class HostProfile:
         How much of what a cache that drops names at random would keep is kept where the names are too many: 0 where
         the least recently used goes first, and nothing is left when all are asked for again.
     threads : int
-        Threads that share the walk's host work.
+        Threads that share the walk's host work; its reads come one after the other all the same.
     processors : int
         Threads that can run at the same time.
     own : mapping of str to DriverProperties

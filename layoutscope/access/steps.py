@@ -96,7 +96,7 @@ class CheckerReads:
     device: NDArray[np.uint8]
 
 
-def fixed_place(kind: str, image_offset: int, length_bytes: int, device: int = 0) -> FixedPlaces:
+def fixed_place(kind: str, image_offset: int, length_bytes: int) -> FixedPlaces:
     """Make a step of one place.
 
     Parameters
@@ -104,11 +104,9 @@ def fixed_place(kind: str, image_offset: int, length_bytes: int, device: int = 0
     kind : str
         What lies there.
     image_offset, length_bytes : int
-        The place.
-    device : int
-        Image of a Fusion set.
+        The place, on the first image of a set.
     """
-    return FixedPlaces(kind, np.array([device], np.uint8), np.array([image_offset]), np.array([length_bytes]))
+    return FixedPlaces(kind, np.zeros(1, np.uint8), np.array([image_offset]), np.array([length_bytes]))
 
 
 def regions_of(layout: VolumeLayout | None, kind: str, wanted: Callable[[str], bool] | None = None) -> FixedPlaces:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.aging.space import FreeBlocks
 from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, TreeLevel
+from layoutscope.arrays.lookup import distinct
 from layoutscope.arrays.ragged import ranges
+from layoutscope.tables import VolumeLayout, build_table, findings_table
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from layoutscope.tables import Table, VolumeLayout
+    from layoutscope.tables import Table
 
     I64 = NDArray[np.int64]
 
@@ -120,11 +124,55 @@ def numbers_of(layout: VolumeLayout) -> I64:
     table = layout.columns("entries")
     links = table["link_id"].present().astype(np.uint64)
     found = np.concatenate([table["file_id"].data, table["parent_id"].data, links])
-    return np.unique(found.astype(np.uint64)).astype(np.int64)
+    return distinct(found.astype(np.uint64)).astype(np.int64)
 
 
-def read_entries(layout: VolumeLayout, numbers: I64, keys: dict[str, I64]) -> AgingEntries:
-    """Read the entries of a layout.
+def made_anew(
+    layout: VolumeLayout, table: Table, nodes: Table, rows: Mapping[str, Any], label: tuple[str, str]
+) -> VolumeLayout:
+    """Return a volume with the entries of another one, whose records lie in other nodes.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The other one.
+    table : Table
+        Its entries, in the order in which the new file system lists them.
+    nodes : Table
+        The new nodes.
+    rows : mapping of str to columns
+        Columns of the entries that lead to their nodes, and whatever else the file system knows of them.
+    label : (filesystem, variant)
+        The new file system.
+
+    Returns
+    -------
+    VolumeLayout
+        With nodes and entries alone: enough for walks that read no data.
+    """
+    kept = {name: table[name] for name in ("parent_id", "file_id", "kind", "size_bytes", "flags")}
+    entries = build_table(
+        "entries",
+        {
+            **kept,
+            "volume": layout.facts.volume,
+            "name": table.texts("name"),
+            "name_raw": table.texts("name_raw"),
+            "link_count": 1,
+            "create_time": None,
+            "modify_time": None,
+            "entry_rank": np.arange(len(table), dtype=np.uint32),
+            **rows,
+        },
+    )
+    filesystem, variant = label
+    facts = replace(layout.facts, filesystem=filesystem, variant=variant, trees=(), details={})
+    none = {name: build_table(name, {}) for name in ("node_fragments", "regions", "extents", "free")}
+    return VolumeLayout(facts=facts, nodes=nodes, entries=entries, findings=findings_table([]), **none)
+
+
+def read_entries(layout: VolumeLayout, numbers: I64) -> AgingEntries:
+    """Read the entries of a layout; their records have no keys yet.
 
     Parameters
     ----------
@@ -132,8 +180,6 @@ def read_entries(layout: VolumeLayout, numbers: I64, keys: dict[str, I64]) -> Ag
         The volume.
     numbers : int64 array
         From :func:`numbers_of`.
-    keys : dict of str to int64 array
-        Keys of their records, as far as they are known yet.
     """
     table = layout.columns("entries")
     flags = table["flags"].filled(0)
@@ -152,7 +198,7 @@ def read_entries(layout: VolumeLayout, numbers: I64, keys: dict[str, I64]) -> Ag
         is_file=table["kind"].equals("file") & is_plain & (table["link_count"].filled(1) <= 1),
         seat=seat,
         has_sibling=table["link_id"].is_known & is_plain,
-        keys=keys,
+        keys={},
     )
 
 

@@ -234,7 +234,7 @@ def followed(
     return points, tuple(dict.fromkeys(notes))
 
 
-def measured(layout: VolumeLayout) -> tuple[int, int, tuple[Any, ...]]:
+def measured_layout(layout: VolumeLayout) -> tuple[int, int, tuple[Any, ...]]:
     """Count the files of a layout and the leaves that an enumeration reads, and measure it."""
     nodes = live_nodes(layout, filesystem_of(layout).traits.main_tree)
     files = int(layout.columns("entries")["kind"].equals("file").sum())

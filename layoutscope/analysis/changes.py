@@ -83,7 +83,7 @@ def node_changes(earlier: VolumeLayout, later: VolumeLayout) -> NodeChanges:
     words = sorted({word for table in tables for word in table["tree"].words})
     trees = [codes_in(table["tree"], words) for table in tables]
     numbers = [table["node_id"].data for table in tables]
-    (tree, number), (before, now) = joined((trees[0], numbers[0]), (trees[1], numbers[1]))
+    (tree, number), (before, now) = _joined((trees[0], numbers[0]), (trees[1], numbers[1]))
     sides = [
         (_of(table["image_offset"], rows).signed() - layout.facts.image_offset, _of(table["device"], rows).signed())
         for table, rows, layout in zip(tables, (before, now), (earlier, later), strict=True)
@@ -124,7 +124,7 @@ def _of(column: Values, rows: I64) -> Values:
     return Values(taken.data, taken.is_known & (rows != NONE))
 
 
-def joined(
+def _joined(
     first: Sequence[NDArray[np.integer[Any]]], second: Sequence[NDArray[np.integer[Any]]]
 ) -> tuple[list[NDArray[np.integer[Any]]], tuple[I64, I64]]:
     """Join two sets of rows by the same keys, of which the first row counts where several have one.
@@ -194,7 +194,7 @@ def _tally(change: NDArray[np.integer[Any]]) -> tuple[int, int, int, int]:
 def _entry_row(earlier: VolumeLayout, later: VolumeLayout) -> ChangeRow:
     """Count files and directories; one that another directory lists now has moved."""
     (before, first), (now, second) = map(_parents, (earlier, later))
-    _, rows = joined((before,), (now,))
+    _, rows = _joined((before,), (now,))
     return ChangeRow("files and directories", *_told(rows, lambda one, other: first[one] == second[other]))
 
 
@@ -219,7 +219,7 @@ def _told(rows: tuple[I64, I64], is_same: Callable[[I64, I64], Mask]) -> tuple[i
 def _data_row(earlier: VolumeLayout, later: VolumeLayout) -> ChangeRow:
     """Count the files that have data on disk; one whose extents are not the same has moved."""
     first, second = map(_data, (earlier, later))
-    _, rows = joined((first.file_id,), (second.file_id,))
+    _, rows = _joined((first.file_id,), (second.file_id,))
     return ChangeRow("files' data", *_told(rows, lambda one, other: _are_same(first, second, one, other)))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.analysis.changes import layout_changes
-from layoutscope.analysis.explanation import ends, explain, explained_row
+from layoutscope.analysis.explanation import costs_of_ends, explain, explained_row
 from layoutscope.arrays.lookup import order_of
 from layoutscope.metrics.pieces import live_nodes, main_tree
 from layoutscope.metrics.traces import ENUMERATION_SCORE, first_touches
@@ -59,7 +59,7 @@ def _name(result: ScanResult, volume: VolumeScan) -> str:
 
 def _verdict(times: Sequence[TimeRow], sides: int) -> str:
     row, letters = explained_row(times), side_letters(sides)
-    return "" if row is None else explain(row.drive, ends(row), (letters[0], letters[-1]))
+    return "" if row is None else explain(row.drive, costs_of_ends(row), (letters[0], letters[-1]))
 
 
 def _metrics(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> Iterator[MetricRow]:

@@ -16,6 +16,7 @@ from layoutscope.access.nodes import node_table
 from layoutscope.arrays.lookup import distinct, first_places, order_of
 from layoutscope.arrays.ragged import heads, starts_of
 from layoutscope.drive import service
+from layoutscope.drive.draws import is_sampled, sampled
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
 from layoutscope.results.verdict import Why
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
     Mask = NDArray[np.bool_]
-
-SAMPLE_READS: Final = 12_000
-STRETCHES: Final = 8
-"""Of longer walks, so many reads are served, in so many stretches."""
 
 SMALLEST_READ: Final = 4096
 PAGES: Final = 16
@@ -255,13 +252,8 @@ CAUSES: Final[dict[Why, Callable[[ReadsOfNodes], AccessTrace]]] = {
 """What a walk may take long for, and the reads of one where it is not so."""
 
 
-def is_sampled(trace: AccessTrace) -> bool:
-    """Whether reads are so many that a part of them is served."""
-    return len(trace) > 2 * SAMPLE_READS
-
-
 def seconds_of(trace: AccessTrace, profile: DriveProfile) -> float:
-    """Serve reads on a drive, of long traces stretches that are spread over it.
+    """Serve reads on a drive, of long traces on a disk the stretches of :func:`~layoutscope.drive.draws.sampled`.
 
     Examples
     --------
@@ -271,9 +263,7 @@ def seconds_of(trace: AccessTrace, profile: DriveProfile) -> float:
     >>> round(seconds_of(reads, load_profile("sata-ssd")) / service(reads, load_profile("sata-ssd")).seconds, 3)
     1.0
     """
-    if not is_sampled(trace):
+    if not is_sampled(trace, profile):
         return service(trace, profile, phases=1).seconds
-    # At the start of a stretch the drive has read nothing ahead; in 1,500 reads that hardly counts.
-    starts = np.linspace(0, len(trace) - SAMPLE_READS // STRETCHES, STRETCHES).astype(np.int64)
-    chosen = (starts[:, None] + np.arange(SAMPLE_READS // STRETCHES)).ravel()
-    return service(trace[chosen], profile, phases=1).seconds * len(trace) / len(chosen)
+    part = sampled(trace)
+    return service(part, profile, phases=1).seconds * len(trace) / len(part)

@@ -230,7 +230,7 @@ def explained_row(times: Sequence[TimeRow]) -> TimeRow | None:
     return next((row for row in times if None not in (row.costs[0], row.costs[-1])), None)
 
 
-def ends(row: TimeRow) -> tuple[Cost, Cost]:
+def costs_of_ends(row: TimeRow) -> tuple[Cost, Cost]:
     """Return the costs of the first and the last side, which there must be."""
     first, last = row.costs[0], row.costs[-1]
     if first is None or last is None:

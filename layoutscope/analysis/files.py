@@ -52,11 +52,15 @@ def directory_paths(layout: VolumeLayout) -> dict[int, str]:
     return known
 
 
-def with_paths(layout: VolumeLayout) -> pl.DataFrame:
-    """Return the entries with a column ``path``, from the root of the volume on; the root itself is ``/``."""
+def entry_paths(layout: VolumeLayout) -> list[str]:
+    """Spell the path of each entry, from the root of the volume on; the root itself is ``/``."""
     known = directory_paths(layout)
-    paths = [_path(known, *row) for row in zip(*map(layout.columns("entries").listed, _NAMED), strict=True)]
-    return layout.entries.with_columns(pl.Series("path", paths, dtype=pl.String))
+    return [_path(known, *row) for row in zip(*map(layout.columns("entries").listed, _NAMED), strict=True)]
+
+
+def with_paths(layout: VolumeLayout) -> pl.DataFrame:
+    """Return the entries as a frame with a column ``path``."""
+    return layout.entries.with_columns(pl.Series("path", entry_paths(layout), dtype=pl.String))
 
 
 _NAMED: Final = ("file_id", "parent_id", "name")

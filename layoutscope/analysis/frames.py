@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutscope.analysis.files import directory_paths
-from layoutscope.analysis.owners import volume_name
+from layoutscope.analysis.owners import volume_names
 from layoutscope.results.compare import ratio, side_letters
 from layoutscope.tables.frames import FRAMES
 from layoutscope.tables.rows import Rows
@@ -35,8 +35,8 @@ def metrics_rows(result: ScanResult) -> Rows:
 
 
 def _metric_rows(result: ScanResult) -> Iterator[tuple[Any, ...]]:
-    for volume in result.volumes:
-        name = volume_name(volume.layout)
+    names = volume_names([volume.layout for volume in result.volumes])
+    for name, volume in zip(names, result.volumes, strict=True):
         walked: tuple[Metric, ...] = () if volume.walk is None else volume.walk.metrics
         for item in (*volume.metrics, *walked):
             what = (item.name, item.definition.title, item.value, item.unit, item.denominator)
@@ -50,10 +50,11 @@ def times_rows(result: ScanResult | PredictResult) -> Rows:
 
 def _time_rows(result: Any) -> Iterator[tuple[Any, ...]]:
     """Yield the times of walks, of a scan or of a prediction, then those of all orders."""
-    for volume in result.volumes:
+    is_scan = all(hasattr(volume, "predictions") for volume in result.volumes)
+    volumes = result.volumes
+    names = volume_names([each.layout for each in volumes]) if is_scan else [each.volume for each in volumes]
+    for name, volume in zip(names, volumes, strict=True):
         if volume.walk is not None:
-            name = volume.volume if hasattr(volume, "volume") else volume_name(volume.layout)
-            is_scan = hasattr(volume, "predictions")
             drives = volume.predictions if is_scan else [case.prediction for case in volume.drives]
             yield from _times((name, volume.walk.order, volume.walk.host), drives, volume.walk)
     for case in getattr(result, "orders", ()):

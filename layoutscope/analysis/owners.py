@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,6 +13,8 @@ from layoutscope.errors import UsageError
 from layoutscope.results.inspect import Owner
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from layoutscope.filesystems.contract import Row
     from layoutscope.tables import Table, VolumeLayout
 
@@ -97,7 +100,8 @@ def needed_id(layouts: tuple[VolumeLayout, ...], path: str) -> list[tuple[Volume
     UsageError
         If none has.
     """
-    found = [(layout, file_id) for layout in layouts if (file_id := resolve(layout, path)) is not None]
+    volumes = [layout for layout in layouts if layout.facts.volume is not None]
+    found = [(layout, file_id) for layout in volumes if (file_id := resolve(layout, path)) is not None]
     if not found:
         raise UsageError(f"no file at {path!r}")
     return found
@@ -148,6 +152,31 @@ def volume_name(layout: VolumeLayout) -> str:
     return " > ".join(layout.facts.stack) + own
 
 
+def volume_names(layouts: Sequence[VolumeLayout], chosen: Sequence[VolumeLayout] | None = None) -> tuple[str, ...]:
+    """Name the volumes of one image so that rows about one are no other's.
+
+    A container may hold several volumes of one name, and one without a name is called like its container: their numbers
+    tell these apart.
+
+    Parameters
+    ----------
+    layouts : sequence of VolumeLayout
+        All that were read of the image.
+    chosen : sequence of VolumeLayout, optional
+        Those of them that are named; all without.
+
+    Returns
+    -------
+    tuple of str
+        One each, all of them different.
+    """
+    times = Counter(map(volume_name, layouts))
+    told = [(volume_name(layout), layout.facts.volume) for layout in (layouts if chosen is None else chosen)]
+    return tuple(
+        f"{name} (volume {number})" if times[name] > 1 and number is not None else name for name, number in told
+    )
+
+
 def _node_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
     facts = [(name.replace("_", " "), str(row[name])) for name in _NODE_FACTS if row[name] is not None]
     for name in ("parent_row", "locator_row"):
@@ -192,5 +221,6 @@ def file_owner(layout: VolumeLayout, file_id: int) -> Owner:
         (f"extent of {item['fork']}", f"byte {item['image_offset']:,}, {item['length_bytes']:,} bytes")
         for item in extents.take(slice(64)).rows()
     ]
-    first = int(extents["image_offset"].data[0]) if len(extents) else layout.facts.image_offset
-    return Owner(volume_name(layout), "file", first, int(extents["length_bytes"].data.sum()), tuple(facts))
+    what = str(row.get("kind", "directory" if file_id == ROOT_ID else "file"))
+    first = int(extents["image_offset"].data[0]) if len(extents) else None
+    return Owner(volume_name(layout), what, first, int(extents["length_bytes"].data.sum()), tuple(facts))

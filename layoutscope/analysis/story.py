@@ -124,17 +124,29 @@ def lie(found: Placement) -> str:
     return f"Its nodes lie {where}: {numbers}."
 
 
-def most(items: Sequence[str], room: int) -> str:
+def most(items: Sequence[str], room: int, noun: str = "") -> str:
     """Join as many items as there is room for, and count the others.
+
+    Parameters
+    ----------
+    items : sequence of str
+        What is listed.
+    room : int
+        For how many characters.
+    noun : str
+        What one of the others is called.
 
     Examples
     --------
     >>> most(["one", "two", "three"], 12)
     'one, 2 more'
+    >>> most(["one", "twenty-seven", "three"], 18, "drive")
+    'one, 2 more drives'
     """
     for count in range(len(items), 0, -1):
         left = len(items) - count
-        text = ", ".join([*items[:count], *([f"{left} more"] if left else [])])
+        others = f" {noun}{'s' * (left > 1)}" if noun else ""
+        text = ", ".join([*items[:count], *([f"{left} more{others}"] if left else [])])
         if len(text) <= room:
             return text
     return f"{len(items)} of them"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.analysis.counterfactual import CAUSES, ReadsOfNodes, is_sampled, packed, seconds_of, walked
+from layoutscope.analysis.counterfactual import CAUSES, ReadsOfNodes, packed, seconds_of, walked
+from layoutscope.drive.draws import is_sampled
 from layoutscope.filesystems.registry import filesystem_of, filesystems
 from layoutscope.results.verdict import Cause, Placement, Verdict, Why, Yardstick
 from layoutscope.walk import trace
@@ -73,7 +74,7 @@ def judge(
         return plain
     reads = walked(layout, walk.trace)
     # Of long walks a part is served, changed and unchanged alike, so that both err alike.
-    scale = first.seconds / seconds_of(walk.trace, profile) if is_sampled(walk.trace) else 1.0
+    scale = first.seconds / seconds_of(walk.trace, profile) if is_sampled(walk.trace, profile) else 1.0
     runs = {change: scale * seconds_of(change(reads), profile) for change in (*CAUSES.values(), packed)}
     causes = [Cause(name, runs[change], _saved(first.seconds, runs[change])) for name, change in CAUSES.items()]
     return replace(

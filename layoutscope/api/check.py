@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.analysis.owners import volume_name
+from layoutscope.analysis.owners import volume_name, volume_names
 from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
 from layoutscope.api.reading import opened, request_of, with_options
@@ -71,8 +71,8 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
         layouts = [without_names(layout) if hidden else layout for layout in image.layouts]
         told = [_without_names(each.findings, image.layouts) if hidden else each.findings for each in found]
         volumes = tuple(
-            CheckedVolume(volume_name(layout), findings, layout.coverage, each.num_rules, each.unchecked)
-            for layout, findings, each in zip(layouts, told, found, strict=True)
+            CheckedVolume(name, findings, layout.coverage, each.num_rules, each.unchecked)
+            for name, layout, findings, each in zip(volume_names(layouts), layouts, told, found, strict=True)
         )
         outside = _without_names(image.findings, image.layouts) if hidden else image.findings
         return CheckResult(image.about.name, volumes, outside)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.analysis.changes import changed_nodes
 from layoutscope.analysis.comparison import compare_scans
 from layoutscope.api.keywords import several, takes
-from layoutscope.api.outputs import file_form, output
+from layoutscope.api.outputs import output, write_page
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
 from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
@@ -191,6 +191,4 @@ def write_series_plot(found: Series, path: str | os.PathLike[str], *, force: boo
     UsageError
         If the file exists and `force` is not given.
     """
-    file_form(path, "html", ("html",), "html")
-    with output(path, force=force) as file:
-        file.write(series_page(found).encode())
+    write_page(path, lambda: series_page(found), force=force)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from layoutscope.analysis.files import directory_paths, listed_files
-from layoutscope.analysis.owners import volume_name
+from layoutscope.analysis.owners import volume_names
 from layoutscope.api import outputs
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import output
 from layoutscope.api.predict import DEFAULT_DRIVES
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.views import inode_stats, views_of
+from layoutscope.api.views import read_inode_stats, views_of
 from layoutscope.api.workloads import checked, parted, walk
 from layoutscope.drive import service
 from layoutscope.errors import UsageError, did_you_mean
@@ -159,13 +160,16 @@ def _lists(image: Opened, request: ReadRequest, file_format: str) -> Iterator[st
     held = [layout for layout in image.layouts if layout.facts.volume is not None]
 
     def files(layout: VolumeLayout) -> Iterator[dict[str, Any]]:
-        return listed_files(layout, None if view is None else inode_stats(layout, view(layout)))
+        return listed_files(layout, None if view is None else read_inode_stats(layout, view(layout)))
 
     if file_format == "dfxml":
         yield from dfxml(image.about.name, ((layout, files(layout)) for layout in held))
         return
+    times = Counter(map(_prefix, held))
     for layout in held:
-        yield from bodyfile(files(layout), _prefix(layout) if len(held) > 1 else "")
+        own = _prefix(layout)
+        apart = f"{own} (volume {layout.facts.volume})" if times[own] > 1 else own
+        yield from bodyfile(files(layout), apart if len(held) > 1 else "")
 
 
 def _prefix(layout: VolumeLayout) -> str:
@@ -179,9 +183,9 @@ def _walks(image: Opened, work: WorkRequest, drives: Drives | None) -> list[Prof
     if not walked:
         raise nothing_to_walk(image.layouts, image.about.name)
     found = []
-    for layout in walked:
+    for name, layout in zip(volume_names(image.layouts, walked), walked, strict=True):
         reads, paths = walk(layout, work).reads, directory_paths(layout)
         for profile in profiles_of(drives, DEFAULT_DRIVES[:1]):
-            title = f"{volume_name(layout)}, {work.order} on {profile.name}"
+            title = f"{name}, {work.order} on {profile.name}"
             found.append(Profile.of(title, reads, service(reads, profile), paths))
     return found

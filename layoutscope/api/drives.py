@@ -11,7 +11,7 @@ import numpy as np
 from layoutscope import inputs
 from layoutscope.access.trace import AccessTrace
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.outputs import file_form, output
+from layoutscope.api.outputs import output, write_page
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError
@@ -169,7 +169,9 @@ def fit(
         profile = fit_rate(profile, rate_mb_s, source=source)
     if fio is None and random_ms is None and rate_mb_s is None:
         raise UsageError("nothing to fit to; give figures of a datasheet, --fio, --reads, --random-ms or --rate-mb-s")
-    return profile_text(profile)
+    # What the base says of itself is not so of a drive that was fitted to somebody's own figures.
+    note = f"Fitted to figures that were measured; what they do not tell is that of {base}."
+    return profile_text(replace(profile, title=f"{name}, fitted", take_for="", note=note))
 
 
 def _report(path: Path) -> Mapping[str, Any]:
@@ -217,8 +219,6 @@ def write_drive_plot(drives: Sequence[DriveFacts], path: Path, *, force: bool = 
     UsageError
         If the file exists and `force` is not given.
     """
-    file_form(path, "html", ("html",), "html")
-    with output(path, force=force) as file:
-        from layoutscope.report.plots import drive_page
+    from layoutscope.report.plots import drive_page
 
-        file.write(drive_page(drives).encode())
+    write_page(path, lambda: drive_page(drives), force=force)

@@ -6,21 +6,26 @@ is told by what it belongs to.
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from layoutscope.analysis.advice import what_to_do
+from layoutscope.drive import list_profiles
 from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.filesystems.registry import finding_codes, refusals
+from layoutscope.filesystems.registry import filesystem, filesystem_names, finding_codes, refusals
 from layoutscope.metrics import DEFINITIONS
+from layoutscope.remedies.words import OTHER, all_words, said, said_of_other
 from layoutscope.tables import TABLES
 from layoutscope.walk.orders import ORDERS
 from layoutscope.walk.whatif import WHAT_IFS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from layoutscope.results.plan import RemedyWords
 
 GLOSSARY: Final = "glossary.md"
 
@@ -44,7 +49,7 @@ class Explained(NamedTuple):
 
 
 def explain(word: str = "") -> str:
-    """Say what a word, a metric, a finding's code, an order, a table or a what-if means.
+    """Say what a word, a metric, a finding's code, an order, a remedy, a drive, a table or a what-if means.
 
     Parameters
     ----------
@@ -69,15 +74,22 @@ def explain(word: str = "") -> str:
       A maximal run of metadata with gaps no larger than a given size.
       Not called here: cluster.
     """
-    entries = list(chain(_words(), _metrics(), _findings(), _refusals(), _orders(), _what_ifs(), _tables()))
+    entries = list(chain.from_iterable(entries() for entries in _KINDS))
     if not word:
         kinds = dict.fromkeys(entry.kind for entry in entries)
         return "\n\n".join(_listed(kind, [entry.word for entry in entries if entry.kind == kind]) for kind in kinds)
     found = [entry for entry in entries if entry.word.casefold() == word.casefold()]
+    found = found or [entry for entry in entries if word.casefold() in _not_called(entry)]
     if not found:
         like = did_you_mean(word, [entry.word for entry in entries])
         raise UsageError(f"nothing is called {word!r}{like}; layoutscope explain lists all that is")
     return "\n\n".join(_shown(entry) for entry in found)
+
+
+def _not_called(entry: Explained) -> list[str]:
+    """Return the words that others use for it; what stands in brackets behind one says what it means here."""
+    other = entry.text.casefold().partition(_OTHER_WORDS)[2].removesuffix(".")
+    return re.sub(r"\(.*?\)", "", other).replace(" ,", ",").strip().split(", ")
 
 
 def _listed(kind: str, words: list[str]) -> str:
@@ -104,10 +116,14 @@ def _words() -> Iterator[Explained]:
         if len(cells) != 3 or cells[0] == "word":
             continue
         words, idea, other = cells
+        idea = re.sub(r"\[[^]]*\]\(([^)]+)\)", r"docs/\1", idea)
         text = f"{idea[0].upper()}{idea[1:]}."
         for word in words.replace("`", "").split(", "):
             shared = "" if "," not in words else f"\nTogether with: {words.replace('`', '')}."
             yield Explained(word, "word", text + shared + (f"\nNot called here: {other}." if other else ""))
+
+
+_OTHER_WORDS: Final = "not called here: "
 
 
 def _metrics() -> Iterator[Explained]:
@@ -135,6 +151,26 @@ def _orders() -> Iterator[Explained]:
     yield Explained("ORDER", "option", f"What a program does on a volume, one of {names}.")
 
 
+def _remedies() -> Iterator[Explained]:
+    for name, page in all_words().items():
+        for about in _to_others() if name == OTHER else [said(name)]:
+            text = (
+                f"{about.title[0].upper()}{about.title[1:]}.\nIt helps: {page['helps']} It does not: {page['unless']}"
+            )
+            yield Explained(about.name, "remedy", f"{text}\nRisk: {about.risk}.\nHow to do it: layoutscope plan IMAGE.")
+
+
+def _to_others() -> list[RemedyWords]:
+    return [said_of_other(name, filesystem(name).traits.label) for name in filesystem_names()]
+
+
+def _drives() -> Iterator[Explained]:
+    for name in list_profiles():
+        yield Explained(
+            name, "drive", f"A drive profile; layoutscope drives {name} shows its figures and their sources."
+        )
+
+
 def _what_ifs() -> Iterator[Explained]:
     reasons = {**{name: change.because for name, change in WHAT_IFS.items()}, "ssd": "the drive is a solid-state drive"}
     for name, because in reasons.items():
@@ -147,3 +183,6 @@ def _tables() -> Iterator[Explained]:
         rows = (f"{item.name}{f' ({item.unit})' if item.unit else ''}: {item.doc}" for item in columns)
         yield Explained(name, "table", "Its columns are:\n" + "\n".join(rows))
     yield Explained("TABLE", "option", f"What is exported, one of {', '.join(TABLES)}.")
+
+
+_KINDS: Final = (_words, _metrics, _findings, _refusals, _orders, _remedies, _drives, _what_ifs, _tables)

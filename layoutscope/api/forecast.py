@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.aging.workloads import workload as workload_of
-from layoutscope.analysis.aged import Asked, Drawn, churn_of, followed, measured, planned, readable
+from layoutscope.analysis.aged import Asked, Drawn, churn_of, followed, measured_layout, planned, readable
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
-from layoutscope.api.outputs import file_form, output
+from layoutscope.api.outputs import write_page
 from layoutscope.api.predict import DEFAULT_DRIVES, fits, knows_offset
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, host_of, said_of, walk
@@ -200,7 +200,7 @@ class _Look:
             seconds.append(service(reads, profile, phases=1).seconds)
             unknown = uncertain(profile, host, knows_offset=knows_offset(layout, 0))
             drives.append(drawn_seconds(reads, profile, unknown, numbers=mine))
-        files, nodes, metrics = measured(layout)
+        files, nodes, metrics = measured_layout(layout)
         names = tuple(profile.name for profile in self._profiles)
         return Drawn(files, nodes, len(reads), names, tuple(seconds), tuple(drives), metrics)
 
@@ -228,6 +228,4 @@ def write_forecast_plot(found: ForecastResult, path: str | os.PathLike[str], *, 
     >>> image = "fixtures/images/hfsplus-scattered.img.zst"
     >>> layoutscope.write_forecast_plot(layoutscope.forecast(image, cycles=1, seeds=1, drives=()), "next.html")
     """
-    file_form(path, "html", ("html",), "html")
-    with output(path, force=force) as file:
-        file.write(forecast_page(found).encode())
+    write_page(path, lambda: forecast_page(found), force=force)

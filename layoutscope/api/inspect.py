@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from layoutscope.analysis.owners import file_owner, needed_id, owners_at, row_owner
 from layoutscope.api.keywords import takes
 from layoutscope.api.reading import one_volume, opened, read_images, request_of, with_chosen, with_options
-from layoutscope.api.views import node_pieces, views_of
+from layoutscope.api.views import parts_of_node, views_of
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
@@ -21,6 +22,7 @@ from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import InspectPlace, ReadOptions
 from layoutscope.partition import choose, find_volumes
 from layoutscope.results.inspect import FieldLine, Inspection, StateLine, StructureLines
+from layoutscope.tables.capture import is_capture
 
 if TYPE_CHECKING:
     import os
@@ -73,7 +75,7 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     >>> import layoutscope
     >>> found = layoutscope.inspect("fixtures/images/hfsplus-scattered.img.zst", file_path="/Users")
     >>> found.owners[0].what, dict(found.owners[0].facts)["kind"]
-    ('file', 'directory')
+    ('directory', 'directory')
     >>> found.structures[0].fields[0].path
     'key.len_key'
     """
@@ -184,7 +186,7 @@ def _node_structures(
     file_id : int, optional
         Only the records of this file.
     """
-    prefix, pieces = f"{row['tree']}:{row['node_id']} ", node_pieces(layout, row)
+    prefix, pieces = f"{row['tree']}:{row['node_id']} ", parts_of_node(layout, row)
     if row["kind"] == "locked":
         return [StructureLines(prefix + "node", pieces[0][0], (), "it is encrypted; the password shows what it holds")]
     data = b"".join(view.read(row, piece) for piece in pieces)
@@ -261,7 +263,7 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     Raises
     ------
     UsageError
-        If no container keeps older states.
+        If no container keeps older states, or this is a capture, which keeps one.
     LayoutscopeError
         If the image cannot be read.
 
@@ -273,6 +275,8 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     ('checkpoint', True)
     """
     path, request = one_volume(path, request_of(options, path))
+    if is_capture(Path(path)):
+        raise UsageError(f"{path}: is a capture; this needs the image itself")
     with open_images(path, request) as images:
         return around_failures(images.devices, lambda: _states_of(images, request))
 

@@ -15,7 +15,6 @@ from ast import literal_eval
 from functools import wraps
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
-from layoutscope.drive import load_profile
 from layoutscope.errors import did_you_mean
 from layoutscope.frozen import frozen
 
@@ -199,4 +198,7 @@ def several(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
 
 def profiles_of(drives: Drives | None, usual: Sequence[str] = ()) -> list[DriveProfile]:
     """Load drive profiles by one name or several, those that are usual where none is given."""
+    # Verbs that take keywords and no drive need not load what makes drives.
+    from layoutscope.drive import load_profile
+
     return [load_profile(os.fspath(name)) for name in several(usual if drives is None else drives)]

@@ -53,7 +53,7 @@ def measure(
     logged_to: Callable[[ReadLog], None] | None = None,
     **walk: Unpack[WalkOn],
 ) -> Calibrated:
-    """Measure a drive with about 5,000 reads, a minute on a slow disk.
+    """Measure a drive with 8,000 to 11,000 reads, about a minute on a slow disk.
 
     Parameters
     ----------
@@ -81,12 +81,12 @@ def measure(
     reads = _walk(walk.get("image"), walk.get("start_offset_bytes", 0))
     drive = DirectDrive(Path(device))
     try:
-        return measured(drive, name, reads, logged_to)
+        return measured_on(drive, name, reads, logged_to)
     finally:
         drive.close()
 
 
-def measured(
+def measured_on(
     drive: Readable,
     name: str,
     walk: list[tuple[int, int]],

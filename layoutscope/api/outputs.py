@@ -276,3 +276,27 @@ def umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def write_page(path: str | os.PathLike[str], page: Callable[[], str], *, force: bool) -> None:
+    """Write one page that needs no network; where it cannot go is told before it is made.
+
+    Parameters
+    ----------
+    path : path
+        Where to; its name may not end in another form's.
+    page : callable
+        Makes the page, HTML.
+    force : bool
+        Whether an existing file is overwritten.
+
+    Raises
+    ------
+    UsageError
+        As :func:`check_output`, or of a name that ends in another form's.
+    OutputError
+        If it cannot be written.
+    """
+    file_form(path, "html", ("html",), "html")
+    with output(path, force=force) as file:
+        file.write(page().encode("utf-8", "replace"))

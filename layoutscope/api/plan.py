@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from layoutscope.analysis.owners import volume_names
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
@@ -112,7 +113,10 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
         if not cases and any(map(is_locked, volumes)):
             raise nothing_to_walk(image.layouts, image.about.name)
         pace = None if asked.lasts is None else _pace(path, asked, reading)
-        volumes_planned = tuple(replace(plan_of(case), pace=pace) for case in cases)
+        called = volume_names(image.layouts, [case.layout for case in cases])
+        volumes_planned = tuple(
+            replace(plan_of(case), pace=pace, volume=name) for name, case in zip(called, cases, strict=True)
+        )
         return PlanResult(image.about, volumes_planned, untold, shows_all=asked.shows_all, emitted=emitted)
 
 
@@ -156,7 +160,7 @@ def _emitted(cases: Sequence[Case], asked: PlanRequest, name: str) -> EmittedOrd
     if len(cases) != 1:
         names = ", ".join(repr(case.layout.facts.name) for case in cases)
         raise UsageError(f"{name}: {several_volumes(len(cases), names)}" if cases else f"{name}: has no files to list")
-    if not has_names(cases[0].layout):
+    if not _has_names(cases[0].layout):
         raise UsageError(f"{name}: names were left out, so that no list of them can be written")
     found = file_list(cases[0], asked.memory_bytes, is_null_separated=asked.is_null_separated)
     end = b"\0" if asked.is_null_separated else b"\n"
@@ -170,7 +174,7 @@ def _emitted(cases: Sequence[Case], asked: PlanRequest, name: str) -> EmittedOrd
     return EmittedOrder(path, len(found.paths), found.missing, found.windows, tuple(found.seconds.items()))
 
 
-def has_names(layout: VolumeLayout) -> bool:
+def _has_names(layout: VolumeLayout) -> bool:
     """Whether entries have their names."""
     return layout.columns("entries").texts("name").known is None
 

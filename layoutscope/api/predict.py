@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.analysis.owners import paths_of, volume_name
+from layoutscope.analysis.owners import paths_of, volume_name, volume_names
 from layoutscope.api.alike import UNKNOWN, VolumesAlike, check_placement
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
@@ -141,9 +141,11 @@ def predict(
         walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not walked:
             raise nothing_to_walk(image.layouts, image.about.name)
+        called = volume_names(image.layouts, walked)
         if is_over_orders:
             start = work.start_offset_bytes
-            orders = tuple(over_orders(layout, profiles, work, start_offset_bytes=start) for layout in walked)
+            each = (over_orders(layout, profiles, work, start_offset_bytes=start) for layout in walked)
+            orders = tuple(replace(case, volume=name) for case, name in zip(each, called, strict=True))
             return PredictResult(image.about, (), orders)
         if ncdu is not None and len(walked) > 1:
             names = ", ".join(repr(layout.facts.name) for layout in walked)
@@ -151,8 +153,9 @@ def predict(
         if ncdu is not None and profiles:
             _write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
         named = drives is not None
-        cases = tuple(_volume(layout, profiles, work, drive_was_named=named) for layout in walked)
-        return PredictResult(image.about, cases)
+        cases = (_volume(layout, profiles, work, drive_was_named=named) for layout in walked)
+        named_apart = (replace(case, volume=name) for case, name in zip(cases, called, strict=True))
+        return PredictResult(image.about, tuple(named_apart))
 
 
 def _volume(

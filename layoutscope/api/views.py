@@ -41,7 +41,7 @@ def views_of(image: Opened, request: ReadRequest) -> ViewOf:
     return view
 
 
-def node_pieces(layout: VolumeLayout, row: Row) -> list[Piece]:
+def parts_of_node(layout: VolumeLayout, row: Row) -> list[Piece]:
     """List where the parts of a node lie, in the node's order."""
     fragments = layout.columns("node_fragments")
     parts = fragments.take(fragments["node_row"].data == row["row"])
@@ -49,7 +49,7 @@ def node_pieces(layout: VolumeLayout, row: Row) -> list[Piece]:
     return found or [(row["image_offset"], row["size_bytes"])]
 
 
-def inode_stats(layout: VolumeLayout, view: View) -> InodeStats | None:
+def read_inode_stats(layout: VolumeLayout, view: View) -> InodeStats | None:
     """Read what the inodes of a volume say of owners, modes and times.
 
     Parameters
@@ -79,6 +79,6 @@ def _leaves(layout: VolumeLayout, view: View) -> Iterator[NDArray[np.uint8]]:
         places = np.flatnonzero(sizes == size)
         for first in range(0, len(places), BATCH_NODES):
             part = chosen.take(places[first : first + BATCH_NODES])
-            read = (b"".join(view.read(row, piece) for piece in node_pieces(layout, row)) for row in part.rows())
+            read = (b"".join(view.read(row, piece) for piece in parts_of_node(layout, row)) for row in part.rows())
             whole = b"".join(data for data in read if len(data) == size)
             yield np.frombuffer(whole, np.uint8).reshape(-1, size)

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from layoutscope.cli import drives, fleet, forecast, inspect, plan, predict, scan, words
 from layoutscope.cli.examples import EXAMPLES, OVERVIEW
-from layoutscope.cli.help import Verb
+from layoutscope.cli.help import EXIT_CODES, Verb
 from layoutscope.cli.running import Command
 from layoutscope.version import __version__
 
@@ -107,6 +107,8 @@ class Overview(TyperGroup):
         with formatter.section("Examples"):
             for words, purpose in OVERVIEW:
                 formatter.write(f"  {words}\n      {purpose}\n")
+        with formatter.section("Exit codes"):
+            formatter.write_dl(EXIT_CODES)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Take an image without a verb for one that is to be scanned."""

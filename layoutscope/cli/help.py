@@ -38,6 +38,15 @@ PANELS: Final = (
 WIDEST_CHOICE: Final = 24
 """Characters of a list of choices that may stand beside its option; a longer one stands below it."""
 
+EXIT_CODES: Final = (
+    ("0", "complete"),
+    ("1", "failed: the image cannot be read, nothing on it can, or a password is wrong"),
+    ("2", "usage: something was asked for that is not there"),
+    ("3", "read, but with gaps, or something on the image is wrong"),
+    ("130", "interrupted"),
+)
+"""What a command ends with, and what that says."""
+
 RENAMED: Final[dict[str, dict[str, str]]] = {
     "": {
         "--map-file": "--ddrescue-map",

@@ -15,6 +15,7 @@ from layoutscope.cli.options import (
     Drives,
     Force,
     Image,
+    ImageItself,
     Reading,
     ReadingContainer,
     ReadingWhole,
@@ -61,7 +62,7 @@ class Target(Group):
     force: Force = False
 
 
-def inspect(image: Image, *, place: PlaceOptions, reading: Reading, as_json: AsJson = False) -> None:
+def inspect(image: ImageItself, *, place: PlaceOptions, reading: Reading, as_json: AsJson = False) -> None:
     """Show the structure at a place field by field, and who owns that place: tree, node, file, path."""
     from layoutscope.api.inspect import inspect as run
 
@@ -77,7 +78,7 @@ def inspect(image: Image, *, place: PlaceOptions, reading: Reading, as_json: AsJ
     show(found, as_json=as_json)
 
 
-def checkpoints(image: Image, *, reading: ReadingContainer, as_json: AsJson = False) -> None:
+def checkpoints(image: ImageItself, *, reading: ReadingContainer, as_json: AsJson = False) -> None:
     """List the older states that can be read, checkpoints and snapshots, and how much of them still exists."""
     from layoutscope.api.inspect import checkpoints as run
     from layoutscope.report.json.inspect import states_json
@@ -123,7 +124,7 @@ def export(image: Image, *, wanted: Exported, drive: Drives = None, work: WorkIn
 
 
 def extract(
-    image: Image,
+    image: ImageItself,
     *,
     reading: ReadingWhole,
     output: Annotated[
@@ -238,7 +239,7 @@ def _show_table(found: CheckResult, chosen: CheckFormat) -> None:
     write_csv(found.rows("faults"), sys.stdout.buffer)
 
 
-def verify(image: Image, *, reading: Reading, as_json: AsJson = False) -> int:
+def verify(image: ImageItself, *, reading: Reading, as_json: AsJson = False) -> int:
     """Read an image with both decoders, in bulk and through the grammars, and list what differs."""
     from layoutscope.api.check import verify as run
 

@@ -36,6 +36,13 @@ Image = Annotated[
         metavar="IMAGE", help="Raw image (split or compressed too), disk image, device or capture; or IMAGE:VOLUME."
     ),
 ]
+ImageItself = Annotated[
+    Path,
+    typer.Argument(
+        metavar="IMAGE",
+        help="Raw image (split or compressed too), disk image or device, but no capture; or IMAGE:VOLUME.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print JSON.")]
 Force = Annotated[
     bool, typer.Option("--force", rich_help_panel=OUTPUT, help="Overwrite existing outputs; never a disk.")
@@ -294,7 +301,14 @@ class WorkOptions(Group):
             help="read: offsets of records in bytes, the last number a line.",
         ),
     ] = None
-    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads that share the program's work.")] = 1
+    threads: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Threads that share the computer's time between reads; the drive gets one read at a time.",
+        ),
+    ] = 1
     warm: Annotated[bool, typer.Option("--warm", help="With what a first pass read in memory.")] = False
     passes: Annotated[int, typer.Option(metavar="N", min=1, help="How often it is done.")] = 1
 

@@ -27,7 +27,7 @@ class Screen(Group):
     strict: Annotated[bool, typer.Option("--strict", rich_help_panel=DAMAGED, help="Treat damage as an error.")] = False
 
 
-class Kept(Group):
+class Keeping(Group):
     """What is kept of a scan."""
 
     panel = OUTPUT
@@ -70,7 +70,7 @@ class Pages(Group):
     force: Force = False
 
 
-def scan(image: Image, *, verdict: Screen, kept: Kept, enumerating: Enumerating, reading: Reading) -> int:
+def scan(image: Image, *, verdict: Screen, kept: Keeping, enumerating: Enumerating, reading: Reading) -> int:
     """Scan an image: where metadata lies, how scattered it is, and what an enumeration costs."""
     from layoutscope.api.outputs import check_output, file_form
     from layoutscope.api.scan import scan as run

@@ -21,7 +21,7 @@ def explain(
         typer.Argument(
             metavar="[WORD]",
             show_default="all of them are listed",
-            help="A word, a metric, the code of a finding, an order, a table or a what-if.",
+            help="A word, a metric, the code of a finding, an order, a remedy, a drive, a table or a what-if.",
         ),
     ] = "",
 ) -> None:

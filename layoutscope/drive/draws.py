@@ -35,7 +35,7 @@ ALIGNED_BYTES: Final = 4096
 """Volumes begin at multiples of this."""
 SAMPLE_READS: Final = 1 << 16
 SAMPLES: Final = 32
-"""Of longer traces so many reads are served, in so many stretches at even distances."""
+"""Of longer traces so many reads are served, in so many stretches at even distances: see :func:`sampled`."""
 
 
 def drawn_interval(
@@ -102,8 +102,32 @@ def drawn_seconds(
     return np.asarray((seconds * scale * unknown.of(MODEL) + host_s)[numbers])
 
 
+def is_sampled(trace: AccessTrace, profile: DriveProfile) -> bool:
+    """Whether a part of a trace stands for it where it is served many times, changed each time.
+
+    Flash has no arm whose way must be followed: all of its reads are served at once, and as wherever it is predicted.
+
+    Parameters
+    ----------
+    trace : AccessTrace
+        The reads.
+    profile : DriveProfile
+        The drive.
+    """
+    return profile.geometry != "none" and len(trace) > SAMPLE_READS
+
+
 def sampled(trace: AccessTrace) -> AccessTrace:
-    """Return a trace itself, or of a long one `SAMPLES` stretches at even distances."""
+    """Return a trace itself, or of a long one `SAMPLES` stretches at even distances.
+
+    This is the one rule for all that is served many times: draws, what-ifs of a verdict, and remedies. The reads of a
+    sample, counted, are scaled by what the whole of the unchanged trace takes, so that both err alike.
+
+    Notes
+    -----
+    Of changed walks of a verdict on volumes of 200,000 files a sample is off from the whole by 0.3 % of the unchanged
+    walk on average, and by 1.6 % at most (``tests/bench/test_samples.py``).
+    """
     if len(trace) <= SAMPLE_READS:
         return trace
     long = SAMPLE_READS // SAMPLES
@@ -123,8 +147,18 @@ def _start(trace: AccessTrace, drive: DriveProfile, unknown: Uncertain, number: 
     """Return where the image begins on a drive: where it is known to, or anywhere that it fits."""
     if unknown.offset is None:
         return start_offset_bytes
-    left = drive.capacity_bytes - int((trace.image_offset + trace.length_bytes).max(initial=0))
-    return max(int(unknown.offset[number] * left), 0) // ALIGNED_BYTES * ALIGNED_BYTES
+    return max(int(unknown.offset[number] * _room(trace, drive)), 0) // ALIGNED_BYTES * ALIGNED_BYTES
+
+
+def _room(trace: AccessTrace, drive: DriveProfile) -> int:
+    """Return how far from its start the last read leaves a drive free; of a Fusion set, the drive that leaves least."""
+    end = trace.image_offset + trace.length_bytes
+    if drive.kind != "fusion":
+        return drive.capacity_bytes - int(end.max(initial=0))
+    return min(
+        member.capacity_bytes - int(end[trace.device == number].max(initial=0))
+        for number, member in enumerate(drive.members)
+    )
 
 
 def _varied(work: Placed, unknown: Uncertain, number: int) -> Placed:

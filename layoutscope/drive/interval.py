@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any, Final
@@ -54,6 +55,10 @@ class Interval(Displayed):
     def ratio(self) -> float:
         """How many times the lower end the upper end is."""
         return self.high_s / self.low_s if self.low_s else 1.0
+
+    def reaching(self, seconds: float) -> Interval:
+        """Return it with ends that hold the time of the drive as its profile stands."""
+        return replace(self, low_s=min(self.low_s, seconds), high_s=max(self.high_s, seconds))
 
 
 def interval_of(

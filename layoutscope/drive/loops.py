@@ -26,7 +26,7 @@ class Drives(NamedTuple):
     segments: NDArray[np.int64]
 
 
-class Served(NamedTuple):
+class ServedPieces(NamedTuple):
     """What became of pieces of reads: (n, 5) ticks and cylinders of each, and (n,) what the buffer had of it."""
 
     times: NDArray[np.int64]
@@ -37,7 +37,7 @@ CLOSED_LOOP: Final = Kernel("closed_loop", "llllLLllnLB")
 QUEUED_LOOP: Final = Kernel("queued_loop", "llllLLlLnLB")
 
 
-def serve_in_order(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int) -> Served:
+def serve_in_order(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int) -> ServedPieces:
     """Serve reads one at a time; each arrives `think` ticks after the one before was complete.
 
     Parameters
@@ -54,13 +54,13 @@ def serve_in_order(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.i
 
     Returns
     -------
-    Served
+    ServedPieces
         Seek, latency, transfer, service ticks and cylinders of each piece, and what the buffer had.
     """
     return _run(CLOSED_LOOP, closed_loop, drives, (parts, think), now)
 
 
-def serve_queue(drives: Drives, parts: NDArray[np.int64], window: int, now: int) -> Served:
+def serve_queue(drives: Drives, parts: NDArray[np.int64], window: int, now: int) -> ServedPieces:
     """Serve reads that queue up at the first drive; it takes the one that can begin first among the oldest.
 
     Parameters
@@ -72,13 +72,13 @@ def serve_queue(drives: Drives, parts: NDArray[np.int64], window: int, now: int)
 
     Returns
     -------
-    Served
+    ServedPieces
         As of `serve_in_order`.
     """
     return _run(QUEUED_LOOP, queued_loop, drives, (parts, np.zeros(window, np.int64)), now)
 
 
-def _run(kernel: Kernel, loop: Callable[..., None], drives: Drives, reads: tuple[I64, I64], now: int) -> Served:
+def _run(kernel: Kernel, loop: Callable[..., None], drives: Drives, reads: tuple[I64, I64], now: int) -> ServedPieces:
     """Run a kernel, or the loop that it is the twin of."""
     surface = drives.surface
     figures = np.array([surface.guess_shift, *surface[4:]], np.int64)
@@ -90,15 +90,17 @@ def _run(kernel: Kernel, loop: Callable[..., None], drives: Drives, reads: tuple
     return served
 
 
-def _unserved(count: int) -> Served:
-    return Served(np.zeros((count, 5), np.int64), np.zeros(count, np.uint8))
+def _unserved(count: int) -> ServedPieces:
+    return ServedPieces(np.zeros((count, 5), np.int64), np.zeros(count, np.uint8))
 
 
 def _copied(drives: Drives) -> Drives:
     return Drives(drives.surface, drives.arms.copy(), drives.segments.copy())
 
 
-def closed_loop(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int, served: Served) -> None:
+def closed_loop(
+    drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int, served: ServedPieces
+) -> None:
     """Serve reads one at a time; the twin of ``closed_loop`` in ``native/source/hdd.c``.
 
     Parameters
@@ -107,7 +109,7 @@ def closed_loop(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int6
         Their state is changed.
     parts, think, now
         As in `serve_in_order`.
-    served : Served
+    served : ServedPieces
         Filled in.
     """
     read = -1
@@ -125,7 +127,9 @@ def closed_loop(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int6
         done = max(done, now + served.times[k, SERVICE])
 
 
-def queued_loop(drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.int64], now: int, served: Served) -> None:
+def queued_loop(
+    drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.int64], now: int, served: ServedPieces
+) -> None:
     """Serve reads that queue up at the first drive; the twin of ``queued_loop`` in ``native/source/hdd.c``.
 
     Parameters
@@ -136,7 +140,7 @@ def queued_loop(drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.in
         As in `serve_queue`.
     waiting : (window,) int64 array
         Work space.
-    served : Served
+    served : ServedPieces
         Filled in.
     """
     drive = drive_of(drives, 0)

@@ -9,6 +9,7 @@ import numpy as np
 
 from layoutscope.display import Displayed
 from layoutscope.drive import hdd
+from layoutscope.drive.interval import interval_of
 from layoutscope.drive.scaled import scaled_seconds
 from layoutscope.drive.uncertain import UNSAID, model_drives, model_error, uncertain
 from layoutscope.frozen import frozen
@@ -60,7 +61,7 @@ class ServiceResult(Displayed):
         From the start to the end of the last read and of what the host does behind it: `service_s` + `host_s`.
     seconds_low, seconds_high : float
         Between which times nine in ten draws of what is not known of the drive and the host lie
-        (`layoutscope.drive.scaled`).
+        (`layoutscope.drive.scaled`); they reach to `seconds` where that lies outside.
     service_s : float
         Sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`.
     seek_s, rotation_s, transfer_s : float
@@ -114,15 +115,16 @@ class ServiceResult(Displayed):
     def knowledge(self) -> str:
         """Say in a sentence what is known of the drive, and how well the model tells such drives."""
         if self.geometry == "none":
-            return "Of flash the latencies of the profile are known, or assumed."
+            return "Of flash the model knows the latencies in the profile, measured or assumed."
         known = {
             "map": "Every sector of this drive is known",
-            "zones": "Of this drive the zones and skews are known",
-            "datasheet": "Of this drive only datasheet figures are known",
+            "zones": "Zones and skews of this drive are known",
+            "datasheet": "Only datasheet figures of this drive are known",
         }[self.geometry]
         return (
-            f"{known}: on nine in ten such drives walks take what a published simulator says within a factor of "
-            f"{model_error(self.geometry):.3g}, judged by {model_drives(self.geometry)} measured to the sector."
+            f"{known}: on nine in ten drives known that well, the model is expected to be within a factor of "
+            f"{model_error(self.geometry):.3g} of DiskSim, a published simulator (held against it on "
+            f"{model_drives(self.geometry)} drives)."
         )
 
     @property
@@ -239,8 +241,8 @@ def on_host(result: ServiceResult, profile: DriveProfile, host: Host) -> Service
     """
     served_s = [seconds - result.host_s for seconds in result.phases_s]
     likely = scaled_seconds(result.causes_s, served_s, profile, uncertain(profile, host), result.buffers)
-    low, high = np.quantile(likely, (0.05, 0.95)).tolist()
-    return replace(result, seconds_low=low, seconds_high=high, draws_s=tuple(likely.tolist()))
+    found = interval_of(likely, {}).reaching(result.seconds)
+    return replace(result, seconds_low=found.low_s, seconds_high=found.high_s, draws_s=tuple(likely.tolist()))
 
 
 def hit_shares(outcome: NDArray[np.uint8]) -> dict[str, float]:

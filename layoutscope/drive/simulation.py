@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.drive import hdd
-from layoutscope.drive.flash import flash_ms
 from layoutscope.drive.geometry import build_surface, num_segments, turn_ms, with_buffer_of
 from layoutscope.drive.loops import new_drives, serve_in_order, serve_queue
 from layoutscope.drive.members import Parts, single_drives, split
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.drive.loops import Served
+    from layoutscope.drive.loops import ServedPieces
     from layoutscope.drive.profile import DriveProfile
     from layoutscope.drive.surface import Surface
 
@@ -262,13 +261,13 @@ def _sector_parts(parts: Parts, drive: NDArray[np.int64], flash: NDArray[np.int6
     return np.stack([parts.read, drive, parts.offset // SECTOR_BYTES, stop, flash], axis=1)
 
 
-def _run_disks(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -> Served:
+def _run_disks(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -> ServedPieces:
     """Run one read after another."""
     drives = new_drives(surface, work.num_disks, num_segments(disk))
     return serve_in_order(drives, work.pieces, work.think, angle)
 
 
-def _run_queue(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -> Served:
+def _run_queue(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -> ServedPieces:
     """Run the reads of one drive with a queue."""
     if work.num_drives > 1:
         raise UsageError("a queue is modelled for single drives and for flash only")
@@ -318,3 +317,32 @@ def slowest_parts(service_ms: NDArray[np.float64], read: NDArray[np.int64]) -> N
     if not len(order):
         return order
     return order[np.flatnonzero(np.append(np.diff(read[order]), 1))]
+
+
+def flash_ms(
+    profile: DriveProfile, length_bytes: NDArray[np.int64], queue_depth: int = 1
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the latency of single reads of flash: it follows from the size alone, wherever they lie.
+
+    Parameters
+    ----------
+    profile : DriveProfile
+        Of kind ``ssd``; between the sizes of its table straight lines, beyond the last the bandwidth.
+    length_bytes : (n_reads,) int64 array
+    queue_depth : int
+        Reads that are outstanding; up to ``parallel_reads`` of them proceed side by side, as the bandwidth allows.
+
+    Returns
+    -------
+    service, transfer : (n_reads,) float64 arrays
+        Milliseconds in all, and the share that the bandwidth explains.
+    """
+    sizes = np.array(profile.numbers("latency_bytes"), np.float64)
+    latency = np.array(profile.numbers("latency_us"), np.float64)
+    bandwidth = profile.number("bandwidth_mb_s")
+    beyond = np.maximum(length_bytes - sizes[-1], 0) / bandwidth
+    service = (np.interp(length_bytes, sizes, latency) + beyond) / 1000
+    transfer = length_bytes / bandwidth / 1000
+    side_by_side = min(queue_depth, max(profile.number("parallel_reads", 1), 1))
+    service = np.maximum(service / side_by_side, np.minimum(transfer, service))
+    return service, np.minimum(transfer, service)

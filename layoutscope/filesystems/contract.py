@@ -290,5 +290,11 @@ class FileSystem(Protocol):
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
         """Lay the entries of a volume of any file system out as a volume of this one; None where it is not modelled."""
 
+    def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
+        """Lay the entries out as a host's driver does that makes them one by one, in the order of their numbers.
+
+        The likeliest layout first, then what else it could be; nothing where that driver's way is not known.
+        """
+
     def driver(self, host: HostProfile) -> Driver:
         """Say what a host touches on it for a look-up, a listing, a mount, and what that costs."""

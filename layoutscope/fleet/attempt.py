@@ -78,7 +78,7 @@ def row_document(job: FleetJob, found: dict[str, Any], key: dict[str, Any] | Non
 
 
 def _unwritten(error: OSError) -> str:
-    return f"its results cannot be written: {(error.strerror or str(error)).lower()}"
+    return f"{child.UNWRITTEN}: {(error.strerror or str(error)).lower()}"
 
 
 def _read(job: FleetJob, work: Path, readers: Readers | None) -> dict[str, Any]:

@@ -7,31 +7,33 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from layoutscope import system
 from layoutscope.api.keywords import keywords_of, profiles_of, several, takes
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.fleet.cluster import HERE, SchedulerEngine
+from layoutscope.fleet.columns import plain_text
 from layoutscope.fleet.engines import LocalEngine, usual_memory_bytes, usual_workers
 from layoutscope.fleet.jobs import FleetJob, FleetLimits
-from layoutscope.fleet.sources import find_sources, plain_text
+from layoutscope.fleet.sources import find_sources
 from layoutscope.fleet.store import FleetFolder, need_polars
 from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
 from layoutscope.progress import phase
 from layoutscope.results.fleet import FleetResult, SourceEnd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Unpack
 
     from layoutscope.fleet.engines import FleetEngine
+
+HEARD: Final = ("progress", "on_damage", "on_locked")
+"""Options by which a caller listens, which no other process can call."""
 
 USUAL_MS: Final = 3_600_000.0
 """A source that takes longer is ended."""
 
 OF_ONE_IMAGE: Final = ("ddrescue_map", "second")
 """Options that make sense for one image alone."""
-
-HEARD: Final = ("progress", "on_damage", "on_locked")
-"""Options by which a caller listens, which no other process can call."""
 
 
 class FleetOptions(TypedDict, total=False):
@@ -120,6 +122,7 @@ def batch(
     """
     began = monotonic()
     need_polars()
+    system.need_copies()
     given: dict[str, Any] = dict(options)
     own = {name: given.pop(name) for name in FleetOptions.__annotations__ if name in given}
     work = _checked(given, own)
@@ -133,7 +136,7 @@ def batch(
         documents = _known(folder, jobs)
         left = [job for job in jobs if job.source.identifier not in documents]
         kept = len(documents)
-        documents |= _done(engine, left, own.get("on_source"))
+        documents |= _done(folder, engine.run(left), len(left), own.get("on_source"))
         folder.clear_work()
         folder.write_tables((source.identifier for source in found), documents)
         ends = tuple(_end(documents[source.identifier]) for source in found)
@@ -208,12 +211,14 @@ def _known(folder: FleetFolder, jobs: Sequence[FleetJob]) -> dict[str, dict[str,
 
 
 def _done(
-    engine: FleetEngine, jobs: Sequence[FleetJob], on_source: Callable[[SourceEnd, int, int], None] | None
+    folder: FleetFolder,
+    running: Iterator[dict[str, Any]],
+    total: int,
+    on_source: Callable[[SourceEnd, int, int], None] | None,
 ) -> dict[str, dict[str, Any]]:
     """Have sources read; their documents, without the rows of tables, which lie in the folder."""
     found: dict[str, dict[str, Any]] = {}
-    running = engine.run(jobs)
-    with phase("reading sources", total=len(jobs), unit="steps") as under_way:
+    with phase("reading sources", total=total, unit="steps") as under_way:
         try:
             for number, document in enumerate(running, 1):
                 found[document["source"]] = {
@@ -221,7 +226,8 @@ def _done(
                 }
                 under_way.at(number)
                 if on_source is not None:
-                    on_source(_end(document), number, len(jobs))
+                    on_source(_end(document), number, total)
+                folder.check_room(document)
         finally:
             running.close()  # type: ignore[attr-defined]  # ends what is still running
     return found

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import bounded
+from layoutscope.api.outputs import OutputError
 from layoutscope.errors import (
     EXIT_COMPLETE,
     EXIT_DAMAGED,
@@ -43,6 +44,7 @@ FORGET_PEAK: Final = "5"
 """What Linux is told for that, see proc(5)."""
 
 LACKS_MEMORY: Final = "not enough memory"
+UNWRITTEN: Final = "its results cannot be written"
 
 ENDS: Final[tuple[tuple[Any, tuple[str, int]], ...]] = (
     (LockedError, ("locked", EXIT_DAMAGED)),
@@ -81,8 +83,11 @@ def read_source(path: str, options: Mapping[str, Any], work: Path) -> dict[str, 
     except LayoutscopeError as error:
         status, code = next(ends for kinds, ends in ENDS if isinstance(error, kinds))
         # What the system refuses, such as room on a disk or the right to read, says nothing of the image.
-        if isinstance(error.__cause__, OSError) and not isinstance(error, FormatError):
+        cause = error.__cause__
+        if isinstance(cause, OSError) and not isinstance(error, FormatError):
             status = "failed"
+            if isinstance(error, OutputError):
+                return outcome(status, code, f"{UNWRITTEN}: {(cause.strerror or str(cause)).lower()}")
         return outcome(status, code, str(error))
     except OSError as error:
         return outcome("failed", EXIT_FAILED, f"{path}: {(error.strerror or str(error)).lower()}")
@@ -138,12 +143,13 @@ def _said(result: ScanResult, locked: list[str]) -> dict[str, Any]:
 
 
 def _tables(result: ScanResult, orders: list[str], options: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    from layoutscope.analysis.owners import volume_name
+    from layoutscope.analysis.owners import volume_names
 
     rows: dict[str, list[dict[str, Any]]] = {"volumes": [], "metrics": [], "predictions": [], "findings": []}
     rows["findings"] += [{"volume": "", **_finding(item)} for item in result.findings]
-    for volume in result.volumes:
-        facts, name = volume.layout.facts, volume_name(volume.layout)
+    names = volume_names([volume.layout for volume in result.volumes])
+    for name, volume in zip(names, result.volumes, strict=True):
+        facts = volume.layout.facts
         plain = ("filesystem", "variant", "name", "uuid", "view", "image_offset", "size_bytes", "block_size_bytes")
         counts = ("num_files", "num_directories", "metadata_known_bytes", "metadata_read_bytes", "case_sensitive")
         told = {item: getattr(facts, item) for item in (*plain, *counts)}

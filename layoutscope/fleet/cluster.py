@@ -228,7 +228,9 @@ def _need(package: str, what: str) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep what Dask says of lost workers from standard error: they are no news to whoever asked."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "asyncio", "tornado")]
+    # Those below have levels of their own: Dask sets them when it is loaded.
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    loggers = [logging.getLogger(name) for name in (*names, "distributed", "asyncio", "tornado")]
     before = [each.level for each in loggers]
     try:
         for each in loggers:

@@ -7,6 +7,9 @@ from typing import Final
 from layoutscope.tables.frames import FRAMES
 from layoutscope.tables.schema import Column
 
+FLEET_FORMAT: Final = "layoutscope.batch/1"
+"""Version of the tables and of the rows behind them."""
+
 _SOURCE: Final = Column("source", "String", "", "which source: its row in batch")
 
 FLEET_TABLES: Final[dict[str, tuple[Column, ...]]] = {
@@ -31,7 +34,7 @@ FLEET_TABLES: Final[dict[str, tuple[Column, ...]]] = {
     ),
     "volumes": (
         _SOURCE,
-        Column("volume", "String", "", "which volume: its layers and its name"),
+        Column("volume", "String", "", "which volume: its layers and its name, its number where that is shared"),
         Column("number", "UInt8", "", "its number on the image, from 1; null for a container's own"),
         Column("filesystem", "String", "", "what it is"),
         Column("variant", "String", "", "which kind of that"),
@@ -53,3 +56,13 @@ FLEET_TABLES: Final[dict[str, tuple[Column, ...]]] = {
     "findings": (_SOURCE, *FRAMES["faults"][:-1]),
 }
 """Columns of each file ``TABLE.parquet`` in the folder of a batch, in order."""
+
+
+def plain_text(text: str) -> str:
+    """Escape what is no UTF-8 in a path, or in a sentence that quotes one, so that tables take it."""
+    try:
+        raw = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        # Half a pair of surrogates, as names on a disk may have.
+        raw = text.encode("utf-8", "backslashreplace")
+    return raw.decode("utf-8", "backslashreplace")

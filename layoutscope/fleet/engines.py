@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from layoutscope.fleet.attempt import attempt
 from layoutscope.fleet.readers import Readers
+from layoutscope.system import machine_memory_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,11 +66,6 @@ class LocalEngine:
                 for each in waiting:
                     each.cancel()
                 readers.end()
-
-
-def machine_memory_bytes() -> int:
-    """Return the memory of this machine."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def usual_workers() -> int:

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from layoutscope.fleet.sources import FleetSource
 
-FLEET_FORMAT: Final = "layoutscope.batch/1"
-"""Version of the tables and of the rows behind them."""
-
 END_BYTES: Final = 65536
 """So much of a file's beginning and end is part of its identity: a disk that was written to has other headers there."""
 

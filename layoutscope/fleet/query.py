@@ -11,7 +11,6 @@ from layoutscope.api.keywords import keywords_of, takes
 from layoutscope.api.outputs import file_form, output, written_unheard
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
 from layoutscope.fleet.asking import duckdb
-from layoutscope.fleet.batch import HEARD, batch
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.fleet.views import VIEWS, FleetViews
 from layoutscope.inputs import split_volume
@@ -83,6 +82,9 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[ReadOptions]
         raise UsageError(f"{name}: is no image; 'layoutscope batch {name} -o FLEET' reads what is in it, for queries")
     more: dict[str, Any] = {} if volume is None else {"volume": volume}
     with tempfile.TemporaryDirectory(prefix="layoutscope-") as work:
+        # What reads images takes longer to load than a question to a batch takes.
+        from layoutscope.fleet.batch import batch
+
         with written_unheard():
             found = batch([name], Path(work) / "one", **{**options, **more})
         if len(found.sources) != 1:
@@ -96,6 +98,10 @@ def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
     """Refuse what a batch that is written cannot heed any more."""
     usual = {item.name: item.default for item in keywords_of((ReadOptions,)).values()}
     asked = [name for name, value in options.items() if value is not None and value != usual.get(name)]
+    if not asked:
+        return
+    from layoutscope.fleet.batch import HEARD
+
     late = [name for name in asked if name not in (*HEARD, "cache_dir")]
     if late:
         raise UsageError(f"{folder}: is a batch, whose images were read; {late[0].replace('_', '-')} is told to batch")

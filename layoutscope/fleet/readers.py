@@ -11,7 +11,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from contextlib import suppress
@@ -19,8 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.errors import LayoutscopeError
-from layoutscope.fleet import child
+from layoutscope import system
 
 if TYPE_CHECKING:
     from layoutscope.fleet.jobs import FleetJob, FleetLimits
@@ -211,16 +209,15 @@ class Readers:
 
     def _controlled(self) -> socket.socket:
         """Return the way to the process that makes the others, which is started where there is none."""
-        if not hasattr(os, "fork"):
-            raise LayoutscopeError("a batch needs a system where a process makes copies of itself, as Unix does")
+        system.need_copies()
         if self._nursery is None or self._control is None or self._nursery.poll() is not None:
             self._leave()
-            place = str(Path(__file__).parents[2])
+            nursery, place = f"{__package__}.nursery", str(Path(__file__).parents[2])
             paths = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH"))))
             around = {name: value for name, value in os.environ.items() if name != NOT_TOLD}
             its, self._control = socket.socketpair()
             self._nursery = subprocess.Popen(  # noqa: S603  (this interpreter, and a program of our own)
-                [sys.executable, "-P", "-m", f"{child.__package__}.nursery"],
+                system.part(nursery, "-P", "-m", nursery),
                 stdin=its.fileno(),
                 env={**around, **FEW_THREADS, "PYTHONPATH": paths},
                 start_new_session=True,

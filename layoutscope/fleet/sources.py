@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope import inputs
 from layoutscope.errors import ImageError, UsageError
+from layoutscope.fleet.columns import plain_text
 from layoutscope.frozen import frozen
 from layoutscope.image.containers.bundle import is_bundle
 from layoutscope.image.remote import is_address, whole_address
@@ -63,16 +64,6 @@ class FleetSource:
     def shown(self) -> str:
         """The path as text; bytes that are no UTF-8 are escaped."""
         return plain_text(self.path)
-
-
-def plain_text(text: str) -> str:
-    """Escape what is no UTF-8 in a path, or in a sentence that quotes one, so that tables take it."""
-    try:
-        raw = text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        # Half a pair of surrogates, as names on a disk may have.
-        raw = text.encode("utf-8", "backslashreplace")
-    return raw.decode("utf-8", "backslashreplace")
 
 
 def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[FleetSource]:

@@ -6,21 +6,20 @@ resumed batch goes by; ``work/`` holds what is under way. Everything appears und
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shutil
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import sleep
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from layoutscope.api.outputs import OutputError, output
 from layoutscope.errors import UsageError
-from layoutscope.fleet.columns import FLEET_TABLES
-from layoutscope.fleet.jobs import FLEET_FORMAT
-from layoutscope.fleet.sources import plain_text
+from layoutscope.fleet.columns import FLEET_FORMAT, FLEET_TABLES, plain_text
 from layoutscope.tables.capture import is_capture
 from layoutscope.version import __version__
 
@@ -34,6 +33,11 @@ LOCK: Final = "batch.lock"
 LOCK_TRIES: Final = 20
 LOCK_WAIT_S: Final = 0.1
 LONGEST_NAME: Final = 64
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+LEAST_ROOM_BYTES: Final = 64 * 1024**2
+"""Where less is left when a source failed for want of room, the next one would fail, too."""
+
+FULL: Final = "its disk has no room left: what was read is kept, and --resume takes it up where there is room again"
 ROWS_TOGETHER: Final = 500
 """The rows of so many sources are in memory as they were written, before they become columns."""
 
@@ -112,8 +116,11 @@ class FleetFolder:
         shutil.rmtree(self.path / "work", ignore_errors=True)
         # First of all: a folder without it belongs to somebody else.
         self.tell(about)
-        for name in ("captures", "rows", "work"):
-            (self.path / name).mkdir(exist_ok=True)
+        try:
+            for name in ("captures", "rows", "work"):
+                (self.path / name).mkdir(exist_ok=True)
+        except OSError as error:
+            raise self._unwritten("the batch", error) from error
 
     def tell(self, about: Mapping[str, Any]) -> None:
         """Write what the batch is: its form, its columns with their units, and what else is known."""
@@ -125,8 +132,7 @@ class FleetFolder:
         try:
             _write_whole(self.path / FLEET_MANIFEST, json.dumps(document, indent=1).encode())
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise OutputError(f"{self.path}: the batch cannot be written: {reason}") from error
+            raise self._unwritten("the batch", error) from error
 
     def new_work(self, identifier: str) -> Path:
         """Make an empty folder for what a source's process writes."""
@@ -146,8 +152,10 @@ class FleetFolder:
         Raises
         ------
         OSError
-            If they cannot be written.
+            If they cannot be written, or another batch has begun here since: what it reads counts.
         """
+        if not capture.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "another batch has taken its place")
         goal = self.path / "captures" / f"{_plain_name(document['path'])}-{document['source']}.lscope"
         self.row_file(document["source"]).unlink(missing_ok=True)
         if goal.exists():
@@ -205,8 +213,50 @@ class FleetFolder:
             if not number % ROWS_TOGETHER:
                 _to_frames(rows, pieces)
         _to_frames(rows, pieces)
-        for name, found in pieces.items():
-            _write_table(self.path / f"{name}.parquet", found)
+        self._put_tables(pieces)
+
+    def _put_tables(self, pieces: dict[str, list[pl.DataFrame]]) -> None:
+        """Put all tables in their places when all of them are written: some of two batches belong to none."""
+        from layoutscope.frames import pl
+        from layoutscope.tables.frames import parquet
+
+        try:
+            with ExitStack() as stack:
+                for name in reversed(pieces):  # they appear in the order in which they are left, the last one first
+                    frame = pl.concat(pieces[name], rechunk=True)
+                    holds = "1 row" if frame.height == 1 else f"{frame.height:,} rows"
+                    file = stack.enter_context(output(self.path / f"{name}.parquet", force=True, holds=holds))
+                    _write_through(file, parquet(frame))
+        except OutputError as error:
+            if isinstance(error.__cause__, OSError):
+                raise self._unwritten("its tables", error.__cause__) from error
+            raise
+
+    def _unwritten(self, what: str, error: OSError) -> OutputError:
+        if error.errno in NO_ROOM:
+            return OutputError(f"{self.path}: {FULL}")
+        return OutputError(f"{self.path}: {what} cannot be written: {(error.strerror or str(error)).lower()}")
+
+    def check_room(self, document: Mapping[str, Any]) -> None:
+        """End a batch whose disk has no room for any further source; one too large for it ends nothing.
+
+        Parameters
+        ----------
+        document : mapping
+            The row of a source that was read last.
+
+        Raises
+        ------
+        OutputError
+            If it failed for want of room, and none is left.
+        """
+        message = str(document["message"]).lower()
+        if document["status"] != "failed" or not any(os.strerror(code).lower() in message for code in NO_ROOM):
+            return
+        left = os.statvfs(self.path)
+        # Of what a quota leaves, a system says nothing.
+        if left.f_bavail * left.f_frsize < LEAST_ROOM_BYTES or os.strerror(errno.EDQUOT).lower() in message:
+            raise OutputError(f"{self.path}: {FULL}")
 
 
 def _to_frames(rows: dict[str, list[dict[str, Any]]], pieces: dict[str, list[pl.DataFrame]]) -> None:
@@ -219,15 +269,6 @@ def _to_frames(rows: dict[str, list[dict[str, Any]]], pieces: dict[str, list[pl.
             pl.DataFrame({column: [_told(row.get(column)) for row in found] for column in schema}, schema=schema)
         )
         found.clear()
-
-
-def _write_table(target: Path, pieces: list[pl.DataFrame]) -> None:
-    from layoutscope.frames import pl
-    from layoutscope.tables.frames import parquet
-
-    frame = pl.concat(pieces, rechunk=True)
-    with output(target, force=True, holds="1 row" if frame.height == 1 else f"{frame.height:,} rows") as file:
-        file.write(parquet(frame))
 
 
 def _told(value: Any) -> Any:
@@ -258,7 +299,7 @@ def _write_whole(target: Path, data: bytes) -> None:
         raise
 
 
-def _write_through(file: IO[bytes], data: bytes) -> None:
+def _write_through(file: IO[bytes], data: bytes | memoryview) -> None:
     file.write(data)
     file.flush()
     os.fsync(file.fileno())

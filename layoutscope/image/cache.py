@@ -39,7 +39,7 @@ SEAL: Final = ".seal"
 _MOST_SEAL_BYTES: Final = 256
 
 
-class Kept(NamedTuple):
+class KeptImage(NamedTuple):
     """An image that is kept.
 
     Attributes
@@ -64,14 +64,17 @@ class Kept(NamedTuple):
 def default_folder() -> Path | None:
     """Return where images are kept by default: in the user's folder of caches, or where the environment says.
 
-    None where the environment says that none are kept, with an empty name.
+    None where the environment says that none are kept, with an empty name, or the user has no home.
     """
     told = os.environ.get(FOLDER_VARIABLE)
     if told is not None:
         return Path(told) if told else None
     from platformdirs import user_cache_path
 
-    return user_cache_path("layoutscope", appauthor=False) / "images"
+    try:
+        return user_cache_path("layoutscope", appauthor=False) / "images"
+    except RuntimeError:
+        return None
 
 
 def limit_bytes() -> int:
@@ -106,7 +109,7 @@ def kept_name(name: str, status: os.stat_result) -> str:
     return f"{name[:100]}-{digest}.raw"
 
 
-def kept_images(folder: Path) -> list[Kept]:
+def kept_images(folder: Path) -> list[KeptImage]:
     """List the images that are kept in a folder, those first that were used last; other files are not ours."""
     found = []
     for path in folder.iterdir() if folder.is_dir() else ():
@@ -117,9 +120,9 @@ def kept_images(folder: Path) -> list[Kept]:
     return sorted(found, key=lambda item: item.used, reverse=True)
 
 
-def _kept(name: str, path: Path) -> Kept:
+def _kept(name: str, path: Path) -> KeptImage:
     status = path.stat()
-    return Kept(name, path, status.st_size, disk_bytes(status), status.st_mtime)
+    return KeptImage(name, path, status.st_size, disk_bytes(status), status.st_mtime)
 
 
 def disk_bytes(status: os.stat_result) -> int:
@@ -195,7 +198,7 @@ def make_room(folder: Path, new_bytes: int) -> bool:
     return True
 
 
-def remove(images: Iterable[Kept]) -> int:
+def remove(images: Iterable[KeptImage]) -> int:
     """Remove images that are kept; returns the bytes that this gave back."""
     freed = 0
     for item in images:

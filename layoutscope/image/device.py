@@ -6,7 +6,6 @@ Raw devices accept only whole sectors, so every read is widened to them.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import sys
@@ -133,6 +132,8 @@ def _linux_size(descriptor: int) -> tuple[int, int]:
 
 
 def _ask(descriptor: int, request: int, form: str) -> int:
+    import fcntl
+
     answer = array(form, [0])
     fcntl.ioctl(descriptor, request, answer, True)
     return int(answer[0])

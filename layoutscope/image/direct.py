@@ -39,9 +39,10 @@ class DirectDrive:
     def __init__(self, path: Path) -> None:
         self.name = str(path)
         self.capacity_bytes = _size(path)
-        flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0)
+        if not hasattr(os, "preadv"):
+            raise ImageError(f"{path}: this system reads no disk past its cache in a way that is known here")
         try:
-            self._descriptor = os.open(path, flags)
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0))
             if sys.platform == "darwin":
                 import fcntl
 

@@ -16,8 +16,9 @@ import numpy as np
 from layoutscope import inputs
 from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import ImageError, UnreadError
-from layoutscope.image.source import ReadCounter, Source
+from layoutscope.image.source import FillingSource, ReadCounter
 from layoutscope.native import Kernel
+from layoutscope.system import pread_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ def _reason(error: OSError | ValueError) -> str:
     return str(getattr(error, "strerror", None) or error).lower()
 
 
-class RawFile(Source):
+class RawFile(FillingSource):
     """A raw image in a regular file.
 
     Holes of a sparse file are not read: they cost no request and are counted apart.
@@ -103,11 +104,6 @@ class RawFile(Source):
     def status(self) -> os.stat_result:
         """Return what the system says of the file that is open."""
         return os.fstat(self._descriptor)
-
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        buffer = bytearray(length_bytes)
-        got = self._fetch_into(image_offset, memoryview(buffer))
-        return bytes(buffer[:got] if got < length_bytes else buffer)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         end = image_offset + len(target)
@@ -209,30 +205,6 @@ def _got(descriptor: int, image_offset: int, target: memoryview) -> int:
         return pread_into(descriptor, image_offset, target)
     except OSError:
         return 0
-
-
-def pread_into(descriptor: int, image_offset: int, target: memoryview) -> int:
-    """Read at an address into a buffer.
-
-    Parameters
-    ----------
-    descriptor : int
-        An open file.
-    image_offset : int
-        Where from, in bytes.
-    target : memoryview
-        The buffer.
-
-    Returns
-    -------
-    int
-        How many bytes came; fewer than asked for at the end of the file, or where the system cuts a call.
-    """
-    if hasattr(os, "preadv"):
-        return os.preadv(descriptor, (target,), image_offset)
-    data = os.pread(descriptor, len(target), image_offset)
-    target[: len(data)] = data
-    return len(data)
 
 
 def is_sparse(descriptor: int) -> bool:

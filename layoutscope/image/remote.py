@@ -15,7 +15,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from layoutscope.errors import ImageError, UnsupportedError
-from layoutscope.image.source import ReadCounter, Source
+from layoutscope.image.source import FillingSource, ReadCounter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,7 +57,7 @@ def whole_address(path: str | os.PathLike[str]) -> str:
     return _ADDRESS.sub(r"\g<scheme>://\g<rest>", os.fspath(path))
 
 
-class RemoteSource(Source):
+class RemoteSource(FillingSource):
     """A file on a server.
 
     Parameters
@@ -94,11 +94,6 @@ class RemoteSource(Source):
         self._blocks[1] = bytes(data)
         self.counter.reads += 1
         self.counter.bytes += len(data)
-
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        buffer = bytearray(length_bytes)
-        self._fetch_into(image_offset, memoryview(buffer))
-        return bytes(buffer)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         if len(target) >= LARGE_BYTES:

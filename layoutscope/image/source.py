@@ -204,6 +204,19 @@ class MemorySource(Source):
         return self._data[image_offset : image_offset + length_bytes]
 
 
+class FillingSource(Source):
+    """A source that fills memory that is there, and from which single reads are made."""
+
+    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+        buffer = bytearray(length_bytes)
+        got = self._fetch_into(image_offset, memoryview(buffer))
+        return bytes(buffer[:got] if got < length_bytes else buffer)
+
+    @abstractmethod
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        """Read within bounds into a buffer; how many bytes came, fewer only if the image shrank underneath."""
+
+
 class Window(Source):
     """A part of another source, with addresses that start at 0.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from layoutscope.errors import ImageError
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import ReadCounter, Source
+from layoutscope.image.source import FillingSource, ReadCounter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +94,7 @@ def _refuse_later_part(path: Path, match: re.Match[str], siblings: dict[str, Pat
     return []  # two words that happen to share a stem, such as notes.txt and notes.img
 
 
-class SplitFile(Source):
+class SplitFile(FillingSource):
     """Several files, one after the other, as one image.
 
     Parameters
@@ -132,10 +132,6 @@ class SplitFile(Source):
             is_last = part is self._parts[-1]
             if part.size_bytes > full if is_last else part.size_bytes != full:
                 raise ImageError(f"{part.name}: this part has {part.size_bytes:,} bytes, the first has {full:,}")
-
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        buffer = bytearray(length_bytes)
-        return bytes(buffer[: self._fetch_into(image_offset, memoryview(buffer))])
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         done = 0

@@ -127,7 +127,12 @@ def _named(image: RawFile, source: Source) -> RawFile:
 
 
 def _to_temporary(source: Source, way: Compression) -> RawFile:
-    folder = Path(tempfile.gettempdir())
+    try:
+        folder = Path(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise ImageError(
+            "is compressed, and no folder to decompress it into may be written to; name one with --cache-dir or TMPDIR"
+        ) from error
     # The name is gone at once: whatever ends this process, nothing is left behind.
     with tempfile.TemporaryFile(dir=folder, prefix="layoutscope-") as target:
         _decompress(source, way, cast("BinaryIO", target), folder)
@@ -149,16 +154,26 @@ def _to_cache(source: RawFile, way: Compression, kept: Path) -> RawFile:
             digest = _decompress(source, way, target, kept.parent)
             # A name that a crash leaves must not lead to a file that it has emptied.
             os.fsync(target.fileno())
-            image = RawFile(partial)
-            is_same = kept.name == cache.kept_name(Path(source.name).name, source.status())
-            if is_same and cache.make_room(kept.parent, cache.disk_bytes(os.fstat(target.fileno()))):
-                # Only a whole image gets the name by which the next run finds it.
-                partial.replace(kept)
-                cache.touch(kept, digest)
+        image = RawFile(partial)
+        is_same = kept.name == cache.kept_name(Path(source.name).name, source.status())
+        if is_same and cache.make_room(kept.parent, cache.disk_bytes(image.status())):
+            # Only a whole image gets the name by which the next run finds it.
+            image = _moved(image, partial, kept)
+            cache.touch(kept, digest)
         return image
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
             partial.unlink()
+
+
+def _moved(image: RawFile, partial: Path, kept: Path) -> RawFile:
+    try:
+        partial.replace(kept)
+    except PermissionError:
+        image.close()  # Windows gives no other name to what is open
+        partial.replace(kept)
+        return RawFile(kept)
+    return image
 
 
 def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path) -> str:
@@ -168,11 +183,12 @@ def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path
     try:
         with phase("decompressing", source.size_bytes) as unpacked:
             for chunk in in_blocks(way.chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
-                _write_sparse(target.fileno(), chunk, written)
+                _write_sparse(target, chunk, written)
                 _check_bounds(source, written, folder)
                 unpacked.at(packed.tell())
         # Zeros at the end were not written, so the file is shorter than the image until now.
-        os.ftruncate(target.fileno(), written.size_bytes)
+        target.truncate(written.size_bytes)
+        target.flush()
     except ImageError as error:
         raise ImageError(
             f"{source.name}: {error}".replace(f"{source.name}: {source.name}: ", f"{source.name}: ")
@@ -184,10 +200,11 @@ def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path
     return written.digest.of(written.size_bytes)
 
 
-def _write_sparse(descriptor: int, chunk: bytes, written: _Written) -> None:
+def _write_sparse(target: BinaryIO, chunk: bytes, written: _Written) -> None:
     """Write what is not zero, at its place."""
     for start, stop in _data_runs(chunk):
-        os.pwrite(descriptor, memoryview(chunk)[start:stop], written.size_bytes + start)
+        target.seek(written.size_bytes + start)
+        target.write(memoryview(chunk)[start:stop])
         written.digest.add(written.size_bytes + start, memoryview(chunk)[start:stop])
         written.stored_bytes += stop - start
     written.size_bytes += len(chunk)

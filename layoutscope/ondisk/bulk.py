@@ -75,14 +75,14 @@ class Records(_Fields):
     def __len__(self) -> int:
         return len(self.positions)
 
-    def rows(self) -> Rows:
+    def rows(self) -> _Rows:
         """Copy the fixed prefix of every record, one after the other: it pays where several fields are wanted."""
         width = self.record_type.width
         spots = max(0, len(self.buffer) - width + 1)
         # Structures on disks are packed, and begin at any byte: numpy's views may, as they say of themselves that they
         # are not aligned.
         view: NDArray[Any] = np.ndarray((spots,), f"V{width}", self.buffer, strides=(1,))
-        return Rows(self.record_type, view[self.positions])
+        return _Rows(self.record_type, view[self.positions])
 
     def _gather(self, field: Field) -> NDArray[Any]:
         spots = len(self.buffer) - field.offset - field.width + 1
@@ -95,7 +95,7 @@ class Records(_Fields):
 
 
 @frozen
-class Rows(_Fields):
+class _Rows(_Fields):
     """Records of one type that lie one after the other.
 
     Attributes

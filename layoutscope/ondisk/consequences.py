@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from layoutscope.findings import Finding
 
@@ -41,17 +41,17 @@ class Follows:
     is_of_one_tree: bool = False
 
 
-def from_one(cause: str, consequences: frozenset[str], where: str = "", *, of_tree: bool = False) -> Follows:
+def from_one(cause: str, consequences: frozenset[str], *, of_tree: bool = False) -> Follows:
     """Make a row of one cause, which does not follow from itself.
 
     Parameters
     ----------
     cause : str
         Its code.
-    consequences, where, of_tree
+    consequences, of_tree
         As for :class:`Follows`.
     """
-    return Follows(frozenset({cause}), consequences - {cause}, where, is_of_one_tree=of_tree)
+    return Follows(frozenset({cause}), consequences - {cause}, is_of_one_tree=of_tree)
 
 
 _RANK: Final = {"info": 0, "warning": 1, "error": 2}
@@ -72,7 +72,7 @@ def told_once(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def with_causes(
-    findings: Sequence[Finding], rows: Iterable[Follows], tree_of: Callable[[Finding], str]
+    findings: Sequence[Finding], rows: Iterable[Follows], tree_name: re.Pattern[str]
 ) -> tuple[Finding, ...]:
     """Name the cause of each finding that may follow from another one.
 
@@ -82,8 +82,8 @@ def with_causes(
         Of one volume; notes are neither causes nor consequences.
     rows : iterable of Follows
         From the deepest cause to the shallowest.
-    tree_of : callable
-        The tree that a finding is about.
+    tree_name : pattern
+        How the structure that a finding is about begins where it names a tree, whose name is the first group.
 
     Returns
     -------
@@ -98,18 +98,24 @@ def with_causes(
         left = sorted({*left} - {*causes})
         by_tree: dict[str, int] = {}
         for number in reversed(causes):
-            by_tree[tree_of(findings[number]) if row.is_of_one_tree else ""] = number
+            by_tree[_tree_of(findings[number], tree_name) if row.is_of_one_tree else ""] = number
         by_structure = {findings[number].structure: number for number in reversed(causes)} if left else {}
         for number in left if causes else ():
             item = findings[number]
             near = by_structure.get(item.structure)
-            cause = by_tree.get(tree_of(item) if row.is_of_one_tree else "") if near is None else near
+            cause = by_tree.get(_tree_of(item, tree_name) if row.is_of_one_tree else "") if near is None else near
             if cause is not None and _first(found, cause) != number:
                 found[number] = cause
     return tuple(
         replace(item, cause=findings[_first(found, number)]) if number in found else item
         for number, item in enumerate(findings)
     )
+
+
+def _tree_of(item: Finding, tree_name: re.Pattern[str]) -> str:
+    """Name the tree that a finding is about; empty where it is about none."""
+    found = tree_name.match(item.structure)
+    return found[1] if found else ""
 
 
 def _is_cause(item: Finding, row: Follows) -> bool:

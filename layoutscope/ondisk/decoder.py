@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 DecoderName = Literal["bulk", "grammar"]
 
@@ -37,7 +37,7 @@ class Decoder(Protocol):
         record_type: RecordType,
         buffer: NDArray[np.uint8],
         starts: NDArray[Any],
-        fields: Sequence[Column],
+        fields: Sequence[RecordColumn],
         lengths_bytes: NDArray[np.integer] | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Decode some fields of many records.
@@ -50,7 +50,7 @@ class Decoder(Protocol):
             Where they lie.
         starts : (n,) integer array
             Where they start, in bytes from the start of the buffer.
-        fields : sequence of Column
+        fields : sequence of RecordColumn
             Fields of the fixed prefix, or instances; a repeated field adds an axis.
         lengths_bytes : (n,) integer array, optional
             Lengths of records that vary in size. With them the grammar parses whole records, else fixed prefixes.
@@ -68,7 +68,7 @@ class Decoder(Protocol):
         ...
 
     def column(
-        self, record_type: RecordType, buffer: NDArray[np.uint8], starts: NDArray[Any], field: Column
+        self, record_type: RecordType, buffer: NDArray[np.uint8], starts: NDArray[Any], field: RecordColumn
     ) -> NDArray[Any]:
         """Decode one field of many records.
 
@@ -76,7 +76,7 @@ class Decoder(Protocol):
         ----------
         record_type, buffer, starts
             As for :meth:`columns`.
-        field : Column
+        field : RecordColumn
             A field or an instance.
 
         Raises
@@ -95,7 +95,7 @@ class Bulk(Decoder):
         record_type: RecordType,
         buffer: NDArray[np.uint8],
         starts: NDArray[Any],
-        fields: Sequence[Column],
+        fields: Sequence[RecordColumn],
         lengths_bytes: NDArray[np.integer] | None = None,  # noqa: ARG002  (only its twin reads past the prefix)
     ) -> dict[str, NDArray[Any]]:
         """Decode some fields of many records.
@@ -118,7 +118,7 @@ class Grammar(Decoder):
         record_type: RecordType,
         buffer: NDArray[np.uint8],
         starts: NDArray[Any],
-        fields: Sequence[Column],
+        fields: Sequence[RecordColumn],
         lengths_bytes: NDArray[np.integer] | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Decode some fields of many records.
@@ -146,7 +146,7 @@ class Grammar(Decoder):
         return {field: _column(parsed, record_type.column(field), record_type) for field in fields}
 
 
-def _column(parsed: list[Any], column: Column, record_type: RecordType) -> NDArray[Any]:
+def _column(parsed: list[Any], column: RecordColumn, record_type: RecordType) -> NDArray[Any]:
     """One field of parsed records, of the width and shape that it has on disk."""
     path = column.split(".")
     values = [_value(item, path) for item in parsed]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from layoutscope.arrays.columns import I64, U8, Mask
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.recordtypes import Column, Field, RecordType
+    from layoutscope.recordtypes import Field, RecordColumn, RecordType
 
 Part = Literal["key", "val"]
 Coding = Literal["bytes", "utf-8", "utf-16", "utf-16-others"]
@@ -35,7 +35,7 @@ class Text(NamedTuple):
     """Bytes behind the fixed part of a key or value, and the field of that part that has their length in units."""
 
     part: Part
-    length: Column
+    length: RecordColumn
     unit_bytes: int = 1
 
 
@@ -51,11 +51,11 @@ class Repeated(NamedTuple):
     columns: Mapping[str, Field | int]
 
 
-class Case(NamedTuple):
+class ItemCase(NamedTuple):
     """What an item of a collection is, and the columns of the record that are set by it."""
 
     record_type: RecordType
-    columns: Mapping[str, Column | int]
+    columns: Mapping[str, RecordColumn | int]
 
 
 class LocatedItems(Protocol):
@@ -77,17 +77,17 @@ class Items(NamedTuple):
         From a decoder, the buffer, and starts and lengths of collections to their items; for the twin of the kernel.
     head, entry : RecordType
         The head and one description.
-    num_items, kind, size, pace : Column
+    num_items, kind, size, pace : RecordColumn
         Of the head: number of items. Of a description: type, size, and bytes to the next item.
     """
 
     locate: Callable[[Decoder, NDArray[np.uint8], I64, I64], LocatedItems]
     head: RecordType
-    num_items: Column
+    num_items: RecordColumn
     entry: RecordType
-    kind: Column
-    size: Column
-    pace: Column
+    kind: RecordColumn
+    size: RecordColumn
+    pace: RecordColumn
 
 
 class Kind(NamedTuple):
@@ -95,7 +95,7 @@ class Kind(NamedTuple):
 
     part: Part
     record_type: RecordType
-    field: Column
+    field: RecordColumn
 
 
 class Leaf(NamedTuple):
@@ -117,7 +117,7 @@ class Leaf(NamedTuple):
         Further bytes that must be there.
     lists : tuple of Repeated
         What becomes rows of other tables.
-    cases : mapping of int to Case
+    cases : mapping of int to ItemCase
         Items of the collection behind the value by their type.
     is_parsed_whole : bool
         Whether the grammar has types for these records as a whole, and not only for their fixed parts.
@@ -127,12 +127,12 @@ class Leaf(NamedTuple):
     table: str
     key_type: RecordType
     val_type: RecordType
-    columns: Mapping[str, Column | int] = _NONE
-    key_columns: Mapping[str, Column] = _NONE
+    columns: Mapping[str, RecordColumn | int] = _NONE
+    key_columns: Mapping[str, RecordColumn] = _NONE
     texts: Mapping[str, Text] = _NONE
     checked: tuple[Text, ...] = ()
     lists: tuple[Repeated, ...] = ()
-    cases: Mapping[int, Case] = _NONE
+    cases: Mapping[int, ItemCase] = _NONE
     is_parsed_whole: bool = False
 
 
@@ -146,7 +146,7 @@ class Output(NamedTuple):
     counter: int
 
 
-class Plan:
+class LeafPlan:
     """What the records of a tree become.
 
     Parameters

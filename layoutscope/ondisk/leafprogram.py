@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.arrays.columns import I64
-    from layoutscope.ondisk.leafplan import Case, Leaf, Plan, Repeated
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.ondisk.leafplan import ItemCase, Leaf, LeafPlan, Repeated
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 _CODINGS: Final = ("checked", "bytes", "utf-8", "utf-16", "utf-16-others")
 _PLACES: Final = ("key", "val", "item", "constant", "node", "key_at", "val_at", "owner", "before")
@@ -98,13 +98,13 @@ class _Formulas:
         return found
 
 
-def source_of(record_type: RecordType, column: Column) -> Field:
+def source_of(record_type: RecordType, column: RecordColumn) -> Field:
     """Return the field that a column is made of."""
     return _Formulas(record_type).traced(column).field
 
 
 @cache
-def compiled(plan: Plan) -> LeafProgram:
+def compiled(plan: LeafPlan) -> LeafProgram:
     """Return a plan as tables for the kernel; made once.
 
     Raises
@@ -120,12 +120,12 @@ def compiled(plan: Plan) -> LeafProgram:
 class _Compiler:
     """Turns a plan into tables, row by row."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: LeafPlan) -> None:
         self._plan = plan
         self._columns = {(each.table, each.column, each.is_data): k for k, each in enumerate(plan.outputs)}
         self._counters = {table: number for number, table in enumerate(plan.tables)}
         self._fields: list[list[int]] = []
-        self._lengths: dict[tuple[str, int, Column], int] = {}
+        self._lengths: dict[tuple[str, int, RecordColumn], int] = {}
         self._texts: list[list[int]] = []
         self._lists: list[list[int]] = []
         self._cases: list[list[int]] = []
@@ -215,13 +215,13 @@ class _Compiler:
         times, stride = each.used.counts[0], each.used.strides[0]
         return [self._counters[each.table], used, times, stride, first, len(self._fields)]
 
-    def _case(self, leaf: Leaf, kind: int, case: Case) -> list[int]:
+    def _case(self, leaf: Leaf, kind: int, case: ItemCase) -> list[int]:
         first = len(self._fields)
         for name, column in case.columns.items():
             self._value("item", case.record_type, column, (leaf.table, name))
         return [kind, case.record_type.width, first, len(self._fields)]
 
-    def _number(self, place: str, record_type: RecordType, column: Column) -> int:
+    def _number(self, place: str, record_type: RecordType, column: RecordColumn) -> int:
         """Add a field that is only counted with."""
         traced = _Formulas(record_type).traced(column)
         if traced.field.width > _WIDEST_LENGTH and traced.mask > 2**32:
@@ -232,7 +232,7 @@ class _Compiler:
         self._fields.append([-1, _PLACES.index("constant"), 0, 0, 0, 0, number, _ALL, 0, 0])
         return len(self._fields) - 1
 
-    def _value(self, place: str, record_type: RecordType, column: Column | int, target: tuple[str, str]) -> None:
+    def _value(self, place: str, record_type: RecordType, column: RecordColumn | int, target: tuple[str, str]) -> None:
         if isinstance(column, int):
             row = self._constant(column)
             self._fields[row][0] = self._columns[*target, False]

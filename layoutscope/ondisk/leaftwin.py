@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from layoutscope.arrays.columns import I64, U8, Columns
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.ondisk.leafplan import Leaf, LeafBatch, Part, Plan, Repeated, Text
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.ondisk.leafplan import Leaf, LeafBatch, LeafPlan, Part, Repeated, Text
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 _ASCII_LAST: Final = 0x7F
 
@@ -28,7 +28,7 @@ _ASCII_LAST: Final = 0x7F
 class LeafTwin:
     """What the kernel does, in numpy and through a decoder: one batch, all records of a leaf at once."""
 
-    def __init__(self, plan: Plan, decoder: Decoder, batch: LeafBatch, counts: I64) -> None:
+    def __init__(self, plan: LeafPlan, decoder: Decoder, batch: LeafBatch, counts: I64) -> None:
         self._plan, self._decoder, self._batch = plan, decoder, batch
         leaf = self._leaves()
         row = np.full(len(leaf), -1, np.int64)
@@ -87,7 +87,7 @@ class LeafTwin:
         units = self._column(text.part, record_type, rows, text.length)
         return self._batch.part(text.part, rows)[0] + record_type.width, units.astype(np.int64)
 
-    def _column(self, part: Part, record_type: RecordType, rows: I64, column: Column) -> NDArray[Any]:
+    def _column(self, part: Part, record_type: RecordType, rows: I64, column: RecordColumn) -> NDArray[Any]:
         return self._decoder.column(record_type, self._batch.buffer, self._batch.part(part, rows)[0], column)
 
     def _numbers(self, table: str) -> Columns:
@@ -105,7 +105,7 @@ class LeafTwin:
         for number, leaf in enumerate(self._plan.leaves):
             if leaf.table == table:
                 rows = np.flatnonzero(self.found.leaf[records] == number)
-                parts: tuple[tuple[Part, RecordType, Mapping[str, Column | int]], ...]
+                parts: tuple[tuple[Part, RecordType, Mapping[str, RecordColumn | int]], ...]
                 parts = (("key", leaf.key_type, leaf.key_columns), ("val", leaf.val_type, leaf.columns))
                 for part, record_type, columns in parts:
                     starts, lengths = batch.part(part, records[rows])
@@ -119,7 +119,7 @@ class LeafTwin:
         target: _Target,
         record_type: RecordType,
         starts: I64,
-        columns: Mapping[str, Column | int],
+        columns: Mapping[str, RecordColumn | int],
         lengths: NDArray[np.integer[Any]] | None = None,
     ) -> None:
         """Put fields, and what is the same for all, into rows of columns."""
@@ -225,7 +225,7 @@ def _recoded(raw: bytes, coding: str) -> bytes:
     return raw.split(b"\0", 1)[0]
 
 
-def _end_of(record_type: RecordType, column: Column) -> int:
+def _end_of(record_type: RecordType, column: RecordColumn) -> int:
     """Bytes from the start of a record to the end of the field that a column is made of."""
     field = source_of(record_type, column)
     return field.offset + field.width

@@ -1,9 +1,9 @@
 r"""Records of leaves, decoded straight into columns that grow: the kernel, and its twin in numpy.
 
-A reader writes a :class:`~layoutscope.ondisk.leafplan.Plan` once, and adds batches of records, of which it knows where
-keys and values lie. Each record becomes a row of the table of its kind, in the order given. One that does not fit (it
-leaves the buffer, its kind is unknown, it is shorter than what it must have) has no row, and the reader says so. With
-the bulk decoder the kernel runs; with the grammar, or without a library, the twin asks the decoder for each column.
+A reader writes a :class:`~layoutscope.ondisk.leafplan.LeafPlan` once, and adds batches of records, of which it knows
+where keys and values lie. Each record becomes a row of the table of its kind, in the order given. One that does not fit
+(it leaves the buffer, its kind is unknown, it is shorter than what it must have) has no row, and the reader says so.
+With the bulk decoder the kernel runs; with the grammar, or without a library, the twin asks the decoder for columns.
 Plans for records of real formats are in ``tests/unit/native/test_leaves.py``.
 
 Examples
@@ -11,10 +11,10 @@ Examples
 Files with their names and the extents of their data; other kinds of records are left out:
 
 >>> from layoutscope.ondisk.decoder import BULK
->>> from layoutscope.ondisk.leafplan import Kind, Leaf, LeafBatch, Plan, Repeated, Text
+>>> from layoutscope.ondisk.leafplan import Kind, Leaf, LeafBatch, LeafPlan, Repeated, Text
 >>> from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE
 >>> extents = CATALOG_FILE.data_fork.extents
->>> plan = Plan(
+>>> plan = LeafPlan(
 ...     {
 ...         "files": {"node": np.int32, "parent": np.int64, "is_locked": np.bool_, "name": "utf-16"},
 ...         "extents": {"owner": np.int64, "before": np.int64, "start": np.uint32, "count": np.uint32},
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, U8, Columns
     from layoutscope.native.library import Columns as KernelColumns
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.ondisk.leafplan import LeafBatch, Output, Plan
+    from layoutscope.ondisk.leafplan import LeafBatch, LeafPlan, Output
 
 DECODE_LEAVES: Final = Kernel("decode_leaves", "bnlllililillllllCLnLBB")
 
@@ -91,11 +91,11 @@ class LeafTables:
 
     Parameters
     ----------
-    plan : Plan
+    plan : LeafPlan
         What the records become.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: LeafPlan) -> None:
         self.plan = plan
         self._columns = [GrowingColumn(output.dtype) for output in plan.outputs]
         self._counts = np.zeros(plan.num_counters + 1, np.int64)

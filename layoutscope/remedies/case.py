@@ -158,15 +158,19 @@ class Changed:
         The volume as it lies then, for remedies on top of this one; None where it stays as it is.
     least_s : float
         The computer's time, where it passes beside the drive's: the work takes no less.
-    less_well : tuple of Part
-        The same, if what nobody knows turns out less well: every second draw is of that; empty where nothing is.
+    otherwise : tuple of (tuple of Part)
+        The same, if what nobody knows turns out otherwise: the draws take turns; empty where nothing can.
+    error_share : float
+        By what share of the time the model of the remedy was off: of the draws of each outcome a third takes so much
+        less, and a third so much more.
     """
 
     parts: tuple[Part, ...]
     effort_s: float | None = 0.0
     case: Case | None = None
     least_s: float = 0.0
-    less_well: tuple[Part, ...] = ()
+    otherwise: tuple[tuple[Part, ...], ...] = ()
+    error_share: float = 0.0
 
 
 @frozen

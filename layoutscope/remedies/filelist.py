@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.access.touches import nothing
-from layoutscope.analysis.files import with_paths
+from layoutscope.analysis.files import entry_paths
 from layoutscope.arrays.lookup import find, first_places
 from layoutscope.drive import service
 from layoutscope.frozen import frozen
 from layoutscope.remedies.filling import by_name, in_walk_order
 from layoutscope.remedies.reading import first_places_on_disk
-from layoutscope.walk.data import Step, data_trace, read_in_turn
+from layoutscope.walk.data import WalkPart, data_trace, read_in_turn
 from layoutscope.walk.directories import lookups
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def file_list(case: Case, memory_bytes: int | None = None, *, is_null_separated:
     files = in_walk_order(case)
     files = files[~entries.is_directory[files]]
     rows = np.arange(len(entries))[entries.order]
-    told = with_paths(case.layout)["path"].gather(rows[files]).to_list()
+    known = entry_paths(case.layout)
+    told = [known[row] for row in rows[files].tolist()]
     paths = [b"." + path.encode("utf-8", "surrogatepass") for path in told]
     windows = _windows(paths, memory_bytes)
     at = first_places_on_disk(case.layout, entries.file_id[files])
@@ -111,7 +112,7 @@ def _seconds(case: Case, files: I64) -> float:
     components, owner = on_the_way(case, files)
     new = first_places(components, len(model.entries))
     found, each = lookups(model, components[new])
-    step = Step(found, owner[new], np.full(len(new), each))
+    step = WalkPart(found, owner[new], np.full(len(new), each))
     _, first = np.unique(model.entries.file_id[files], return_index=True)
     has_data = model.entries.is_file[files] & (model.entries.size_bytes[files] > 0)
     wanted = np.sort(first)

@@ -93,8 +93,8 @@ def as_dense(case: Case, made: VolumeLayout) -> VolumeLayout:
 
 
 EMPTIER: Final = 1.68
-"""Leaves that a copy may have for each one that is modelled: an older driver left 1,510 bytes in a leaf of a fresh
-volume, where the one that was measured left 2,541 (docs/remedies-proven.md)."""
+"""Leaves that a copy may have for each one that is modelled: a driver that splits leaves whose room is in pieces left
+1,510 bytes in a leaf of a fresh volume, where the one that was measured left 2,541."""
 
 
 def as_split(made: VolumeLayout) -> VolumeLayout:

@@ -16,7 +16,6 @@ FLASH: Final = "sata-ssd"
 CHUNK_BYTES: Final = 65_536
 
 MOVED: Final = "the files are copied to the new drive; the old one is a copy until it is erased"
-AS_IT_LIES: Final = "the volume lies on it as it does now (a block copy), and fits"
 
 
 class OtherDisk:

@@ -185,7 +185,8 @@ def _unknown(case: Case) -> Iterator[str]:
     elif len(case.reads) < FEW_READS:
         yield f"the work is {len(case.reads)} reads, of which the disk's turn decides more than any remedy"
     if case.traits.maps_every_node:
-        yield "where macOS puts the nodes of a new volume is not published: those of a copy are taken as dense as now"
+        taken = "as dense as now" if case.host.name == "macos" else "to lie where Linux's driver puts them"
+        yield f"where macOS puts the nodes of a new volume is not published: those of a copy are taken {taken}"
 
 
 FEW_READS: Final = 20

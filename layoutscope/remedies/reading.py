@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.access.touches import nothing
-from layoutscope.walk.data import Step, data_trace, files_in_turn, read_in_turn
+from layoutscope.walk.data import WalkPart, data_trace, files_in_turn, read_in_turn
 from layoutscope.walk.directories import listed_entries, stat_walk
 from layoutscope.walk.listing import buffers
 
@@ -33,7 +33,7 @@ def files_by_place(case: Case) -> AccessTrace:
     files, _ = files_in_turn(model, descent, model.entries.is_file)
     place = first_places_on_disk(case.layout, model.entries.file_id[files])
     files = files[np.argsort(place, kind="stable")]
-    before = Step(walked, np.zeros(len(per_buffer), np.int64), per_buffer)
+    before = WalkPart(walked, np.zeros(len(per_buffer), np.int64), per_buffer)
     return data_trace(model, read_in_turn(model, [before], (files, np.arange(1, len(files) + 1)), nothing()))
 
 

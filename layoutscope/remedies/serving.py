@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.drive import service
+from layoutscope.drive.draws import is_sampled, sampled
 from layoutscope.drive.interval import LAYOUT, interval_of
 from layoutscope.drive.result import on_host
 from layoutscope.frozen import frozen
@@ -17,13 +18,15 @@ from layoutscope.frozen import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import ServiceResult
     from layoutscope.drive.interval import Interval
     from layoutscope.drive.uncertain import Host
     from layoutscope.remedies.case import Changed, Part
 
     F64 = NDArray[np.float64]
+
+ERROR_SIGNS = np.array([0, -1, 1])
+"""How many times the error of a remedy's model draws have, in turn."""
 
 PHASES = 3
 """Start angles that are tried of each; the first makes the time."""
@@ -46,8 +49,8 @@ class Served:
 
     @property
     def interval(self) -> Interval:
-        """Between which times it lies."""
-        return interval_of(self.draws_s, {}, LAYOUT)
+        """Between which times it lies, that of the named drive among them."""
+        return interval_of(self.draws_s, {}, LAYOUT).reaching(self.seconds)
 
     def scaled(self, factor: float) -> Served:
         """Return so many times as much."""
@@ -73,11 +76,11 @@ def served(changed: Changed, host: Host, scale: float = 1.0) -> Served:
     """
     parts = [_served(part, host, scale) for part in changed.parts]
     seconds = max(sum(part.seconds for part in parts), changed.least_s)
-    draws_s = _summed(parts)
-    if changed.less_well:
-        other = _summed([_served(part, host, scale) for part in changed.less_well])
-        draws_s = np.where(np.arange(len(draws_s)) % 2, other, draws_s)
-    return Served(seconds, np.maximum(draws_s, changed.least_s))
+    others = [_summed([_served(part, host, scale) for part in other]) for other in changed.otherwise]
+    every = np.array([_summed(parts), *others])
+    turn = np.arange(every.shape[1])
+    error = 1 + changed.error_share * ERROR_SIGNS[turn // len(every) % len(ERROR_SIGNS)]
+    return Served(seconds, np.maximum(every[turn % len(every), turn] * error, changed.least_s))
 
 
 def _summed(parts: list[Served]) -> F64:
@@ -92,7 +95,7 @@ def _served(part: Part, host: Host, scale: float) -> Served:
 
 def _of_sample(part: Part, phases: int, scale: float) -> tuple[ServiceResult, float]:
     """Serve a part, or of a disk a sample of it; and say how many times as long the whole takes."""
-    chosen = _sampled(part.reads) if serves_a_sample(part) else part.reads
+    chosen = sampled(part.reads) if serves_a_sample(part) else part.reads
     result = service(
         chosen,
         part.drive,
@@ -118,29 +121,9 @@ def seconds_alone(changed: Changed, scale: float = 1.0) -> float:
     return max(sum(result.seconds * factor for result, factor in found), changed.least_s)
 
 
-SAMPLE_READS = 1 << 15
-STRETCHES = 8
-"""Of longer work so many reads are served, in so many stretches at even distances: there are many remedies."""
-
-
 def serves_a_sample(part: Part) -> bool:
-    """Whether a part of the reads stands for all of them.
-
-    Flash has no arm whose way must be followed: all of its reads are served at once, and as wherever it is predicted.
-
-    Parameters
-    ----------
-    part : Part
-        The work.
-    """
-    return part.drive.geometry != "none" and len(part.reads) > SAMPLE_READS
-
-
-def _sampled(reads: AccessTrace) -> AccessTrace:
-    """Return some stretches of many reads."""
-    long = SAMPLE_READS // STRETCHES
-    starts = np.linspace(0, len(reads) - long, STRETCHES).astype(np.int64)
-    return reads[(starts[:, None] + np.arange(long)).ravel()]
+    """Whether a part of the reads stands for all of them."""
+    return is_sampled(part.reads, part.drive)
 
 
 def whole(part: Part, host: Host) -> tuple[Served, float]:

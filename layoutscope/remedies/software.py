@@ -18,7 +18,7 @@ from layoutscope.walk.host import host_profile, host_time
 from layoutscope.walk.orders import Work
 
 THREADS: Final = 8
-"""Reads that are outstanding when a program has so many threads."""
+"""Reads in flight, one a thread; the threads of a host property share its processor time alone."""
 
 CHANGED_SHARE: Final = 20
 """One directory of so many has changed since the last walk: 5 %."""

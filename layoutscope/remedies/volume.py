@@ -45,12 +45,7 @@ class Condensed:
         """Fill a tree with the same numbers."""
         if not case.traits.maps_every_node:
             return NotHere("there is such a tool for trees alone whose nodes each have a place of their own")
-        if case.reads_data:
-            return NotHere(WITH_CONTENTS)
-        if case.layout.coverage != 1:
-            return NotHere(DAMAGED)
-        made = filesystem_of(case.layout).remade(case.layout)
-        return NotHere(UNKNOWN_NAMES) if made is None else lying_so(case, as_dense(case, made), rewriting_s(case))
+        return _filled_anew(case)
 
 
 class CatalogRebuilt:
@@ -62,12 +57,17 @@ class CatalogRebuilt:
         """Fill a catalog with the same numbers."""
         if case.traits.maps_every_node:
             return NotHere(f"{case.traits.label} has no catalog file")
-        if case.reads_data:
-            return NotHere(WITH_CONTENTS)
-        if case.layout.coverage != 1:
-            return NotHere(DAMAGED)
-        made = filesystem_of(case.layout).remade(case.layout)
-        return NotHere(UNKNOWN_NAMES) if made is None else lying_so(case, as_dense(case, made), rewriting_s(case))
+        return _filled_anew(case)
+
+
+def _filled_anew(case: Case) -> Changed | NotHere:
+    """Fill the tree with names in the order of its keys; numbers stay."""
+    if case.reads_data:
+        return NotHere(WITH_CONTENTS)
+    if case.layout.coverage != 1:
+        return NotHere(DAMAGED)
+    made = filesystem_of(case.layout).remade(case.layout)
+    return NotHere(UNKNOWN_NAMES) if made is None else lying_so(case, as_dense(case, made), rewriting_s(case))
 
 
 class MetadataZoneFree:

@@ -65,7 +65,8 @@ class Shown(Displayed):
         from rich.console import Console
         from rich.text import Text
 
-        page = Console(file=io.StringIO(), width=NOTEBOOK_COLUMNS, record=True)
+        # In a notebook a console would show at once what is only to be recorded here.
+        page = Console(file=io.StringIO(), width=NOTEBOOK_COLUMNS, record=True, force_jupyter=False)
         page.print(Text.from_ansi(self._printed(NOTEBOOK_COLUMNS, colours=True)))
         return page.export_html(inline_styles=True, code_format=HTML)
 
@@ -73,6 +74,14 @@ class Shown(Displayed):
         from rich.console import Console
 
         target = io.StringIO()
-        console = Console(file=target, width=width, highlight=False, markup=False, emoji=False, force_terminal=colours)
+        console = Console(
+            file=target,
+            width=width,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            force_terminal=colours,
+            force_jupyter=False,
+        )
         Shown._print(self, console)
         return target.getvalue()

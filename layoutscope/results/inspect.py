@@ -48,16 +48,18 @@ class Owner(Displayed):
     volume : str
         Layer stack and name of the volume.
     what : str
-        ``node``, ``region``, ``file``, ``free`` or ``nothing known``.
-    image_offset, length_bytes : int
-        The range.
+        ``node``, ``region``, ``file data``, ``free space``, or the kind of an entry, such as ``directory``.
+    image_offset : int or None
+        Where the range starts; None of an entry that has no extents, such as a directory.
+    length_bytes : int
+        Its length, of an entry that of all its extents.
     facts : tuple of (str, str)
         Tree, node, level, file, fork, path and so on, as far as they apply.
     """
 
     volume: str
     what: str
-    image_offset: int
+    image_offset: int | None
     length_bytes: int
     facts: tuple[tuple[str, str], ...]
 

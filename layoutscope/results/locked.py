@@ -32,11 +32,11 @@ def several_volumes(count: int, names: str) -> str:
     return f"{count} volumes can be walked ({names}); choose one with --volume, or as IMAGE:VOLUME"
 
 
-def codes_of(layout: VolumeLayout, level: str) -> list[str]:
-    """List the codes of the findings of a level."""
+def warnings_of(layout: VolumeLayout) -> list[str]:
+    """List the codes of the findings that are warnings, as those of locked volumes are."""
     findings = layout.columns("findings")
     pairs = zip(findings.listed("level"), findings.listed("code"), strict=True)
-    return [code for own, code in pairs if own == level]
+    return [code for own, code in pairs if own == "warning"]
 
 
 def how_to_open(layouts: Sequence[VolumeLayout]) -> str:
@@ -46,7 +46,7 @@ def how_to_open(layouts: Sequence[VolumeLayout]) -> str:
         return ""
     names = ", ".join(repr(layout.facts.name) for layout in locked)
     which = f"the volume {names} is" if len(locked) == 1 else f"the volumes {names} are"
-    findings = [codes_of(layout, "warning") for layout in locked]
+    findings = [warnings_of(layout) for layout in locked]
     if all(any("hardware" in code for code in codes) for codes in findings):
         return f"{which} encrypted with keys of the hardware that made them, which no password opens"
     flags = [f"--{option.name}" for option in filesystem_of(locked[0]).traits.options if option.kind == "secret"]
@@ -82,5 +82,5 @@ def refuse_wrong_secret(name: str, layouts: Sequence[VolumeLayout], request: Rea
     # Where anything is damaged it may be what holds the keys: no password is wrong then, and the rest is read.
     if any(layout.num_errors for layout in layouts):
         return
-    if any("volume-locked" in codes_of(layout, "warning") for layout in encrypted):
+    if any("volume-locked" in warnings_of(layout) for layout in encrypted):
         raise LockedError(f"{name}: the {secrets[0]} opens none of its encrypted volumes")

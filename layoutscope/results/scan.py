@@ -93,8 +93,12 @@ class Prediction(Displayed):
         Name and title of the profile.
     rotates : bool
         Whether the drive has an arm; without one nothing is said about seeks.
-    seconds, seconds_low, seconds_high : float
-        The time and its interval.
+    seconds : float
+        The time on the drive as its profile stands.
+    seconds_low, seconds_high : float
+        Between which nine in ten draws of drives and computers like that lie; they reach to `seconds` where that
+        lies outside. Where `interval` is there, each draw served the reads; where it is None, as in a scan, the causes
+        of one run were scaled by the draws, and the ends are somewhat others.
     causes_s : tuple of (str, float)
         Seconds by cause; they sum up to `seconds`.
     seeks : int
@@ -145,13 +149,14 @@ class Prediction(Displayed):
         interval : Interval, optional
             Of draws; the one of the scaled causes without.
         """
+        ends = None if interval is None else interval.reaching(result.seconds)
         return cls(
             drive=result.drive,
             title=profile.title,
             rotates=profile.geometry != "none",
             seconds=result.seconds,
-            seconds_low=result.seconds_low if interval is None else interval.low_s,
-            seconds_high=result.seconds_high if interval is None else interval.high_s,
+            seconds_low=result.seconds_low if ends is None else ends.low_s,
+            seconds_high=result.seconds_high if ends is None else ends.high_s,
             causes_s=tuple(result.causes_s.items()),
             seeks=result.seeks,
             head_travel_bytes=result.head_travel_bytes,

@@ -120,7 +120,7 @@ class Values(Displayed):
         """Make a column of one of a frame."""
         known = None if not column.null_count() else column.is_not_null().to_numpy()
         if column.dtype == pl.Categorical:
-            codes, words = numbered(column)
+            codes, words = _category_numbers(column)
             return cls(codes, known, words)
         return cls(column.to_physical().fill_null(0).to_numpy(), known)
 
@@ -223,6 +223,8 @@ class TextColumn:
 
     def num_chars(self) -> I64:
         """Characters of the text of each row; 0 where there is none."""
+        if int(self.data.max(initial=0)) <= _ASCII_LAST:
+            return self.lengths()
         # In UTF-8 a byte of 0b10xxxxxx goes on with a character, all others begin one.
         begun = np.concatenate([[0], np.cumsum((self.data & 0xC0) != 0x80)])
         start = self._start if self.rows is None else self._start[self.rows]
@@ -302,7 +304,7 @@ def cut(
     return pl.Series(nanoarrow.c_array_from_buffers(schema, len(lengths_bytes), parts)).alias(name)
 
 
-def numbered(column: pl.Series) -> tuple[NDArray[np.uint32], tuple[str, ...]]:
+def _category_numbers(column: pl.Series) -> tuple[NDArray[np.uint32], tuple[str, ...]]:
     """Number the categories of a column in the order of their first rows, whatever else the process has read.
 
     Parameters
@@ -317,7 +319,7 @@ def numbered(column: pl.Series) -> tuple[NDArray[np.uint32], tuple[str, ...]]:
 
     Examples
     --------
-    >>> codes, words = numbered(pl.Series(["b", "a", None, "b"], dtype=pl.Categorical))
+    >>> codes, words = _category_numbers(pl.Series(["b", "a", None, "b"], dtype=pl.Categorical))
     >>> codes.tolist(), words
     ([0, 1, 2, 0], ('b', 'a', ''))
     """

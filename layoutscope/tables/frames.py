@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from layoutscope.frames import pl
 
-_IN: Final = Column("volume", "String", "", "which volume: its layers and its name")
+_IN: Final = Column("volume", "String", "", "which volume: its layers and its name, its number where that is shared")
 _ON: Final = Column("drive", "String", "", "drive profile")
 _DIRECTORY: Final = Column("directory_id", "UInt64", "", "CNID or inode number of the directory; 0 for none")
 _PATH: Final = Column("path", "String", "", "its path from the root of the volume")
@@ -40,8 +40,8 @@ FRAMES: Final[dict[str, tuple[Column, ...]]] = {
         Column("order", "String", "", "what a program does on the volume"),
         Column("host", "String", "", "whose driver and library do it"),
         _ON,
-        Column("seconds", "Float64", "s", "predicted time"),
-        Column("seconds_low", "Float64", "s", "lower end of its interval"),
+        Column("seconds", "Float64", "s", "predicted time, on the drive as its profile stands"),
+        Column("seconds_low", "Float64", "s", "lower end of its interval; in a batch, of its scaled interval"),
         Column("seconds_high", "Float64", "s", "upper end of its interval"),
         _READS,
         Column("read_bytes", "Int64", "bytes", "what they read"),

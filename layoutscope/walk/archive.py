@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.access.descent import descend, turns_of
 from layoutscope.access.entries import name_bytes
-from layoutscope.walk.data import FileTouches, Step, files_in_turn, read_in_turn
+from layoutscope.walk.data import FileTouches, WalkPart, files_in_turn, read_in_turn
 from layoutscope.walk.directories import listed_entries, reached, searches_of_lookup
 from layoutscope.walk.programs import followed_by, in_turn, names_alone
 
@@ -60,7 +60,10 @@ def archive(model: Model, start_id: int) -> FileTouches:
     found = searches.of(shown, table.parent_id[shown])
     # A directory is read to its end when its turn comes; the start, which has none, before all others.
     when = 2 * turn[descent.entry[cut.directory]] + 1
-    steps = [Step(listed, when, per_buffer), Step(found, 2 * turn[shown], np.full(len(shown), len(searches.nodes)))]
+    steps = [
+        WalkPart(listed, when, per_buffer),
+        WalkPart(found, 2 * turn[shown], np.full(len(shown), len(searches.nodes))),
+    ]
     files, file_turns = files_in_turn(model, descent, has_data)
     first = np.minimum(_space_left(model, descent, shown)[files], table.size_bytes[files])
     return read_in_turn(model, steps, (files, 2 * file_turns), reached(model, start_id), first)

@@ -58,11 +58,11 @@ def copy(model: Model, start_id: int) -> FileTouches:
     descent = listed_entries(model, descend(model.entries, start_id))
     cut = buffers(model, descent)
     walked, per_buffer = stat_walk(model, descent, cut).laid_out()
-    walk = Step(walked, descent.turn[cut.directory], per_buffer)
+    walk = WalkPart(walked, descent.turn[cut.directory], per_buffer)
     return read_in_turn(model, [walk], files_in_turn(model, descent, model.entries.is_file), reached(model, start_id))
 
 
-class Step(NamedTuple):
+class WalkPart(NamedTuple):
     """Part of what a walk touches, group by group.
 
     Attributes
@@ -80,7 +80,7 @@ class Step(NamedTuple):
 
 def read_in_turn(
     model: Model,
-    steps: Sequence[Step],
+    steps: Sequence[WalkPart],
     wanted: tuple[NDArray[np.int64], NDArray[np.int64]],
     way: Touches,
     first_bytes: NDArray[np.int64] | None = None,
@@ -91,7 +91,7 @@ def read_in_turn(
     ----------
     model : Model
         The volume and its host.
-    steps : sequence of Step
+    steps : sequence of WalkPart
         The walk; of equal turns the first step is first, and data come behind all of them.
     wanted : tuple of (n_files,) int64 arrays
         Entries of the files, and their turns.

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
+
+from layoutscope.api.map import map_page
+from layoutscope.api.scan import scan
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
 
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -69,3 +75,30 @@ def visit(browser):
     yield open_page
     for each in opened:
         each.page.context.close()
+
+
+@pytest.fixture(scope="session")
+def scans():
+    """Scans of the two committed images."""
+    return {name: scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")}
+
+
+@pytest.fixture(scope="session")
+def pages(scans, tmp_path_factory):
+    """Their pages: each alone, and both side by side."""
+    folder = tmp_path_factory.mktemp("pages")
+    for name, chosen in {**{name: [one] for name, one in scans.items()}, "both": list(scans.values())}.items():
+        (folder / f"{name}.html").write_text(map_page(chosen), "utf-8")
+    return folder
+
+
+def drag(page, start, end, *, shift: bool = False) -> None:
+    """Press the mouse at a place and let it go at another one."""
+    if shift:
+        page.keyboard.down("Shift")
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(*end, steps=4)
+    page.mouse.up()
+    if shift:
+        page.keyboard.up("Shift")

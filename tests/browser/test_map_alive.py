@@ -13,6 +13,7 @@ from layoutscope.api.scan import scan
 from layoutscope.report.map.difference import changed_shares, difference
 from layoutscope.report.map.pyramid import held_by
 from layoutscope.report.map.scans import disks, state_names
+from tests.browser.kinds import nodes_of
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
 STEPS = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"]
@@ -28,30 +29,11 @@ COLOUR = """async (at) => {
 }"""
 
 
-@pytest.fixture(scope="session")
-def scans():
-    """Scans of the two committed images."""
-    return {name: scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")}
-
-
-@pytest.fixture(scope="session")
-def pages(scans, tmp_path_factory):
-    """Their pages: each alone, and both side by side."""
-    folder = tmp_path_factory.mktemp("alive")
-    for name, chosen in {**{name: [one] for name, one in scans.items()}, "both": list(scans.values())}.items():
-        (folder / f"{name}.html").write_text(map_page(chosen), "utf-8")
-    return folder
-
-
-def _nodes(result) -> pl.DataFrame:
-    return pl.concat([volume.layout.nodes for volume in result.volumes], how="vertical_relaxed")
-
-
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
 def test_nodes_are_coloured_by_how_full_they_are(visit, pages, scans, name):
     """The scale goes from empty to full on every disk; a node whose fill is not known is hatched, and that is said."""
     known = pl.col("used_bytes").is_not_null() & (pl.col("used_bytes") + pl.col("free_bytes") > 0)
-    nodes = _nodes(scans[name]).filter(pl.col("image_offset") > 4096 * 5000)
+    nodes = nodes_of(scans[name]).filter(pl.col("image_offset") > 4096 * 5000)
     seen = visit(pages / f"{name}.html")
     seen.page.get_by_label("what colours nodes").select_option("fill")
     told = seen.page.locator(".scale").inner_text()

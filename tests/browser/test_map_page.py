@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 from layoutscope.api.map import layout_map, map_page
-from layoutscope.api.scan import scan
 from layoutscope.report.map.pyramid import held_by, partition
 from layoutscope.report.map.scans import disks
 from layoutscope.report.map.segments import from_layouts
+from tests.browser.conftest import drag
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
 WEB = Path(__file__).resolve().parents[2] / "layoutscope" / "report" / "map" / "web"
@@ -24,21 +24,6 @@ PAINTED = """() => [...document.querySelectorAll('.band canvas')].map((c) => {
   return c.getContext('2d').getImageData(0, 0, width, height).data.some((byte) => byte > 0);
 })"""
 HOSTILE = "</script><img src=x onerror=alert(1)><b>bold</b>"
-
-
-@pytest.fixture(scope="session")
-def scans():
-    """Scans of the two committed images."""
-    return {name: scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")}
-
-
-@pytest.fixture(scope="session")
-def pages(scans, tmp_path_factory):
-    """Their pages: each alone, and both side by side."""
-    folder = tmp_path_factory.mktemp("pages")
-    for name, chosen in {**{name: [one] for name, one in scans.items()}, "both": list(scans.values())}.items():
-        (folder / f"{name}.html").write_text(map_page(chosen), "utf-8")
-    return folder
 
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs", "both"])
@@ -555,17 +540,6 @@ def test_axe_finds_nothing(visit, pages, dark):
     assert broken == []
 
 
-def _drag(page, start, end, *, shift: bool = False) -> None:
-    if shift:
-        page.keyboard.down("Shift")
-    page.mouse.move(*start)
-    page.mouse.down()
-    page.mouse.move(*end, steps=4)
-    page.mouse.up()
-    if shift:
-        page.keyboard.up("Shift")
-
-
 def test_what_is_chosen_in_one_view_is_chosen_in_all(visit, pages, scans):
     """A drag with shift over the map chooses its nodes, of the tables; order, walk and table show the same ones."""
     layout = next(volume.layout for volume in scans["apfs"].volumes if volume.layout.entries.height)
@@ -573,7 +547,7 @@ def test_what_is_chosen_in_one_view_is_chosen_in_all(visit, pages, scans):
     plot = seen.page.locator(".map")
     plot.evaluate("plot => plot.scrollIntoView({block: 'center'})")
     box = plot.bounding_box()
-    _drag(seen.page, (box["x"] + 10, box["y"] + 100), (box["x"] + 300, box["y"] + 160), shift=True)
+    drag(seen.page, (box["x"] + 10, box["y"] + 100), (box["x"] + 300, box["y"] + 160), shift=True)
     seen.page.wait_for_selector(".chosen table")
     low, high = (
         int(text.replace(",", ""))
@@ -605,7 +579,7 @@ def test_a_box_over_the_order_chooses_leaves(visit, pages):
     plot = seen.page.locator("#order .plot").first
     plot.evaluate("plot => plot.scrollIntoView({block: 'center'})")
     box = plot.bounding_box()
-    _drag(seen.page, (box["x"] + 100, box["y"] + 30), (box["x"] + 400, box["y"] + 200))
+    drag(seen.page, (box["x"] + 100, box["y"] + 30), (box["x"] + 400, box["y"] + 200))
     seen.page.wait_for_function("() => layoutscope.maps[0].selection.nodes.length > 0")
     told = seen.page.locator(".chosen b").inner_text()
     assert "chosen in key order of file-system B-tree" in told

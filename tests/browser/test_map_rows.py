@@ -13,7 +13,7 @@ from layoutscope.api.map import map_page
 from layoutscope.report.map.page import disk_shares
 from layoutscope.report.map.pyramid import held_by
 from layoutscope.report.map.segments import METADATA, UNKNOWN, from_layouts
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Visit, drag
 from tests.browser.kinds import KINDS, Opened, nodes_of
 
 RESET = """async () => {
@@ -87,17 +87,6 @@ def _center(locator) -> tuple[float, float]:
     locator.evaluate("node => node.scrollIntoView({ block: 'center' })")
     box = locator.bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
-
-def _drag(page, start, end, *, shift: bool = False) -> None:
-    if shift:
-        page.keyboard.down("Shift")
-    page.mouse.move(*start)
-    page.mouse.down()
-    page.mouse.move(*end, steps=4)
-    page.mouse.up()
-    if shift:
-        page.keyboard.up("Shift")
 
 
 def _place(kind, number: int, byte: int) -> tuple[float, float]:
@@ -250,11 +239,11 @@ def test_the_strip_leads_the_map(kind):
     size = kind.seen.run(VIEWS)[0][1]
     if size == whole:
         pytest.fail("the disk is too small to be zoomed")
-    _drag(page, at(0.2), at(0.3))
+    drag(page, at(0.2), at(0.3))
     low, kept = kind.seen.run(VIEWS)[0]
     assert kept == size
     assert low / whole == pytest.approx(0.1, abs=0.01)
-    _drag(page, at(low / whole + size / whole), at(low / whole + size / whole - 0.1))
+    drag(page, at(low / whole + size / whole), at(low / whole + size / whole - 0.1))
     assert kind.seen.run(VIEWS)[0][1] / whole == pytest.approx(0.4, abs=0.02)
     page.mouse.click(*at(0.95))
     assert sum(kind.seen.run(VIEWS)[0]) / whole == pytest.approx(1, abs=0.01)
@@ -333,7 +322,7 @@ def test_a_span_of_the_walk_marks_and_chooses(kind):
     _center(plots.nth(number))
     assert page.locator(".peek:visible").count() == 0
     box = plots.nth(number).bounding_box()
-    _drag(page, (box["x"] + 75, box["y"] + 60), (box["x"] + box["width"] - 80, box["y"] + 150))
+    drag(page, (box["x"] + 75, box["y"] + 60), (box["x"] + box["width"] - 80, box["y"] + 150))
     page.wait_for_function(f"() => layoutscope.maps[{number}].marks.length > 0")
     assert kind.seen.run(CHOSEN)[number] > 0
     page.locator(".peek:visible").first.wait_for()
@@ -517,7 +506,7 @@ def test_what_is_brushed_in_any_view_is_chosen_in_all(kind, view):
         "time": ((x + 72, y + 40), (x + width - 80, y + 200)),
     }
     start, end = spans.get(view, ((x + 62, y + 32), (x + width - 14, y + height - 48)))
-    _drag(page, start, end, shift=view == "address")
+    drag(page, start, end, shift=view == "address")
     page.wait_for_function(f"() => layoutscope.maps[{number}].selection.nodes.length > 0")
     _all_views_agree(kind, number)
     _cards(kind).nth(number).get_by_text("choose none").click()

@@ -70,3 +70,8 @@ def cut_off(image, tmp_path_factory) -> Path:
     with image.open("rb") as file:
         target.write_bytes(file.read(20 << 20))
     return target
+
+
+def files_of(folder):
+    """Return the files of a folder and of those below, by their paths from it."""
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}

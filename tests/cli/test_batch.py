@@ -15,6 +15,7 @@ from fixtures.apfs.plan import VolumePlan as ApfsVolume
 from fixtures.apfs.scenarios import ENCRYPTED, container, many
 from fixtures.apfs.writer import write
 from layoutscope.results.fleet import STATUSES
+from tests.cli.conftest import files_of
 
 IMAGES = Path(__file__).parents[2] / "fixtures/images"
 HFS, APFS = IMAGES / "hfsplus-scattered.img.zst", IMAGES / "apfs-scattered.img.zst"
@@ -34,10 +35,6 @@ def table(folder, name="batch"):
 
 def status_of(folder):
     return {Path(path).name: status for path, status in table(folder).select("path", "status").rows()}
-
-
-def files_of(folder):
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 @pytest.fixture(scope="module")

@@ -17,15 +17,13 @@ from layoutscope.errors import LayoutscopeError, UnsupportedError, UsageError
 from layoutscope.fleet.cluster import attempt_there
 from layoutscope.fleet.jobs import FleetJob, FleetLimits
 from layoutscope.fleet.sources import FleetSource
+from layoutscope.fleet.store import FleetFolder
+from tests.cli.conftest import files_of
 
 IMAGES = Path(__file__).parents[2] / "fixtures/images"
 HFS, APFS = IMAGES / "hfsplus-scattered.img.zst", IMAGES / "apfs-scattered.img.zst"
 TABLES = ("batch", "volumes", "metrics", "predictions", "findings")
 RUN = ("seconds", "peak_memory_bytes")
-
-
-def files_of(folder):
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def assert_same(one, other):
@@ -67,7 +65,7 @@ def end(process):
 
 @contextmanager
 def scheduler_of(folder):
-    """Run a scheduler and four workers as programs, as on machines of a cluster; gives its address and the workers."""
+    """Run a scheduler and four workers as programs, as on a cluster; gives its address, itself and the workers."""
     file, quiet = folder / "scheduler.json", {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     tell = ["--scheduler-file", str(file)]
     with ExitStack() as stack:
@@ -78,13 +76,13 @@ def scheduler_of(folder):
             stack.callback(end, process)
             return process
 
-        begin("scheduler", "--port", "0", "--no-dashboard")
+        scheduler = begin("scheduler", "--port", "0", "--no-dashboard")
         while not file.exists() or not file.read_text().strip():
             continue
         workers = [
             begin("worker", "--nthreads", "1", "--memory-limit", "0", "--no-nanny", "--no-dashboard") for _ in range(4)
         ]
-        yield json.loads(file.read_text())["address"], workers, begin
+        yield json.loads(file.read_text())["address"], scheduler, workers, begin
 
 
 @pytest.mark.slow
@@ -94,7 +92,7 @@ def test_workers_that_are_killed_at_random_cost_no_row(tmp_path):
     folder = poisoned(tmp_path / "images", 40)
     layoutscope.batch(folder, tmp_path / "calm")
     over, chosen, killed = threading.Event(), random.Random(1), []  # noqa: S311  (when which one is killed is no secret)
-    with scheduler_of(tmp_path) as (address, workers, begin):
+    with scheduler_of(tmp_path) as (address, _, workers, begin):
 
         def kill():
             while not over.wait(chosen.uniform(2, 5)):
@@ -114,6 +112,41 @@ def test_workers_that_are_killed_at_random_cost_no_row(tmp_path):
             killer.join()
     assert len(killed) >= 3
     assert_same(tmp_path / "killed", tmp_path / "calm")
+
+
+def test_a_scheduler_that_is_killed_costs_what_was_under_way(tmp_path):
+    """Whoever asked hears of it in one line, nothing half-read is left, and resumed it is a calm batch."""
+    pytest.importorskip("distributed")
+    folder, fleet = poisoned(tmp_path / "images", 16), tmp_path / "killed"
+    layoutscope.batch(folder, tmp_path / "calm")
+    command = [sys.executable, "-m", "layoutscope", "batch", str(folder), "-o", str(fleet), "--scheduler"]
+    with scheduler_of(tmp_path) as (address, scheduler, _, _):
+        quiet = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+        with subprocess.Popen([*command, address], text=True, **quiet) as asking:
+            lines = [next(asking.stderr) for _ in range(3)]
+            os.killpg(scheduler.pid, signal.SIGKILL)
+            lines += asking.stderr
+        assert asking.returncode == 1
+    told = [line for line in lines if " of 20: " not in line]
+    wanted = f"the scheduler {address} cannot be reached: what was read is kept, and --resume takes it up"
+    assert told == [f"layoutscope: {wanted}\n"]
+    done = [line for line in lines if ": complete " in line or ": refused " in line]
+    assert len(done) < 20
+    again = layoutscope.batch(folder, fleet, resume=True)
+    assert again.kept >= len(done) >= 3
+    assert_same(fleet, tmp_path / "calm")
+
+
+def test_what_a_lost_worker_brings_late_counts_no_more(tmp_path):
+    """A batch that was taken up has cleared what was under way: who still was at it changes no row and no capture."""
+    layoutscope.batch(HFS, tmp_path / "fleet", drives=[])
+    folder = FleetFolder(tmp_path / "fleet")
+    (row,) = (json.loads(file.read_text()) for file in (folder.path / "rows").iterdir())
+    before, late = files_of(folder.path), folder.new_work(row["source"])
+    folder.clear_work()
+    with pytest.raises(FileNotFoundError, match="another batch has taken its place"):
+        folder.commit({**row, "status": "failed"}, late / "capture.lscope")
+    assert files_of(folder.path) == before
 
 
 def test_a_scheduler_that_is_not_there_is_one_line(tmp_path):

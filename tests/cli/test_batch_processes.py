@@ -14,6 +14,7 @@ from layoutscope.fleet.jobs import FleetJob, FleetLimits
 from layoutscope.fleet.readers import MOST_SOURCES, Readers
 from layoutscope.fleet.sources import FleetSource
 from layoutscope.fleet.store import FleetFolder
+from tests.cli.conftest import files_of
 
 IMAGES = Path(__file__).parents[2] / "fixtures/images"
 HFS = IMAGES / "hfsplus-scattered.img.zst"
@@ -37,10 +38,6 @@ def below(pid):
         with suppress(OSError):
             own += file.read_text().split()
     return [each for pid in own for each in (int(pid), *below(pid))]
-
-
-def files_of(folder):
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""No verb asks the system for more than to read what it examines: by the log of system calls, and by Python's own."""
+"""No verb asks the system to do more than read what it examines, nor for a network: by its log, and by Python's."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ WORDS_ONLY = {"write", "writev", "execve", "sendto"}
 
 ASKING = re.compile(r"ioctl\([^,]*, (TCGETS|BLKSSZGET|BLKGETSIZE64|BTRFS_IOC_\w*GET\w*|FIOCLEX)")
 WRITING = re.compile(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)|PROT_WRITE.*MAP_SHARED|F_(SETLK|SETLKW|OFD_SETLK)")
+NETWORK = re.compile(r"\bsocket\(AF_INET6?\b")
 CALL = re.compile(r"^(?:\[pid +\d+\] |\d+ +)?(?:<\.\.\. )?(\w+)[( ]")
 
 
@@ -128,6 +129,7 @@ def test_the_system_is_asked_to_read_alone(name, words, peer):
     touching = [line for line in result.stderr.splitlines() if str(folder) in line]
     wrong = [line for line in touching if not is_harmless(line, str(folder))]
     assert wrong == []
+    assert NETWORK.findall(result.stderr) == []
     assert any("pread" in line or "read(" in line for line in touching)
     assert stamps(folder) == before
 
@@ -166,6 +168,39 @@ def test_calls_that_touch_are_told_from_those_that_read(line):
     assert not is_harmless(line, "/e")
     assert is_harmless("pread64(3</e/a>, buffer, 512, 0) = 512", "/e")
     assert is_harmless('write(2</dev/pts/0>, "wrote of /e/a", 13) = 13', "/e")
+
+
+WITHOUT = {
+    "batch": ("batch", "{disk}", "{apfs}", "-o", "{out}"),
+    "query": ("query", "{disk}", "SELECT count(*) FROM nodes"),
+    "explain": ("explain", "node"),
+    "drives": ("drives",),
+    "cache": ("cache",),
+    "kit": ("kit", "-o", "{out}.sh"),
+}
+"""Those of the verbs above that are not looked at as closely, but for ``report``, which reads what ``batch`` wrote."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="strace is of Linux")
+@pytest.mark.parametrize("name", WITHOUT)
+def test_the_system_is_asked_for_no_network(name, files, tmp_path, peer):
+    """Nor do the verbs that make no single layout, in any of their processes."""
+    if name == "query":
+        pytest.importorskip("duckdb")
+    command = [word.format(**files[1], out=tmp_path / "out") for word in WITHOUT[name]]
+    run = [peer("strace"), "-f", "-e", "trace=network,execve", sys.executable, "-m", "layoutscope", *command]
+    result = subprocess.run(run, capture_output=True, text=True, check=False, errors="replace")
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert "execve(" in result.stderr
+    assert NETWORK.findall(result.stderr) == []
+
+
+def test_a_connection_would_be_seen(peer):
+    """The two tests above would fail for a verb that opened one."""
+    code = "import socket; socket.socket(socket.AF_INET).close(); socket.socket(socket.AF_UNIX).close()"
+    run = [peer("strace"), "-f", "-e", "trace=network", sys.executable, "-c", code]
+    result = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert len(NETWORK.findall(result.stderr)) == 1
 
 
 AUDITED = """

@@ -42,6 +42,19 @@ def test_fit_meets_what_it_was_fitted_to(run, tmp_path):
     assert drive["random_4k_ms"]["p50"] == pytest.approx(15, rel=0.02)
 
 
+def test_a_fitted_drive_does_not_say_what_its_base_is(run, tmp_path):
+    """Its seeks are no published ones any more, and nobody else is to take it; the base still says both of itself."""
+    target = tmp_path / "mine.toml"
+    run("drives", "fit", "mine", "--random-ms", "15", "-o", target)
+    made, base = (run("drives", name).stdout for name in (target, "generic-7200"))
+    assert "Seek times of a published drive" in base
+    assert "Take it for" in base
+    assert "Seek times of a published drive" not in made
+    assert "Take it for" not in made
+    assert "mine, fitted" in made
+    assert "what they do not tell is that of generic-7200" in " ".join(made.split())
+
+
 def test_plot_is_one_page(run, tmp_path):
     """Seek curves and latencies are written as a page without network."""
     target = tmp_path / "drives.html"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 
 import pytest
 
@@ -11,6 +12,7 @@ from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
 from fixtures.apfs.structures.container import CONTAINER_FLAG_CRYPTO_SW, NX_SUPERBLOCK
 from fixtures.apfs.structures.objects import OBJECT_HEADER_SIZE, ObjectType
 from fixtures.apfs.writer import write
+from tests.sparse import write_sparse
 
 BLOCK_BYTES = 4096
 LOCKED = "volume-hardware-locked"
@@ -29,7 +31,7 @@ def image(tmp_path_factory):
             start = where + OBJECT_HEADER_SIZE
             at.put_field(data, start, NX_SUPERBLOCK, "nx_flags", lambda old: old & ~CONTAINER_FLAG_CRYPTO_SW)
             at.fix_checksum(data, where, BLOCK_BYTES)
-    path.write_bytes(data)
+    write_sparse(path, BytesIO(data))
     return path
 
 

@@ -138,3 +138,20 @@ def test_records_are_those_of_the_state_that_was_asked_for(run, tmp_path, option
         found = json.loads(run("inspect", target, "--json", "--node", f"catalog:{leaf['node_id']}", *options).stdout)
         assert len(found["structures"]) == 1 + leaf["num_records"]
         assert not any(structure["error"] for structure in found["structures"])
+
+
+def test_what_has_no_extents_has_no_place(run, image, inspected, layout):
+    """A folder is called so and is at no byte, a file with data is at that of its first extent, on the screen too."""
+    (root,) = inspected("--path", "/")["owners"]  # of the volume alone: a container has no folders
+    assert (root["what"], root["image_offset"], root["facts"]["path"]) == ("directory", None, "/")
+    (folder,) = inspected("--path", "/Users")["owners"]
+    assert (folder["what"], folder["image_offset"], folder["length_bytes"]) == ("directory", None, 0)
+    said = run("inspect", image, "--path", "/Users").stdout.splitlines()
+    assert any(line.startswith("directory in ") for line in said)
+    assert not any(line.startswith(("file at", "directory at")) for line in said)
+    extent = layout.extents.filter((pl.col("fork") == "data") & (pl.col("file_id") >= 16)).row(5, named=True)
+    file = inspected("--cnid", extent["file_id"])["owners"][0]
+    assert file["what"] == "file"
+    at = f"file at byte {file['image_offset']:,}, {file['length_bytes']:,} bytes, in "
+    assert file["image_offset"] is not None
+    assert any(line.startswith(at) for line in run("inspect", image, "--cnid", extent["file_id"]).stdout.splitlines())

@@ -63,6 +63,18 @@ print(value)
 SHELLS = [name for name in ("dash", "bash", "zsh") if shutil.which(name)]
 
 
+def can_time_reads() -> bool:
+    """Whether perl is here as macOS has it: a bare Debian's is without its library."""
+    command = ["perl", "-MTime::HiRes", "-e", "1"]
+    return (
+        shutil.which("perl") is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
+
+
+TIMED = pytest.mark.skipif(not can_time_reads(), reason="perl has no Time::HiRes here")
+TIMES = pytest.mark.skipif(shutil.which("time") is None, reason="sh is dash here and needs the program time")
+
+
 @pytest.fixture
 def mac(tmp_path):
     """Return the environment of a Mac that is none: its tools, and a disk that is a file."""
@@ -118,6 +130,8 @@ def steps(files):
     return {row["step"]: row["status"] for row in csv.DictReader(io.StringIO(files["steps.tsv"]), delimiter="\t")}
 
 
+@TIMED
+@TIMES
 @pytest.mark.parametrize("shell", SHELLS)
 def test_it_runs(mac, tmp_path, shell):
     """Every step ends well, and the archive has the files that docs/kit.md lists."""
@@ -129,6 +143,9 @@ def test_it_runs(mac, tmp_path, shell):
     for name in files:
         known = name.replace("walk-ls", "walk-find").replace("walk-bulk", "walk-find").split("/")[0]
         assert f"`{known}" in told, name
+    assert f"`{files['calibration.csv'].splitlines()[0]}`" in told
+    assert "32 MiB at 16 places" in told
+    assert "count=32 " in layoutscope.kit()
     assert files["walk-find.count.txt"].split() == ["3"]
     assert "real" in files["walk-find.time.txt"]
     assert "events lost" in files["walk-ls.fs_usage.err.txt"]
@@ -151,6 +168,7 @@ def test_no_name_leaves_the_machine(mac, tmp_path):
     assert "My Book Duo" in files["physical.plist"]
 
 
+@TIMED
 def test_its_calibration_is_a_log(mac, tmp_path):
     """The reads of a file, which is as quick as flash, are what `drives fit --reads` takes."""
     _, files = run_kit(mac, tmp_path)
@@ -162,6 +180,7 @@ def test_its_calibration_is_a_log(mac, tmp_path):
     assert 'kind = "ssd"' in layoutscope.fit("mine", reads=path)
 
 
+@TIMED
 def test_the_steps_of_a_disk_are_those_of_the_plan(mac):
     """With a disk's times the perl part reads what `drives measure` reads: the same steps, within the drive."""
     script = layoutscope.kit().replace("< 0.002", "< 0").replace("sleep(0.04)", "1")
@@ -172,9 +191,18 @@ def test_the_steps_of_a_disk_are_those_of_the_plan(mac):
     )
     log = read_log(done.stdout, "log")
     plan = {"start", "kind", "turn", "turn-wide", "rates", "tracks", "before", "hits", "hits-large", "stream", "skips"}
-    assert set(log.step.tolist()) - {"edge"} == plan | {"late", "paced", "behind", "pairs", "uniform", "back"}
+    assert set(log.step.tolist()) - {"edge"} == plan | {"again", "late", "paced", "behind", "pairs", "uniform", "back"}
     assert len(log.of("pairs")) == 1920
     assert len(log.of("uniform")) == 400
+
+
+def test_a_perl_without_its_library_leaves_the_timing_to_dd(mac, tmp_path):
+    """As on a Mac whose perl was taken away: rates instead of a calibration, and the rest goes on."""
+    tool(Path(mac["KIT_TOOLS"]), "perl", "#!/bin/sh\nexit 2\n")
+    _, files = run_kit(mac, tmp_path)
+    assert "calibration" not in steps(files)
+    assert steps(files)["rates"] == "0"
+    assert "calibration.csv" not in files
 
 
 def test_the_disk_is_left_as_it_was(mac, tmp_path):

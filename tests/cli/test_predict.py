@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import layoutscope
 from layoutscope import read_layouts, trace
 from layoutscope.analysis.owners import paths_of
 from layoutscope.drive import load_profile, service
@@ -31,6 +32,16 @@ def test_time_is_that_of_the_trace_on_the_drive(predicted, image):
     expected = service(trace(image), load_profile("generic-7200"))
     assert volume["drives"][0]["seconds"] == pytest.approx(expected.seconds)
     assert volume["walk"]["reads"] == expected.reads
+
+
+def test_a_time_lies_within_the_interval_beside_it():
+    """Where a profile stands at the quick end of what is drawn, the interval reaches to its time, draws as they are."""
+    with layoutscope.open("fixtures/images/hfsplus-scattered.img.zst") as disk:
+        ((case,),) = (volume.drives for volume in disk.predict(drives="generic-7200").volumes)
+    found = case.prediction
+    assert found.seconds < found.interval.low_s
+    assert found.seconds_low == found.seconds
+    assert found.seconds_high == found.interval.high_s
 
 
 def test_all_directories_together_cost_the_whole(predicted):

@@ -41,7 +41,9 @@ def test_each_order_is_predicted_as_alone(over_orders, run, image):
             del mine["seconds_per_1000"]
             ends = {key: mine.pop(key) for key in ("seconds_low", "seconds_high")}
             assert mine == {key: other[key] for key in mine}
-            assert ends == pytest.approx({key: other[key] for key in ends}, rel=0.5)
+            # docs/intervals.md says how near: a mount reads little, so that a turn more or less is much of it.
+            near = 1 / 2 if name == "mount" else 1 / 3
+            assert ends == pytest.approx({key: other[key] for key in ends}, rel=near)
 
 
 def test_the_quickest_comes_first_and_what_does_not_apply_last(over_orders):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from layoutscope.analysis.advice import ADVICE, what_to_do
 from layoutscope.api.explain import glossary_text
 from layoutscope.filesystems.registry import finding_codes
 from layoutscope.metrics import DEFINITIONS
+from layoutscope.remedies.words import OTHER, all_words
 from tests.cli.conftest import ROOT
 
 PACKED = ROOT / "fixtures" / "images" / "hfsplus-scattered.img.zst"
@@ -56,28 +58,57 @@ def test_the_advice_is_that_of_the_code(code, said, not_said):
 
 
 def test_every_word_of_the_glossary_is_explained(run):
-    """Each row of docs/glossary.md is found by its words; what it is not called is told."""
+    """Each row of docs/glossary.md is found by its words, its links as pages; what it is not called is told."""
     rows = [line.strip("|").split("|") for line in glossary_text().splitlines() if line.startswith("| ")][1:]
     assert len(rows) > 40
     for words, idea, _ in rows[::5]:
         for word in words.replace("`", "").split(","):
-            assert idea.strip()[1:] in run("explain", word.strip()).stdout
+            text = run("explain", word.strip()).stdout
+            assert all(part in text for part in re.split(r"\[[^]]*\]|\(|\)", idea.strip()[1:]))
+            assert "](" not in text
+    assert "(docs/intervals.md)." in run("explain", "scaled interval").stdout
     assert "Not called here: cluster." in run("explain", "CLUMP").stdout
 
 
 def test_explain_alone_lists_all_and_a_misspelt_word_is_suggested(run):
     """Every kind of word is in the list; what is not there is told as elsewhere."""
     text = run("explain").stdout
-    assert all(f"{kind}:\n" in text for kind in ("word", "metric", "finding", "refusal", "order", "what-if", "table"))
+    assert all(
+        f"{kind}:\n" in text
+        for kind in ("word", "metric", "finding", "refusal", "order", "remedy", "drive", "what-if", "table")
+    )
     result = run("explain", "clmp")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "did you mean 'clump'?" in result.stderr
 
 
-@pytest.mark.parametrize("word", ["fts", "outer-zone", "extents", "core-storage", "TABLE", "what-if"])
+@pytest.mark.parametrize(
+    "word",
+    ["fts", "outer-zone", "extents", "core-storage", "TABLE", "what-if", "one-sweep", "on-hfsplus", "generic-7200"],
+)
 def test_what_help_points_to_is_explained(run, word):
-    """Orders, what-ifs, tables, refusals, and the words that help itself names."""
+    """Orders, what-ifs, tables, refusals, remedies, drives, and the words that help and screens themselves name."""
     assert run("explain", word).stdout.startswith(f"{word} (")
+
+
+def test_a_word_that_is_not_used_here_leads_to_the_one_that_is(run):
+    """Others say workload, with more behind it in brackets; what has an entry of its own is not led elsewhere."""
+    assert run("explain", "workload").stdout.startswith("order (word)")
+    assert [line for line in run("explain", "page").stdout.splitlines() if line.endswith("(word)")] == [
+        "APFS block (word)",
+        "node (word)",
+    ]
+    assert "node (word)" not in run("explain", "level").stdout
+    assert run("explain", "given").exit_code == 2
+
+
+def test_every_remedy_is_explained_with_its_risk(run):
+    """The words are those of its page."""
+    for name in ("names-only", "rewritten-in-key-order", "on-apfs"):
+        text = run("explain", name).stdout
+        page = all_words()[OTHER if name == "on-apfs" else name]
+        assert all(page[key] in text for key in ("risk", "helps", "unless"))
+    assert "{label}" not in run("explain", "on-apfs").stdout
 
 
 def test_the_cache_is_used_shown_and_cleared(run, tmp_path, monkeypatch):

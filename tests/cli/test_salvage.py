@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 
 import pytest
 
@@ -10,6 +11,7 @@ from fixtures.apfs import scenarios as apfs
 from fixtures.apfs.writer import write
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
+from tests.sparse import write_sparse
 
 MIB = 1 << 20
 
@@ -31,7 +33,7 @@ def lost(tmp_path_factory):
     record = bytes(446) + entry + (len(hfs) // 512).to_bytes(4, "little") + bytes(48) + b"\x55\xaa"
     write(apfs.BASIC, folder / "apfs")
     blocks = [(0, 4096), (4096, 8 * 4096)]
-    (folder / "apfs").write_bytes(without((folder / "apfs").read_bytes(), *blocks))
+    write_sparse(folder / "apfs", BytesIO(without((folder / "apfs").read_bytes(), *blocks)))
     (folder / "hfs").write_bytes(hfs)
     (folder / "mbr").write_bytes(record + bytes(MIB - 512) + hfs + bytes(MIB))
     return folder

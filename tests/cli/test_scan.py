@@ -82,6 +82,17 @@ def test_details_show_all_that_was_measured(run, image):
         assert part not in run("scan", image).stdout
 
 
+@pytest.mark.parametrize("kind", ["image", "apfs_image"])
+def test_details_say_whose_time_a_time_is(run, request, kind):
+    """Each time in what a volume says of itself is UTC and says so; HFS+ keeps its creation in local time (TN1150)."""
+    said = run("scan", request.getfixturevalue(kind), "--details").stdout
+    before = re.findall(r"(?:\((UTC|local time)\)|(\w+))\s+\d{4}-\d\d-\d\d\s\d\d:\d\d:\d\d", said)
+    assert before
+    assert not [other for _, other in before if other]
+    local = "created (local time)" in " ".join(said.split())
+    assert local == (kind == "image")
+
+
 def test_explain_prints_definitions_and_sources(run, image):
     """Every metric comes with its definition and its source."""
     text = " ".join(run("scan", image, "--explain").stdout.split())

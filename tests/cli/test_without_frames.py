@@ -63,6 +63,7 @@ VERBS = [
     (("export", "{apfs}", "-o", "files.dfxml"), "files.dfxml"),
     (("extract", "{apfs}", "-o", "metadata.img"), "metadata.img"),
     (("plan", "{apfs}", "--format", "csv"), ""),
+    (("plan", "{hfs}", "--emit-order", "order.txt", "--emit-script", "copy.sh"), "order.txt"),
     (("checkpoints", "{apfs}"), ""),
     (("verify", "{hfs}"), ""),
     (("drives", "generic-7200"), ""),

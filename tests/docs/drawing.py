@@ -64,9 +64,10 @@ def draw(graph: Graph) -> str:
     down = {name: MARGIN + (top - floor) * FLOOR for floor, storey in enumerate(storeys) for name in storey}
     places = {name: (across[name] - left, down[name]) for name in across}
     height = top * FLOOR + BOX + 2 * MARGIN
+    across = f"{right - left:.0f}"
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right - left:.0f} {height}">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {height}" width="{across}">',
             f"<style>{STYLE}</style>{TIP}",
             '<rect width="100%" height="100%" fill="#fff"/>',
             *(_arrow([places[name] for name in ways[each]]) for each in sorted(ways)),

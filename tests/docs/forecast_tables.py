@@ -99,6 +99,17 @@ def _rows() -> list[dict[str, Any]]:
     return rows
 
 
+def in_short() -> str:
+    """Say of how many held-out volumes the seconds lie in their range, and how far the worst is off."""
+    told = []
+    for filesystem, name in (("hfsplus", "HFS+"), ("apfs", "APFS")):
+        rows = [r for r in _rows() if (r["filesystem"], r["metric"], r["held"]) == (filesystem, SECONDS, True)]
+        worst = max(abs(row["off"]) for row in rows)
+        inside = sum(row["inside"] for row in rows)
+        told.append(f"{worst:.0%} on {name}, where {inside} of {len(rows)} lay in their ranges".replace("%", " %"))
+    return f"Forecast seconds of volumes held out were off by at most {', and '.join(told)}."
+
+
 def seconds() -> str:
     """Make the table of predicted times, what is missed first."""
     rows = [row for row in _rows() if row["metric"] == SECONDS]

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.docs.grammar_diagrams import path_of
 from tests.docs.spec.grammars import fields_of, grammars, width
 
 if TYPE_CHECKING:
@@ -26,16 +27,41 @@ They are under CC0-1.0, so that anybody may take them; each imports at most its 
 documents they cover stands in [the coverage](../spec-coverage/README.md).
 
 Numbers in the column *at* are bytes from the start of the structure; where a field before it varies, there is none.
+A diagram has a box for each structure with the same numbers: where a field lies, how long it is, its name and its type.
+`[8]` is eight times, `[n]` as often as another field says, `[…]` to the end, `?` only under a condition. An arrow leads
+from a field to the structure that it is, a broken one to what a field may be. What would be too wide goes on below.
+
+## All
 
 | grammar | what it describes | structures | fields |
 |---|---|---|---|
+"""
+
+OFFER = """
+## For the public collection
+
+Kaitai's [collection of formats](https://github.com/kaitai-io/kaitai_struct_formats) asks for a licence, a compiler that
+has nothing to say, general words on the format, and its [style guide](https://doc.kaitai.io/ksy_style_guide.html). A
+test (`tests/docs/test_grammar_style.py::test_keys_stand_as_the_guide_wants_them`) holds what of it a program can:
+identifiers and names of files, the keys of `meta` and their order, sorted tags and cross-references, the order of
+sections and of the keys of each field; others, that every structure has words and their source. What stands in `xref`
+was looked up in the wiki of file formats or in the collection; of APFS nothing was found there, so it has none. To
+offer them, this would have to change:
+
+- A file there describes a file from its first byte; here only `lzfse` does. The entry points in `ksy/ide` do this for
+  images of HFS+ and APFS and for disks with a GPT: they would go along, and become what is opened.
+- The collection has an `apm_partition_table`, a `gpt_partition_table` and an `mbr_partition_table`. `apm`, `gpt` and
+  `mbr` would be proposed as changes of these, not beside them. `foreign` and `sparse_disks` describe just enough of
+  others' formats to tell them, and would stay here.
+- Lines of words are up to 120 characters long here, and should be 80 there.
+- Each proposal is to name a file to try it on: those in `fixtures/images`, once decompressed, are small enough.
 """
 
 
 def pages() -> dict[str, str]:
     """Return the text of every page by its name."""
     made = {f"{name.replace('_', '-')}.md": page(name, spec) for name, spec in grammars().items()}
-    return made | {"README.md": HEAD + "".join(_row(name, spec) for name, spec in grammars().items())}
+    return made | {"README.md": HEAD + "".join(_row(name, spec) for name, spec in grammars().items()) + OFFER}
 
 
 def _row(name: str, spec: dict[str, Any]) -> str:
@@ -45,18 +71,20 @@ def _row(name: str, spec: dict[str, Any]) -> str:
 
 
 def _first(spec: dict[str, Any]) -> str:
-    return cell(str(spec.get("doc", spec["meta"].get("title", ""))).split(". ")[0].rstrip(".") + ".")
+    return cell(str(spec.get("doc", spec["meta"].get("title", "")))).split(". ")[0].rstrip(".") + "."
 
 
 def page(name: str, spec: dict[str, Any]) -> str:
     """Write the page of one grammar."""
     order = {"le": "little-endian", "be": "big-endian"}.get(str(spec["meta"].get("endian")), "of several byte orders")
+    drawing = f"../drawings/{path_of(name).name}"
     parts = [
         "<!-- Written by python -m tests.docs.grammar_pages; edit ksy/*.ksy instead. -->",
         f"# {spec['meta'].get('title', name)}",
         prose(spec),
         f"`ksy/{name}.ksy`, {order}. [All grammars](README.md)",
     ]
+    parts += ["## Diagram", f"[![Structures of {name}]({drawing})]({drawing})"]
     for key, body in spec.get("types", {}).items():
         parts += structure(f"{name}.{key}", body)
     for key, values in spec.get("enums", {}).items():

@@ -14,6 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "layoutscope"
 GENERATED = "_generated"
+BUILT = "_version"
+"""What an editable install writes into the checkout."""
 
 Graph = dict[str, set[str]]
 
@@ -41,7 +43,7 @@ def read_modules(package: Path = PACKAGE) -> dict[str, Module]:
     found = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package.parent).with_suffix("").parts
-        if GENERATED not in parts:
+        if not {GENERATED, BUILT} & {*parts}:
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             found[name] = Module(name, path)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from evidence_tables import results
+from evidence_tables import results, whole
 from readme_tables import table
 
 GROUPS = {
@@ -35,12 +35,14 @@ def _range(row: dict[str, Any], low: str, high: str) -> str:
 
 
 def coverage() -> None:
-    """Print how many experiments lie within their interval, and how wide the intervals are."""
+    """Print how many experiments meet their interval, and how wide the intervals are."""
     found, told = _found(), _found()["coverage"]
     print(  # noqa: T201
-        f"**{told['hits']} of {told['experiments']} experiments** lie within their 90 % interval in every row "
-        f"({told['row_hits']} of {told['rows']} rows); so few trials say that the true share is between "
-        f"{told['low']:.0%} and {told['high']:.0%}. The upper end is {told['width_of_volume']:.1f} times the lower one "
+        f"**{told['hits']} of {told['experiments']} experiments** meet their 90 % interval in every row "
+        f"({told['row_hits']} of {told['rows']} rows, of which {len(whole(found['rows']))} lie within it from end to "
+        f"end: a range that was measured counts where it meets the interval); so few trials say that "
+        f"the true share is between {told['low']:.0%} and {told['high']:.0%}. The upper "
+        f"end is {told['width_of_volume']:.1f} times the lower one "
         f"for a volume like that (median over the experiments; the aim is 6) and {told['width_of_layout']:.1f} times "
         f"for one layout on a drive like that (the aim is 3). Priors of {found['written']}, SHA-256 "
         f"`{found['priors']}`; {found['draws']} draws on {found['volumes']} drawn volumes."

@@ -13,7 +13,7 @@ import typer
 from layoutscope.cli import app
 from layoutscope.cli.application import COMMANDS, GROUPS
 from layoutscope.cli.examples import EXAMPLES
-from layoutscope.cli.help import RENAMED, described
+from layoutscope.cli.help import EXIT_CODES, RENAMED, described
 from layoutscope.errors import REFUSALS
 from tests.conftest import ROOT
 
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
 REFERENCE: Final = ROOT / "docs" / "commands.md"
 MANUAL: Final = ROOT / "docs" / "layoutscope.1"
-
-EXIT_CODES: Final = (
-    ("0", "complete"),
-    ("1", "failed: the image cannot be read, nothing on it can, or a password is wrong"),
-    ("2", "usage: something was asked for that is not there"),
-    ("3", "read, but with gaps, or something on the image is wrong"),
-    ("130", "interrupted"),
-)
 
 VARIABLES: Final = (
     ("LAYOUTSCOPE_PASSWORD", "password or recovery key of encrypted volumes, where no option gives one"),
@@ -75,7 +67,8 @@ def _reference() -> Iterator[str]:
         yield from (f"| `{old}` | `{new}` | {command or 'everywhere'} |" for old, new in names.items())
     yield "\n## Exit codes and environment"
     yield "\n| | |\n|---|---|"
-    yield from (f"| `{word}` | {text} |" for word, text in (*EXIT_CODES, *VARIABLES))
+    yield from (f'| <a id="exit-code-{word}"></a>`{word}` | exit code {word}: {text} |' for word, text in EXIT_CODES)
+    yield from (f'| <a id="{word.lower()}"></a>`{word}` | {text} |' for word, text in VARIABLES)
 
 
 def _section(name: str) -> Iterator[str]:
@@ -83,7 +76,7 @@ def _section(name: str) -> Iterator[str]:
     yield f"\n{purpose(name)}\n"
     yield "```sh"
     for words, what_for in EXAMPLES[name]:
-        yield f"{words}  # {what_for}"
+        yield f"# {what_for}\n{words}"
     yield "```\n"
     yield "| | takes | without it | what it does |\n|---|---|---|---|"
     for item in options_of(name):

@@ -23,6 +23,11 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
         print(f"| {' | '.join(cells)} |")  # noqa: T201
 
 
+def placed(code: str, place: str = "") -> str:
+    """Write a code so that it can be led to by itself, or by another name."""
+    return f'<a id="{place or code}"></a>`{code}`'
+
+
 def commands() -> None:
     """Print every command with its first sentence of help."""
     from layoutscope.cli.application import COMMANDS
@@ -50,7 +55,7 @@ def metrics() -> None:
     """Print the definitions of all metrics."""
     from layoutscope.metrics import DEFINITIONS
 
-    rows = [(f"`{d.name}`", d.title, d.unit, d.denominator, d.text, d.citation) for d in DEFINITIONS.values()]
+    rows = [(placed(d.name), d.title, d.unit, d.denominator, d.text, d.citation) for d in DEFINITIONS.values()]
     table(("metric", "title", "unit", "of what", "definition", "source"), rows)
 
 
@@ -58,27 +63,24 @@ def findings() -> None:
     """Print every finding code."""
     from layoutscope.filesystems.registry import finding_codes
 
-    table(
-        ("code", "meaning"), [(f'<a id="{code}"></a>`{code}`', text) for code, text in sorted(finding_codes().items())]
-    )
+    table(("code", "meaning"), [(placed(code), text) for code, text in sorted(finding_codes().items())])
 
 
 def refusals() -> None:
     """Print the code of everything that is refused."""
     from layoutscope.filesystems.registry import refusals
 
-    table(
-        ("code", "what is refused"),
-        [(f'<a id="{code}"></a>`{code}`', text) for code, text in sorted(refusals().items())],
-    )
+    table(("code", "what is refused"), [(placed(code), text) for code, text in sorted(refusals().items())])
 
 
 def schema() -> None:
     """Print the columns of every table."""
     from layoutscope.tables import TABLES
 
-    rows = [(f"`{name}`", f"`{c.name}`", c.unit, c.doc) for name, columns in TABLES.items() for c in columns]
-    table(("table", "column", "unit", "meaning"), rows)
+    for name, columns in TABLES.items():
+        print(f"## `{name}`\n")  # noqa: T201
+        table(("column", "unit", "meaning"), [(placed(c.name, f"{name}.{c.name}"), c.unit, c.doc) for c in columns])
+        print()  # noqa: T201
 
 
 def orders() -> None:
@@ -86,7 +88,7 @@ def orders() -> None:
     from layoutscope.walk.orders import ORDERS
 
     again = {True: "once", False: "again, with `--warm` or `--passes`"}
-    rows = [(f"`{each.name}`", each.does, each.needs, again[each.is_done_once]) for each in ORDERS.values()]
+    rows = [(placed(each.name), each.does, each.needs, again[each.is_done_once]) for each in ORDERS.values()]
     table(("order", "what it gets", "needs", "done"), rows)
 
 
@@ -97,9 +99,10 @@ def hosts() -> None:
     where = sources()
     both = zip(property_values(LINUX).items(), property_values(MACOS).values(), strict=True)
     rows = [
-        (f"`{name}`", _shown(linux), _shown(macos), *where[name.partition(".")[0]]) for (name, linux), macos in both
+        (placed(name), _shown(linux), _shown(macos), *where[name.partition(".")[0]]) for (name, linux), macos in both
     ]
-    table(("property", "linux", "macos", "source on linux", "source on macos"), rows)
+    hosts = ('<a id="linux"></a>linux', '<a id="macos"></a>macos')
+    table(("property", *hosts, "source on linux", "source on macos"), rows)
 
 
 def _shown(value: object) -> str:
@@ -118,7 +121,7 @@ def drives() -> None:
     rows = []
     for name in list_profiles():
         profile = load_profile(name)
-        rows.append((f"`{name}`", profile.take_for, profile.title))
+        rows.append((placed(name), profile.take_for, profile.title))
     table(("profile", "take it for", "drive"), rows)
 
 

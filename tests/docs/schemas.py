@@ -24,6 +24,7 @@ from layoutscope.report.json import result_document
 from layoutscope.report.json.inspect import states_json
 from layoutscope.report.json.predict import drives_json
 from layoutscope.report.json.scan import FIELDS
+from layoutscope.report.text.cache import cache_text
 from tests.recordings import fs_usage_lines, line
 
 if TYPE_CHECKING:
@@ -130,6 +131,9 @@ def _of_many() -> Iterator[Any]:
     yield result_document(layoutscope.series([APFS, APFS]))
     yield json.loads(states_json(layoutscope.checkpoints(APFS)))
     yield json.loads(drives_json(layoutscope.drives(())))
+    kept = ("disk.img.zst", Path("kept"), 1 << 30, 1 << 20, 1.8e9)
+    yield json.loads(cache_text(Path("cache"), 1 << 30, [kept], freed=None, as_json=True))
+    yield json.loads(cache_text(None, 1 << 30, [], freed=0, as_json=True))
 
 
 def as_read(document: Any) -> Any:

@@ -51,6 +51,16 @@ def test_what_is_missed_is_missed_as_it_says(names):
     assert max(factors) == factors[1]
 
 
+def test_its_figures_meet_the_intervals_and_two_do_so_at_the_lower_end():
+    """None lies beside its interval, and two reach below it; the sentence says no more than that."""
+    rows = json.loads((ROOT / "tests/validation/results/intervals.json").read_text(encoding="utf-8"))["rows"]
+    of_article = [row for row in rows if row["experiment"] == "aging-2019"]
+    assert all(row["p5"] <= row["high"] and row["low"] <= row["p95"] for row in of_article)
+    assert sum(row["low"] < row["p5"] for row in of_article) == 2
+    assert all(row["high"] <= row["p95"] for row in of_article)
+    assert "meets its 90 % interval,\ntwo of them at the lower end" in "".join(BOOK["cells"][-1]["source"])
+
+
 def test_waiting_for_the_platter_explains_the_difference(names):
     """The sentence of the comparison says so."""
     assert "waiting for the platter to turn (rotation)" in names["compared"].verdict

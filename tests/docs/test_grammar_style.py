@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,52 @@ def test_every_file_has_its_licence(text):
     assert (meta["license"], meta["ks-version"]) == ("CC0-1.0", "0.11")
     assert meta["title"]
     assert meta["tags"]
+
+
+ORDERS = {
+    "meta": "id title application file-extension xref tags license ks-version imports encoding endian bit-endian",
+    "structure": "meta doc doc-ref to-string params seq instances types enums",
+    "field": "id -orig-id io pos value size size-eos type enum terminator include consume eos-error pad-right encoding "
+    "process valid contents repeat repeat-expr repeat-until if doc doc-ref",
+}
+"""The orders of keys of https://doc.kaitai.io/ksy_style_guide.html, which has none for what tools add (``-webide``)."""
+
+
+def misplaced(keys, what: str) -> list[str]:
+    """Name the keys that the order does not have, or else those that stand before what they should follow."""
+    order = ORDERS[what].split()
+    unknown = [key for key in keys if key not in order and not key.startswith("-")]
+    places = [order.index(key) for key in keys if key in order]
+    return unknown or [order[one] for one, other in pairwise(places) if one > other]
+
+
+def test_keys_stand_as_the_guide_wants_them(text):
+    """Keys of the file, its meta, its structures, fields and instances; tags and cross-references are sorted."""
+    spec = yaml.safe_load(text.read_text(encoding="utf-8"))
+    meta = spec["meta"]
+    assert meta["id"] == text.stem
+    assert misplaced(meta, "meta") == []
+    assert meta["tags"] == sorted(meta["tags"])
+    assert list(meta.get("xref", {})) == sorted(meta.get("xref", {}))
+    wrong = {name: misplaced(body, "structure") for name, body in [("", spec), *types(spec).items()]}
+    for name, body in types(spec).items():
+        wrong |= {f"{name}.{each['id']}": misplaced(each, "field") for each in body.get("seq", [])}
+        wrong |= {f"{name}.{key}": misplaced(each, "field") for key, each in body.get("instances", {}).items()}
+    assert {name: keys for name, keys in wrong.items() if keys} == {}
+
+
+def test_files_are_written_as_the_guide_wants_them(text):
+    """Spaces alone, no trailing ones, a last line that ends, one document."""
+    content = text.read_bytes().decode("utf-8")
+    assert "\t" not in content
+    assert "\r" not in content
+    assert not re.search(r" +$|^---|^%", content, re.MULTILINE)
+    assert content.endswith("\n")
+    assert not content.endswith("\n\n")
+
+
+def test_a_key_at_the_wrong_place_is_found():
+    """Behind what should follow it, or one that the guide does not know."""
+    assert misplaced(["id", "type", "size"], "field") == ["type"]
+    assert misplaced(["id", "comment"], "field") == ["comment"]
+    assert misplaced(["id", "-orig-id", "type", "doc"], "field") == []

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from layoutscope.filesystems.registry import finding_codes
 from layoutscope.metrics import DEFINITIONS
 from layoutscope.tables import TABLES
+from tests.toyfs.toyfs import TOY
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -28,7 +30,11 @@ def commands() -> list[str]:
     return list(typer.main.get_command(app).commands)
 
 
-@pytest.mark.parametrize("name", [*commands(), *DEFINITIONS, *finding_codes(), *TABLES])
+# Another test may have brought a file system along, with codes of its own.
+CODES = sorted(finding_codes().keys() - TOY.traits.finding_codes.keys())
+
+
+@pytest.mark.parametrize("name", [*commands(), *DEFINITIONS, *CODES, *TABLES])
 def test_everything_is_named(name):
     """Each command, metric, finding code and table occurs in the reference."""
     assert f"`{name}`" in TEXT
@@ -49,6 +55,13 @@ def test_the_readme_is_short_and_shows_a_picture():
     assert len(shown) == 2
     led = [target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", README)]
     assert all((ROOT / name).is_file() for name in [*shown, *led])
+
+
+def test_every_extra_of_users_is_named():
+    """Each optional dependency is told with what it is for; those of developers are not."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    named = set(re.findall(r"'\.\[(\w+)\]'", README))
+    assert named - {"test"} == set(extras) - {"dev", "docs", "test"}
 
 
 def test_first_command_scans_the_committed_image():

@@ -8,8 +8,8 @@ import tomllib
 import pytest
 import yaml
 
-import layoutscope
 from layoutscope.tables.capture import FORMAT
+from layoutscope.version import RELEASE
 from tests.docs import campaign_tables
 from tests.docs.imports import ROOT
 
@@ -18,10 +18,17 @@ PAGE = (ROOT / "docs" / "releases.md").read_text(encoding="utf-8")
 
 
 def test_it_is_cited_by_its_version_and_licence():
-    """CITATION.cff has what its format asks for, and says the version and the licence of the package."""
+    """CITATION.cff has what its format asks for, and says the newest release and the licence of the package."""
     told = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert {"cff-version", "message", "title", "authors"} <= set(told)
-    assert (told["version"], told["license"]) == (layoutscope.__version__, PROJECT["project"]["license"])
+    assert (told["version"], told["license"]) == (RELEASE, PROJECT["project"]["license"])
+
+
+def test_where_no_tag_is_seen_the_newest_release_is_named():
+    """The build's fallback, that of a source nobody built, and the changelog's newest heading are of one release."""
+    assert PROJECT["tool"]["hatch"]["version"]["fallback-version"] == f"{RELEASE}+unknown"
+    headings = re.findall(r"^## (\d\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert (headings[0] if headings else "0.1.0") == RELEASE
 
 
 def test_the_policy_names_the_format_of_captures():

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from layoutscope.drive.interval import QUANTILES
 from tests.docs.imports import ROOT
 
 TEXT = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
@@ -23,6 +24,14 @@ def seconds(pattern: str, text: str) -> float:
     found = re.search(pattern.replace("@", TIME), text)
     assert found is not None, pattern
     return float(found[1]) * UNITS[found[2]]
+
+
+def test_the_disk_is_as_small_as_is_said():
+    """The screen has its size, and the interval is the one that the text names."""
+    assert "APFS volume of 256 MiB" in TEXT
+    assert "256 MiB" in screen("scan").splitlines()[1]
+    assert "nine in ten" in TEXT
+    assert QUANTILES[-1] - QUANTILES[0] == pytest.approx(0.9)
 
 
 def test_no_folder_stands_out():

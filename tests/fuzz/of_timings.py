@@ -14,18 +14,16 @@ if TYPE_CHECKING:
 @cache
 def bases() -> tuple[Base, ...]:
     """Measure two models of drives, with a clock of their own."""
-    from layoutscope.api.measure import measured
+    from layoutscope.api.measure import measured_on
     from layoutscope.drive import load_profile
     from tests.unit.drive.fakes import FakeDrive
     from tests.unit.drive.lesser import without_map
     from tests.unit.drive.toys import flash
 
     drives = {"disk": without_map(load_profile("cheetah9lp")), "flash": flash()}
-    return tuple(
-        base_of(name, measured(FakeDrive(drive), "mine", [(k * 40_960, 4096) for k in range(50)]).log.text().encode(),
-                is_text=True)
-        for name, drive in drives.items()
-    )  # fmt: skip
+    walk = [(k * 40_960, 4096) for k in range(50)]
+    found = {name: measured_on(FakeDrive(drive), "mine", walk) for name, drive in drives.items()}
+    return tuple(base_of(name, each.log.text().encode(), is_text=True) for name, each in found.items())
 
 
 def run(path: Path, base: Base) -> int:

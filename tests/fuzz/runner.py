@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import layoutscope
 from layoutscope.errors import LayoutscopeError
 from tests.fuzz.base import Base, WorkFile
 from tests.fuzz.bounds import CASE_SECONDS, limited_time, strict_warnings
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tests.fuzz.targets import Target
 
 CORPUS = Path(__file__).parent / "corpus"
+PACKAGE = str(Path(layoutscope.__file__).parent) + os.sep
 FEWEST_SHRINKS = 60
 
 
@@ -112,9 +114,9 @@ def _state(path: Path) -> tuple[int, ...]:
 
 def signature(error: BaseException) -> str:
     """Tell failures apart: the kind of error, and the last line of the package that it went through."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "layoutscope" in frame.filename]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(PACKAGE)]
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfTimeError":
-        frames = [frame for frame in frames if "fuzz" not in frame.filename][:6]
+        frames = frames[:6]
     last = frames[-1] if frames else None
     return f"{type(error).__name__} in {Path(last.filename).name}:{last.name}" if last else type(error).__name__
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from uuid import UUID
 
 import polars as pl
@@ -16,6 +17,7 @@ from fixtures.apfs.structures import underway as work
 from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image.raw import RawFile
+from tests.sparse import write_sparse
 
 HEADER = disk.OBJECT_HEADER_SIZE
 ENTRIES = HEADER + disk.REAP_LIST.sizeof()
@@ -51,7 +53,7 @@ def changed(written, name, folder, change):
     data = bytearray(paths[0].read_bytes())
     where = change(data, expected)
     path = folder / "changed.img"
-    path.write_bytes(data)
+    write_sparse(path, BytesIO(data))
     return [path, *paths[1:]], where
 
 
@@ -234,7 +236,7 @@ def test_damage_on_the_second_device_says_so(written, tmp_path):
     data = bytearray(paths[1].read_bytes())
     data[node.paddr * expected.block_size + 100] ^= 1
     second = tmp_path / "second.img"
-    second.write_bytes(data)
+    write_sparse(second, BytesIO(data))
     layouts = read([paths[0], second])
     rows = layouts[2].findings.filter(pl.col("code") == "checksum-mismatch").select("device", "image_offset").rows()
     assert rows == [(1, node.paddr * expected.block_size)]

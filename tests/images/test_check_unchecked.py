@@ -171,11 +171,9 @@ def test_a_check_reads_once_and_finds_what_it_finds_in_an_open_image(tmp_path, m
         with path.open("r+b") as file:
             file.seek(leaves[3] + 100)
             file.write(bytes(range(200)))
-    module = {"hfsplus": contents, "apfs": reader}[filesystem]
-    opened = []
-    monkeypatch.setattr(
-        module, "open_contents", lambda *given, real=module.open_contents: opened.append(1) or real(*given)
-    )
+    module, name = {"hfsplus": (contents, "open_contents"), "apfs": (reader, "read_container")}[filesystem]
+    opened, real = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given: opened.append(1) or real(*given))
     monkeypatch.setattr(layout, "open_contents", contents.open_contents)
     found = layoutscope.check(path)
     assert len(opened) == 1

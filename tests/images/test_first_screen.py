@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from layoutscope import read_layouts, scan
+from layoutscope.api.map import map_page
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
 
@@ -49,7 +50,6 @@ SENTENCES = {
     "plan (other remedies, and how)": ("aged/apfs-20000-c20.img", "driver/apfs-empty.img"),
     "with a password also predict": ("apple/dissect_encrypted.raw", "aged/apfs-20000-c20.img"),
     "lie all over the volume": (SCATTERED, "aged/apfs-20000-c20.img"),
-    "lie apart": ("aged/apfs-200000-c20.img", "aged/apfs-20000-c20.img"),
     "other data lie between the nodes": (SCATTERED, "aged/apfs-20000-c20.img"),
     "looked up once more for its attributes": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
     "visited in another order": ("aged/hfsplus-20000-c20.img", "driver/hfsplus-frag.img"),
@@ -125,12 +125,28 @@ def test_where_little_is_to_be_gained_no_other_remedies_are_named(reference_imag
     assert "other remedies" not in text
 
 
+def test_nodes_lie_apart_where_what_lies_between_them_costs(reference_image):
+    """On one volume the gaps cost a tenth of the reads that macOS makes, and less of those that Linux makes."""
+    path = reference_image("aged/hfsplus-20000-c20.img")
+    assert "lie apart" in screen(path, host="macos")
+    assert "lie with gaps between them, which cost little" in screen(path, host="linux")
+
+
 @pytest.mark.parametrize("half", ["main", "tier2"])
 def test_half_of_a_set_is_not_called_damaged(reference_image, half):
     """What lies on the other image was not given, and nothing is known to be wrong with it."""
     text = screen(reference_image(f"fusion/{half}.img"))
     assert "INCOMPLETE: 1 error; fusion-half" in " ".join(text.split())
     assert "DAMAGED" not in text
+    assert "Listing every file" not in text
+
+
+@pytest.mark.parametrize("half", ["main", "tier2"])
+def test_the_map_does_not_call_half_of_a_set_damaged(reference_image, half):
+    """Its headline says of one half what the first screen does."""
+    text = map_page([scan(reference_image(f"fusion/{half}.img"))])
+    assert "is incomplete: one error" in text
+    assert "is damaged: one error" not in text
 
 
 def test_second_device_alone_is_not_called_empty(reference_image):

@@ -12,21 +12,15 @@ from fixtures.hfsplus.readme import scattered_plan
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.image import MemorySource, open_image
-from tests.hfsplus import read_layout
+from tests.hfsplus import read_layout, rendered
 
 FORKS = {"data": "data", "rsrc": "resource"}
 KINDS = {"folder": "directory", "folder-inode": "directory", "folder-link": "directory", "symlink": "symlink"}
 
 
 @cache
-def _planned(name):
-    canvas, expected = render(SCENARIOS[name])
-    return bytes(canvas.to_bytearray()), expected
-
-
-@cache
 def _read(name, decoder):
-    image, expected = _planned(name)
+    image, expected = rendered(name)
     return read_layout(MemorySource(image), image_offset=expected.volume_offset, decoder=decoder), expected
 
 
@@ -167,7 +161,7 @@ def test_whole_image_gives_no_finding_of_damage(name, decoder):
 def test_disk_as_it_lies_is_the_state_before_the_transactions(name, decoder):
     """Without replay, the reader shows what the plan says was there before."""
     plan = SCENARIOS[name]
-    image, _ = _planned(name)
+    image, _ = rendered(name)
     _, before = render(without_transactions(plan))
     layout = read_layout(MemorySource(image), decoder=decoder, options={"no_journal": True})
     names = [entry.name.encode("utf-16-be") for entry in before.entries]
@@ -177,7 +171,7 @@ def test_disk_as_it_lies_is_the_state_before_the_transactions(name, decoder):
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 def test_both_decoders_say_the_same_of_a_fault(fault):
     """With any fault planted, reading ends with tables, and both decoders give the same ones, findings included."""
-    whole, expected = _planned(fault.scenario)
+    whole, expected = rendered(fault.scenario)
     image = bytearray(whole)
     fault.apply(image, expected)
     source = MemorySource(bytes(image))

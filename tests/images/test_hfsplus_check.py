@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
 from fixtures.faults_hfsplus import FAULTS
 from fixtures.hfsplus.scenarios import SCENARIOS
-from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.check.rules import CHECKS
 from layoutscope.filesystems.hfsplus.tree import btree, shape, tree
 from layoutscope.filesystems.hfsplus.volume import fork, journal, volume
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import find_volumes
-from tests.hfsplus import check_volume, read_layout
+from tests.hfsplus import check_volume, read_layout, rendered
 
 READING = {
     "alternate header": (volume, "_compare"),
@@ -185,15 +182,9 @@ FOUND = {
 NAMES = [fault.name for fault in FAULTS]
 
 
-@cache
-def written(scenario):
-    canvas, expected = render(SCENARIOS[scenario])
-    return bytes(canvas.to_bytearray()), expected
-
-
 def damaged(name):
     fault = FAULTS[NAMES.index(name)]
-    data, expected = written(fault.scenario)
+    data, expected = rendered(fault.scenario)
     image = bytearray(data)
     at = fault.apply(image, expected)
     return MemorySource(bytes(image)), at
@@ -281,7 +272,7 @@ EXTRA = ("unmounted", "index-links", "parents")
 
 def test_volume_that_was_not_unmounted_is_told_as_information():
     """No damage, as a mount would say nothing else; without the check nothing is said."""
-    source = MemorySource(written("dirty")[0])
+    source = MemorySource(rendered("dirty")[0])
     at = 1024 + 4  # TN1150: the attributes follow signature and version
     assert [(item.code, item.level, item.image_offset) for item in check_volume(source)] == [
         ("not-unmounted", "info", at)
@@ -291,7 +282,7 @@ def test_volume_that_was_not_unmounted_is_told_as_information():
 
 def test_index_node_with_a_wrong_neighbour():
     """The root has no neighbours: a link from it is found at its first field."""
-    data, expected = written("victim")
+    data, expected = rendered("victim")
     root = expected.node("catalog", expected.trees["catalog"]["root_node"])
     image = bytearray(data)
     image[root.image_offset : root.image_offset + 4] = (1).to_bytes(4, "big")
@@ -315,7 +306,7 @@ REMARKABLE = {"journal-external": {"journal-external"}}
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
 def test_sound_volume_is_clean(name):
     """Nothing that the writers make contradicts itself."""
-    data, expected = written(name)
+    data, expected = rendered(name)
     worse = {item.code for item in check_volume(MemorySource(data), image_offset=expected.volume_offset)
              if item.level != "info"}  # fmt: skip
     assert worse == REMARKABLE.get(name, set())
@@ -381,7 +372,7 @@ def test_truncated_volume_is_bounded_and_the_rest_is_read(reference_image, tmp_p
 
 def test_a_file_that_grew_ahead_of_its_map_is_information():
     """Nodes behind the end of the map that the tree does not use are free: nothing is damaged."""
-    data, _ = written("map-grows-late")
+    data, _ = rendered("map-grows-late")
     (finding,) = check_volume(MemorySource(data))
     mapped = (512 - 14 - 106 - 128 - 8) * 8
     assert (finding.code, finding.level, finding.found) == ("node-map-short", "info", f"{mapped}")

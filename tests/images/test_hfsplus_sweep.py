@@ -7,23 +7,16 @@ from functools import cache
 import polars as pl
 import pytest
 
-from fixtures.hfsplus.scenarios import SCENARIOS
-from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
 from layoutscope.image import MemorySource
 from layoutscope.walk import trace
-from tests.hfsplus import check_volume, read_layout
-
-
-@cache
-def written(name):
-    canvas, expected = render(SCENARIOS[name])
-    return bytes(canvas.to_bytearray()), expected
+from tests.hfsplus import check_volume, read_layout, rendered
+from tests.layouts import listing
 
 
 @cache
 def whole(name):
-    return read_layout(MemorySource(written(name)[0]))
+    return read_layout(MemorySource(rendered(name)[0]))
 
 
 def zeroed(data, *places):
@@ -35,7 +28,7 @@ def zeroed(data, *places):
 
 def broken(name, *kinds, tree="catalog"):
     """Zero all nodes of some kinds of a tree."""
-    data, expected = written(name)
+    data, expected = rendered(name)
     places = [
         (node.image_offset, node.size_bytes) for node in expected.nodes if node.tree == tree and node.kind in kinds
     ]
@@ -49,7 +42,7 @@ def codes(layout):
 
 def test_a_lost_leaf_is_bounded_by_its_neighbours(decoder):
     """With the third leaf zeroed and the chain cut, the keys from its pointer to the next one are named as missing."""
-    data, expected = written("victim")
+    data, expected = rendered("victim")
     leaf = expected.tree_nodes("catalog", "leaf")[2]
     layout = read_layout(MemorySource(zeroed(data, (leaf.image_offset, leaf.size_bytes))), decoder=decoder)
     keys = expected.keys["catalog"]
@@ -65,7 +58,7 @@ def test_a_lost_leaf_is_bounded_by_its_neighbours(decoder):
 
 def test_a_lost_index_node_is_bounded_and_its_leaves_are_found_by_the_chain(decoder):
     """Nothing is missing where the chain of leaves goes on, whatever the index says: the pointer is named, no loss."""
-    data, expected = written("victim")
+    data, expected = rendered("victim")
     index = next(
         n for n in expected.tree_nodes("catalog", "index") if n.node_number != expected.trees["catalog"]["root_node"]
     )
@@ -77,7 +70,7 @@ def test_a_lost_index_node_is_bounded_and_its_leaves_are_found_by_the_chain(deco
 @pytest.mark.parametrize("name", ["victim", "strewn-catalog", "straddling-nodes", "odd-names", "long-names"])
 def test_tree_without_any_index_is_rebuilt_from_its_own_file(name, decoder):
     """With root, index nodes and the first leaf's place lost, the same entries are found in the same order."""
-    data, expected = written(name)
+    data, expected = rendered(name)
     header = expected.node("catalog", 0)
     # TN1150, BTHeaderRec: the root is at byte 2, first and last leaf at 10 and 14; the descriptor takes 14.
     data = zeroed(broken(name, "index"), (header.image_offset + 14 + 10, 8))
@@ -126,7 +119,7 @@ def test_tree_without_a_header_node_is_read_all_the_same(name):
 
 def test_header_node_with_another_node_size_is_told_by_the_nodes():
     """A power of two that is not the size of the nodes contradicts what lies in the file, which wins."""
-    data, expected = written("victim")
+    data, expected = rendered("victim")
     header = expected.node("catalog", 0)
     for wrong in {512, 1024, 2048, 4096, 8192, 16384, 32768} - {header.size_bytes}:
         image = bytearray(data)
@@ -142,7 +135,7 @@ def test_header_node_with_another_node_size_is_told_by_the_nodes():
 def test_extents_that_the_volume_header_lost_are_those_of_its_copy(tree):
     """The header's own extents of a tree lead nowhere; those of its copy do, and the finding says so."""
     name = {"catalog": "victim", "attributes": "attributes", "extents-overflow": "overflow"}[tree]
-    data = bytearray(written(name)[0])
+    data = bytearray(rendered(name)[0])
     # TN1150, HFSPlusVolumeHeader: fork data of 80 bytes each from byte 112 on, extents behind 16 bytes of each.
     place = 1024 + {"extents-overflow": 192, "catalog": 272, "attributes": 352}[tree] + 16
     data[place + 3] ^= 0x15
@@ -157,7 +150,7 @@ def test_extents_that_the_volume_header_lost_are_those_of_its_copy(tree):
 
 def test_old_leaf_does_not_come_back_into_a_tree_without_a_header():
     """A leaf of deleted files in a free node of the file has keys of its own, but its neighbours link to each other."""
-    data, expected = written("half-full-nodes")
+    data, expected = rendered("half-full-nodes")
     leaves = expected.tree_nodes("catalog", "leaf")
     last = leaves[-1]
     free = next(
@@ -178,7 +171,7 @@ def test_old_leaf_does_not_come_back_into_a_tree_without_a_header():
 @pytest.mark.parametrize("name", ["victim", "strewn-catalog", "half-full-nodes"])
 def test_tree_without_extents_is_found_on_the_volume(name):
     """Both headers with no extents of the catalog: its leaves are found wherever they lie."""
-    data, expected = written(name)
+    data, expected = rendered(name)
     # TN1150: the catalog's fork data start at byte 272 of the volume header, its extents 16 bytes later.
     places = [(at + 272, 80) for at in (1024, expected.region("alternate-volume-header").image_offset)]
     layout = read_layout(MemorySource(zeroed(data, *places)), sweep=True)
@@ -198,7 +191,7 @@ def test_attributes_and_overflow_trees_are_rebuilt_too():
 
 def test_of_two_leaves_with_the_same_keys_the_linked_one_is_taken():
     """An old copy of a leaf, in a free block and with other links, is left out and counted."""
-    data, expected = written("strewn-catalog")
+    data, expected = rendered("strewn-catalog")
     leaf = expected.tree_nodes("catalog", "leaf")[3]
     free = next(at for at, length in expected.free if length >= leaf.size_bytes)
     copy = bytearray(data[leaf.image_offset : leaf.image_offset + leaf.size_bytes])
@@ -213,7 +206,7 @@ def test_of_two_leaves_with_the_same_keys_the_linked_one_is_taken():
 
 def test_sound_volume_is_the_same_with_a_sweep():
     """A sweep of a volume without old copies adds nothing but three zeros."""
-    sound, layout = whole("victim"), read_layout(MemorySource(written("victim")[0]), sweep=True)
+    sound, layout = whole("victim"), read_layout(MemorySource(rendered("victim")[0]), sweep=True)
     assert layout.nodes.equals(sound.nodes)
     assert layout.entries.equals(sound.entries)
     assert [layout.facts.details[f"stale {tree} nodes"] for tree in ("catalog", "attributes", "extents-overflow")] == [
@@ -223,7 +216,7 @@ def test_sound_volume_is_the_same_with_a_sweep():
 
 def test_copies_in_the_journal_are_stale():
     """Nodes that a journal holds are copies: as many as its transactions, less those that do not start a sector."""
-    layout = read_layout(MemorySource(written("journal-pending")[0]), sweep=True)
+    layout = read_layout(MemorySource(rendered("journal-pending")[0]), sweep=True)
     assert layout.facts.details["stale catalog nodes"] >= 1
     assert layout.findings.filter(code="stale-nodes")["level"].to_list() == ["info"]
 
@@ -234,7 +227,7 @@ def test_check_looks_at_what_was_rebuilt():
 
     fault = next(fault for fault in FAULTS if fault.name == "valence")
     image = bytearray(broken("victim", "header"))
-    at = fault.apply(image, written("victim")[1])
+    at = fault.apply(image, rendered("victim")[1])
     for sweep in (False, True):
         found = check_volume(MemorySource(bytes(image)), sweep=sweep)
         assert ("valence-differs", at) in {(item.code, item.image_offset) for item in found}
@@ -267,12 +260,8 @@ def test_real_volume_with_old_nodes(reference_image):
 
 def without_headers(name):
     """Zero the volume header and its copy before the end."""
-    data = written(name)[0]
+    data = rendered(name)[0]
     return zeroed(data, (1024, 512), (len(data) - 1024, 512))
-
-
-def listing(layout):
-    return set(layout.entries.select("parent_id", "file_id", "name", "kind", "size_bytes").rows())
 
 
 def own_extents(layout):
@@ -310,7 +299,7 @@ def test_salvaged_volume_contradicts_nothing(name):
 
 def test_the_copy_of_a_header_is_found_at_the_end_of_its_partition():
     """Where the disk goes on behind the partition, its size tells where the copy lies."""
-    data = zeroed(written("victim")[0], (1024, 512))
+    data = zeroed(rendered("victim")[0], (1024, 512))
     source = MemorySource(data + bytes(1 << 20))
     layout = read_layout(source, size_bytes=len(data))
     assert listing(layout) == listing(whole("victim"))
@@ -320,7 +309,7 @@ def test_the_copy_of_a_header_is_found_at_the_end_of_its_partition():
 
 def test_nothing_is_salvaged_where_no_catalog_is():
     """Of zeros, and of a volume whose catalog is lost too, the error is the one without a sweep."""
-    expected = written("victim")[1]
+    expected = rendered("victim")[1]
     nodes = [(node.image_offset, node.size_bytes) for node in expected.nodes if node.tree == "catalog"]
     for image in (bytes(1 << 20), zeroed(without_headers("victim"), *nodes)):
         with pytest.raises(FormatError):
@@ -330,7 +319,7 @@ def test_nothing_is_salvaged_where_no_catalog_is():
 @pytest.mark.parametrize("name", ["strewn-catalog", "victim"])
 def test_a_deleted_file_does_not_come_back_out_of_an_old_leaf(name):
     """Without any header, an old copy of a leaf with a record more, in a free block, is told by its place and links."""
-    data, expected = written(name)
+    data, expected = rendered(name)
     sound = whole(name)
     leaf, image = next(found for found in (less_a_record(data, leaf) for leaf in leaves_of(expected)) if found[1])
     after = read_layout(MemorySource(image))
@@ -364,7 +353,7 @@ def less_a_record(data, leaf):
 
 def leaves_with_entries(name):
     """Leaves of the catalog in key order, with the records of files and folders that each holds."""
-    _, expected = written(name)
+    _, expected = rendered(name)
     entries = whole(name).entries
     return [
         (leaf, entries.filter(entries["entry_node_row"] == row))
@@ -377,7 +366,7 @@ def leaves_with_entries(name):
 
 def test_files_whose_records_are_lost_are_listed_where_their_threads_say():
     """Each file's thread stands under its own number, mostly in another leaf than its record: name, folder, number."""
-    data, _ = written("victim")
+    data, _ = rendered("victim")
     # A thread does not tell whether its file is a link to another one: it has the number of the link itself.
     listed = [pl.col("parent_id"), pl.coalesce("link_id", "file_id"), pl.col("name"), pl.col("kind") == "directory"]
     places, sound = {}, set(whole("victim").entries.select(listed).rows())
@@ -398,7 +387,7 @@ def test_files_whose_records_are_lost_are_listed_where_their_threads_say():
 
 def test_a_walk_goes_through_what_threads_list():
     """A folder that is known by its thread alone is walked with the files in it."""
-    data, _ = written("victim")
+    data, _ = rendered("victim")
     for leaf, own in leaves_with_entries("victim"):
         folders = own.filter((own["kind"] == "directory") & (own["parent_id"] > 1))
         layout = read_layout(MemorySource(zeroed(data, (leaf.image_offset, leaf.size_bytes))), sweep=True)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -13,9 +14,10 @@ import pytest
 from layoutscope import read_layouts, scan
 from layoutscope.analysis.verdict import MODEL_ERROR, judge
 from layoutscope.drive import load_profile, service
-from layoutscope.filesystems.hfsplus.layout.remade import has_names, remade
+from layoutscope.filesystems.hfsplus.driver.remade import has_names, remade
 from layoutscope.walk import trace
 
+PAGE = (Path(__file__).parents[2] / "docs/verdict.md").read_text(encoding="utf-8")
 DRIVES = ("generic-5400-2.5", "generic-7200", "sata-ssd")
 PAIRS = (
     "20000-c00",
@@ -41,6 +43,10 @@ def test_a_remade_catalog_takes_as_long_as_a_real_one(reference_image, pair):
         profile = load_profile(name)
         missed[name] = service(made, profile).seconds / service(real, profile).seconds - 1
     assert all(abs(share) <= MODEL_ERROR for share in missed.values()), missed
+    files, age = pair.split("-")
+    name = f"{int(files):,} files, {'fresh' if age == 'c00' else 'aged'}"
+    cells = " | ".join(f"{share:+.0%}".replace("%", " %") for share in missed.values())
+    assert f"| {name} | {cells} |" in PAGE
 
 
 def test_it_makes_no_difference_which_volume_it_is_made_of(reference_image):

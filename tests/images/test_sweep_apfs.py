@@ -20,6 +20,7 @@ from layoutscope.filesystems.apfs.reader import Options, check_container, read_l
 from layoutscope.filesystems.apfs.store.sweep import sweep as sweep_blocks
 from layoutscope.image import open_image
 from layoutscope.tables import coverage_of
+from tests.layouts import listing
 
 BLOCK_BYTES = 4096
 BY_NAME = {fault.name: fault for fault in FAULTS}
@@ -43,11 +44,6 @@ def read(path, *, sweep):
     """Read a container."""
     with open_image(path) as source:
         return read_layouts(source, options=Options(sweep=sweep))
-
-
-def listing(layout):
-    """Every entry of a volume with its size."""
-    return set(layout.entries.select("parent_id", "file_id", "name", "kind", "size_bytes").rows())
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Work, host_profile, random_records, score, trace
 from tests.hfsplus import read_layout
+from tests.layouts import file_id
 
 SMALL = [("aged", name) for name in ("hfsplus-20000-c00", "hfsplus-20000-c20", "apfs-20000-c00", "apfs-20000-c20")]
 FRAGMENTED = [("driver", "hfsplus-frag"), ("driver", "apfs-frag")]
@@ -43,15 +44,6 @@ def real(truth):
 
 def _volume(layouts):
     return next(layout for layout in layouts if layout.facts.volume is not None)
-
-
-def file_id(layout, *names):
-    """Return the number of a file by its path."""
-    number = 2
-    for name in names:
-        found = layout.entries.filter((layout.entries["parent_id"] == number) & (layout.entries["name"] == name))
-        number = found["file_id"].item()
-    return number
 
 
 def assert_same_requests(there, here):

@@ -28,8 +28,8 @@ class Figures(NamedTuple):
         Entries that the sound image has not.
     failures : int
         Scans that ended otherwise than with a result or an error of the package.
-    peer_better : int
-        Mutants of which ``fls`` lists more.
+    peer_better : int or None
+        Mutants of which ``fls`` lists more; None where it was not asked.
     slowest_s : float
         CPU seconds of the slowest scan.
     """
@@ -44,7 +44,7 @@ class Figures(NamedTuple):
     extra: int
     extra_swept: int
     failures: int
-    peer_better: int
+    peer_better: int | None
     slowest_s: float
 
 
@@ -58,6 +58,7 @@ def figures(judged: Iterable[Judged]) -> Figures:
     """Sum up."""
     all_of = list(judged)
     total = sum(item.total for item in all_of) or 1
+    asked = [item.peer_is_better for item in all_of if item.peer_is_better is not None]
     return Figures(
         mutants=len(all_of),
         kept=1 - sum(item.plain.lost for item in all_of) / total,
@@ -69,7 +70,7 @@ def figures(judged: Iterable[Judged]) -> Figures:
         extra=sum(item.plain.extra for item in all_of),
         extra_swept=sum(item.swept.extra for item in all_of),
         failures=sum(bool(reading.failure) for item in all_of for reading in (item.plain, item.swept)),
-        peer_better=sum(bool(item.peer_is_better) for item in all_of),
+        peer_better=None if not asked else sum(map(bool, asked)),
         slowest_s=max((max(item.plain.seconds, item.swept.seconds) for item in all_of), default=0),
     )
 
@@ -108,12 +109,14 @@ def page(text: str, judged: list[Judged], seed: int) -> str:
     """
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    count = len(judged)
-    command = f"python -m tests.losses --seed {seed} --count {count} --fls --told"
+    asked = "" if figures(judged).peer_better is None else " --fls"
+    command = f"python -m tests.losses --seed {seed} --count {len(judged)}{asked} --told"
     return f"{before}{BEGIN}\n`{command}`\n\n{table(judged)}\n{END}{after}"
 
 
-def _cell(key: str, value: float) -> str:
+def _cell(key: str, value: float | None) -> str:
+    if value is None:
+        return ""
     if key.startswith("kept"):
         return f"{100 * value:.2f}"
     return f"{value:.2f}" if key == "slowest_s" else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -114,3 +115,15 @@ def test_figures_go_into_a_page(judged):
     assert once.endswith(f"\n{END}\nafter\n")
     assert table(judged) in once
     assert "yesterday" not in once
+
+
+def test_what_fls_was_not_asked_it_does_not_answer(judged):
+    """Without ``--fls`` its column is empty and the command does not name it; asked, a mutant of its own is counted."""
+    row = table([replace(item, peer_is_better=None) for item in judged]).splitlines()[-1]
+    assert row.split(" | ")[-2] == ""
+    first, *others = [replace(item, peer_is_better=False) for item in judged]
+    asked = [replace(first, peer_is_better=True), *others]
+    assert table(asked).splitlines()[-1].split(" | ")[-2] == "1"
+    text = f"{BEGIN}\n{END}"
+    assert "--fls" in page(text, asked, SEED)
+    assert "--fls" not in page(text, [replace(item, peer_is_better=None) for item in judged], SEED)

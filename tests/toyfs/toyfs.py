@@ -121,6 +121,10 @@ class Toy:
         """Return nothing."""
         return
 
+    def copied(self, layout, host):  # noqa: ARG002  (nobody copies to it)
+        """Return nothing."""
+        return ()
+
     def driver(self, host):
         """Do nothing odd; the map is read at the mount."""
         return Driver(costs=host.properties_of(self.name, self.hosts).costs, mounted=mounted)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.api.measure import measured
+from layoutscope.api.measure import measured_on
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.calibration.assemble import Disk, fitted_disk, numbered
+from layoutscope.drive.calibration.assemble import Disk, fitted_disk, track_numbers
 from layoutscope.drive.geometry import build_surface, turn_ms
 from layoutscope.drive.surface import SECTOR_BYTES, TURN, move_ticks, run_at
 from tests.unit.drive.fakes import FakeDrive
@@ -51,7 +51,7 @@ def curve_error(drive: DriveProfile, disk: Disk) -> float:
     surface = build_surface(drive, 0, drive.capacity_bytes // SECTOR_BYTES - 1)
     random = np.random.default_rng(3)
     grid = np.linspace(0, drive.capacity_bytes, 20_001)
-    number = numbered(disk.tracks, grid, drive.capacity_bytes)
+    number = track_numbers(disk.tracks, grid, drive.capacity_bytes)
     errors = []
     for distance in np.geomspace(SHORTEST, number[-1] * 0.9, 10):
         begins = random.uniform(0, number[-1] - distance, 200)
@@ -76,7 +76,7 @@ def judge(witness: Witness, name: str, jitter_ms: float) -> dict[str, Any]:
         By how much reads come late.
     """
     drive = load_profile(name)
-    found = measured(FakeDrive(drive, jitter_ms=jitter_ms), "measured", [])
+    found = measured_on(FakeDrive(drive, jitter_ms=jitter_ms), "measured", [])
     (uniform,) = found.held_back
     walks = {}
     for walk in WALKS:

@@ -187,10 +187,10 @@ class Lab:
 class Aged:
     """A volume that a real driver aged, and what is done with it."""
 
-    def __init__(self, lab: Lab, filesystem: str, files: int) -> None:
+    def __init__(self, lab: Lab, filesystem: str, files: int, seed: int = SEED) -> None:
         self.lab, self.filesystem, self.files = lab, filesystem, files
         self.image = lab.scratch / f"{filesystem}-{files}.img"
-        made = ("--files", str(files), "--cycles", str(CYCLES), "--seed", str(SEED))
+        made = ("--files", str(files), "--cycles", str(CYCLES), "--seed", str(seed))
         lab("make", filesystem, "-o", str(self.image), *SIZE[filesystem], *made, "--force")
 
     @property
@@ -374,6 +374,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, action="append")
     parser.add_argument("--filesystem", choices=FILESYSTEMS, action="append")
+    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", default="")
     parser.add_argument("--into", type=Path)
     asked = parser.parse_args()
@@ -387,10 +388,10 @@ def main() -> None:
         lab = Lab.at(shared / "lab" / "lab", Path(folder))
         for filesystem in asked.filesystem or FILESYSTEMS:
             for files in asked.files or FILES:
-                for row in proven(Aged(lab, filesystem, files), asked.only):
+                for row in proven(Aged(lab, filesystem, files, asked.seed), asked.only):
                     sys.stderr.write(json.dumps(row) + "\n")
                     rows.append(row)
-    into = asked.into or (None if asked.files or asked.filesystem or asked.only else RESULTS)
+    into = asked.into or (None if asked.files or asked.filesystem or asked.only or asked.seed != SEED else RESULTS)
     if into is not None:
         into.write_text(json.dumps(rows, indent=1) + "\n")
 

@@ -17,6 +17,7 @@ from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Score, Work, score, trace
 from tests.hfsplus import read_layout
+from tests.layouts import file_id as number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,7 +79,7 @@ class Traces:
 
     def _workload(self, layout: VolumeLayout, image: str, kind: str) -> tuple[str, Work]:
         if kind in READ_FILES:
-            file_id = _file_id(layout, "large", READ_FILES[kind])
+            file_id = number_of(layout, "large", READ_FILES[kind])
             if kind == "read-random":
                 return "read", Work(file_id=file_id, records=self._records(image), record_bytes=RECORD_BYTES)
             return "read", Work(file_id=file_id)
@@ -100,14 +101,6 @@ class Traces:
                 held = image, self.layout(image)
             real, here = self.real(f"{image}-{kind}"), self.predicted(held[1], image, kind)
             yield Row(image, kind, len(real), _same(real, here), score(real, here, held[1]))
-
-
-def _file_id(layout: VolumeLayout, *names: str) -> int:
-    number = 2
-    for name in names:
-        found = layout.entries.filter((layout.entries["parent_id"] == number) & (layout.entries["name"] == name))
-        number = found["file_id"].item()
-    return number
 
 
 def _same(real: AccessTrace, here: AccessTrace) -> int:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.access.trace import AccessTrace
-from layoutscope.drive.calibration.plan import quick_ms
+from layoutscope.drive.calibration.plan import SEED, quick_ms
 from layoutscope.drive.calibration.rotation import Tracks, fitted_tracks, measured_turn, stream_rates
 from layoutscope.drive.calibration.seeks import SeekCurve, fitted_curve
+from layoutscope.drive.geometry import turn_ms
 from layoutscope.drive.members import split
 from layoutscope.drive.profile import DriveProfile, Figure
 from layoutscope.drive.simulation import lay_out, serve
@@ -42,8 +43,8 @@ UNKNOWN_SEGMENTS: Final = 4
 """Segments of a buffer of which no read tells how many it has (assumed)."""
 SEGMENT_SECTORS: Final = (128, 256, 512, 1024, 2048, 4096, 8192)
 JOINS: Final = ("next-sector", "never", "window")
-FINER: Final = ((1.0, 0.7, 0.78, 0.85, 0.92, 1.1, 1.2, 1.3, 1.45), (1.0, 0.94, 0.96, 0.98, 1.02, 1.04, 1.06))
-"""Sizes of segments around the best of the powers of two, and around the best of these."""
+FINER: Final = tuple(2 ** (k / 24) for k in range(-12, 13))
+"""Sizes of segments around the best of the powers of two, half an octave each way: the likeness has many peaks."""
 CLEAR_TURNS: Final = 0.1
 """Of a turn, how far a stream's time for a track may be from what its skew says, where it loses no turn."""
 ANGLES: Final = 4
@@ -75,7 +76,7 @@ class Disk:
     curve: SeekCurve
 
 
-def numbered(tracks: Tracks, offset: NDArray[np.int64], capacity: int) -> F64:
+def track_numbers(tracks: Tracks, offset: NDArray[np.int64], capacity: int) -> F64:
     """Return the number of the track, with fractions, that holds each offset.
 
     Parameters
@@ -109,8 +110,8 @@ def moves(log: ReadLog, tracks: Tracks, turn_ms: float) -> tuple[F64, F64]:
     -------
     distance, times_ms : (n_moves,) float64 arrays
     """
-    number = numbered(tracks, log.offset, log.capacity_bytes)
-    ends = numbered(tracks, log.offset + log.length, log.capacity_bytes)
+    number = track_numbers(tracks, log.offset, log.capacity_bytes)
+    ends = track_numbers(tracks, log.offset + log.length, log.capacity_bytes)
     # What was asked for behind a read is not moved to: the drive has read on until then.
     distance = np.abs(np.append(0, number[1:] - ends[:-1]))
     told = np.isin(log.step, ("pairs", "edge")) | ((log.step == "before") & (distance > LEAST_TRACKS))
@@ -135,7 +136,7 @@ def fitted_disk(log: ReadLog) -> Disk:
 def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
     """Return the figures of a profile but for the buffer."""
     tracks = disk.tracks
-    total = float(numbered(tracks, np.array([log.capacity_bytes]), log.capacity_bytes)[0])
+    total = float(track_numbers(tracks, np.array([log.capacity_bytes]), log.capacity_bytes)[0])
     heads = int(np.ceil(total / MOST_CYLINDERS))
     starts = np.linspace(0, log.capacity_bytes, ZONES + 1)[:-1]
     middles = starts + log.capacity_bytes / ZONES / 2
@@ -163,7 +164,7 @@ def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
         "seek_distance_cylinders": [int(distance) for distance in distances],
         "seek_ms": positioning.tolist(),
         "read_miss_ms": 0.0,
-        **hit_figures(log),
+        **hit_figures(buffered(log)),
     }
 
 
@@ -181,28 +182,42 @@ def longest_step_ms(log: ReadLog, disk: Disk) -> float:
     return float(skews[loses_none].min() * disk.turn_ms * STEP_SHARE) if loses_none.any() else np.inf
 
 
-def hit_figures(log: ReadLog) -> dict[str, float]:
-    """Return overhead and rate of reads from the buffer, by two sizes."""
-    small, large = (log.of(step) for step in ("hits", "hits-large"))
-    if not len(small) or not len(large):
+def buffered(log: ReadLog) -> ReadLog:
+    """Return reads that the buffer served whole: what was asked for again at once; in logs without, what was ahead."""
+    again = log.of("again") if "again" in log.step else log.of("hits", "hits-large")
+    return again.where(again.ms <= quick_ms(again, log.of("turn")))
+
+
+def hit_figures(hits: ReadLog) -> dict[str, float]:
+    """Return overhead and rate of reads from the buffer, by their sizes.
+
+    The computer is late by an exponential distribution; the greatest likelihood has the shortest time, less its bias.
+    """
+    sizes = np.unique(hits.length)
+    if not len(sizes):
         return {}
-    times = [float(np.percentile(part.ms, 25)) for part in (small, large)]
-    sizes = [float(part.length[0]) for part in (small, large)]
-    per_byte = max((times[1] - times[0]) / (sizes[1] - sizes[0]), 0.0)
-    found = {"read_hit_ms": max(times[0] - sizes[0] * per_byte, 0.0)}
+    groups = [hits.ms[hits.length == size] for size in sizes]
+    times = [float(ms.min() - (ms.mean() - ms.min()) / max(len(ms) - 1, 1)) for ms in groups]
+    per_byte = max((times[-1] - times[0]) / max(float(sizes[-1] - sizes[0]), 1.0), 0.0)
+    found = {"read_hit_ms": max(times[0] - float(sizes[0]) * per_byte, 0.0)}
     return found | ({"interface_mb_s": 1 / per_byte / 1000} if per_byte > 1e-7 else {})
 
 
-def buffer_settings(figures: dict[str, Any], step_ms: float) -> Iterator[dict[str, Any]]:
-    """Yield what a drive may do with its buffer, the settings of the drive model.
+def late_ms(log: ReadLog, count: int) -> F64:
+    """Draw how late the computer is, from what reads from the buffer took longer than the drive takes for them.
 
-    Parameters
-    ----------
-    figures : dict
-        What else is known of the drive.
-    step_ms : float
-        Of `longest_step_ms`.
+    There are as many for each angle as reads are served from it.
     """
+    hits = buffered(log)
+    if not len(hits):
+        return np.zeros((ANGLES, count))
+    found = hit_figures(hits)
+    taken = found["read_hit_ms"] + hits.length / 1000 / found.get("interface_mb_s", np.inf)
+    return np.random.default_rng(SEED).choice(np.maximum(hits.ms - taken, 0), (ANGLES, count))
+
+
+def buffer_settings(figures: dict[str, Any], step_ms: float) -> Iterator[dict[str, Any]]:
+    """Yield what a drive of which other figures are known may do with its buffer, the settings of the drive model."""
     track = figures["zones"][0][2]
     reaches = [("none", 0), *(("track", size) for size in (128, track, 2 * track))]
     reaches += [("segment", size) for size in SEGMENT_SECTORS]
@@ -249,25 +264,27 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
         From `fitted_disk`.
     """
     figures = disk_figures(log, disk)
-    near = log.of("before", "skips", "late", "hits", "hits-large", "stream", "paced", "behind")
+    near = log.of("before", "skips", "late", "hits", "hits-large", "again", "stream", "paced", "behind")
+    late = late_ms(log, len(near))
     known = figures | {"segments": held_segments(log)}
     step_ms = longest_step_ms(log, disk)
-    chosen = most_alike(near, known, buffer_settings(known, step_ms))
-    for finer in FINER:
-        sizes = ({"segment_sectors": round(chosen["segment_sectors"] * share)} for share in finer)
-        chosen |= most_alike(near, known | chosen, list(sizes))
+    chosen = most_alike(near, late, known, buffer_settings(known, step_ms))
+    sizes = [{"segment_sectors": round(chosen["segment_sectors"] * share)} for share in FINER]
+    chosen |= most_alike(near, late, known | chosen, sizes)
     split = (overheads(known, share, step_ms) for share in np.linspace(0, 1, 17).tolist())
-    chosen |= most_alike(near, known | chosen, split)
+    chosen |= most_alike(near, late, known | chosen, split)
     return profile_of(name, "hdd", known | chosen)
 
 
-def most_alike(seen: ReadLog, figures: dict[str, Any], settings: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Return the settings by which the model's times are most like those seen; the first where no read tells.
 
     Parameters
     ----------
     seen : ReadLog
         Reads, in order and without gaps.
+    late : (n_angles, n_reads) float64 array
+        Of `late_ms`.
     figures : dict
         What else is known of the drive.
     settings : iterable of dict
@@ -276,17 +293,21 @@ def most_alike(seen: ReadLog, figures: dict[str, Any], settings: Iterable[dict[s
     tried = list(settings)
     if not len(seen):
         return tried[0]
-    misfits = [unlike(seen, modelled_ms(seen, profile_of("tried", "hdd", figures | setting))) for setting in tried]
+    misfits = [
+        unlike(seen, modelled_ms(seen, late, profile_of("tried", "hdd", figures | setting))) for setting in tried
+    ]
     return tried[int(np.argmin(misfits))]
 
 
-def modelled_ms(log: ReadLog, profile: DriveProfile) -> F64:
-    """Serve the reads of a log on a drive, from several angles.
+def modelled_ms(log: ReadLog, late: F64, profile: DriveProfile) -> F64:
+    """Serve the reads of a log on a drive, from several angles, for a computer that is late.
 
     Parameters
     ----------
     log : ReadLog
         The reads.
+    late : (n_angles, n_reads) float64 array
+        By how much, while the drive reads on.
     profile : DriveProfile
         The drive.
 
@@ -297,7 +318,10 @@ def modelled_ms(log: ReadLog, profile: DriveProfile) -> F64:
     reads = replay_of(log)
     parts = split(profile, reads.image_offset, reads.length_bytes, reads.device)
     placed = lay_out(profile, parts, reads.think_us, starts_outside=False)
-    return np.stack([serve(placed, k * TURN // ANGLES).service_ms for k in range(ANGLES)])
+    waits = np.rint(np.roll(late, 1, axis=1) * (TURN / turn_ms(profile))).astype(np.int64)
+    return late + np.stack(
+        [serve(replace(placed, think=placed.think + waits[k]), k * TURN // ANGLES).service_ms for k in range(ANGLES)]
+    )
 
 
 def unlike(log: ReadLog, modelled: F64) -> float:
@@ -305,13 +329,6 @@ def unlike(log: ReadLog, modelled: F64) -> float:
 
     A group is a step and a distance. Within it times are compared by their rank: at which angle the disk stood at each
     read is not known to the model.
-
-    Parameters
-    ----------
-    log : ReadLog
-        The reads.
-    modelled : (n_angles, n_reads) float64 array
-        Of `modelled_ms`.
     """
     told = log.step != "before"
     skip = np.diff(log.offset, prepend=log.offset[:1])

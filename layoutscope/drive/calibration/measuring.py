@@ -14,13 +14,15 @@ import numpy as np
 
 from layoutscope.drive.calibration.assemble import (
     Disk,
+    buffered,
     disk_profile,
     fitted_disk,
+    hit_figures,
     longest_step_ms,
     moves,
-    numbered,
     profile_of,
     replay_of,
+    track_numbers,
 )
 from layoutscope.drive.calibration.plan import DEPTHS, FLASH_DEPTHS, SEED, SMALL, Calibration
 from layoutscope.drive.calibration.rotation import fitted_tracks, measured_turn, rough_tracks
@@ -145,14 +147,7 @@ def calibrate(plan: Calibration, name: str, walk: Sequence[tuple[int, int]] = ()
 
 
 def judged(log: ReadLog, name: str) -> Calibrated:
-    """Make the profile of a log, and hold it against the reads that were held back.
-
-    Parameters
-    ----------
-    log : ReadLog
-        Of `calibrate`, or of the kit for Macs.
-    name : str
-        Of the profile.
+    """Make the profile of a log, of `calibrate` or the kit for Macs, and hold it against what was held back.
 
     Raises
     ------
@@ -180,15 +175,7 @@ def judged(log: ReadLog, name: str) -> Calibrated:
 
 
 def is_known(log: ReadLog, walk: Sequence[tuple[int, int]]) -> bool:
-    """Tell whether what is predicted of a walk, or of reads all over the drive, is known well enough.
-
-    Parameters
-    ----------
-    log : ReadLog
-        What was read so far.
-    walk : sequence of pairs of int, bytes
-        Offsets and lengths; empty where none was asked for.
-    """
+    """Tell whether what is predicted of a walk, or without one of reads all over the drive, is known well enough."""
     disk = fitted_disk(log)
     return known_within(redrawn_curves(log, disk), disk.turn_ms, moves_of(log, disk, walk)) < KNOWN
 
@@ -231,11 +218,11 @@ def moves_of(log: ReadLog, disk: Disk, walk: Sequence[tuple[int, int]]) -> NDArr
     """
     reads = np.array(walk, np.int64).reshape(-1, 2)
     jumps = reads[1:, 0] != reads[:-1].sum(axis=1)
-    number = numbered(disk.tracks, reads[:, 0], log.capacity_bytes)
+    number = track_numbers(disk.tracks, reads[:, 0], log.capacity_bytes)
     if jumps.any():
         return np.asarray(np.abs(np.diff(number))[jumps])
     offsets = np.random.default_rng(SEED).integers(0, log.capacity_bytes, 2000)
-    return np.abs(np.diff(numbered(disk.tracks, offsets, log.capacity_bytes)))
+    return np.abs(np.diff(track_numbers(disk.tracks, offsets, log.capacity_bytes)))
 
 
 def _walked(log: ReadLog) -> list[tuple[int, int]]:
@@ -267,14 +254,14 @@ def redrawn(
     """
     places = np.array(profile.numbers("seek_distance_cylinders")) * profile.number("heads")
     miss = profile.number("read_miss_ms")
-    hits = log.of("hits").ms
+    hits = buffered(log)
     rows = []
     random = np.random.default_rng(SEED)
     for curve in curves:
-        again = hits[random.integers(0, len(hits), len(hits))] if len(hits) else np.ones(1)
+        again = hit_figures(hits.where(random.integers(0, max(len(hits), 1), len(hits))))
         seeks = np.maximum.accumulate(np.maximum(curve.at(places) - miss, 0.01))
         seeks[0] = min(seeks[0], max(step_ms, 0.01))
-        rows.append([60_000 / _turn_again(log, random), float(np.percentile(again, 25)), *seeks.tolist()])
+        rows.append([60_000 / _turn_again(log, random), again.get("read_hit_ms", 1.0), *seeks.tolist()])
     names = ("rpm", "read_hit_ms", *(f"seek_ms[{k}]" for k in range(len(places))))
     return names, np.array(rows)
 
@@ -290,7 +277,7 @@ def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
 def _held_uniform(log: ReadLog, disk: Disk) -> HeldBack:
     """Compare reads anywhere with the curve, half a turn and the transfer."""
     part = log.of("uniform")
-    number = numbered(disk.tracks, part.offset, log.capacity_bytes)
+    number = track_numbers(disk.tracks, part.offset, log.capacity_bytes)
     transfer = part.length / np.interp(part.offset, disk.tracks.offset, disk.tracks.track_bytes) * disk.turn_ms
     expected = disk.curve.at(np.abs(np.diff(number))) + disk.turn_ms / 2 + transfer[1:]
     return HeldBack("uniform", len(expected), float(part.ms[1:].mean()), float(expected.mean()))

@@ -85,7 +85,7 @@ class _Slot(NamedTuple):
     val: tuple[int, int]
 
 
-def describe_node(data: bytes, tree: str) -> list[Described]:
+def _describe_node(data: bytes, tree: str) -> list[Described]:
     """List the structures of a node: its head, its records in key order, in a root the tree's information.
 
     Parameters
@@ -184,7 +184,7 @@ def _with_name(field: FieldValue) -> FieldValue:
     return field
 
 
-def describe_region(data: bytes) -> list[Described]:
+def _describe_region(data: bytes) -> list[Described]:
     """Describe an object with a header, of a known type; nothing for blocks without one."""
     head = describe_structure(grammar.ApfsObject.ObjPhys, data, 0, records.OBJ_PHYS.width, "object header")
     kind = head.value("type")
@@ -196,7 +196,7 @@ def describe_region(data: bytes) -> list[Described]:
     return [describe_structure(getattr(getattr(grammar, family), cls), data, 0, len(data), name.replace("_", " "))]
 
 
-def is_about(record: Described, file_id: int) -> bool:
+def _is_about(record: Described, file_id: int) -> bool:
     """Whether a record belongs to an inode, or is a directory entry of it."""
     values = {field.path: field.value for field in record.fields}
     return values.get("value.file_id", values.get("value.fixed.file_id")) == file_id or (
@@ -305,25 +305,25 @@ class ContainerView:
 
     def describe_node(self, data: bytes, tree: str) -> list[Described]:
         """List head and records of a node."""
-        return describe_node(data, tree)
+        return _describe_node(data, tree)
 
     def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (objects name their type)
         """List the object that a region is."""
-        return describe_region(data)
+        return _describe_region(data)
 
     def is_about(self, record: Described, file_id: int) -> bool:
         """Whether a record belongs to a file."""
-        return is_about(record, file_id)
+        return _is_about(record, file_id)
 
     def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats:
         """Decode what inode records say of owners, modes and times."""
-        return inode_stats(nodes)
+        return _inode_stats(nodes)
 
 
 _NS_PER_US: Final = 1000
 
 
-def inode_stats(nodes: NDArray[np.uint8]) -> InodeStats:
+def _inode_stats(nodes: NDArray[np.uint8]) -> InodeStats:
     """Decode the inode records of leaves of the file-system tree.
 
     Parameters

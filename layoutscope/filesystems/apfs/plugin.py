@@ -143,9 +143,18 @@ class Apfs:
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
         """Lay entries into trees that were filled with them in the order of their numbers."""
-        from layoutscope.filesystems.apfs.layout.remade import remade
+        from layoutscope.filesystems.apfs.driver.remade import remade
 
         return remade(layout)
+
+    def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
+        """Fill the trees as the Linux driver does; how macOS fills them is not published."""
+        from layoutscope.filesystems.apfs.driver import HOSTS
+        from layoutscope.filesystems.apfs.driver.copying import copies_by_linux
+
+        # The driver looks data streams up since the version that puts a node's room together, too.
+        is_later = host.properties_of(self.name, HOSTS).apfs_looks_up_dstream
+        return copies_by_linux(layout, joins_pieces=is_later) if host.name == "linux" else ()
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
         """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""

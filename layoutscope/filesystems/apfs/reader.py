@@ -41,7 +41,7 @@ from layoutscope.tables import with_containers
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from layoutscope.filesystems.apfs.check.rules import Checked
+    from layoutscope.filesystems.apfs.check.rules import CheckedContainer
     from layoutscope.filesystems.apfs.container.container import Container, Half, Halves
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.store.source import Store
@@ -94,7 +94,7 @@ def has_superblock(stretch: Source) -> bool:
 
 
 @frozen
-class Kept:
+class KeptContainer:
     """What a check takes up of a container that was read for its tables.
 
     Attributes
@@ -114,7 +114,7 @@ def read_layouts(
     *,
     image_offset: int = 0,
     options: Options | None = None,
-    keep: Callable[[Kept], None] | None = None,
+    keep: Callable[[KeptContainer], None] | None = None,
 ) -> list[VolumeLayout]:
     """Read a container with all its volumes.
 
@@ -145,9 +145,9 @@ def read_layouts(
     half = (source, image_offset)
     if not options.second and (alone := second_half(half, options.stack, FindingLog(), sweeps=options.sweep)):
         return [alone]
-    found = open_contents(source, image_offset, options)
+    found = read_container(source, image_offset, options)
     container, parts = found.container, found.parts
-    kept = Kept(found, [log.mark() for log in (container.log, *(volume.log for volume in found.volumes))])
+    kept = KeptContainer(found, [log.mark() for log in (container.log, *(volume.log for volume in found.volumes))])
     compare_container(container, parts)
     for volume in found.volumes:
         compare_volume(volume, found.slots[volume.state.number])
@@ -187,8 +187,8 @@ def check_container(
     image_offset: int = 0,
     options: Options | None = None,
     without: Collection[str] = (),
-    kept: Kept | None = None,
-) -> Checked:
+    kept: KeptContainer | None = None,
+) -> CheckedContainer:
     """Check the structure of an APFS container.
 
     Parameters
@@ -201,12 +201,12 @@ def check_container(
         Decoder, state, second image, password; as for reading.
     without : collection of str
         Names of checks that are left out.
-    kept : Kept, optional
+    kept : KeptContainer, optional
         What reading the tables left, so that nothing of it is read again.
 
     Returns
     -------
-    Checked
+    CheckedContainer
         Of each part what is found while reading first, then in the order of the checks.
 
     Raises
@@ -215,7 +215,7 @@ def check_container(
         If there is no usable superblock or checkpoint.
     """
     from layoutscope.filesystems.apfs.check.needs import HALF_ALONE
-    from layoutscope.filesystems.apfs.check.rules import Checked, run_checks
+    from layoutscope.filesystems.apfs.check.rules import CheckedContainer, run_checks
 
     if kept is not None:
         for forget in kept.forget:
@@ -223,8 +223,8 @@ def check_container(
         return run_checks(kept.contents, without)
     options, alone = options or Options(), FindingLog()
     if not options.second and second_half((source, image_offset), options.stack, alone):
-        return Checked(alone.findings, {}, {"": [HALF_ALONE]})
-    return run_checks(open_contents(source, image_offset, options), without)
+        return CheckedContainer(alone.findings, {}, {"": [HALF_ALONE]})
+    return run_checks(read_container(source, image_offset, options), without)
 
 
 def is_second(half: Half, other: Half | None) -> bool:
@@ -262,7 +262,7 @@ def list_states(
     return states.states_of(open_with(half, Options(second=second), FindingLog()))
 
 
-def open_contents(source: Source, image_offset: int, options: Options) -> ContainerContents:
+def read_container(source: Source, image_offset: int, options: Options) -> ContainerContents:
     """Read a container with all its volumes; nothing is compared yet.
 
     Parameters

@@ -170,9 +170,15 @@ class Hfsplus:
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
         """Lay the entries out into a catalog in one piece; None where their names were left out or hashed."""
-        from layoutscope.filesystems.hfsplus.layout.remade import has_names, remade
+        from layoutscope.filesystems.hfsplus.driver.remade import has_names, remade
 
         return remade(layout) if has_names(layout) else None
+
+    def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
+        """Fill a catalog file by file; nothing where names were left out or hashed."""
+        from layoutscope.filesystems.hfsplus.driver.remade import filled_catalogs
+
+        return filled_catalogs(layout, host.name)
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
         """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""

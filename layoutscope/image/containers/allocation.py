@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from layoutscope.image.source import Source
     from layoutscope.ondisk.grammar import Struct
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
     I64 = NDArray[np.int64]
     T = TypeVar("T", bound=Struct)
@@ -164,7 +164,9 @@ def _structure(kind: type[T], record: RecordType, source: Source, at: int) -> T:
     return grammar.parse(kind, source.read(at, record.width), structure=record.type_name, image_offset=at)
 
 
-def _table(source: Source, at: int, count: int, record: RecordType, *fields: Column) -> dict[str, NDArray[np.uint64]]:
+def _table(
+    source: Source, at: int, count: int, record: RecordType, *fields: RecordColumn
+) -> dict[str, NDArray[np.uint64]]:
     """Decode a table of references; one that does not lie in the file says nothing."""
     if count * record.width > MAX_TABLE_BYTES or not 0 <= at <= source.size_bytes - count * record.width:
         raise UnknownError

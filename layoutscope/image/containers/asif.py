@@ -14,7 +14,7 @@ from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.frozen import frozen
 from layoutscope.image.ddrescue import RescuedSource
-from layoutscope.image.source import Source
+from layoutscope.image.source import FillingSource, Source
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import ASIF_HEADER, DIRECTORY_ENTRY, REFERENCE, SEQUENCE
@@ -253,7 +253,7 @@ def _covered(chunks: I64, len_chunk: int, size_bytes: int) -> I64:
     return runs_of(starts, stops - starts)
 
 
-class AsifSource(Source):
+class AsifSource(FillingSource):
     """The disk inside of an ASIF image; chunks and sectors that were never written read as zeros.
 
     Parameters
@@ -276,11 +276,6 @@ class AsifSource(Source):
         self.size_bytes = size_bytes
         self.sector_size_bytes = geometry.len_sector
         self.counter = source.counter
-
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        buffer = bytearray(length_bytes)
-        self._fetch_into(image_offset, memoryview(buffer))
-        return bytes(buffer)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         target[:] = bytes(len(target))

@@ -16,7 +16,7 @@ from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import ImageError
 from layoutscope.image import signatures
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import ReadCounter, Source
+from layoutscope.image.source import FillingSource, ReadCounter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def is_bundle(path: Path) -> bool:
     return (path / "bands").is_dir() and (path / "Info.plist").is_file()
 
 
-class SparseBundle(Source):
+class SparseBundle(FillingSource):
     """The disk in a sparse bundle.
 
     Parameters
@@ -60,11 +60,6 @@ class SparseBundle(Source):
         self._stored = frozenset(item.name for item in self._bands.iterdir())
         self._open: OrderedDict[int, RawFile] = OrderedDict()
         _refuse_encrypted(path, self.size_bytes)
-
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        buffer = bytearray(length_bytes)
-        self._fetch_into(image_offset, memoryview(buffer))
-        return bytes(buffer)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         done = 0

@@ -8,6 +8,7 @@ beside the first one.
 from __future__ import annotations
 
 import re
+import select
 from collections import OrderedDict
 from functools import cached_property
 from importlib.util import find_spec
@@ -22,7 +23,7 @@ from layoutscope.errors import ImageError, UnreadError, UnsupportedError
 from layoutscope.image.containers.allocation import refuse_expansion, stored_runs
 from layoutscope.image.containers.parser import Parser, ParserError
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import ReadCounter, Source
+from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -64,16 +65,15 @@ def open_foreign(source: Source, found: Signature) -> Source:
     Raises
     ------
     UnsupportedError
-        If the library is not installed, or the container rests on another one.
+        If the library is not installed, the system bounds no processes, or the container rests on another one.
     ImageError
         If the container is damaged.
     """
-    if find_spec(found.reader) is None:
-        raise UnsupportedError(
-            f"{source.name}: is no raw image but: {found.name}",
-            code="container",
-            advice=f"install what reads it with: {INSTALL}; or {found.advice}",
-        )
+    # What strangers made is handed to libraries in C only where a process can be bounded.
+    is_bounded = hasattr(select, "poll")
+    if not is_bounded or find_spec(found.reader) is None:
+        advice = f"install what reads it with: {INSTALL}; or {found.advice}" if is_bounded else found.advice
+        raise UnsupportedError(f"{source.name}: is no raw image but: {found.name}", code="container", advice=advice)
     return ForeignSource(source, found)
 
 
@@ -94,7 +94,7 @@ def segments_of(path: Path) -> list[Path]:
     return list(takewhile(Path.exists, found))
 
 
-class ForeignSource(Source):
+class ForeignSource(FillingSource):
     """The disk in a container.
 
     Parameters
@@ -178,11 +178,6 @@ class ForeignSource(Source):
         """Tell in one line what the library has against a container."""
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return ImageError(f"{self.name}: {self._kind} cannot be read: {reason}")
-
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        target = bytearray(length_bytes)
-        got = self._fetch_into(image_offset, memoryview(target))
-        return bytes(target[:got])
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         done = 0

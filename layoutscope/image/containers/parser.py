@@ -6,7 +6,6 @@ its process, and the command in one line.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import select
@@ -18,6 +17,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope import system
 from layoutscope.errors import FormatError, UnreadError
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Parser:
         }
         try:
             self._process = subprocess.Popen(  # noqa: S603  (this interpreter, and a program of our own)
-                [sys.executable, "-I", "-S", str(PROGRAM)],
+                system.part(f"{__package__}.{PROGRAM.stem}", "-I", "-S", str(PROGRAM)),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -251,8 +251,9 @@ class Parser:
 def _quick(pipe: Any) -> int:
     """Have a pipe hold more than a few pages, where the system can; its descriptor, which nobody waits on."""
     descriptor = int(pipe.fileno())
-    if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with suppress(OSError):
-            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    with suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     os.set_blocking(descriptor, False)
     return descriptor

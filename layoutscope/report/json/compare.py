@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.analysis.explanation import all_reads, ends, explained_row, growth_by_cause, growth_by_reads
+from layoutscope.analysis.explanation import all_reads, costs_of_ends, explained_row, growth_by_cause, growth_by_reads
 from layoutscope.results.compare import Comparison, Series, ratio, ratios
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ def _time_document(row: TimeRow) -> dict[str, Any]:
         "ratios": ratios(row.seconds),
     }
     if explained_row([row]) is not None:
-        found["difference_s"] = {"by_cause": growth_by_cause(*ends(row)), "by_reads": growth_by_reads(*ends(row))}
+        found["difference_s"] = {
+            "by_cause": growth_by_cause(*costs_of_ends(row)),
+            "by_reads": growth_by_reads(*costs_of_ends(row)),
+        }
     return found
 
 

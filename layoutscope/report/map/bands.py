@@ -61,7 +61,7 @@ SHADES: Final = ((0.5, 1.0), (0.2, 0.85), (0.05, 0.68), (0.02, 0.52), (0.005, 0.
 
 
 @frozen
-class Part:
+class BandPart:
     """What a layman tells apart: its key, its name, which classes of the map it takes, and its colour in the style."""
 
     key: str
@@ -77,21 +77,21 @@ class Part:
 
 
 PARTS: Final = (
-    Part("damaged", "damaged metadata", lambda item: item.key == DAMAGED.key, is_metadata=True),
-    Part("locked", "locked metadata", lambda item: item.key == LOCKED.key, is_metadata=True),
-    Part("main", "file list", lambda item: item.role == "main", is_metadata=True),
-    Part("places", "its address book", lambda item: item.role == "map", is_metadata=True),
-    Part("other", "other metadata", lambda item: item.group == METADATA, is_metadata=True),
-    Part("freed", "freed, not yet reusable", lambda item: item.key == PENDING.key),
-    Part("data", "file data", lambda item: item.group == DATA),
-    Part("free", "free space", lambda item: item.group == FREE),
-    Part("unknown", "unknown", lambda _: True),
+    BandPart("damaged", "damaged metadata", lambda item: item.key == DAMAGED.key, is_metadata=True),
+    BandPart("locked", "locked metadata", lambda item: item.key == LOCKED.key, is_metadata=True),
+    BandPart("main", "file list", lambda item: item.role == "main", is_metadata=True),
+    BandPart("places", "object map or extents overflow", lambda item: item.role == "map", is_metadata=True),
+    BandPart("other", "other metadata", lambda item: item.group == METADATA, is_metadata=True),
+    BandPart("freed", "freed, not yet reusable", lambda item: item.key == PENDING.key),
+    BandPart("data", "file data", lambda item: item.group == DATA),
+    BandPart("free", "free space", lambda item: item.group == FREE),
+    BandPart("unknown", "unknown", lambda _: True),
 )
 """Each class belongs to the first that takes it."""
 
 
-def _changed(item: MapClass, colour: str, *, is_metadata: bool = False) -> Part:
-    return Part(item.key, item.label, lambda other: other.key == item.key, is_metadata, colour)
+def _changed(item: MapClass, colour: str, *, is_metadata: bool = False) -> BandPart:
+    return BandPart(item.key, item.label, lambda other: other.key == item.key, is_metadata, colour)
 
 
 CHANGED: Final = (
@@ -102,13 +102,13 @@ CHANGED: Final = (
     _changed(NEW_DATA, "places"),
     _changed(OLD_DATA, "freed"),
     _changed(STILL_THERE, "data"),
-    Part(FREE_NOW.key, FREE_NOW.label, lambda item: item.key == FREE_NOW.key),
-    Part("unknown", NOT_TOLD.label, lambda _: True),
+    BandPart(FREE_NOW.key, FREE_NOW.label, lambda item: item.key == FREE_NOW.key),
+    BandPart("unknown", NOT_TOLD.label, lambda _: True),
 )
 """The same of a disk that two states are set against each other on."""
 
 
-def parts_for(shares: Sequence[Share]) -> tuple[Part, ...]:
+def parts_for(shares: Sequence[Share]) -> tuple[BandPart, ...]:
     """Return the parts that the classes of a disk belong to."""
     return CHANGED if any(share.item.key == STILL_THERE.key for share in shares) else PARTS
 
@@ -160,7 +160,7 @@ def picture(disk: MapDisk, shares: Sequence[Share], span: int) -> str:
     )
 
 
-def _metadata(parts: Sequence[Part], own: dict[str, NDArray[np.float64]]) -> Iterator[str]:
+def _metadata(parts: Sequence[BandPart], own: dict[str, NDArray[np.float64]]) -> Iterator[str]:
     """Paint each column that holds any metadata as what holds most of it, damage before all, by the share of all."""
     kinds = [part for part in parts if part.is_metadata]
     shares = np.stack([own[part.key] for part in kinds])
@@ -172,7 +172,7 @@ def _metadata(parts: Sequence[Part], own: dict[str, NDArray[np.float64]]) -> Ite
         yield from _shaded(part, np.where((most == place) & (whole > 0), whole, 0), 0, UPPER)
 
 
-def _others(parts: Sequence[Part], own: dict[str, NDArray[np.float64]]) -> Iterator[str]:
+def _others(parts: Sequence[BandPart], own: dict[str, NDArray[np.float64]]) -> Iterator[str]:
     """Paint the lower part: what nobody knows wherever there is any, else what is more, but changes before the rest."""
     kinds = [part for part in reversed(parts) if not part.is_metadata and part.key not in ("unknown", "free")]
     changed = [part.key in (NEW_DATA.key, OLD_DATA.key) for part in kinds]
@@ -185,7 +185,7 @@ def _others(parts: Sequence[Part], own: dict[str, NDArray[np.float64]]) -> Itera
     yield from _shaded(nobody, own[nobody.key], UPPER, LOWER)
 
 
-def _shaded(part: Part, shares: NDArray[np.float64], top: int, height: int) -> Iterator[str]:
+def _shaded(part: BandPart, shares: NDArray[np.float64], top: int, height: int) -> Iterator[str]:
     """Paint columns in steps, each step as one path over runs of neighbours."""
     least = np.array([low for low, _ in SHADES])
     step = np.where(shares > 0, (shares[:, None] < least).sum(axis=1), -1)

@@ -216,7 +216,7 @@ class State:
         return runs_of(self.segments.start[chosen] - image_offset, self.segments.length[chosen])
 
 
-def states_of(disk: MapDisk) -> tuple[State, State]:
+def _states(disk: MapDisk) -> tuple[State, State]:
     """Return the earlier and the later state of a disk that holds both."""
     later, earlier = _cut(disk)
     return _state(disk, earlier, later, is_later=False), _state(disk, later, earlier, is_later=True)
@@ -229,7 +229,7 @@ def _state(disk: MapDisk, own: list[VolumeLayout], others: list[VolumeLayout], *
     return State(own, segments, partition(segments, disk.image_offset, size, disk.block_size_bytes), change)
 
 
-def node_changes(disk: MapDisk) -> dict[str, NDArray[Any]]:
+def disk_changes(disk: MapDisk) -> dict[str, NDArray[Any]]:
     """Return what happened to each node of a disk of two states, in the order of its layouts.
 
     Returns
@@ -300,7 +300,7 @@ def changed_shares(disk: MapDisk) -> tuple[Share, ...]:
     tuple of Share
         In the order of the legend; together they are the range, without gap or overlap.
     """
-    before, now = states_of(disk)
+    before, now = _states(disk)
     left = np.array([[0, disk.size_bytes]], np.int64)
     taken: dict[str, Runs] = {}
 

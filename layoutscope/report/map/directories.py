@@ -65,7 +65,7 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
     Of each volume its first walk counts. None where nothing was walked.
     """
     walks = {walk.volume: walk for walk in reversed(item.walks)}
-    volumes = [of_volume(number, item.layouts[number], walks[number]) for number in sorted(walks)]
+    volumes = [_of_volume(number, item.layouts[number], walks[number]) for number in sorted(walks)]
     if not volumes:
         return None
     chosen = [_with_ancestors(one, rows) for one, rows in zip(volumes, _costliest(volumes), strict=True)]
@@ -87,7 +87,7 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
     }
 
 
-def of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
+def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
     """Add up what the directories of a volume list, and what of a walk each of them caused.
 
     Parameters

@@ -82,9 +82,9 @@ def packed_nodes(nodes: Table, item: MapDisk, segments: Segments, classes: list[
 
 def _changes(item: MapDisk) -> dict[str, NDArray[Any]]:
     """Return what happened to each node between two states."""
-    from layoutscope.report.map.difference import node_changes
+    from layoutscope.report.map.difference import disk_changes
 
-    return node_changes(item)
+    return disk_changes(item)
 
 
 def _kinds(kinds: Values) -> NDArray[np.uint8]:

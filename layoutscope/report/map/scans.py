@@ -12,6 +12,7 @@ import numpy as np
 from layoutscope.analysis.story import story
 from layoutscope.arrays.lookup import match
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.findings import ABSENT
 from layoutscope.report import escape_text
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
 from layoutscope.report.map.segments import verified_xids
@@ -177,7 +178,8 @@ def _warnings(volume: VolumeScan, *, names: bool) -> Iterator[str]:
         count = "one error" if len(errors) == 1 else f"{len(errors):,} errors"
         place = errors[0].image_offset
         where = "" if place is None else f" at byte {place:,}"
-        yield f"{who} is damaged: {count}, first of all{where}: {escape_text(errors[0].message)}."
+        state = "incomplete" if {item.code for item in errors} <= ABSENT else "damaged"
+        yield f"{who} is {state}: {count}, first of all{where}: {escape_text(errors[0].message)}."
     if facts.num_missing_entries:
         yield f"At least {facts.num_missing_entries:,} entries of {who} are missing here."
 

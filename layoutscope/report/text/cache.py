@@ -51,7 +51,7 @@ def cache_text(
     lines = [f"{escape_text(str(folder))}: {number}, {stored} of at most {format_bytes(limit_bytes)}"]
     for name, _, size, held, used in images:
         sizes = f"{format_bytes(held)} ({format_bytes(size)} with holes)"
-        lines.append(f"  {escape_text(name)}: {sizes}, used {_when(used)}")
+        lines.append(f"  {escape_text(name)}: {sizes}, used {_when(used)} UTC")
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from layoutscope.analysis.explanation import ends, explained_row
+from layoutscope.analysis.explanation import costs_of_ends, explained_row
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
 from layoutscope.results.compare import Comparison, Series, ratios, side_letters
@@ -87,7 +87,7 @@ def _seconds(value: float | None) -> str:
 
 def _where(row: TimeRow, letters: Sequence[str]) -> RenderableType:
     """Take the time on one drive apart, by cause and by reads; each part sums up to the whole."""
-    first, last = ends(row)
+    first, last = costs_of_ends(row)
     rows = [_part(name.capitalize(), *pair, first, last) for name, pair in _causes(first, last)]
     rows += [_part(name, *pair, first, last) for name, pair in _kinds(first, last)]
     sides = [(letters[0], True), (letters[-1], True), (f"{letters[-1]} - {letters[0]}", True), ("Share", True)]

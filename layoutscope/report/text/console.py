@@ -58,6 +58,10 @@ def print_parts(parts: Iterator[RenderableType], console: Console) -> None:
     console.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 
 
+WIDEST_NAME: Final = 20
+"""Characters of a name that begins a row and is never broken; longer ones are paths or sentences."""
+
+
 def plain_table(
     title: str, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str | Text]], *, gap: int = 2
 ) -> Group:
@@ -74,10 +78,14 @@ def plain_table(
     gap : int
         Distance of the columns, in characters.
     """
+    cells = list(rows)
+    has_names = max((len(row[0]) for row in cells if row), default=0) <= WIDEST_NAME
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
-    for name, is_number in columns:
-        table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
-    for row in rows:
+    for place, (name, is_number) in enumerate(columns):
+        # What a row is called can be copied whole, however narrow the screen.
+        is_whole = is_number or (place == 0 and has_names)
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=is_whole, overflow="fold")
+    for row in cells:
         table.add_row(*row)
     return Group(Text(title, style="bold"), table)
 

@@ -28,9 +28,9 @@ def print_inspection(found: Inspection, console: Console) -> None:
 def _parts(found: Inspection) -> Iterator[RenderableType]:
     yield Text(f"{escape_text(found.image)}: {escape_text(found.subject)}", style="bold")
     for owner in found.owners:
-        yield Text(
-            f"{owner.what} at byte {owner.image_offset:,}, {owner.length_bytes:,} bytes, in {escape_text(owner.volume)}"
-        )
+        start = owner.image_offset
+        where = "" if start is None else f" at byte {start:,}, {owner.length_bytes:,} bytes,"
+        yield Text(f"{owner.what}{where} in {escape_text(owner.volume)}")
         for name, value in owner.facts:
             yield Text(escape_text(f"  {name}: {value}"))
     for structure in found.structures:

@@ -31,8 +31,8 @@ def prediction_table(
     predictions: Sequence[Prediction], title: str = "Predicted enumeration, and the share of each cause"
 ) -> RenderableType:
     """Show predicted times with the shares of their causes; no seeks where there is no arm."""
-    names = [name for name, _ in predictions[0].causes_s]
-    columns = [("Drive", False), ("Time", True), ("Interval", True), *((name.capitalize(), True) for name in names)]
+    causes = [(name.capitalize(), True) for name, _ in predictions[0].causes_s]
+    columns = [("Drive", False), ("Time", True), ("90 % interval", True), *causes]
     rows = [(item.drive, format_seconds(item.seconds), _interval(item), *_causes(item)) for item in predictions]
     return plain_table(title, columns, rows, gap=1)
 
@@ -82,7 +82,7 @@ def _orders(case: OrdersCase) -> Iterator[RenderableType]:
     columns = [("Order", False), ("Reads", True), *((item.drive, True) for item in times)]
     rows = [(order.order, f"{order.reads:,}", *(_timed(order, item) for item in order.times)) for order in done]
     first = f", the quickest on {times[0].drive} first" if times else ""
-    yield plain_table(f"Orders as on {case.host}{first}; in brackets 1,000 entries", columns, rows, gap=1)
+    yield plain_table(f"Orders as on {case.host}{first}; in brackets: per 1,000 entries", columns, rows, gap=1)
     for order in case.orders:
         words = f"not applicable: {order.why_not}" if order.why_not else ORDERS[order.order].does
         yield Text(f"{order.order}: {words}", style="dim")
@@ -204,14 +204,19 @@ def _agreement(found: Score) -> Iterator[RenderableType]:
 def _side_by_side(result: ReplayResult) -> RenderableType:
     columns = [("Drive", False), ("Real trace", True), ("Predicted", True), ("Predicted / real", True)]
     rows = [
-        (real.drive, format_seconds(served(real)), format_seconds(served(made)), f"{served(made) / served(real):.3f}")
+        (
+            real.drive,
+            format_seconds(_drive_seconds(real)),
+            format_seconds(_drive_seconds(made)),
+            f"{_drive_seconds(made) / _drive_seconds(real):.3f}",
+        )
         for real, made in zip(result.times, result.expected, strict=True)
-        if served(real)
+        if _drive_seconds(real)
     ]
     return plain_table("Service time of both on the same drives, without the host's", columns, rows)
 
 
-def served(item: Prediction) -> float:
+def _drive_seconds(item: Prediction) -> float:
     """Return the seconds of the drive alone; a trace may not tell those of its host."""
     return sum(seconds for name, seconds in item.causes_s if name != "host")
 

@@ -13,7 +13,7 @@ from layoutscope.metrics.pieces import main_tree
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import STYLES, image_line, plain_table, print_parts
 from layoutscope.report.text.predict import prediction_notes, prediction_table
-from layoutscope.report.text.verdict import first_screen
+from layoutscope.report.text.verdict import screen_lines
 from layoutscope.results.scan import ScanResult
 from layoutscope.units import NOTHING, format_bytes, format_share, format_value
 
@@ -66,7 +66,7 @@ def print_scan(
     if details or explain:
         print_parts(scan_parts(result, explain=explain), console)
     else:
-        print_parts(first_screen(result, is_ascii=is_ascii or not _draws_blocks(console)), console)
+        print_parts(screen_lines(result, is_ascii=is_ascii or not _draws_blocks(console)), console)
 
 
 def _draws_blocks(console: Console) -> bool:

@@ -59,7 +59,7 @@ MOST_ROWS: Final = 3
 """Causes, and remedies, that are shown where there is room."""
 
 
-def first_screen(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text]:
+def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text]:
     """Yield the lines of the first screen.
 
     Parameters
@@ -156,7 +156,7 @@ def _block(
     facts = volume.layout.facts
     yield Text(_cut(f"{_title(facts)}, {format_bytes(facts.size_bytes)}; {_files(volume)}"), style=_HEAD[alone])
     yield from _state(result, volume)
-    yield from _alone(volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
+    yield from _alone(result, volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
     if len(volume.layout.columns("nodes")):
         yield from map(Text, strips(volume, PLAIN if is_ascii else BLOCKS))
     yield from _wrapped(_read(result, volume), most_lines=2)
@@ -226,12 +226,13 @@ def _together(result: ScanResult, volume: VolumeScan) -> list[VolumeScan]:
     ]
 
 
-def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
+def _alone(result: ScanResult, volume: VolumeScan, most: int) -> Iterator[Text]:
     verdict, walk = volume.verdict, volume.walk
     if verdict is None or walk is None:
         yield Text(_untimed(walk))
         return
-    what = "every file" if volume.layout.coverage == 1 else "what was read of it"
+    bad = any(item.level == "error" for one in _together(result, volume) for item in one.findings)
+    what = "every file" if volume.layout.coverage == 1 and not bad else "what was read of it"
     yield Text(f"Listing {what}, nothing cached ({walk.order} on {walk.host}, {walk.reads:,} reads)", style=SECTION)
     if not walk.reads:
         yield Text("  takes no read at all: mounting the volume has read what it needs")
@@ -299,7 +300,7 @@ def _in_short(volume: VolumeScan) -> Iterator[Text]:
     ]
     yield Text(
         _cut(
-            f"  Listing it: {most(times, COLUMNS - 14)}"
+            f"  Listing it: {most(times, COLUMNS - 14, 'drive')}"
             if walk.reads
             else "  Listing it reads nothing more: mounting has read it all"
         )

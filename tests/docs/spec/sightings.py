@@ -162,7 +162,7 @@ def look_at(sightings: Sightings, path: Path, **options: Any) -> None:
 
 def _show(sightings: Sightings, layout: VolumeLayout, view: Any) -> None:
     for row in layout.nodes.group_by("tree", maintain_order=True).head(NODES_OF_A_TREE).iter_rows(named=True):
-        pieces = views.node_pieces(layout, row)
+        pieces = views.parts_of_node(layout, row)
         if row["kind"] == "locked":
             continue
         sightings.around = (pieces[0][0], pieces[0][1]) if len(pieces) == 1 and row["device"] == 0 else None

@@ -1,4 +1,4 @@
-"""Trees that change: arithmetic by hand on nodes of forty bytes and records of ten."""
+"""Trees that change, and such as are filled: arithmetic by hand on nodes of forty bytes and records of ten."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from layoutscope.aging.edits import Edits, edited
+from layoutscope.aging.growth import RecordWrites, SplitRule, grown, grown_tree
 from layoutscope.aging.records import NAME, key_of
 from layoutscope.aging.space import FreeBlocks, FullError
 from layoutscope.aging.trees import FIRST, AgingTree, NodeRule, TreeLevel, split_full
@@ -187,3 +188,93 @@ def test_space_behind_all_that_was_used_is_one_run():
     assert [part.tolist() for part in space.runs()] == [[5, 7], [1, 98]]
     assert space.num_free == 99
     assert space.num_free_from(50) == 55
+
+
+HALF = SplitRule(40, stays_at_cut=True)
+
+
+def writes(record, more=10, lost=0, batch=0):
+    """Return writes one after the other."""
+    columns = np.broadcast_arrays(np.asarray(record), more, lost, np.arange(len(record)), batch)
+    return RecordWrites(*(column.astype(np.int64) for column in columns))
+
+
+def leaves(made):
+    return np.bincount(made.node).tolist()
+
+
+def test_what_is_filled_at_its_end_stays_half_full():
+    """Of every full node half is left behind, and nothing comes to it any more."""
+    assert leaves(grown(writes(range(10)), HALF)) == [2, 2, 2, 4]
+
+
+def test_what_is_filled_at_its_begin_stays_as_full_as_what_is_split_off():
+    """The new node has the later half; the next records come to the first."""
+    assert leaves(grown(writes(range(9, -1, -1)), HALF)) == [4, 2, 2, 2]
+
+
+def test_what_is_filled_in_its_middle_fills_up_again():
+    """Two records at the ends, the others between them: nodes that were split get further records."""
+    assert leaves(grown(writes([0, 9, 1, 8, 2, 7, 3, 6, 4, 5]), HALF)) == [2, 4, 2, 2]
+
+
+def test_a_record_at_the_cut_stays_or_goes_as_the_rule_says():
+    """Four records, and one that comes between the second and the third."""
+    order = [0, 1, 3, 4, 2]
+    assert leaves(grown(writes(order), HALF)) == [3, 2]
+    assert leaves(grown(writes(order), SplitRule(40, stays_at_cut=False))) == [2, 3]
+
+
+def test_a_record_that_goes_to_the_cut_is_the_first_of_its_node():
+    """What is looked up afterwards is found there: a record behind it lies in the same node."""
+    rule = SplitRule(40, stays_at_cut=False)
+    made = grown(writes([0, 1, 4, 5, 2, 3]), rule)
+    assert made.node.tolist() == [0, 0, 1, 1, 1, 1]
+    assert made.first.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(("place", "stays"), [(4, 3), (0, 2)])
+def test_a_share_of_the_room_stays_with_the_record_that_goes_beyond_it(place, stays):
+    """Of 40 bytes 25 are reached by the third record; where the next one comes before the cut it goes."""
+    assert SplitRule(40, False, 25).cut([10, 10, 10, 10], place) == stays
+
+
+def test_each_record_of_a_full_node_makes_the_room_less():
+    """Offsets of four records of two bytes: 25 less eight are reached by 8 + 8 + 8."""
+    assert SplitRule(40, False, 25, 2).cut([10, 10, 10, 10], 4) == 3
+    assert SplitRule(40, False, 23, 2).cut([10, 10, 10, 10], 4) == 2
+
+
+def test_what_grows_leaves_room_in_pieces_until_its_node_is_split():
+    """Three records that get longer by two bytes fit into 40; not where each leaves its old ten bytes unused."""
+    filled, longer = writes([0, 1, 2]), writes([0, 1, 2], more=2)
+    both = RecordWrites(*(np.concatenate(pair) for pair in zip(filled, longer, strict=True)))
+    assert leaves(grown(both, HALF)) == [3]
+    pieces = both._replace(lost=np.array([0, 0, 0, 10, 10, 10]))
+    assert leaves(grown(pieces, HALF)) == [2, 1]
+
+
+def test_a_node_gets_a_block_when_it_is_split_off_and_in_each_transaction_that_changes_it():
+    """The first is there at the start; what the second transaction does not touch stays where it lies."""
+    made = grown(writes([0, 1, 2, 3, 4, 5], batch=[0, 0, 0, 0, 0, 1]), HALF)
+    assert list(zip(made.taken_by.tolist(), made.taken_at.tolist(), made.taken_in.tolist(), strict=True)) == [
+        (0, 0, 0), (1, 4, 0), (1, 5, 1),
+    ]  # fmt: skip
+
+
+def test_levels_grow_as_their_nodes_are_split_off():
+    """Nine leaves below index nodes of four records each, which are half full but for the last, below a root."""
+    levels = grown_tree(writes(range(20)), (HALF, HALF), np.full(20, 10))
+    assert [leaves(level) for level in levels] == [[2] * 8 + [4], [2, 2, 2, 3], [4]]
+    assert levels[1].born.tolist() == sorted(levels[1].born.tolist())
+
+
+def test_every_record_lies_in_one_node_and_nodes_are_never_too_full():
+    """Of records of all sizes in random order, by both rules; nodes are in the order of their keys."""
+    rng = np.random.default_rng(7)
+    order, size = rng.permutation(2000), rng.integers(3, 15, 2000)
+    for rule in (SplitRule(100, True), SplitRule(100, False, 50)):
+        made = grown(writes(order, more=size[order]), rule)
+        assert (np.diff(made.node) >= 0).all()
+        assert np.bincount(made.node, size).max() <= 100
+        assert (np.diff(made.first) > 0).all()

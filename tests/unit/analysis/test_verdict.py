@@ -14,6 +14,7 @@ from layoutscope.analysis.counterfactual import CAUSES, seconds_of, walked
 from layoutscope.analysis.story import SHORT, WHY, lie
 from layoutscope.analysis.verdict import placement
 from layoutscope.drive import load_profile, service
+from layoutscope.drive.draws import SAMPLE_READS, is_sampled
 from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why
 from layoutscope.walk import Work, trace
 from layoutscope.walk.whatif import what_if
@@ -110,8 +111,26 @@ def test_maps_cost_nothing_where_there_are_none():
 def test_long_walks_are_served_in_part():
     """Stretches of a walk that is everywhere the same take their share of its time."""
     generator = np.random.default_rng(1)
-    reads = AccessTrace.from_reads(generator.integers(0, 10**6, 60_000) * NODE, np.full(60_000, NODE))
-    assert seconds_of(reads, DISK) == pytest.approx(service(reads, DISK, phases=1).seconds, rel=0.02)
+    reads = AccessTrace.from_reads(
+        generator.integers(0, 10**6, 2 * SAMPLE_READS) * NODE, np.full(2 * SAMPLE_READS, NODE)
+    )
+    whole = service(reads, DISK, phases=1).seconds
+    assert seconds_of(reads, DISK) == pytest.approx(whole, rel=0.02)
+    assert seconds_of(reads, DISK) != whole
+
+
+def test_what_is_served_in_part_is_long_and_on_a_disk():
+    """As many reads as a sample has are served all; more of them too, where no arm moves."""
+    reads = AccessTrace.from_reads(np.arange(SAMPLE_READS + 1) * NODE, np.full(SAMPLE_READS + 1, NODE))
+    assert not is_sampled(reads[:SAMPLE_READS], DISK)
+    assert is_sampled(reads, DISK)
+    assert not is_sampled(reads, load_profile("sata-ssd"))
+
+
+def test_a_walk_without_reads_takes_what_its_host_takes():
+    """A change that leaves no read leaves the host's time between them."""
+    nothing = AccessTrace.from_reads(np.empty(0, np.int64), np.empty(0, np.int64))
+    assert seconds_of(replace(nothing, after_us=2500.0), DISK) == 0.0025
 
 
 def test_reads_outside_of_nodes_stay_where_they_are():

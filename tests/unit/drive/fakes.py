@@ -6,10 +6,10 @@ import numpy as np
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import service
-from layoutscope.drive.flash import flash_ms
 from layoutscope.drive.geometry import build_surface, num_segments, turn_ms
 from layoutscope.drive.hdd import serve_read
 from layoutscope.drive.loops import drive_of, new_drives
+from layoutscope.drive.simulation import flash_ms
 from layoutscope.drive.surface import SECTOR_BYTES, TURN
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutscope.drive import load_profile, service
+from layoutscope import fit
+from layoutscope.drive import fusion_set, load_profile, service
 from layoutscope.drive.draws import SAMPLE_READS, SAMPLES, drawn_interval, drawn_seconds, sampled
 from layoutscope.drive.interval import contributions, interval_of
 from layoutscope.drive.priors import drawn, factors, fingerprint, num_draws, priors, uniform
@@ -107,11 +108,37 @@ def test_the_less_is_known_the_wider_is_the_interval():
     assert not is_measured(disk())
 
 
+def test_what_is_told_of_a_drive_narrows_far_reads(tmp_path):
+    """All over a disk: a data sheet says more than a class, two measured numbers more, all figures most."""
+    base = load_profile("generic-7200")
+    sheet = {"rpm": 7200, "average_seek_ms": 8.5, "outer_mb_s": 180, "inner_mb_s": 85, "track_to_track_ms": 1.0}
+    told = {
+        "sheet.toml": fit("sheet", datasheet={**sheet, "capacity_bytes": 2e12}),
+        "two.toml": fit("two", random_ms=17.5, rate_mb_s=150),
+    }
+    for name, text in told.items():
+        (tmp_path / name).write_text(text)
+    drives = [known(base), *(load_profile(str(tmp_path / name)) for name in ("two.toml", "sheet.toml")), base]
+    reads = scattered(1000, span=base.capacity_bytes // 2)
+    ratios = [drawn_interval(reads, drive, uncertain(drive, MAC)).ratio for drive in drives]
+    assert ratios == sorted(ratios)
+    assert ratios[0] > 1.2
+
+
 def test_quantiles_are_in_order_and_hold_the_median():
     """The inner half lies within the outer nine tenths."""
     found = interval_of(np.arange(1.0, 65.0), {})
     assert found.low_s < found.quarter_s < found.median_s < found.three_quarters_s < found.high_s
     assert (found.quarter_s, found.median_s, found.three_quarters_s) == pytest.approx((16.75, 32.5, 48.25))
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2.0, 9.0])
+def test_printed_ends_hold_the_time_that_stands_beside_them(seconds):
+    """A drive that is named at an end of what is drawn stretches the ends to its time, and only then."""
+    drawn_ends = interval_of(np.linspace(1.0, 3.0, 64), {})
+    found = drawn_ends.reaching(seconds)
+    assert (found.low_s, found.high_s) == (min(seconds, drawn_ends.low_s), max(seconds, drawn_ends.high_s))
+    assert found.median_s == drawn_ends.median_s
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -149,6 +176,14 @@ def test_of_a_named_place_nothing_is_drawn():
     assert anywhere.offset is not None
     assert np.ptp(anywhere.offset) > 0.9
     assert drawn_seconds(reads, profile, anywhere).shape == (64,)
+
+
+def test_an_image_of_a_set_lies_within_its_own_drive():
+    """Of a Fusion set each image has a drive of its own: what is left of both together is room for neither."""
+    pair = fusion_set(load_profile("sata-ssd"), load_profile("generic-7200"))
+    unknown = uncertain(pair, MAC, knows_offset=False)
+    seconds = drawn_seconds(scattered(100), pair, unknown)
+    assert (seconds > 0).all()
 
 
 def test_a_set_of_two_disks_may_be_a_mirror():

@@ -36,7 +36,7 @@ def test_names_of_leaves_get_their_colons():
 def test_equals_compares_whole_names():
     """Only the range with exactly these characters is equal."""
     buffer = np.frombuffer("abcabx".encode("utf-16-be"), np.uint8)
-    found = names.equals(buffer, np.array([0, 6, 0]), np.array([2, 2, 3]), "ab")
+    found = names.names_equal(buffer, np.array([0, 6, 0]), np.array([2, 2, 3]), "ab")
     assert found.tolist() == [True, True, False]
 
 

@@ -174,3 +174,14 @@ def test_what_is_removed_leaves_no_seal(tmp_path):
     assert len(list((tmp_path / "kept").iterdir())) == 2
     cache.remove(cache.kept_images(tmp_path / "kept"))
     assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    """A container or a bare root knows no user: images are read there, and not kept."""
+
+    def homeless(*_args, **_named):
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.delenv(cache.FOLDER_VARIABLE, raising=False)
+    monkeypatch.setattr("platformdirs.user_cache_path", homeless)
+    assert cache.default_folder() is None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import errno
 import gzip
 import lzma
 import os
@@ -164,6 +165,21 @@ def test_a_full_disk_is_told_before_it_is_full(tmp_path, monkeypatch):
     path.write_bytes(COMPRESS["zstd"](IMAGE))
     with pytest.raises(ImageError, match="--cache-dir or TMPDIR"):
         open_image(path)
+
+
+def test_without_a_folder_to_decompress_into_the_way_out_is_named(tmp_path, monkeypatch):
+    """As in a container that may write nowhere: it is not the output that cannot be written."""
+    path = tmp_path / "disk.zst"
+    path.write_bytes(COMPRESS["zstd"](IMAGE))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_get_default_tempdir", no_folder)
+    with pytest.raises(ImageError, match=r"is compressed, and no folder .* --cache-dir or TMPDIR"):
+        open_image(path)
+
+
+def no_folder(*_words) -> str:
+    """What ``tempfile`` does where no folder can be written to."""
+    raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
 
 
 def test_an_image_compressed_twice_is_named(tmp_path):

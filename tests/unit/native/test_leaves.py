@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from layoutscope.ondisk import leaves
 from layoutscope.ondisk.decoder import BULK, GRAMMAR
-from layoutscope.ondisk.leafplan import Case, Items, Kind, Leaf, LeafBatch, Plan, Repeated, Text
+from layoutscope.ondisk.leafplan import ItemCase, Items, Kind, Leaf, LeafBatch, LeafPlan, Repeated, Text
 from layoutscope.ondisk.leafprogram import compiled
 from layoutscope.ondisk.leaves import DECODE_LEAVES, LeafTables
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD, J_KEY
@@ -81,7 +81,7 @@ def numbers_of(record_type: RecordType) -> list:
 
 
 @st.composite
-def plans(draw) -> Plan:
+def plans(draw) -> LeafPlan:
     """Return a plan of up to three kinds of records in up to two tables, with texts, repetitions and items."""
     tables: dict = {"extents": {"owner": np.int64, "before": np.uint64, "start": np.uint32, "what": np.uint8}}
     for table in ("one", "two")[: draw(st.integers(1, 2))]:
@@ -113,7 +113,7 @@ def plans(draw) -> Plan:
             for number in range(draw(st.integers(0, 2)))
         ]
         cases = {
-            draw(st.integers(0, 2)): Case(ITEM, {"wide": ITEM.wide, "has": draw(st.sampled_from((1, ITEM.is_odd)))})
+            draw(st.integers(0, 2)): ItemCase(ITEM, {"wide": ITEM.wide, "has": draw(st.sampled_from((1, ITEM.is_odd)))})
         }
         found.append(
             Leaf(
@@ -130,7 +130,7 @@ def plans(draw) -> Plan:
             )
         )
     some_kind = RecordType("toy.kind", kind=kind_type)
-    return Plan(tables, found, Kind(part, some_kind, some_kind.kind) if draw(st.integers(0, 4)) else None, ITEMS)
+    return LeafPlan(tables, found, Kind(part, some_kind, some_kind.kind) if draw(st.integers(0, 4)) else None, ITEMS)
 
 
 @st.composite
@@ -161,7 +161,7 @@ def tables_of(some: LeafTables) -> dict:
     }
 
 
-def add_all(plan: Plan, given: list[LeafBatch], decoder) -> tuple[dict, list]:
+def add_all(plan: LeafPlan, given: list[LeafBatch], decoder) -> tuple[dict, list]:
     """Decode batches; the tables, and what became of the records."""
     some = LeafTables(plan)
     found = [some.add(decoder, batch) for batch in given]
@@ -234,7 +234,7 @@ def test_names_in_utf_16_become_utf_8(decoder, units, text):
     raw = units if isinstance(units, bytes) else units.encode("utf-16-be")
     key = CATALOG_KEY.blank({"num_name_units": len(raw) // 2}) + raw
     thread = CATALOG_THREAD.blank({"record_type": 3})
-    plan = Plan(
+    plan = LeafPlan(
         {"threads": {"name": "utf-16"}},
         [Leaf(3, "threads", CATALOG_KEY, CATALOG_THREAD, texts={"name": Text("key", CATALOG_KEY.num_name_units, 2)})],
         Kind("val", CATALOG_RECORD_TYPE, CATALOG_RECORD_TYPE.record_type),
@@ -253,7 +253,7 @@ def test_extents_of_a_file_follow_one_another(decoder):
     fork = CATALOG_FILE.data_fork.extents
     other = CATALOG_FILE.resource_fork.extents
     second = {"start": other.start_block, "count": other.num_blocks, "fork": 255}
-    plan = Plan(
+    plan = LeafPlan(
         {
             "files": {"file_id": np.int64, "data_size": np.int64},
             "extents": {"owner": np.int64, "fork": np.uint8, "before": np.int64, "start": np.int64, "count": np.int64},
@@ -312,6 +312,6 @@ def test_a_plan_takes_what_the_kernel_can_compute():
         ("uuid", ValueError),
         ("items", ValueError),
     ):
-        plan = Plan({"odd": {"value": np.int64}}, [Leaf(0, "odd", J_KEY, toy, {"value": toy.column(column)})])
+        plan = LeafPlan({"odd": {"value": np.int64}}, [Leaf(0, "odd", J_KEY, toy, {"value": toy.column(column)})])
         with pytest.raises(error):
             compiled(plan)

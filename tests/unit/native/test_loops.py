@@ -81,7 +81,7 @@ def run_twin(loop, given: list[np.ndarray], now: int) -> list[np.ndarray]:
     runs, guess, seek, figures, arms, segments, parts, extra, spent, outcomes = (each.copy() for each in given)
     shift, *rest = (int(figure) for figure in figures)
     surface = Surface(runs, guess, shift, seek, *rest)
-    loop(loops.Drives(surface, arms, segments), parts, extra, now, loops.Served(spent, outcomes))
+    loop(loops.Drives(surface, arms, segments), parts, extra, now, loops.ServedPieces(spent, outcomes))
     return [arms, segments, extra, spent, outcomes]
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.filesystems.apfs.store import toc
-from layoutscope.filesystems.apfs.store.source import LEADING_NUMBERS, low_keys, plain_order
+from layoutscope.filesystems.apfs.store.source import LEADING_NUMBERS, decoded_order, low_keys
 from layoutscope.filesystems.apfs.store.toc import LOCATE_SLOTS, Sizes, node_heads, plain_slots, slots
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import BTREE_INFO, FREE_QUEUE_KEY, J_KEY, OMAP_KEY
@@ -89,7 +89,7 @@ def test_the_same_numbers_lead_the_keys(kind, data, places):
     buffer = np.frombuffer(data, np.uint8)
     starts = np.array([place for place in places if place + kind[0].width <= len(data)], np.int64)
     source = SimpleNamespace(kind=kind, decoder=BULK)
-    assert low_keys(source, buffer, starts).tolist() == plain_order(source, buffer, starts).tolist()
+    assert low_keys(source, buffer, starts).tolist() == decoded_order(source, buffer, starts).tolist()
 
 
 @EXAMPLES

@@ -20,6 +20,9 @@ from construct import (
     Struct,
 )
 
+from layoutscope.image import MemorySource
+from layoutscope.partition import find_volumes
+
 HFS = "48465300-0000-11AA-AA11-00306543ECAC"
 APFS = "7C3457EF-0000-11AA-AA11-00306543ECAC"
 CORE_STORAGE = "53746F72-6167-11AA-AA11-00306543ECAC"
@@ -189,3 +192,8 @@ def wrapper(name: str, block_size: int, first_sector: int, start: int, count: in
             "embedded_start": start, "embedded_count": count,
         }
     )  # fmt: skip
+
+
+def search(disk: Disk):
+    """Find the volumes of a disk."""
+    return find_volumes(MemorySource(bytes(disk.data), "disk"))

@@ -2,15 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.image import MemorySource
-from layoutscope.partition import find_volumes
-from tests.unit.partition.builders import Disk, apm, hfs_plus
+from tests.unit.partition.builders import Disk, apm, hfs_plus, search
 
 MIB = 1024**2
-
-
-def search(disk: Disk):
-    return find_volumes(MemorySource(bytes(disk.data), "disk"))
 
 
 def disk_with_map(block: int, declared: int | None = None) -> Disk:

@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.image import MemorySource
-from layoutscope.partition import find_volumes
-from tests.unit.partition.builders import APFS, CORE_STORAGE, HFS, LINUX, Disk, apfs, gpt_disk, gpt_entry, hfs_plus, mbr
+from tests.unit.partition.builders import (
+    APFS,
+    CORE_STORAGE,
+    HFS,
+    LINUX,
+    apfs,
+    gpt_disk,
+    gpt_entry,
+    hfs_plus,
+    mbr,
+    search,
+)
 
 MIB = 1024**2
-
-
-def search(disk: Disk):
-    return find_volumes(MemorySource(bytes(disk.data), "disk"))
 
 
 def codes(found) -> list[str]:

@@ -7,13 +7,9 @@ from layoutscope.errors import ImageError
 from layoutscope.image import MemorySource
 from layoutscope.image.ddrescue import RescuedSource
 from layoutscope.partition import choose, find_volumes
-from tests.unit.partition.builders import HFS, Disk, apfs, apm, gpt_disk, gpt_entry, hfs_plus, wrapper
+from tests.unit.partition.builders import HFS, Disk, apfs, apm, gpt_disk, gpt_entry, hfs_plus, search, wrapper
 
 MIB = 1024**2
-
-
-def search(disk: Disk):
-    return find_volumes(MemorySource(bytes(disk.data), "disk"))
 
 
 @pytest.mark.parametrize(("signature", "label"), [(b"H+", "HFS+"), (b"HX", "HFSX")])

@@ -198,20 +198,39 @@ def test_no_remedy_is_refused_silently():
     assert NotHere("because").why == "because"
 
 
-def test_every_second_draw_is_of_what_turns_out_less_well(apfs):
-    """Half of the draws are those of the reads alone, half take three times as long; the named drive's time stays."""
+def test_draws_take_turns_with_what_may_turn_out_otherwise(apfs):
+    """A third of the draws are those of the reads alone, others take longer; the named drive's time stays."""
     part = Part(case_of(apfs).reads, DISK)
     plain = served(Changed((part,)), Host("linux"))
-    both = served(Changed((part,), less_well=(replace(part, times=3.0),)), Host("linux"))
-    assert both.seconds == plain.seconds
-    assert both.draws_s[::2] == pytest.approx(plain.draws_s[::2])
-    assert both.draws_s[1::2] == pytest.approx(3 * plain.draws_s[1::2])
+    all_three = served(
+        Changed((part,), otherwise=tuple((replace(part, times=times),) for times in (3.0, 5.0))), Host("linux")
+    )
+    assert all_three.seconds == plain.seconds
+    for turn, times in enumerate((1.0, 3.0, 5.0)):
+        assert all_three.draws_s[turn::3] == pytest.approx(times * plain.draws_s[turn::3])
 
 
-def test_of_a_copy_to_apfs_it_is_not_known_how_well_it_turns_out(apfs):
-    """Where nodes lie anywhere a copy has two outcomes; a catalog that is one file has one."""
-    assert CopiedInWalkOrder().model(case_of(apfs)).less_well
-    assert not OnOtherFileSystem("hfsplus", "HFS+").model(case_of(apfs)).less_well
+def test_draws_are_as_far_off_as_the_model_was(apfs):
+    """A third as it is said, a third so much less, a third so much more; the named drive's time stays."""
+    part = Part(case_of(apfs).reads, DISK)
+    plain, off = (served(Changed((part,), error_share=share), Host("linux")) for share in (0.0, 0.1))
+    assert off.seconds == plain.seconds
+    for turn, times in enumerate((1.0, 0.9, 1.1)):
+        assert off.draws_s[turn::3] == pytest.approx(times * plain.draws_s[turn::3])
+
+
+@pytest.mark.parametrize(("host", "to_apfs", "to_hfsplus"), [("linux", 1, 0), ("macos", 1, 1)])
+def test_a_copy_has_as_many_outcomes_as_there_are_rules_that_may_hold(apfs, host, to_apfs, to_hfsplus):
+    """Linux's driver of HFS+ has one rule, that of APFS differs by its version; of macOS none was held against any."""
+    case = Case(apfs, DISK, "fts", host_profile(host))
+    assert len(CopiedInWalkOrder().model(case).otherwise) == to_apfs
+    assert len(OnOtherFileSystem("hfsplus", "HFS+").model(case).otherwise) == to_hfsplus
+
+
+def test_of_a_copy_from_hfsplus_it_is_not_known_where_the_nodes_come_to_lie():
+    """Another version of the driver, or nodes apart from the data; on APFS it is seen which of both."""
+    made = next(item for item in read_layouts("fixtures/images/hfsplus-scattered.img.zst") if item.entries.height)
+    assert len(OnOtherFileSystem("apfs", "APFS").model(case_of(made)).otherwise) == 2
 
 
 @pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])

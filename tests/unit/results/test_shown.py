@@ -6,6 +6,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import rich.console
+import rich.jupyter
 from rich.console import Console
 
 import layoutscope
@@ -38,6 +40,8 @@ RESULTS = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_show_what_the_command_line_prints(name):
     """A console prints a result as its own function does, and a notebook gets the same words."""
+    if name == "QueryResult":
+        pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     result = RESULTS[name]()
     assert type(result).__name__ == name
     texts = []
@@ -51,6 +55,18 @@ def test_results_show_what_the_command_line_prints(name):
     assert page.startswith("<pre")
     assert page in result._repr_html_()
     assert texts[0][0] in page
+
+
+def test_a_notebook_shows_a_result_once(monkeypatch):
+    """Asked for its page, a result shows nothing by itself, though a console in a notebook would."""
+    shown = []
+    monkeypatch.setattr(rich.console, "_is_jupyter", lambda: True)
+    monkeypatch.setattr(rich.jupyter, "display", lambda *_: shown.append("at once"))
+    result = layoutscope.scan(IMAGE, drives=DRIVES)
+    assert "Volume" in result.text_html()
+    assert shown == []
+    Console(file=io.StringIO()).print("a console that nobody tamed")
+    assert shown == ["at once"]
 
 
 def test_every_kind_of_result_can_be_printed():

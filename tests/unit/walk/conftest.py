@@ -177,3 +177,9 @@ def apfs_plan():
     plan.entry(2, 17, "b", leaf=4, inode=5, dstream_node_row=7)
     plan.entry(16, 18, "x", leaf=4, inode=6, dstream_node_row=7)
     return plan
+
+
+def rows_read(result) -> list[int]:
+    """Return the rows of the plan that were read: its nodes lie 0x10000 apart."""
+    rows = (result.image_offset // 0x10000).tolist()
+    return [row for place, row in enumerate(rows) if place == 0 or rows[place - 1] != row]

@@ -8,12 +8,7 @@ from layoutscope.walk.lru import spared
 from layoutscope.walk.namecache import kept_share
 from layoutscope.walk.orders import model_of
 from layoutscope.walk.paths import entries_on_paths
-
-
-def rows_read(result) -> list[int]:
-    """Return the rows of the plan that were read: its nodes lie 0x10000 apart."""
-    rows = (result.image_offset // 0x10000).tolist()
-    return [row for place, row in enumerate(rows) if place == 0 or rows[place - 1] != row]
+from tests.unit.walk.conftest import rows_read
 
 
 def causes(result) -> list[str]:

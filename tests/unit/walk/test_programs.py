@@ -8,12 +8,7 @@ import pytest
 from layoutscope.walk import Work, trace
 from layoutscope.walk.filemap import FileMap
 from layoutscope.walk.readahead import growing_windows, sequential_windows
-
-
-def rows_read(result) -> list[int]:
-    """Rows of the plan that were read, whose nodes lie 0x10000 apart."""
-    rows = (result.image_offset // 0x10000).tolist()
-    return [row for place, row in enumerate(rows) if place == 0 or rows[place - 1] != row]
+from tests.unit.walk.conftest import rows_read
 
 
 @pytest.fixture

@@ -6,12 +6,9 @@ From the superblock down: maps lead to nodes, nodes hold records, records hold e
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from layoutscope.ondisk.consequences import Follows, from_one
-
-if TYPE_CHECKING:
-    from layoutscope.findings import Finding
 
 _BLOCKS: Final = frozenset({"block-claimed-twice", "block-claimed-free", "block-unclaimed"})
 _RECORDS: Final = frozenset(
@@ -56,10 +53,5 @@ CONTAINER_CAUSES: Final[tuple[Follows, ...]] = (
 )
 """Rows of causes, the deepest first."""
 
-_TREE_NAME: Final = re.compile(r"([\w-]+) tree")
-
-
-def named_tree(item: Finding) -> str:
-    """Name of the tree that a finding is about; empty where it is about none."""
-    found = _TREE_NAME.match(item.structure)
-    return found[1] if found else ""
+TREE_NAME: Final = re.compile(r"([\w-]+) tree")
+"""How a finding names the tree that it is about."""

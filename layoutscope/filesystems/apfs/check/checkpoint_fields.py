@@ -18,7 +18,7 @@ from layoutscope.filesystems.apfs.check.object_fields import (
     STORAGE,
     TYPES,
     UNKNOWN,
-    Objects,
+    TypedBlocks,
     all_fields,
     columns_of,
     hold,
@@ -154,14 +154,14 @@ MAPPING_RULES: Final[tuple[FieldRule[Container], ...]] = rules(
 def check_superblock(subject: Subject) -> None:
     """Every field of the checkpoint's superblock has the value that the others demand."""
     container = subject.container
-    objects = Objects("container superblock", NX, [container.checkpoint.paddr])
+    objects = TypedBlocks("container superblock", NX, [container.checkpoint.paddr])
     hold(subject, objects, SUPERBLOCK_RULES, container)
 
 
-def check_maps(subject: Subject) -> None:
+def check_map_headers(subject: Subject) -> None:
     """Checkpoint maps have the headers of physical objects."""
     paddrs = subject.container.checkpoint.map_paddrs
-    objects = Objects("checkpoint map", MAP, [int(paddr) for paddr in paddrs])
+    objects = TypedBlocks("checkpoint map", MAP, [int(paddr) for paddr in paddrs])
     hold(subject, objects, MAP_RULES, np.array(paddrs, np.uint64))
 
 
@@ -195,7 +195,7 @@ def _check_ephemeral(subject: Subject, paddr: int, kind: int, log: FindingLog) -
     if stored != kind:
         message = f"{MAPPING.type_and_flags}: the object there has another type or other flags"
         log.add("checkpoint-invalid", "warning", message, expected=f"{stored:#x}", found=f"{kind:#x}")
-    hold(subject, Objects("ephemeral object", OBJ_PHYS, [paddr]), EPHEMERAL_RULES, container)
+    hold(subject, TypedBlocks("ephemeral object", OBJ_PHYS, [paddr]), EPHEMERAL_RULES, container)
 
 
 EPHEMERAL_RULES: Final[tuple[FieldRule[Container], ...]] = rules(
@@ -231,7 +231,7 @@ def check_copy(subject: Subject) -> None:
             *((each, _same(newest[each]), "the copy is not as the checkpoint's") for each in fields),
             level="warning",
         )
-        hold(subject, Objects("container superblock, copy in block 0", NX, [0]), declared, None)
+        hold(subject, TypedBlocks("container superblock, copy in block 0", NX, [0]), declared, None)
 
 
 def _same(values: NDArray[Any]) -> Want:

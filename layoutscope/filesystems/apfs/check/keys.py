@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.filesystems.apfs.volume.volume import Volume
     from layoutscope.findings import FindingLog
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 UNORDERED: Final = "keys-unordered"
 RECORD: Final = grammar.ApfsRecord.RecordType
@@ -44,7 +44,7 @@ SECOND: Final = {
 }
 """The field that decides where the leading one is the same, in trees of one kind of record."""
 
-NUMBERED: Final[dict[str, tuple[RecordType, Column]]] = {
+NUMBERED: Final[dict[str, tuple[RecordType, RecordColumn]]] = {
     "file_extent": (records.FILE_EXTENT_KEY, records.FILE_EXTENT_KEY.logical_addr),
     "sibling_link": (records.SIBLING_KEY, records.SIBLING_KEY.sibling_id),
     "file_info": (records.FILE_INFO_KEY, records.FILE_INFO_KEY.lba),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.check.names import hash_names, is_text
+from layoutscope.filesystems.apfs.check.names import hash_names, is_utf8
 from layoutscope.filesystems.apfs.store.names import Names
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
@@ -94,7 +94,7 @@ def _check_hashes(rows: CheckedRows, start: NDArray[np.int64], stop: NDArray[np.
     message = "dir_rec: the hash in an index is not that of its name"
     rows.report(known & (found != stored), "key", message, (found, stored))
     if not names.is_text():
-        wrong = np.array([not is_text(raw) for raw in names.raw()])
+        wrong = np.array([not is_utf8(raw) for raw in names.raw()])
         rows.report(wrong, "key", "dir_rec: a name in an index is not UTF-8")
 
 

@@ -207,12 +207,12 @@ def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -
         return
     wrong = np.zeros(len(names), bool)
     for row, raw in enumerate(names.raw()):
-        wrong[row] = not is_plain[row] and not is_text(raw)
+        wrong[row] = not is_plain[row] and not is_utf8(raw)
     message, field = "its name is not UTF-8", "key.drec_hashed_key.len_name_and_hash"
     report.cases(wrong, drecs, "entry of directory", Contradiction("record-invalid", message, "error"), field)
 
 
-def is_text(raw: bytes) -> bool:
+def is_utf8(raw: bytes) -> bool:
     """Tell whether a name is UTF-8."""
     try:
         raw.decode()

@@ -132,7 +132,7 @@ def check_reaper(subject: Subject) -> None:
         container.blocks.block_size - REAPER.width,
         not heads[REAPER.head_oid][0],
     )
-    hold(subject, Objects("reaper", REAPER, [item.paddr]), REAPER_RULES, idle)
+    hold(subject, TypedBlocks("reaper", REAPER, [item.paddr]), REAPER_RULES, idle)
     data = container.blocks.read(np.array([item.paddr], np.uint64), container.blocks.block_size).reshape(-1)
     rest = np.flatnonzero(data[REAPER.width :])
     if idle.is_idle and len(rest):
@@ -153,7 +153,7 @@ def check_transactions(subject: Subject, name: str, paddrs: Sequence[int]) -> No
     paddrs : sequence of int
         Their addresses.
     """
-    hold(subject, Objects(name, OBJ_PHYS, paddrs), _AGE_RULES, subject.container.xid)
+    hold(subject, TypedBlocks(name, OBJ_PHYS, paddrs), _AGE_RULES, subject.container.xid)
 
 
 def passed(xid: int) -> Want:
@@ -173,7 +173,7 @@ def check_container_omap(subject: Subject) -> None:
     """The head of the container's object map is that of a map without snapshots."""
     if len(subject.container.omap.nodes):
         paddr = subject.container.superblock.omap_oid
-        hold(subject, Objects("container object map", OMAP_PHYS, [paddr]), OMAP_RULES, facts=True)
+        hold(subject, TypedBlocks("container object map", OMAP_PHYS, [paddr]), OMAP_RULES, facts=True)
         check_transactions(subject, "container object map", [paddr])
 
 
@@ -182,7 +182,7 @@ def check_volume_omaps(subject: Subject) -> None:
     for parts in subject.volumes:
         paddr = parts.state.superblock.omap_oid
         if paddr:
-            hold(subject, Objects("volume object map", OMAP_PHYS, [paddr]), OMAP_RULES, facts=False)
+            hold(subject, TypedBlocks("volume object map", OMAP_PHYS, [paddr]), OMAP_RULES, facts=False)
             check_transactions(subject, "volume object map", [paddr])
             _check_revert(subject, paddr)
 
@@ -232,7 +232,7 @@ def columns_of(
 
 
 @frozen
-class Objects:
+class TypedBlocks:
     """Blocks that hold objects of one type, and what they are called."""
 
     name: str
@@ -240,14 +240,14 @@ class Objects:
     paddrs: Sequence[int]
 
 
-def hold(subject: Subject, objects: Objects, declared: tuple[FieldRule[Any], ...], facts: object) -> None:
+def hold(subject: Subject, objects: TypedBlocks, declared: tuple[FieldRule[Any], ...], facts: object) -> None:
     """Hold objects that can be read against rules.
 
     Parameters
     ----------
     subject : Subject
         The container under check, whose log it is.
-    objects : Objects
+    objects : TypedBlocks
         What is checked.
     declared : tuple of FieldRule
         The rules.

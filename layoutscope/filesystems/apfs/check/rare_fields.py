@@ -18,7 +18,7 @@ from layoutscope.filesystems.apfs.check.object_fields import (
     STORAGE,
     TYPES,
     UNKNOWN,
-    Objects,
+    TypedBlocks,
     hold,
     passed,
     stored_as,
@@ -115,7 +115,7 @@ def check_jumpstart(subject: Subject) -> None:
             log = subject.log.at("EFI jumpstart", paddr, plus=plus)
             log.add(INVALID, "warning", f"extents[{number}].num_blocks: an extent without blocks")
     facts = _Driver(container, sum(run.num_blocks for run in record.extents) * container.blocks.block_size)
-    hold(subject, Objects("EFI jumpstart", JUMPSTART, [paddr]), JUMPSTART_RULES, facts)
+    hold(subject, TypedBlocks("EFI jumpstart", JUMPSTART, [paddr]), JUMPSTART_RULES, facts)
 
 
 @frozen
@@ -150,7 +150,7 @@ def check_extended_metadata(subject: Subject) -> None:
         if oid:
             paddr = Locator(subject.container, parts.state.view, subject.log).find(oid).paddr
             facts = _Metadata(subject.container.xid, tuple(int(item.xid) for item in parts.snapshots))
-            hold(subject, Objects("extended snapshot metadata", EXTENDED, [paddr]), EXTENDED_RULES, facts)
+            hold(subject, TypedBlocks("extended snapshot metadata", EXTENDED, [paddr]), EXTENDED_RULES, facts)
 
 
 @frozen
@@ -280,7 +280,7 @@ def check_write_cache(subject: Subject) -> None:
         return
     locator = Locator(container, container.view, subject.log)
     paddr = locator.find(oid).paddr
-    hold(subject, Objects("write-back cache", CACHE, [paddr]), CACHE_RULES, _Cache(container.xid))
+    hold(subject, TypedBlocks("write-back cache", CACHE, [paddr]), CACHE_RULES, _Cache(container.xid))
     if not container.blocks.readable(np.array([paddr], np.uint64), container.blocks.block_size)[0]:
         return
     data = container.blocks.read(np.array([paddr], np.uint64), container.blocks.block_size).reshape(-1)
@@ -288,4 +288,4 @@ def check_write_cache(subject: Subject) -> None:
     for number in dict.fromkeys(int(values[0]) for values in heads.values()):
         if number:
             place = locator.find(number).paddr
-            hold(subject, Objects(f"cache list {number}", LIST, [place]), LIST_RULES, container.xid)
+            hold(subject, TypedBlocks(f"cache list {number}", LIST, [place]), LIST_RULES, container.xid)

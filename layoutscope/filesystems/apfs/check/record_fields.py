@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.check.subject import InodeNotes, Subject
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.shapes import RecordShape
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 INODE, EXTENT, SNAPSHOT = INODE_VAL_FIXED, FILE_EXTENT_VAL, SNAP_METADATA_VAL.fixed
 _NAMES: Final = {int(kind): kind.name for kind in grammar.ApfsRecord.RecordType}
@@ -286,7 +286,7 @@ def _check_value(rows: CheckedRows, name: str, shape: RecordShape, facts: _Facts
         _hold(rows, "val", *VALUE_RULES[name], facts)
 
 
-def _check_length(rows: CheckedRows, part: str, name: str, kind: RecordType, tail: Column | None) -> None:
+def _check_length(rows: CheckedRows, part: str, name: str, kind: RecordType, tail: RecordColumn | None) -> None:
     """A key or value is as long as its fixed part, and what one of its fields says that follows."""
     expected = np.full(len(rows.row), kind.width, np.int64)
     if kind is DREC_HASHED_KEY:

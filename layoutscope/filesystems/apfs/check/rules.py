@@ -31,7 +31,7 @@ from layoutscope.filesystems.apfs.check import (
     states,
     volume_fields,
 )
-from layoutscope.filesystems.apfs.check.causes import CONTAINER_CAUSES, named_tree
+from layoutscope.filesystems.apfs.check.causes import CONTAINER_CAUSES, TREE_NAME
 from layoutscope.filesystems.apfs.check.needs import (
     unchecked_of_container,
     unchecked_rules,
@@ -120,7 +120,7 @@ CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "checkpoint-maps": lambda subject: consistency.check_maps(subject.reporting),
     "superblock-fields": checkpoint_fields.check_superblock,
     "superblock-copy": checkpoint_fields.check_copy,
-    "map-fields": checkpoint_fields.check_maps,
+    "map-fields": checkpoint_fields.check_map_headers,
     "reaper-fields": object_fields.check_reaper,
     "mapping-fields": checkpoint_fields.check_mappings,
     "space-fields": space_fields.check_space,
@@ -189,7 +189,7 @@ VOLUME_CHECKS["states"] = _states
 
 
 @frozen
-class Checked:
+class CheckedContainer:
     """What was found.
 
     Attributes
@@ -218,10 +218,10 @@ class Checked:
         return contract.Checked(tuple(findings), len(VOLUME_CHECKS), tuple(unchecked))
 
 
-def with_one_cause(found: Checked) -> Checked:
+def with_one_cause(found: CheckedContainer) -> CheckedContainer:
     """Tell everything once, and name causes, which may lie in another part of the container."""
     outside, *volumes = [told_once(findings) for findings in (found.outside, *found.volumes.values())]
-    told = iter(with_causes([*outside, *(item for each in volumes for item in each)], CONTAINER_CAUSES, named_tree))
+    told = iter(with_causes([*outside, *(item for each in volumes for item in each)], CONTAINER_CAUSES, TREE_NAME))
     first = list(islice(told, len(outside)))
     return replace(
         found,
@@ -230,7 +230,7 @@ def with_one_cause(found: Checked) -> Checked:
     )
 
 
-def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Checked:
+def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> CheckedContainer:
     """Check the structure of a container that was read.
 
     Parameters
@@ -242,7 +242,7 @@ def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Ch
 
     Returns
     -------
-    Checked
+    CheckedContainer
         Of each part what is found while reading first, then in the order of the checks.
     """
     subject = open_subject(contents)
@@ -257,7 +257,7 @@ def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Ch
         volumes.setdefault(uuid, []).extend(found)
         unchecked.setdefault(uuid, []).extend(unchecked_rules(VOLUME_CHECKS, lost))
     report_changes(subject.reporting)
-    return with_one_cause(Checked([*outside, *subject.log.findings[seen:]], volumes, unchecked))
+    return with_one_cause(CheckedContainer([*outside, *subject.log.findings[seen:]], volumes, unchecked))
 
 
 def _run(

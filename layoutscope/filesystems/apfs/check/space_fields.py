@@ -16,7 +16,7 @@ from layoutscope.filesystems.apfs.check.object_fields import (
     STORAGE,
     TYPES,
     UNKNOWN,
-    Objects,
+    TypedBlocks,
     hold,
     passed,
     stored_as,
@@ -222,7 +222,7 @@ def check_space(subject: Subject) -> None:
         tuple(int(device.num_blocks) for device in header.devices),
         sum(int(device.num_chunks) for device in header.devices),
     )
-    hold(subject, Objects("space manager", SPACE, [item.paddr]), SPACE_RULES, facts)
+    hold(subject, TypedBlocks("space manager", SPACE, [item.paddr]), SPACE_RULES, facts)
     if facts.is_versioned:
         check_zones(subject, item.paddr)
 
@@ -259,7 +259,7 @@ def check_heads(subject: Subject) -> None:
             (head.hdr.xid, passed, "not a transaction of this container's past"),
             level="warning",
         )
-        hold(subject, Objects(region, head, paddrs), declared, container.xid)
+        hold(subject, TypedBlocks(region, head, paddrs), declared, container.xid)
     for number, device in enumerate(space.header.devices):
         if device.num_blocks:
             _check_chunks(subject, number)

@@ -17,7 +17,7 @@ from layoutscope.filesystems.apfs.check.object_fields import (
     STORAGE,
     TYPES,
     UNKNOWN,
-    Objects,
+    TypedBlocks,
     columns_of,
     hold,
     passed,
@@ -222,7 +222,7 @@ def _copy(subject: Subject, parts: VolumeParts, paddr: int) -> ApfsVolume.ApfsSu
 
 
 def _check_one(subject: Subject, name: str, paddr: int, facts: _Facts) -> None:
-    hold(subject, Objects(name, VOLUME, [paddr]), VOLUME_RULES, facts)
+    hold(subject, TypedBlocks(name, VOLUME, [paddr]), VOLUME_RULES, facts)
     fields = (VOLUME.volname, VOLUME.formatted_by.id, VOLUME.modified_by.id)
     found = columns_of(subject.container, VOLUME, paddr, (*fields, *_HISTORY))
     _check_texts(subject, name, paddr, {field: found[field] for field in fields[:2]})
@@ -283,7 +283,7 @@ def check_integrity(subject: Subject) -> None:
         seal = parts.state.seal
         if seal is None:
             continue
-        hold(subject, Objects("integrity metadata", SEAL, [seal.paddr]), SEAL_RULES, subject.container.xid)
+        hold(subject, TypedBlocks("integrity metadata", SEAL, [seal.paddr]), SEAL_RULES, subject.container.xid)
         found = columns_of(subject.container, SEAL, seal.paddr, (SEAL.flags, SEAL.broken_xid))
         is_broken, xid = bool(found[SEAL.flags][0] & 1), int(found[SEAL.broken_xid][0])
         if is_broken != bool(xid) or xid > subject.container.xid:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.container.objects import Place
+    from layoutscope.filesystems.apfs.container.objects import ObjectPlace
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.image.source import Source
@@ -187,7 +187,7 @@ def write_cache(container: Container) -> tuple[list[Region], Details]:
     return regions, {"write-back cache blocks in use": held}
 
 
-def _region(kind: str, place: Place) -> list[Region]:
+def _region(kind: str, place: ObjectPlace) -> list[Region]:
     """Make a region of an object, unless the checkpoint area's regions show it."""
     return [] if place.is_ephemeral else [Region(kind, "write-back cache", place.paddr)]
 

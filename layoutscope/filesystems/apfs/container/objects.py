@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="Struct")
 
 
-class Place(NamedTuple):
+class ObjectPlace(NamedTuple):
     """Where an object lies, whether a region of the checkpoint already shows it, and its transaction if a map says."""
 
     paddr: int
@@ -59,19 +59,19 @@ class Objects:
     view: OmapView
     log: FindingLog
 
-    def find(self, oid: int) -> Place:
+    def find(self, oid: int) -> ObjectPlace:
         """Locate an object."""
         item = self.container.checkpoint.ephemerals.get(oid)
         if item is not None:
-            return Place(item.paddr, item.size_bytes, is_ephemeral=True)
+            return ObjectPlace(item.paddr, item.size_bytes, is_ephemeral=True)
         found = self.view.find(np.array([oid], np.uint64))
         if not found.is_missing[0]:
             paddr, size = int(found.paddr[0]), int(found.size_bytes[0])
-            return Place(paddr, size, is_ephemeral=False, xid=int(found.xid[0]))
+            return ObjectPlace(paddr, size, is_ephemeral=False, xid=int(found.xid[0]))
         # No map knows it: a physical object has its address for a number.
-        return Place(oid, self.container.blocks.block_size, is_ephemeral=False)
+        return ObjectPlace(oid, self.container.blocks.block_size, is_ephemeral=False)
 
-    def read(self, kind: ObjectKind[T], oid: int) -> tuple[T, Place]:
+    def read(self, kind: ObjectKind[T], oid: int) -> tuple[T, ObjectPlace]:
         """Locate, verify and parse an object.
 
         Raises
@@ -83,7 +83,7 @@ class Objects:
         with self.container.blocks.concerning(place.paddr):
             return _parse(self.container, kind, oid, place), place
 
-    def try_read(self, kind: ObjectKind[T], oid: int) -> tuple[T, Place] | None:
+    def try_read(self, kind: ObjectKind[T], oid: int) -> tuple[T, ObjectPlace] | None:
         """Read an object; None and a finding if it cannot be used."""
         try:
             return self.read(kind, oid)
@@ -97,7 +97,7 @@ def objects_of(container: Container) -> Objects:
     return Objects(container, container.view, container.log)
 
 
-def _parse(container: Container, kind: ObjectKind[T], oid: int, place: Place) -> T:
+def _parse(container: Container, kind: ObjectKind[T], oid: int, place: ObjectPlace) -> T:
     """Verify and parse an object."""
     where, structure = container.blocks.at(place.paddr), kind.structure
     if place.size_bytes <= 0 or place.size_bytes % container.blocks.block_size:

@@ -23,6 +23,9 @@ DATA_STREAM_BYTES: Final = 8 + 8 + 4
 EXTENT_BYTES: Final = 8 + 16 + 24
 SIBLING_MAP_BYTES: Final = 8 + 8 + 8
 INDEX_BYTES: Final = 8 + 17 + 8
+SHORT_INDEX_BYTES: Final = 8 + 8 + 8
+NAME_VALUE_BYTES: Final = 18
+CHILD_BYTES: Final = 8
 MAP_TABLE_BYTES: Final = 4
 MAP_BYTES: Final = MAP_TABLE_BYTES + 16 + 16
 MAP_INDEX_BYTES: Final = 4 + 16 + 8
@@ -37,7 +40,7 @@ def inode_bytes(letters: I64, has_data: NDArray[np.bool_]) -> I64:
 
 def entry_name_bytes(letters: I64, *, has_sibling: bool | NDArray[np.bool_] = False) -> I64:
     """A directory record; that of a hard link has its sibling's id."""
-    return 8 + 12 + letters + 1 + 18 + np.where(has_sibling, 16, 0)
+    return 8 + 12 + letters + 1 + NAME_VALUE_BYTES + np.where(has_sibling, 16, 0)
 
 
 def sibling_link_bytes(letters: I64) -> I64:

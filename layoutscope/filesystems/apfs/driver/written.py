@@ -47,7 +47,7 @@ def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
     if "fs" not in read:
         return None
     numbers = numbers_of(layout)
-    entries = read_entries(layout, numbers, {})
+    entries = read_entries(layout, numbers)
     data = read_data(layout, numbers)
     leaf = leaves_of(layout, read["fs"])
     leaf["thread"] = np.full(len(entries), NOWHERE)
@@ -82,9 +82,20 @@ def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
         len(numbers),
         int(oids.max(initial=0)) + 1,
         int(layout.columns("nodes")["xid"].signed().max(initial=0)),
-        is_apart=len(known) > 0 and bool(np.quantile(blocks, 0.1) > np.quantile(known, 0.9)),
+        is_apart=_are_apart(blocks, known),
         cursor=int(max(blocks.max(), known.max(initial=0))) + 1,
     )
+
+
+def _are_apart(nodes: I64, data: I64) -> bool:
+    return len(data) > 0 and bool(np.quantile(nodes, 0.1) > np.quantile(data, 0.9))
+
+
+def lies_apart(layout: VolumeLayout) -> bool:
+    """Whether the nodes of a volume lie behind all data."""
+    read = found_tree(layout, "fs")
+    data = read_data(layout, numbers_of(layout))
+    return read is not None and _are_apart(np.concatenate(read.blocks), data.start[data.ident != NOWHERE])
 
 
 def _held_by_snapshots(layout: VolumeLayout, read: dict[str, ReadTree], data: Data, ident: I64, leaf: I64) -> I64:

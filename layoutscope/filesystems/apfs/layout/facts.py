@@ -108,7 +108,7 @@ def history_facts(superblock: grammar.ApfsVolume.ApfsSuperblock) -> Details:
     """Who formatted and changed the volume, and when."""
     details: Details = {
         "formatted by": program(superblock.formatted_by),
-        "formatted": shown_time(superblock.formatted_by.timestamp),
+        "formatted (UTC)": shown_time(superblock.formatted_by.timestamp),
     }
     users = [f"{program(entry)} (xid {entry.last_xid})" for entry in superblock.modified_by if entry.last_xid]
     return details | {"modified by": ", ".join(users)}
@@ -169,8 +169,8 @@ def volume_facts(container: Container, volume: Volume, summary: Summary) -> Volu
         "allocated blocks": superblock.num_alloced_blocks,
         "reserved blocks": superblock.num_reserve_blocks,
         "quota blocks": superblock.num_quota_blocks,
-        "unmounted": shown_time(superblock.unmount_time),
-        "modified": shown_time(superblock.last_mod_time),
+        "unmounted (UTC)": shown_time(superblock.unmount_time),
+        "modified (UTC)": shown_time(superblock.last_mod_time),
         "next object id": superblock.next_obj_id,
         **history_facts(superblock),
     }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.findings import FindingLog
     from layoutscope.image import Workspace
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 BATCH_NODES: Final = 1024
 MAX_LEVELS: Final = 16
@@ -100,7 +100,7 @@ class ReadNodes:
         return self.slots.node + self.first
 
     def columns(
-        self, part: Literal["key", "val"], record_type: RecordType, fields: Sequence[Column]
+        self, part: Literal["key", "val"], record_type: RecordType, fields: Sequence[RecordColumn]
     ) -> dict[str, NDArray[Any]]:
         """Decode fields of the keys or values of all records, which are of one type.
 
@@ -110,20 +110,20 @@ class ReadNodes:
             Which of them.
         record_type : RecordType
             What they are.
-        fields : sequence of Column
+        fields : sequence of RecordColumn
             Fields of the fixed prefix, or instances.
         """
         starts = self.slots.key_start if part == "key" else self.slots.val_start
         return self.tree.source.decoder.columns(record_type, self.buffer, starts, fields)
 
-    def column(self, part: Literal["key", "val"], record_type: RecordType, field: Column) -> NDArray[Any]:
+    def column(self, part: Literal["key", "val"], record_type: RecordType, field: RecordColumn) -> NDArray[Any]:
         """Decode one field of the keys or values of all records.
 
         Parameters
         ----------
         part, record_type
             As for :meth:`columns`.
-        field : Column
+        field : RecordColumn
             The field.
         """
         return self.columns(part, record_type, (field,))[field]

@@ -25,7 +25,7 @@ from layoutscope.frozen import frozen
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
-from layoutscope.ondisk.leafplan import NO_LEAF, Case, Kind, Leaf, LeafBatch, Plan, Text
+from layoutscope.ondisk.leafplan import NO_LEAF, ItemCase, Kind, Leaf, LeafBatch, LeafPlan, Text
 from layoutscope.ondisk.leaves import LeafTables, Texts
 from layoutscope.ondisk.records import (
     DECMPFS_HEADER,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.filesystems.apfs.store.walk import Pool
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 Columns = dict[str, Any]
 T = TypeVar("T")
@@ -69,11 +69,11 @@ _FIELDS: Final = grammar.ApfsXfields
 # An inode without the extended field for a stream has no data of its own: directories, and compressed files.
 _CASES: Final = {
     "inode": {
-        int(_FIELDS.InodeField.dstream): Case(
+        int(_FIELDS.InodeField.dstream): ItemCase(
             DSTREAM, {"has_dstream": 1, "data_size": DSTREAM.len_stream, "alloced_size": DSTREAM.len_alloced}
         )
     },
-    "dir_rec": {int(_FIELDS.DrecField.sibling_id): Case(SIBLING_ID, {"sibling_id": SIBLING_ID.sibling_id})},
+    "dir_rec": {int(_FIELDS.DrecField.sibling_id): ItemCase(SIBLING_ID, {"sibling_id": SIBLING_ID.sibling_id})},
 }
 """The extended fields that the tables need, by record type; zero where a record has none."""
 
@@ -147,7 +147,7 @@ class RecordTables:
 
 
 @cache
-def records_plan(*, hashed_names: bool) -> Plan:
+def records_plan(*, hashed_names: bool) -> LeafPlan:
     """Say what the records of a tree become, by the shapes of their types.
 
     Parameters
@@ -161,13 +161,13 @@ def records_plan(*, hashed_names: bool) -> Plan:
 
 
 @cache
-def fext_plan() -> Plan:
+def fext_plan() -> LeafPlan:
     """Say what the extents of a sealed volume become: the same as those of other volumes."""
     return _plan([_leaf(0, "file_extent", _FEXT)], None)
 
 
-def _plan(leaves: list[Leaf], kind: Kind | None) -> Plan:
-    return Plan({leaf.table: _types(leaf) for leaf in leaves}, leaves, kind, ITEMS)
+def _plan(leaves: list[Leaf], kind: Kind | None) -> LeafPlan:
+    return LeafPlan({leaf.table: _types(leaf) for leaf in leaves}, leaves, kind, ITEMS)
 
 
 def _leaf(number: int, name: str, shape: RecordShape) -> Leaf:
@@ -194,7 +194,7 @@ def _leaf(number: int, name: str, shape: RecordShape) -> Leaf:
 def _types(leaf: Leaf) -> dict[str, Any]:
     """Types of the columns that a leaf fills: those of the fields, unless fewer bits do."""
     columns: dict[str, Any] = {name: NARROW[name] for name in ("node", "key_at", "val_at")}
-    parts: list[tuple[RecordType, Mapping[str, Column | int]]]
+    parts: list[tuple[RecordType, Mapping[str, RecordColumn | int]]]
     parts = [(leaf.val_type, leaf.columns), (leaf.key_type, leaf.key_columns)]
     parts += [(case.record_type, case.columns) for case in leaf.cases.values()]
     for record_type, wanted in parts:
@@ -209,7 +209,7 @@ def no_records(name: str) -> Columns:
     return {column: np.empty(0, kind) for column, kind in types.items() if kind != "utf-8"}
 
 
-def _type_of(record_type: RecordType, column: Column) -> type[np.generic]:
+def _type_of(record_type: RecordType, column: RecordColumn) -> type[np.generic]:
     none = BULK.column(record_type, np.zeros(record_type.width, np.uint8), np.empty(0, np.int64), column)
     return none.dtype.type
 
@@ -219,11 +219,11 @@ class RecordReader:
 
     Parameters
     ----------
-    plan : Plan
+    plan : LeafPlan
         What the records become.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: LeafPlan) -> None:
         self._leaves = LeafTables(plan)
         self._num_records = self._num_decoded = 0
         self._seen: set[str] = set()
@@ -300,7 +300,7 @@ class RecordReader:
 
 
 @cache
-def _position(plan: Plan, table: str) -> int:
+def _position(plan: LeafPlan, table: str) -> int:
     """Place of a table's records among the leaves of a plan; -1 if it has none."""
     return next((number for number, leaf in enumerate(plan.leaves) if leaf.table == table), -1)
 

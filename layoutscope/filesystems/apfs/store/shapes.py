@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from layoutscope.ondisk import records
 
 if TYPE_CHECKING:
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 
 class RecordShape(NamedTuple):
@@ -18,10 +18,10 @@ class RecordShape(NamedTuple):
 
     key_type: RecordType
     val_type: RecordType
-    fields: tuple[Column, ...]
-    key_fields: tuple[Column, ...] = ()
-    key_tail: Column | None = None
-    val_tail: Column | None = None
+    fields: tuple[RecordColumn, ...]
+    key_fields: tuple[RecordColumn, ...] = ()
+    key_tail: RecordColumn | None = None
+    val_tail: RecordColumn | None = None
     has_xfields: bool = False
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.omap import OmapView
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 LEADING_NUMBERS: Final = Kernel("leading_numbers", "bnnnlL")
 
@@ -91,7 +91,7 @@ class TreeKind(NamedTuple):
     """Records of a tree: type of the keys' beginning, the field that leads the order, and the object type."""
 
     key_type: RecordType
-    key_field: Column
+    key_field: RecordColumn
     subtype: int
 
 
@@ -231,10 +231,10 @@ def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[n
         numbers = np.empty(len(key_start), np.int64)
         if LEADING_NUMBERS(buffer, key_type.width, field.offset, turn, key_start, numbers) is not None:
             return numbers.view(np.uint64)
-    return plain_order(source, buffer, key_start)
+    return decoded_order(source, buffer, key_start)
 
 
-def plain_order(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
+def decoded_order(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Decode the order of keys through the source's decoder.
 
     Parameters

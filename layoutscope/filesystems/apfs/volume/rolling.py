@@ -23,7 +23,7 @@ from layoutscope.ondisk.records import ER_STATE_HEAD, GBITMAP_VAL
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.container.objects import Place
+    from layoutscope.filesystems.apfs.container.objects import ObjectPlace
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.volume.volume import Volume
@@ -74,7 +74,7 @@ def read_rolling(container: Container, volume: Volume) -> Rolling:
     return rolling
 
 
-def _read_state(objects: Objects, oid: int) -> tuple[State, Place]:
+def _read_state(objects: Objects, oid: int) -> tuple[State, ObjectPlace]:
     """Parse the state by its version.
 
     Raises
@@ -100,7 +100,7 @@ def _flags(value: int) -> list[str]:
     return [flag.name.replace("_", " ") for flag in flags if value & flag] or ["state unknown"]
 
 
-def _region(kind: str, place: Place) -> list[Region]:
+def _region(kind: str, place: ObjectPlace) -> list[Region]:
     """Make a region of an object, unless the checkpoint area's regions show it."""
     return [] if place.is_ephemeral else [Region(kind, OWNER, place.paddr)]
 

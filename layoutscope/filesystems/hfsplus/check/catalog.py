@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.findings import FindingLog
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 TYPES = grammar.HfsplusCatalog.RecordType
 
-FILE_FIELDS: Final[tuple[Column, ...]] = (
+FILE_FIELDS: Final[tuple[RecordColumn, ...]] = (
     FILE.file_id,
     FILE.flags,
     # Of an inode with links this is the CNID of the first of them (`hl_firstLinkID` in hfs_format.h), else it is zero.
@@ -59,7 +59,7 @@ FILE_FIELDS: Final[tuple[Column, ...]] = (
         for field in (fork.len_logical, fork.num_blocks, fork.extents.start_block, fork.extents.num_blocks)
     ),
 )
-FOLDER_FIELDS: Final[tuple[Column, ...]] = (
+FOLDER_FIELDS: Final[tuple[RecordColumn, ...]] = (
     FOLDER.folder_id,
     FOLDER.create_date,
     FOLDER.has_expanded_times,
@@ -76,7 +76,7 @@ FOLDER_FIELDS: Final[tuple[Column, ...]] = (
     FOLDER.has_folder_count,
     FOLDER.has_link_chain,
 )
-THREAD_FIELDS: Final[tuple[Column, ...]] = (THREAD.parent_id, THREAD.num_name_units)
+THREAD_FIELDS: Final[tuple[RecordColumn, ...]] = (THREAD.parent_id, THREAD.num_name_units)
 
 
 @frozen
@@ -227,7 +227,7 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     )
 
 
-def _nothing(record_type: RecordType, fields: tuple[Column, ...], volume: Volume) -> Columns:
+def _nothing(record_type: RecordType, fields: tuple[RecordColumn, ...], volume: Volume) -> Columns:
     """Return the columns of no record at all."""
     blank = np.zeros(record_type.width, np.uint8)
     none = np.empty(0, np.int64)

@@ -7,12 +7,9 @@ counted last. A wrong one of these makes all that comes behind it differ.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from layoutscope.ondisk.consequences import Follows, from_one
-
-if TYPE_CHECKING:
-    from layoutscope.findings import Finding
 
 _BLOCKS: Final = frozenset(
     {"block-claimed-twice", "block-claimed-free", "block-unclaimed", "free-count-differs", "allocation-file-unreadable"}
@@ -106,10 +103,5 @@ CAUSES: Final[tuple[Follows, ...]] = (
 )
 """Rows of causes, the deepest first."""
 
-_TREE_NAME: Final = re.compile(r"(catalog|attributes|extents-overflow|hot-files) (?:node|B-tree)")
-
-
-def tree_of(item: Finding) -> str:
-    """Name of the tree that a finding is about; empty where it is about none."""
-    found = _TREE_NAME.match(item.structure)
-    return found[1] if found else ""
+TREE_NAME: Final = re.compile(r"(catalog|attributes|extents-overflow|hot-files) (?:node|B-tree)")
+"""How a finding names the tree that it is about."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.findings import FindingLog
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 EXTENT_RECORD: Final = overflow.LEAF_RECORD
 HOT_FILE_RECORD: Final = hotfiles.LEAF_RECORD
@@ -75,7 +75,7 @@ class _Reader:
 
     volume: Volume
     record_type: RecordType
-    fields: tuple[Column, ...]
+    fields: tuple[RecordColumn, ...]
     wholes: list[Mask] = field(default_factory=list)
     parts: list[Columns] = field(default_factory=list)
 

@@ -77,7 +77,7 @@ class Contents:
 
 
 @frozen
-class Kept:
+class KeptVolume:
     """What a check takes up of a volume that was read for its tables.
 
     Attributes
@@ -97,7 +97,7 @@ class Kept:
 
 def reopened(request: VolumeRequest) -> tuple[Volume, Contents]:
     """Give what reading left of a volume, or read it: see :func:`open_contents`."""
-    kept: Kept | None = request.take_up()
+    kept: KeptVolume | None = request.take_up()
     if kept is None:
         return open_contents(request)
     kept.forget()

@@ -114,17 +114,8 @@ def rebuild(
     file = tree.file if tree is not None else _inferred_file(volume, place, beside.found)
     if file is None:
         return None
-    nodes = NodeRows.blank(file.num_nodes)
-    decoded = Decoded(nodes)
-    used = file.used.copy()
-    # Of nodes behind the map's end nobody knows whether they are in use.
-    used[file.num_mapped :] = True
-    decode_tree(volume, file, np.flatnonzero(used & file.readable), leaves, decoded)
-    if _leads_to_free_nodes(nodes):
-        # Then the map is damaged, too, and says nothing of the others either.
-        decode_tree(volume, file, np.flatnonzero(~used & file.readable), leaves, decoded)
-    for numbers in leaves.bad:
-        nodes.damaged[numbers] = True
+    decoded = _decoded(volume, file, leaves)
+    nodes = decoded.nodes
     links = links_of(nodes)
     written = partial(written_ages, volume, beside.journal, file)
     if tree is not None:
@@ -153,6 +144,22 @@ def rebuild(
         nodes.is_inferred[order[~reached[order]]] = True
         file.used[order] = True
     return Tree(file, nodes, reach, in_key_order(file, decoded, order, leaves, volume))
+
+
+def _decoded(volume: Volume, file: TreeFile, leaves: LeafDecoder) -> Decoded:
+    """Decode every node that may be in use, whether or not anything leads to it; bad leaves are marked."""
+    nodes = NodeRows.blank(file.num_nodes)
+    decoded = Decoded(nodes)
+    used = file.used.copy()
+    # Of nodes behind the map's end nobody knows whether they are in use.
+    used[file.num_mapped :] = True
+    decode_tree(volume, file, np.flatnonzero(used & file.readable), leaves, decoded)
+    if _leads_to_free_nodes(nodes):
+        # Then the map is damaged, too, and says nothing of the others either.
+        decode_tree(volume, file, np.flatnonzero(~used & file.readable), leaves, decoded)
+    for numbers in leaves.bad:
+        nodes.damaged[numbers] = True
+    return decoded
 
 
 def _is_usable(volume: Volume, tree: Tree) -> bool:

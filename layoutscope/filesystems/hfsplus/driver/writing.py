@@ -23,7 +23,6 @@ from layoutscope.aging.volume import (
     read_entries,
     read_free,
 )
-from layoutscope.filesystems.hfsplus.driver import recordbytes as taken
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +42,13 @@ NODE_HEAD: Final = 14 + 2
 """Bytes of a node's descriptor, and of the offset of its free space (TN1150, B-Trees)."""
 TABLE_ENTRY: Final = 2
 SMALLEST_CLUMP_BLOCKS: Final = 256
+
+THREAD: Final = 0
+"""Place of a thread record among those of its directory: before all names."""
+
+INDEX_BYTES: Final = 2 + 8 + 33 + 4
+SHORT_INDEX_BYTES: Final = 2 + 8 + 4
+"""Bytes that a record of an index node takes, key and offset with it: with a name, and that of a thread."""
 
 LINUX: Final = Policy(
     # fs/hfsplus/brec.c splits a full node in the middle, less two bytes a record that the half of them which stays has
@@ -119,7 +125,7 @@ class HfsPlusVolume:
 
     def begins(self, ident: I64) -> dict[str, I64]:
         """Return the keys at which listings of directories begin: that of the thread record."""
-        return {"listing_node_row": rec.key_of(ident, taken.THREAD)}
+        return {"listing_node_row": rec.key_of(ident, THREAD)}
 
     def place_of(self, name: str, level: TreeLevel) -> I64:  # noqa: ARG002  (there is one tree)
         """Return where nodes of the catalog lie, in bytes from the start of the volume."""
@@ -184,17 +190,17 @@ class HfsPlusVolume:
         none = np.full(len(new), NOWHERE)
         name = rec.key_of(new.parent, rec.NAME, new.place)
         # The record of a file is that of its name.
-        thread = rec.key_of(new.ident, taken.THREAD)
+        thread = rec.key_of(new.ident, THREAD)
         new.keys = {"entry": name, "inode": name, "thread": thread, "xattr": none, "dstream": none}
         key, size, when = present(
-            (name, taken.catalog_bytes(new.letters, is_directory=False), turn),
-            (thread, taken.thread_bytes(new.letters), turn),
+            (name, catalog_bytes(new.letters, is_directory=False), turn),
+            (thread, thread_bytes(new.letters), turn),
         )
         gone, _, gone_turn = present(*((old.keys[part], 0, cycle.old_turn) for part in ("entry", "thread")))
         known = np.isin(gone, self.trees[CATALOG].key)
         _, once = np.unique(gone[known], return_index=True)
         temporary = cycle.is_replaced
-        longer = taken.catalog_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS, is_directory=False)
+        longer = catalog_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS, is_directory=False)
         # A name that begins with a full stop stands before the others of its directory.
         begin = rec.key_of(new.parent[temporary], rec.NAME) - 1
         return Edits(key, size, when, gone[known][once], gone_turn[known][once], begin, longer, turn[temporary])
@@ -237,16 +243,16 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
     if read is None:
         return None
     numbers = numbers_of(layout)
-    entries = read_entries(layout, numbers, {})
+    entries = read_entries(layout, numbers)
     leaf = leaves_of(layout, read)
     leaf["xattr"] = leaf["dstream"] = np.full(len(entries), NOWHERE)
     name = rec.key_of(entries.parent, rec.NAME, entries.place)
     none = np.full(len(entries), NOWHERE)
-    thread = rec.key_of(entries.ident, taken.THREAD)
+    thread = rec.key_of(entries.ident, THREAD)
     keys = {"entry": name, "inode": name, "thread": thread, "xattr": none, "dstream": none}
     sizes = {
-        "entry": taken.catalog_bytes(entries.letters, entries.is_directory),
-        "thread": taken.thread_bytes(entries.letters),
+        "entry": catalog_bytes(entries.letters, entries.is_directory),
+        "thread": thread_bytes(entries.letters),
     }
     parts = ((np.where(leaf[part] >= 0, keys[part], NOWHERE), sizes[part], leaf[part]) for part in sizes)
     key, size, at = present(*parts)
@@ -254,8 +260,8 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
     nodes = layout.columns("nodes")
     node_bytes = int(nodes["size_bytes"].data[read.rows[0][0]])
     rule = NodeRule(node_bytes - NODE_HEAD, policy.leaf_keep, policy.merge_share, policy.split_less)
-    tree = made_tree(layout, read, (key[once], size[once], at[once]), (rule, rule, taken.INDEX_BYTES), TABLE_ENTRY)
-    tree = replace(tree, short_index_bytes=taken.SHORT_INDEX_BYTES)
+    tree = made_tree(layout, read, (key[once], size[once], at[once]), (rule, rule, INDEX_BYTES), TABLE_ENTRY)
+    tree = replace(tree, short_index_bytes=SHORT_INDEX_BYTES)
     offsets = [nodes["image_offset"].signed()[rows] - layout.facts.image_offset for rows in read.rows]
     levels = tuple(replace(level, block=offset) for level, offset in zip(tree.levels, offsets, strict=True))
     entries.keys = pinned(tree, keys, leaf)
@@ -288,3 +294,13 @@ def _free_nodes(layout: VolumeLayout) -> tuple[I64, I64]:
     offset_of = np.full(int(number.max(initial=-1)) + 1, NOWHERE)
     offset_of[number] = nodes["image_offset"].signed()[mine] - layout.facts.image_offset
     return np.sort(number[nodes["kind"].equals("free")[mine]]), offset_of
+
+
+def catalog_bytes(letters: I64, is_directory: NDArray[np.bool_] | bool) -> I64:
+    """Return the bytes of records of files or folders: key, value and offset (TN1150, Catalog File)."""
+    return 2 + 8 + 2 * letters + np.where(is_directory, 88, 248)
+
+
+def thread_bytes(letters: I64) -> I64:
+    """Return the bytes of thread records: the key has no name, the record has."""
+    return 2 + 8 + 10 + 2 * letters

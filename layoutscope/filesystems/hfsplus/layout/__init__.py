@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layoutscope.filesystems.hfsplus.contents import Contents, Kept, open_contents
+from layoutscope.filesystems.hfsplus.contents import Contents, KeptVolume, open_contents
 from layoutscope.filesystems.hfsplus.contents.rules import check_contents
 from layoutscope.filesystems.hfsplus.layout.entries import entries_table, with_orphans
 from layoutscope.filesystems.hfsplus.layout.extents import extents_table
@@ -38,7 +38,7 @@ def read_layout(request: VolumeRequest) -> VolumeLayout:
         If neither the volume header nor its copy can be read.
     """
     opened, contents = open_contents(request)
-    kept = Kept(opened, contents, opened.log.mark())
+    kept = KeptVolume(opened, contents, opened.log.mark())
     check_contents(opened, contents)
     contents = replace(contents, catalog=contents.catalog.checked())
     # The last layer is the volume itself, which its header names better.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.records.attributes import Attributes
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.records.links import Links
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
     from layoutscope.tables import VolumeFacts
 
 KINDS: Final = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device")
@@ -224,7 +224,7 @@ def inode_stats(nodes: U8) -> InodeStats:
     return InodeStats(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _stats_of(buffer: U8, starts: I64, record_type: RecordType, file_id: Column) -> InodeStats:
+def _stats_of(buffer: U8, starts: I64, record_type: RecordType, file_id: RecordColumn) -> InodeStats:
     # Files and folders have these fields at the same places, under the same names.
     fields = (FILE.access_date, FILE.attribute_mod_date, FILE.has_expanded_times)
     owners = (FILE.permissions.file_mode, FILE.permissions.owner_id, FILE.permissions.group_id)

@@ -72,10 +72,10 @@ def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], num
 def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float | bool]:
     header = volume.header
     details: dict[str, str | int | float | bool] = {
-        # Of the dates of a volume this one alone is in local time; the others are in UTC.
+        # TN1150: of the dates of a volume this one alone is in local time; the others are in UTC.
         "created (local time)": _date(int(header.create_date)),
-        "modified": _date(int(header.modify_date), is_expanded=bool(header.has_expanded_times)),
-        "checked": _date(int(header.checked_date), is_expanded=bool(header.has_expanded_times)),
+        "modified (UTC)": _date(int(header.modify_date), is_expanded=bool(header.has_expanded_times)),
+        "checked (UTC)": _date(int(header.checked_date), is_expanded=bool(header.has_expanded_times)),
         "last mounted by": int(header.last_mounted_version).to_bytes(4, "big").decode("ascii", "replace"),
         "allocation blocks": int(header.num_blocks),
         "free blocks": int(header.num_free_blocks),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 KEY: Final = ATTRIBUTE_KEY
 TYPE: Final = ATTRIBUTE_RECORD_TYPE
@@ -53,7 +53,7 @@ RECORD_SIZES: Final = {
 }
 """Fixed parts of leaf records by their types, in bytes."""
 
-EXTENT_FIELDS: Final[dict[int, tuple[RecordType, tuple[Column, Column]]]] = {
+EXTENT_FIELDS: Final[dict[int, tuple[RecordType, tuple[RecordColumn, RecordColumn]]]] = {
     int(_TYPES.fork_data): (FORK, (FORK.the_fork.extents.start_block, FORK.the_fork.extents.num_blocks)),
     int(_TYPES.extents): (EXTENTS, (EXTENTS.extents.start_block, EXTENTS.extents.num_blocks)),
 }
@@ -71,7 +71,7 @@ class AttributeLeaves:
     """Leaf records of the attributes file; extents are kept in the order of decoding."""
 
     key_type: RecordType = KEY
-    id_field: Column = KEY.file_id
+    id_field: RecordColumn = KEY.file_id
     bad: list[I64] = field(default_factory=list)
     owners: list[Columns] = field(default_factory=list)
     names: list[Units] = field(default_factory=list)
@@ -110,7 +110,9 @@ class AttributeLeaves:
             own = {"file_id": wide["file_id"][chosen], "node": node[chosen]}
             self._keep_owner(volume, buffer, data[chosen], own, number)
             self._keep_names(buffer, start[chosen], length[chosen])
-        is_inline = is_sound & (kind == _TYPES.inline_data) & names.equals(buffer, start, length, COMPRESSION_ATTRIBUTE)
+        is_inline = (
+            is_sound & (kind == _TYPES.inline_data) & names.names_equal(buffer, start, length, COMPRESSION_ATTRIBUTE)
+        )
         is_inline &= data + INLINE.width + DECMPFS.width <= stop
         self._keep_compressed(volume, buffer, data[is_inline], node[is_inline], wide["file_id"][is_inline])
         return {"node": node[is_sound], "file_id": wide["file_id"][is_sound], "record_type": kind[is_sound]}

@@ -18,7 +18,7 @@ from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.keys import misplaced
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.leafplan import NO_LEAF, Kind, Leaf, Plan, Repeated, Text
+from layoutscope.ondisk.leafplan import NO_LEAF, Kind, Leaf, LeafPlan, Repeated, Text
 from layoutscope.ondisk.leaves import LeafTables
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
 from layoutscope.tables import NULL_ROW
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.leafplan import Coding
     from layoutscope.ondisk.leaves import Texts
-    from layoutscope.recordtypes import Column, Field, RecordType
+    from layoutscope.recordtypes import Field, RecordColumn, RecordType
     from layoutscope.tables import TextColumn
 
 KEY: Final = CATALOG_KEY
@@ -54,7 +54,7 @@ RECORD_SIZES: Final = {
 DATA_FORK: Final = int(grammar.HfsplusExtents.ForkType.data)
 RESOURCE_FORK: Final = int(grammar.HfsplusExtents.ForkType.resource)
 
-_FOLDER_FIELDS: Final[dict[str, Column]] = {
+_FOLDER_FIELDS: Final[dict[str, RecordColumn]] = {
     "create_date": FOLDER.create_date,
     "modify_date": FOLDER.content_mod_date,
     "mode_type": FOLDER.permissions.file_type,
@@ -64,7 +64,7 @@ _FOLDER_FIELDS: Final[dict[str, Column]] = {
     "file_id": FOLDER.folder_id,
     "valence": FOLDER.valence,
 }
-_FILE_FIELDS: Final[dict[str, Column]] = {
+_FILE_FIELDS: Final[dict[str, RecordColumn]] = {
     "create_date": FILE.create_date,
     "modify_date": FILE.content_mod_date,
     "mode_type": FILE.permissions.file_type,
@@ -145,7 +145,9 @@ def _extents(fork_type: int, start_block: Field, block_count: Field) -> Repeated
     )
 
 
-def _entry(kind: int, record_type: RecordType, fields: dict[str, Column], *lists: Repeated, is_folder: bool) -> Leaf:
+def _entry(
+    kind: int, record_type: RecordType, fields: dict[str, RecordColumn], *lists: Repeated, is_folder: bool
+) -> Leaf:
     return Leaf(
         kind,
         "entries",
@@ -161,7 +163,7 @@ def _entry(kind: int, record_type: RecordType, fields: dict[str, Column], *lists
 def _thread(kind: int, *, is_folder: bool) -> Leaf:
     # A thread's key has the file's or folder's own ID where that of an entry has its parent's.
     own_id = {"file_id": KEY.parent_id}
-    columns: dict[str, Column | int] = {"parent_id": THREAD.parent_id, "is_folder": int(is_folder)}
+    columns: dict[str, RecordColumn | int] = {"parent_id": THREAD.parent_id, "is_folder": int(is_folder)}
     name = Text("val", THREAD.num_name_units, names.UNIT_BYTES)
     texts = {"name": name, "name_others": name}
     return Leaf(kind, "threads", KEY, THREAD, columns, own_id, texts, checked=(_NAME,))
@@ -170,7 +172,7 @@ def _thread(kind: int, *, is_folder: bool) -> Leaf:
 _NAMES: Final[dict[str, Coding]] = {"name": "utf-16", "name_others": "utf-16-others"}
 
 
-PLAN: Final = Plan(
+PLAN: Final = LeafPlan(
     {
         "entries": {**ENTRY_COLUMNS, **_NAMES},
         "threads": {**THREAD_COLUMNS, **_NAMES},
@@ -205,7 +207,7 @@ class CatalogLeaves:
     """
 
     key_type: RecordType = KEY
-    id_field: Column = KEY.parent_id
+    id_field: RecordColumn = KEY.parent_id
     bad: list[I64] = field(default_factory=list)
     tables: LeafTables = field(default_factory=lambda: LeafTables(PLAN))
 

@@ -18,6 +18,7 @@ from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
 from layoutscope.filesystems.hfsplus.tree.shape import node_log
+from layoutscope.findings import Contradiction
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
@@ -33,6 +34,15 @@ ROOT_FOLDER: Final = int(grammar.HfsplusVolume.Cnid.root_folder)
 
 _TYPE = grammar.HfsplusCatalog.FinderType
 _CREATOR = grammar.HfsplusCatalog.FinderCreator
+
+_PLAIN: Final = Contradiction(
+    "hard-link-plain", "files have the type of a link, but not its date, and are files; the first is", "info"
+)
+_BROKEN: Final = Contradiction("hard-link-broken", "links lead to no indirect node; the first is file", "error")
+# A link of another type or date shows as a file.
+_MISSING: Final = Contradiction(
+    "link-count-differs", "indirect nodes count links that are missing; the first has CNID", "error"
+)
 
 
 @frozen
@@ -85,7 +95,7 @@ def resolve_links(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Li
     typed = bear_a_links_type(entries["finder_type"], entries["finder_creator"], entries["has_link_chain"])
     is_link, is_directory_link = (is_file & mask for mask in typed)
     is_dated = bear_a_links_date(catalog, is_link | is_directory_link)
-    _report_plain(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated))
+    _report(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated), _PLAIN)
     is_link, is_directory_link = is_link & is_dated, is_directory_link & is_dated
     target = np.arange(len(is_file), dtype=np.uint32)
     is_private, is_inode = np.zeros(len(is_file), np.bool_), np.zeros(len(is_file), np.bool_)
@@ -101,9 +111,10 @@ def resolve_links(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Li
         rows = np.flatnonzero(links)
         found = find(numbers, entries["special"][rows].astype(np.int64))
         target[rows[found >= 0]] = inodes[found[found >= 0]]
-        _report_broken(volume, catalog, file, rows[found < 0])
+        _report(volume, catalog, file, rows[found < 0], _BROKEN)
         counted = np.bincount(found[found >= 0], minlength=len(inodes))
-        _report_missing(volume, catalog, file, inodes[(numbers >= 0) & (counted < entries["special"][inodes])])
+        is_short = (numbers >= 0) & (counted < entries["special"][inodes])
+        _report(volume, catalog, file, inodes[is_short], _MISSING)
     return Links(target, is_link, is_directory_link, is_private, is_inode)
 
 
@@ -165,25 +176,8 @@ def _numbers(catalog: Catalog, rows: I64, prefix: str) -> I64:
     return np.array([int(match[1]) if match else -1 for match in found], np.int64)
 
 
-def _report_plain(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64) -> None:
-    """Report files with a link's type at the leaf of the first one."""
+def _report(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64, told: Contradiction) -> None:
+    """Report entries in one finding at the leaf of the first one, whose number ends its message."""
     if len(rows) and file is not None:
         node, cnid = (int(catalog.entries[name][rows[0]]) for name in ("node", "file_id"))
-        message = f"{len(rows):,} files have the type of a link, but not its date, and are files; the first is {cnid}"
-        node_log(volume, file, node).add("hard-link-plain", "info", message)
-
-
-def _report_broken(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64) -> None:
-    """Report links at the leaf of the first one."""
-    if len(rows) and file is not None:
-        node, cnid = (int(catalog.entries[name][rows[0]]) for name in ("node", "file_id"))
-        message = f"{len(rows):,} links lead to no indirect node; the first is file {cnid}"
-        node_log(volume, file, node).add("hard-link-broken", "error", message)
-
-
-def _report_missing(volume: Volume, catalog: Catalog, file: TreeFile | None, inodes: I64) -> None:
-    """Report indirect nodes that count more links than lead to them: a link of another type or date shows as a file."""
-    if len(inodes) and file is not None:
-        node, cnid = (int(catalog.entries[name][inodes[0]]) for name in ("node", "file_id"))
-        message = f"{len(inodes):,} indirect nodes count links that are missing; the first has CNID {cnid}"
-        node_log(volume, file, node).add("link-count-differs", "error", message)
+        node_log(volume, file, node).add(told.code, told.level, f"{len(rows):,} {told.message} {cnid}")

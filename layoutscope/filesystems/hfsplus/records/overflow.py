@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 LEAF_RECORD: Final = EXTENT_LEAF_RECORD
 
@@ -32,16 +32,16 @@ class FixedLeaves:
     ----------
     record_type : RecordType
         A record with its key.
-    fields : tuple of Column
+    fields : tuple of RecordColumn
         Which of it are kept.
     key_type : RecordType
         What every key starts with.
-    id_field : Column
+    id_field : RecordColumn
         The number that keys start with in their order.
     """
 
     def __init__(
-        self, record_type: RecordType, fields: tuple[Column, ...], key_type: RecordType, id_field: Column
+        self, record_type: RecordType, fields: tuple[RecordColumn, ...], key_type: RecordType, id_field: RecordColumn
     ) -> None:
         self.record_type, self.fields = record_type, fields
         self.key_type, self.id_field = key_type, id_field

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, U8, Columns, Mask
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusBtree
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 BATCH_BYTES: Final = 4 * 1024**2
 """Small enough that the fields of a batch are gathered from the processor's cache."""
@@ -68,7 +68,7 @@ class LeafDecoder(Protocol):
     """What a tree's leaves hold: the only thing that differs between trees."""
 
     key_type: RecordType
-    id_field: Column
+    id_field: RecordColumn
     bad: list[I64]
     """Numbers of leaves with records that contradict the format."""
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from layoutscope.arrays.columns import I64, U8, Mask
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 
 _LIMIT = grammar.HfsplusBtree.KeyLengthLimit
@@ -57,9 +57,9 @@ class KeyForm:
     ----------
     key_type : RecordType
         What precedes the name.
-    ident : Column
+    ident : RecordColumn
         The field that comes first in the order.
-    tail : tuple of Column
+    tail : tuple of RecordColumn
         Numbers that come after the name, or in its place.
     max_length : int or None
         Longest key without its length field; None where the tree's header decides.
@@ -70,8 +70,8 @@ class KeyForm:
     """
 
     key_type: RecordType
-    ident: Column
-    tail: tuple[Column, ...]
+    ident: RecordColumn
+    tail: tuple[RecordColumn, ...]
     max_length: int | None
     has_name: bool
     record_types: RecordType | None = None

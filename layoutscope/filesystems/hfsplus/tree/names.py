@@ -193,7 +193,7 @@ def sum_of_units(text: Texts, others: Texts) -> tuple[int, int]:
     return len(plain) + len(units), total + int(units.sum(dtype=np.uint64))
 
 
-def equals(buffer: U8, starts: I64, counts: I64, name: str) -> NDArray[np.bool_]:
+def names_equal(buffer: U8, starts: I64, counts: I64, name: str) -> NDArray[np.bool_]:
     """Say which names of a buffer are this one.
 
     Parameters

@@ -3,7 +3,9 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from layoutscope.report.text.console import make_console, print_parts
+import pytest
+
+from layoutscope.report.text.console import make_console, plain_table, print_parts
 from layoutscope.report.text.scan import BLOCK_ROWS, block_table
 from tests.layouts import layout
 
@@ -39,3 +41,13 @@ def test_what_does_not_agree_is_counted():
 def test_a_volume_has_no_balance():
     """Facts without counts of blocks give no table."""
     assert shown(role="data").strip() == ""
+
+
+@pytest.mark.parametrize(("name", "is_whole"), [("apple-ap0256j-2017", True), ("/Users/jo/Projects/Ember", False)])
+def test_a_name_that_begins_a_row_is_not_broken(name, is_whole):
+    """On a narrow screen a drive's name can still be copied; a path makes room for what stands beside it."""
+    file = io.StringIO()
+    rows = [(name, "internal SSD " * 5)]
+    table = plain_table("Drives", [("Drive", False), ("Take it for", False)], rows)
+    print_parts(iter([table]), make_console(file, width=40))
+    assert (name in file.getvalue()) == is_whole

@@ -1,0 +1,86 @@
+"""In an executable without Python, whatever the program starts as itself is the part that was meant.
+
+The executable itself is built and tried by ``nox -s binary``.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from layoutscope import system
+from tests.bench.standalone import write_qcow2
+from tests.cli.conftest import ROOT
+
+IMAGES = ROOT / "fixtures" / "images"
+STAND_IN = """#!{python}
+import sys
+sys.path.insert(0, {root!r})
+sys.frozen, sys.executable = True, {name!r}
+from layoutscope.__main__ import main
+main()
+"""
+
+
+@pytest.fixture
+def executable(tmp_path):
+    """Return a program that behaves as an executable without Python: it knows no option of Python's."""
+    path = tmp_path / "layoutscope"
+    path.write_text(STAND_IN.format(python=sys.executable, root=str(ROOT), name=str(path)))
+    path.chmod(0o755)
+
+    def call(*words):
+        return subprocess.run([path, *map(str, words)], capture_output=True, text=True, check=False, timeout=120)
+
+    return call
+
+
+def test_a_container_is_read_by_a_process_of_the_executable(executable, tmp_path):
+    """The library for qcow2 runs in another process, which is the same executable."""
+    pytest.importorskip("pyqcow", reason="the extra 'containers' is not installed")
+    write_qcow2(IMAGES / "hfsplus-scattered.img.zst", tmp_path / "disk.qcow2")
+    ended = executable("scan", tmp_path / "disk.qcow2", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["volumes"][0]["filesystem"] == "hfsplus"
+
+
+def test_a_batch_is_read_by_processes_of_the_executable(executable, tmp_path):
+    """The process that makes readers is the same executable, and every source is complete."""
+    pytest.importorskip("polars", reason="the extra 'frames' is not installed")
+    ended = executable("batch", IMAGES, "-o", tmp_path / "batch", "--jobs", 1)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "2" in ended.stdout
+
+
+def test_with_python_a_part_is_what_python_is_told():
+    """From an installation nothing is asked of the program's own command line."""
+    assert system.part("layoutscope.x", "-m", "layoutscope.x") == [sys.executable, "-m", "layoutscope.x"]
+    assert system.asked_part() is None
+
+
+def test_no_word_makes_an_installed_command_a_part(shell):
+    """The word is one of the executable alone, and runs nothing else."""
+    ended = shell(system.OWN_PART, "layoutscope.fleet.nursery")
+    assert ended.returncode == 2
+    assert "No such option" in ended.stderr or "no such option" in ended.stderr.lower()
+
+
+def test_the_executable_runs_no_strangers_module(executable):
+    """Only modules of the package are parts."""
+    ended = executable(system.OWN_PART, "this")
+    assert ended.returncode == 2
+    assert "Zen" not in ended.stdout
+
+
+def test_everything_that_is_started_goes_the_same_way():
+    """What names Python's own executable would not start where there is no Python: two places, which are not in it."""
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "layoutscope").rglob("*.py")
+        if "sys.executable" in path.read_text("utf-8")
+    }
+    # Compiling is for checkouts; Dask is not in the executable.
+    assert found == {"layoutscope/system.py", "layoutscope/native/build.py", "layoutscope/fleet/cluster.py"}

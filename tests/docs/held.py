@@ -1,0 +1,64 @@
+"""Sentences of the pages whose figures are constants of the code, made of these; ``test_claims.py`` looks for them.
+
+So a page and the code cannot part: a limit that changes breaks the sentence that tells of it. What ``claims.py`` finds
+within such a sentence is shown by it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from layoutscope.analysis import verdict
+from layoutscope.analysis.aged import VOLUMES
+from layoutscope.analysis.placing import SURE
+from layoutscope.analysis.width import NAMED_SHARE
+from layoutscope.drive import load_profile
+from layoutscope.drive.draws import SAMPLE_READS, SAMPLES
+from layoutscope.drive.priors import num_draws
+from layoutscope.filesystems.apfs.check.names import FEW
+from layoutscope.filesystems.apfs.recovery.search import SEARCHED_BYTES
+from layoutscope.filesystems.hfsplus.driver import remade
+from layoutscope.results.verdict import ALL_OVER, DENSE, HELPS_FROM, NAMED_FROM, WORTH_S
+from layoutscope.walk.programs import SORTED_ABOVE
+
+SHARES: Final = {0.05: "a twentieth", 0.1: "a tenth", 0.25: "a quarter", 0.3: "three tenths", 0.5: "half"}
+COUNTS: Final = {1.0: "a second", 3: "three", 8: "eight", 1000: "a thousand"}
+
+SIDES: Final = ("outer", "inner")
+DISK: Final = load_profile("generic-5400-2.5").figures
+
+HELD: Final = {
+    "docs/concepts.md": (
+        f"up to {60_000 / DISK['rpm'].value:.0f} ms for a turn at {DISK['rpm'].value:,} rpm",
+        "4 KiB in {:.0f} to {:.0f} us".format(*(round(4096 / DISK[f"{side}_mb_s"].value, -1) for side in SIDES)),
+    ),
+    "docs/intervals.md": (
+        f"{num_draws()} drives like the one that is named",
+        f"{COUNTS[VOLUMES].capitalize()} volumes are made with its files",
+        f"where it is {SHARES[NAMED_SHARE]} of the width or more",
+    ),
+    "docs/kit.md": (f"below {SURE:.0%} something is wrong".replace("%", " %"),),
+    "docs/traces.md": (f"Below {SURE:.0%} something is wrong".replace("%", " %"),),
+    "docs/decisions/0011-witnesses.md": (
+        f"these are at most {SEARCHED_BYTES >> 30} GiB",
+        f"more than {COUNTS[FEW]} names",
+    ),
+    "docs/orders.md": (f"above {SORTED_ABOVE:,} entries by inode number",),
+    "docs/using.md": (f"what the bitmaps call used, up to {SEARCHED_BYTES >> 30} GiB",),
+    "docs/verdict.md": (
+        f"left out of walks under {COUNTS[WORTH_S]}",
+        f"its leaves filled to {remade.FILL:.0%}".replace("%", " %"),
+        f"the interval is {SHARES[verdict.MODEL_ERROR]} to either side",
+        "with {:,} to {:,} entries".format(*verdict.MODELLED_ENTRIES),
+        f"would save at least {SHARES[NAMED_FROM]} of its time without it",
+        f"A listing of less than {COUNTS[WORTH_S]} is neither",
+        f"Of walks of more than {SAMPLE_READS:,} reads on a disk that many are served, in {SAMPLES} stretches",
+        f"the listing would save less than {SHARES[NAMED_FROM]}, and they fill {SHARES[DENSE]} of their span or more",
+        f"it would save less than {SHARES[NAMED_FROM]}, but they fill less than {SHARES[DENSE]} of their span",
+        f"it would save {SHARES[NAMED_FROM]} or more",
+        f"their span is {SHARES[ALL_OVER]} of the volume or more",
+        f"the middle {verdict.SPAN_ENDS[1] - verdict.SPAN_ENDS[0]:.0%} of the nodes' bytes".replace("%", " %"),
+        f"What saves {SHARES[HELPS_FROM]} or more is listed",
+    ),
+}
+"""Sentences, or parts of them, by the page that says them."""

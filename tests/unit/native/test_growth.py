@@ -1,0 +1,105 @@
+"""Levels of trees that grow write by write, in C against those in Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layoutscope.aging import growth
+from layoutscope.aging.growth import GROW_LEVEL, RecordWrites, SplitRule, plain_grown
+from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
+
+pytestmark = pytest.mark.usefixtures("native")
+
+RULES = st.builds(
+    SplitRule, st.integers(30, 200), st.booleans(), st.one_of(st.none(), st.integers(0, 120)), st.integers(0, 3)
+)
+
+
+@st.composite
+def writes(draw) -> RecordWrites:
+    """Return writes of every record once, in some order, and then of some again, as inodes are."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    count, again = draw(st.integers(1, 60)), draw(st.integers(0, 40))
+    order = rng.permutation(count) if draw(st.booleans()) else np.arange(count)
+    longer = rng.integers(0, 10, again)
+    return RecordWrites(
+        np.concatenate([order, rng.integers(0, count, again)]),
+        np.concatenate([rng.integers(1, 40, count), longer]),
+        np.concatenate([np.zeros(count, np.int64), rng.integers(0, 20, again)]),
+        np.arange(count + again),
+        np.sort(rng.integers(-1, 5, count + again)),
+    )
+
+
+def work_space(num_records: int, most: int, width: int, num_takes: int) -> list[np.ndarray]:
+    """Return what the kernel writes into, as `grown` makes it, with nothing in it that was ever set."""
+    long, short = (np.full(most, 7, kind) for kind in (np.int64, np.int32))
+    return [
+        *np.full((2, num_records), 7), np.full(most * width, 7, np.int32), short, short, short, long, long, long, long,
+        np.full(num_takes, 7, np.int32), *np.full((2, num_takes), 7), np.full(1, 7),
+    ]  # fmt: skip
+
+
+def same(ours: growth.Grown, theirs: growth.Grown) -> bool:
+    """Whether all columns are."""
+    pairs = zip(ours, theirs, strict=True)
+    return all(np.array_equal(mine, other) and mine.dtype == other.dtype for mine, other in pairs)
+
+
+@EXAMPLES
+@given(written=writes(), rule=RULES)
+def test_the_same_grows(written, rule):
+    """Nodes, when they were split off, and which blocks transactions took; whether or not the kernel had the room."""
+    assert same(growth.grown(written, rule), plain_grown(written, rule))
+
+
+@EXAMPLES
+@given(written=writes(), rule=RULES)
+def test_with_room_enough_nothing_is_refused(written, rule):
+    """A node for each record, and room for all of them in each: the kernel itself gives what Python gives."""
+    count = int(written.record.max()) + 1
+    space = work_space(count, count + 1, count, 3 * len(written.record) + count + 1)
+    room = -1 if rule.room_bytes is None else rule.room_bytes
+    fenced = Fenced(*written, *space)
+    numbers = rule.capacity_bytes, room, rule.less_per_record, int(rule.stays_at_cut)
+    found = GROW_LEVEL(*fenced.copies[:5], *numbers, *fenced.copies[5:])
+    assert fenced.hold()
+    assert fenced.unchanged(*range(5))
+    twin = plain_grown(written, rule)
+    assert found == len(twin.born)
+    assert fenced.copies[6].tolist() == twin.node.tolist()
+    assert fenced.copies[-1].tolist() == [len(twin.taken_by)]
+
+
+@EXAMPLES
+@given(data=st.data(), rule=RULES, numbers=st.lists(EVIL, min_size=4, max_size=4))
+def test_hostile_tables_are_refused_or_give_the_same(data, rule, numbers):
+    """With any number replaced and any end cut off nothing is touched outside; what is accepted is right."""
+    sound = data.draw(writes())
+    count = int(sound.record.max()) + 1
+    space = work_space(count, data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9)), data.draw(st.integers(0, 99)))
+    given = spoil(data.draw, [*sound, *space])
+    if data.draw(st.booleans()):
+        room = -1 if rule.room_bytes is None else rule.room_bytes
+        numbers = [rule.capacity_bytes, room, rule.less_per_record, int(rule.stays_at_cut)]
+    fenced = Fenced(*given)
+    found = GROW_LEVEL(*fenced.copies[:5], *numbers, *fenced.copies[5:])
+    assert fenced.hold()
+    assert fenced.unchanged(*range(5))
+    if found is not None and len(given[0]):
+        capacity, room, less, stays = numbers
+        twin = plain_grown(RecordWrites(*given[:5]), SplitRule(capacity, bool(stays), None if room < 0 else room, less))
+        assert (found, fenced.copies[6].tolist()) == (len(twin.born), twin.node.tolist())
+
+
+@pytest.mark.parametrize("spoilt", ["a record that never gets a size", "a record that is not written"])
+def test_what_python_alone_can_do_is_done_there(spoilt):
+    """The kernel says no, and the result is that of Python."""
+    record = np.array([0, 1, 3, 2]) if spoilt.endswith("size") else np.array([0, 1, 3, 3])
+    more = np.array([10, 10, 10, 0 if spoilt.endswith("size") else 10])
+    written = RecordWrites(record, more, np.zeros(4, np.int64), np.arange(4), np.zeros(4, np.int64))
+    ours, theirs = (make(written, SplitRule(20, stays_at_cut=True)) for make in (growth.grown, plain_grown))
+    assert ours.born.tolist() == theirs.born.tolist()

@@ -176,9 +176,12 @@ def _series(series: Series, width: int) -> Iterator[RenderableType]:
         yield _metrics_over(series, letters, range(start, min(start + step, len(letters))))
 
 
+_PLACES: Final = {"order": "Order", "xid": "Xid", "time": "Last change (UTC)"}
+
+
 def _curve(series: Series, letters: Sequence[str], numbers: Sequence[int], title: str) -> RenderableType:
     """Show a row a layout: the time on each drive, and how many times the first one that is."""
-    columns = [("", False), (series.by.capitalize(), True)]
+    columns = [("", False), (_PLACES[series.by], True)]
     for row in series.found.times:
         columns += [(row.drive, True), ("x", True)]
     rows = [(letters[number], series.places[number], *_grown(series, number, numbers[0])) for number in numbers]

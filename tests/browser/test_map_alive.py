@@ -13,6 +13,7 @@ from layoutscope.api.scan import scan
 from layoutscope.report.map.difference import changed_shares, difference
 from layoutscope.report.map.pyramid import held_by
 from layoutscope.report.map.scans import disks, state_names
+from tests.browser.conftest import cells_of
 from tests.browser.kinds import nodes_of
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
@@ -112,16 +113,10 @@ def test_a_difference_is_that_of_the_tables_at_every_zoom(visit, states):
     for zoom in range(10):
         size = disk.size_bytes >> zoom // 2
         start = int(draw.integers(0, disk.size_bytes - size + 1))
-        shown = seen.run(
-            f"""async () => {{
-              const m = layoutscope.maps[0];
-              await m.show({start}, {size});
-              return [m.from, m.cellSize, m.current.map((of) => Array.from(of)), m.disk.classes.map((c) => c.key)];
-            }}"""
-        )
-        edges = np.arange(16385) * shown[1] + shown[0] - disk.image_offset
-        assert np.array_equal(np.array(shown[2]), held_by(shares, np.minimum(edges, disk.size_bytes)))
-        assert shown[3] == [share.item.key for share in shares]
+        begin, cell, keys, held = cells_of(seen.page, 0, start, size)
+        edges = np.arange(16385) * cell + begin - disk.image_offset
+        assert np.array_equal(held, held_by(shares, np.minimum(edges, disk.size_bytes)))
+        assert keys == [share.item.key for share in shares]
     assert seen.complaints == []
     assert [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))] == []
     told = difference(disks([earlier]), disks([later]), state_names(earlier, later, names=True))[0].story[0]

@@ -15,7 +15,7 @@ from layoutscope.api.map import layout_map, map_page
 from layoutscope.report.map.pyramid import held_by, partition
 from layoutscope.report.map.scans import disks
 from layoutscope.report.map.segments import from_layouts
-from tests.browser.conftest import drag
+from tests.browser.conftest import cells_of, drag
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
 WEB = Path(__file__).resolve().parents[2] / "layoutscope" / "report" / "map" / "web"
@@ -153,18 +153,6 @@ def test_cells_share_out_every_byte(visit, pages, scans):
     assert drawn == expected
 
 
-def _cells(seen, disk: int, start: int, size: int) -> dict:
-    """Zoom, and return the cells as the page has them."""
-    return seen.run(
-        f"""async () => {{
-          const map = layoutscope.maps[{disk}];
-          await map.show({start}, {size});
-          return {{ from: map.from, cell: map.cellSize, held: map.current.map((of) => Array.from(of)),
-                    keys: map.disk.classes.map((c) => c.key) }};
-        }}"""
-    )
-
-
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
 def test_cells_are_the_tables_at_every_zoom(visit, pages, scans, name):
     """At ten zooms each cell holds exactly the bytes that the tables give it, and nothing is unknown."""
@@ -174,12 +162,12 @@ def test_cells_are_the_tables_at_every_zoom(visit, pages, scans, name):
     draw = np.random.default_rng(7)
     for zoom in range(10):
         size = disk.size_bytes >> zoom // 2
-        shown = _cells(seen, 0, int(draw.integers(0, disk.size_bytes - size + 1)), size)
-        edges = np.arange(16385) * shown["cell"] + shown["from"] - disk.image_offset
+        begin, cell, keys, held = cells_of(seen.page, 0, int(draw.integers(0, disk.size_bytes - size + 1)), size)
+        edges = np.arange(16385) * cell + begin - disk.image_offset
         expected = held_by(shares, np.minimum(edges, disk.size_bytes))
-        assert [share.item.key for share in shares] == shown["keys"]
-        assert np.array_equal(np.array(shown["held"]), expected)
-        assert not expected[shown["keys"].index("unclaimed")].any()
+        assert [share.item.key for share in shares] == keys
+        assert np.array_equal(held, expected)
+        assert not expected[keys.index("unclaimed")].any()
 
 
 def test_hidden_nodes_are_neither_free_nor_unknown(visit, pages):

@@ -13,7 +13,7 @@ from layoutscope.api.map import map_page
 from layoutscope.report.map.page import disk_shares
 from layoutscope.report.map.pyramid import held_by
 from layoutscope.report.map.segments import METADATA, UNKNOWN, from_layouts
-from tests.browser.conftest import Visit, drag
+from tests.browser.conftest import Visit, cells_of, drag
 from tests.browser.kinds import KINDS, Opened, nodes_of
 
 RESET = """async () => {
@@ -756,17 +756,10 @@ def test_cells_are_the_tables_at_ten_zooms(kind):
         for zoom in range(10):
             size = max(disk.size_bytes >> zoom // 2, 1)
             start = disk.image_offset + int(draw.integers(0, disk.size_bytes - size + 1))
-            shown = page.evaluate(
-                """async ([n, start, size]) => {
-                  const m = layoutscope.maps[n];
-                  await m.show(start, size, true);
-                  return [m.from, m.cellSize, m.current.map((of) => Array.from(of)), m.disk.classes.map((c) => c.key)];
-                }""",
-                [number, start, size],
-            )
-            edges = np.arange(16385) * shown[1] + shown[0] - disk.image_offset
-            assert shown[3] == [share.item.key for share in shares]
-            assert np.array_equal(np.array(shown[2]), held_by(shares, np.minimum(edges, disk.size_bytes)))
+            begin, cell, keys, held = cells_of(page, number, start, size, is_exact=True)
+            edges = np.arange(16385) * cell + begin - disk.image_offset
+            assert keys == [share.item.key for share in shares]
+            assert np.array_equal(held, held_by(shares, np.minimum(edges, disk.size_bytes)))
         bad = [share for share in shares if share.item.key in ("damaged", "locked")]
         nodes = pl.concat([layout.nodes for layout in disk.layouts], how="vertical_relaxed")
         here = nodes.filter((pl.col("valid").cast(pl.String) == "no") & (pl.col("device") == disk.device))

@@ -35,9 +35,9 @@ def claim() -> None:
     )
     print(  # noqa: T201
         f"Walking the same 200,000 files takes {fresh} times as long on APFS as on HFS+ when the volume is fresh, and "
-        f"{aged} times after 20 cycles of replacing 5 % of them ({' and '.join(DRIVES.values())}). These are figures of "
-        "witnesses alone: reads recorded below real drivers, times by DiskSim 4.0 for two drives that are known to the "
-        f"sector. Ours are {ours}.\n\n"
+        f"{aged} times after 20 cycles of replacing 5 % of them ({' and '.join(DRIVES.values())}). These are figures "
+        "of witnesses alone: reads recorded below real drivers, times by DiskSim 4.0 for two drives that are known to "
+        f"the sector. Ours are {ours}.\n\n"
         "The reason is the order of the nodes more than their distance. On the first drive the aged walk takes "
         f"{why['apfs']:.0f} s, without the data between the nodes (what-if `clumped-like-hfs`) still "
         f"{why['clumped-like-hfs']:.0f} s, with the same nodes in key order (`packed`) {why['packed']:.0f} s. Its "

@@ -16,6 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # Tests keep nothing in the user's cache, and find nothing there, in processes that they start neither.
 os.environ["LAYOUTSCOPE_CACHE"] = ""
 os.environ.pop("LAYOUTSCOPE_PASSWORD", None)
+# Their output is as wide as one that goes nowhere, whatever the terminal; processes of pytest-xdist are told its size.
+for size in ("COLUMNS", "LINES"):
+    os.environ.pop(size, None)
 
 
 def shared_dir() -> Path | None:

@@ -14,6 +14,7 @@ import pytest
 
 import layoutscope
 from layoutscope.errors import LayoutscopeError, UnsupportedError, UsageError
+from layoutscope.fleet import cluster
 from layoutscope.fleet.cluster import attempt_there
 from layoutscope.fleet.jobs import FleetJob, FleetLimits
 from layoutscope.fleet.sources import FleetSource
@@ -149,9 +150,10 @@ def test_what_a_lost_worker_brings_late_counts_no_more(tmp_path):
     assert files_of(folder.path) == before
 
 
-def test_a_scheduler_that_is_not_there_is_one_line(tmp_path):
-    """Nothing is waited for for long, and the batch can be taken up."""
+def test_a_scheduler_that_is_not_there_is_one_line(tmp_path, monkeypatch):
+    """It is waited for as long as is said, and the batch can be taken up."""
     pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "CONNECT_S", 1)
     with pytest.raises(LayoutscopeError, match=r"tcp://127.0.0.1:9 cannot be reached: .* --resume takes it up"):
         layoutscope.batch(HFS, tmp_path / "fleet", scheduler="tcp://127.0.0.1:9")
     assert layoutscope.batch(HFS, tmp_path / "fleet", resume=True).counts["complete"] == 1

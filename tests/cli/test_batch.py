@@ -263,9 +263,10 @@ def test_a_full_disk_is_one_line(tmp_path):
     """Where nothing can be written, the batch says so once."""
     import resource
 
-    done = run(
-        HFS, "-o", tmp_path / "fleet", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
-    )
+    # Without modules being written: Python may leave cut ones in the checkout, and nothing starts any more.
+    uncompiled = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    limit = (resource.RLIMIT_FSIZE, (1024, 1024))
+    done = run(HFS, "-o", tmp_path / "fleet", preexec_fn=lambda: resource.setrlimit(*limit), env=uncompiled)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [f"layoutscope: {tmp_path}/fleet: the batch cannot be written: file too large"]
 

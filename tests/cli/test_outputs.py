@@ -404,6 +404,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, verb):
     known, listed = digest(target) if target.exists() else [], names(tmp_path)
     limited = (
         "import resource, runpy, signal, sys",
+        "sys.dont_write_bytecode = True",  # else Python may leave cut ones in the checkout, for all who follow
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)",
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))",
         "runpy.run_module('layoutscope', run_name='__main__')",

@@ -14,7 +14,7 @@ import pytest
 from layoutscope import read_layouts, scan
 from layoutscope.analysis.verdict import MODEL_ERROR, judge
 from layoutscope.drive import load_profile, service
-from layoutscope.filesystems.hfsplus.driver.remade import has_names, remade
+from layoutscope.filesystems.hfsplus.driver.remade import FILL, has_names, remade
 from layoutscope.walk import trace
 
 PAGE = (Path(__file__).parents[2] / "docs/verdict.md").read_text(encoding="utf-8")
@@ -47,6 +47,16 @@ def test_a_remade_catalog_takes_as_long_as_a_real_one(reference_image, pair):
     name = f"{int(files):,} files, {'fresh' if age == 'c00' else 'aged'}"
     cells = " | ".join(f"{share:+.0%}".replace("%", " %") for share in missed.values())
     assert f"| {name} | {cells} |" in PAGE
+
+
+@pytest.mark.parametrize(("age", "fill"), [("c00", 0.50), ("c20", 0.42)])
+def test_the_fill_is_that_of_the_volumes_it_is_held_against(reference_image, age, fill):
+    """47 % is the mean of four: 50 and 42 of 20,000 files, 52 and 44 of 200,000; so none of them is held out."""
+    scanned = scan(reference_image(f"aged/hfsplus-20000-{age}.img"), drives="sata-ssd").volume
+    (found,) = (each.value for each in scanned.metrics if each.name == "leaf-fill" and each.subject == "catalog")
+    assert found == pytest.approx(fill, abs=0.01)
+    assert pytest.approx((0.50 + 0.42 + 0.52 + 0.44) / 4) == FILL
+    assert "mean fill of the same four, so that none of them was held out" in PAGE.replace("\n", " ")
 
 
 def test_it_makes_no_difference_which_volume_it_is_made_of(reference_image):

@@ -34,7 +34,7 @@ MODELLED_HOST: Final = "linux"
 """Whose driver filled those volumes."""
 
 MODEL_ERROR: Final = 0.25
-"""By how much a remade volume may miss a real one: on four pairs, whose fill it has, and three drives by 23 % at most."""
+"""By how much a remade volume may miss a real one: by 23 % at most on three drives, on four pairs whose fill it has."""
 
 
 def judge(

@@ -29,8 +29,8 @@ ENUMERATION_SCORE = Definition(
     "Enumeration layout score",
     unit="share",
     denominator="nodes that the walk touches for the first time, but the first",
-    text="Share of first-touched nodes that start where the last one ended: 1 is one sweep, 0 a seek for every node.",
-    citation="dynamic layout score of Conway et al., FAST 2017, applied to metadata nodes",
+    text="Share of first-touched nodes that start where the last one ended: 1 is one sweep, 0 none does.",
+    citation="after the dynamic layout score of Conway et al., FAST 2017: of metadata nodes, not blocks",
     needs="trace",
 )
 REQUEST_SCORE = Definition(
@@ -39,7 +39,7 @@ REQUEST_SCORE = Definition(
     unit="share",
     denominator="reads of the walk but the first",
     text="Share of reads that start where the last one ended: a property of the system too, which may split nodes.",
-    citation="dynamic layout score of Conway et al., FAST 2017",
+    citation="after the dynamic layout score of Conway et al., FAST 2017: of requests, not blocks",
     needs="trace",
 )
 SEEK_END = Definition(

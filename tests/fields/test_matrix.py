@@ -12,7 +12,8 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.errors import LayoutscopeError
 from layoutscope.image import MemorySource
-from tests.fields.matrix import HERE, NOTHING, PAGE, PEERS, fields, page, reason, recorded, rows_of
+from tests.fields.matrix import HERE, NOTHING, PAGE, PEERS, Row, fields, page, reason, recorded, rows_of
+from tests.fields.matrix import told as told_of
 from tests.hfsplus import check_volume
 
 FAULTS = [fault for fault in recorded("hfsplus") if fault["image"].startswith("fx-")]
@@ -37,6 +38,29 @@ def test_a_row_without_a_fault_says_so():
     rows = [line for line in page().splitlines() if line.startswith("| `")]
     assert all(line.split(" | ")[-1].strip(" |") for line in rows)
     assert [line for line in rows if NOTHING in line] == []
+
+
+@pytest.mark.parametrize(
+    ("row", "why", "says"),
+    [
+        (Row(), "has a rule (a); not drawn in this recording", "has a rule (a); not drawn in this recording"),
+        (Row(planted=2), "has a rule (a); not drawn here", "has a rule (a); none of the faults drawn breaks it"),
+        (Row(planted=2, found=1), "has a rule (a); not drawn here", "found; has a rule (a)"),
+        (Row(planted=2, found=1), "free: a counter", "found, by another rule; free: a counter"),
+        (Row(planted=2), "free: a counter", "free: a counter"),
+        (Row(planted=1, found=1), "", "found"),
+        (Row(), "", NOTHING),
+    ],
+)
+def test_what_was_drawn_is_not_said_to_be_not_drawn(row, why, says):
+    """A reason for a row without faults is none for a row that has some."""
+    assert told_of(row, why) == says
+
+
+def test_no_row_with_faults_says_that_none_were_drawn():
+    """On the page, too."""
+    rows = [line for line in page().splitlines() if line.startswith("| `")]
+    assert [line for line in rows if "not drawn" in line and line.split(" | ")[1] != "0"] == []
 
 
 def test_no_reason_is_of_a_field_that_does_not_exist():

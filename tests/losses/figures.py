@@ -76,12 +76,13 @@ def figures(judged: Iterable[Judged]) -> Figures:
 
 
 def by_structure(judged: Iterable[Judged]) -> dict[str, Figures]:
-    """Sum up mutants with one damaged place by what was hit, and the others together."""
+    """Sum up mutants with one damaged place by what was hit, and the others together; what costs most first."""
     groups: dict[str, list[Judged]] = {}
     for item in judged:
         name = item.damages[0].spot.structure if len(item.damages) == 1 else "several at once"
         groups.setdefault(name, []).append(item)
-    return {name: figures(groups[name]) for name in sorted(groups)}
+    summed = {name: figures(group) for name, group in groups.items()}
+    return dict(sorted(summed.items(), key=lambda item: (item[1].kept, item[0])))
 
 
 def table(judged: list[Judged]) -> str:

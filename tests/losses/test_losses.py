@@ -103,6 +103,7 @@ def test_figures_sum_up(judged):
     """Structures alone and several at once make all."""
     groups = by_structure(judged)
     assert sum(group.mutants for group in groups.values()) == COUNT
+    assert [group.kept for group in groups.values()] == sorted(group.kept for group in groups.values())
     assert table(judged).splitlines()[-1].startswith(f"| **all** | {COUNT} |")
 
 

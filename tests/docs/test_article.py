@@ -66,6 +66,14 @@ def test_waiting_for_the_platter_explains_the_difference(names):
     assert "waiting for the platter to turn (rotation)" in names["compared"].verdict
 
 
+def test_the_head_is_on_its_way_for_less_time_than_the_platter_turns(names):
+    """A tenth of it while the volume is fresh, a quarter after twenty rounds: of a million files, as recorded."""
+    for cycle, share in ((0, 0.1), (20, 0.25)):
+        point = names["million"]["APFS"][cycle]
+        assert point["seek_s"] / point["rotation_s"] == pytest.approx(share, abs=0.015)
+    assert names["million"]["APFS"][20]["rotation_s"] > 0.5 * names["million"]["APFS"][20]["seconds"]
+
+
 def test_it_is_committed_without_outputs():
     """Outputs are made anew whenever it is built; none is kept that could be false by now."""
     assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in BOOK["cells"])

@@ -197,7 +197,8 @@ def _short(value: float) -> str:
         return f"{value:,.0f}"
     if value == int(value):
         return f"{value:.0f}"
-    return f"{value:.3f}" if value < 1 else f"{value:.1f}"
+    # Saved with four digits: to round to three would round twice.
+    return f"{value:.4f}" if value < 1 else f"{value:.1f}"
 
 
 def in_short() -> None:

@@ -144,7 +144,16 @@ def knowledge() -> None:
 
 
 def reference() -> None:
-    """Print the reference measurements beside the predictions."""
+    """Print how many reference measurements are met and by how much the worst is missed, then all of them."""
+    told = results("reference")["rows"]
+    met, fitted = (
+        [row for row in told if word in row[key]] for key, word in (("verdict", "met"), ("made_on", "fitted"))
+    )
+    worst = max(told, key=lambda row: _factor(row["verdict"]))
+    print(  # noqa: T201
+        f"{len(met)} of {len(told)} rows are met, {len(fitted)} of them by a profile that was fitted to them; the "
+        f"worst is off by a factor of {_factor(worst['verdict']):.1f} ({worst['work']}, {worst['filesystem']}).\n"
+    )
     rows = []
     for row in results("reference")["rows"]:
         digits = 1 if row["predicted"] >= 10 else 2

@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 
 from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image.raw import RawFile
+from layoutscope.metrics import measure
 from layoutscope.tables import TABLES
 
 DRIVER = ("apfs-ci", "apfs-empty", "apfs-frag", "apfs-normsens", "apfs-snap")
@@ -87,6 +88,18 @@ def test_nodes_of_every_tree_and_level_are_those_of_the_independent_walk(layouts
     assert by_level(volume.nodes, "fs") == wanted["fstree_nodes_by_level"]
     assert by_level(volume.nodes, "extentref") == wanted["extentref_nodes_by_level"]
     assert by_level(volume.nodes, "snapmeta") == wanted["snapmeta_nodes_by_level"]
+
+
+@pytest.mark.parametrize("name", AGED)
+def test_metrics_of_leaves_are_those_of_the_independent_walk(layouts, truth, name):
+    """Of the steps from leaf to leaf, tree by tree, as many are adjacent, and backward, as were counted elsewhere."""
+    wanted = json.loads(truth(f"{name}.img.gt.json"))["volumes"][0]
+    found = {(each.subject, each.name): each.value for each in measure(layouts(image_of(name))[1])}
+    for tree, key in (("fs", "fstree"), ("omap", "omap"), ("extentref", "extentref")):
+        leaf = wanted[f"{key}_leaf_layout"]
+        steps = leaf["nodes"] - 1
+        assert found[tree, "next-leaf-adjacent"] == pytest.approx(leaf["in_key_order_adjacent"] / steps)
+        assert found[tree, "backward-steps"] == pytest.approx(leaf["backward_jumps"] / steps)
 
 
 @pytest.mark.parametrize("name", DRIVER + AGED)

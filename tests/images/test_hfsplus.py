@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from layoutscope.image import RawFile, Window
+from layoutscope.metrics import measure
 from layoutscope.partition.search import find_volumes
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE, TABLES
 from tests.hfsplus import read_layout
@@ -56,6 +57,22 @@ def extents_in_blocks(layout, file_id):
     mine = layout.extents.filter(pl.col("file_id") == file_id)
     block = layout.facts.block_size_bytes
     return [[start // block, length // block] for start, length in mine["image_offset", "length_bytes"].rows()]
+
+
+@pytest.mark.parametrize("name", [name for name in DRIVER + AGED if name != "hfsplus-empty-plain"])
+def test_metrics_of_leaves_are_those_of_the_truth(name, reference_image, truth):
+    """Of the steps from leaf to leaf as many are adjacent, and backward, as an independent walker counted.
+
+    To it a leaf of 8 KiB in two pieces ends 8 KiB behind its start, to the metric where its last piece ends.
+    """
+    leaf = json.loads(truth(f"{name}.img.gt.json"))["catalog"]["leaf"]
+    layout, steps = layout_of(reference_image(image_name(name))), leaf["nodes"] - 1
+    found = {metric.name: metric.value for metric in measure(layout) if metric.subject == "catalog"}
+    in_pieces = layout.node_fragments["node_row"].n_unique()
+    more = found["next-leaf-adjacent"] * steps - leaf["physically_adjacent_next"]
+    assert -1e-6 < more < in_pieces + 1e-6
+    assert found["backward-steps"] == pytest.approx(leaf["backward_jumps"] / steps)
+    assert found["leaf-fill"] == pytest.approx(leaf["fill"], abs=0.005)
 
 
 @pytest.mark.parametrize("name", DRIVER + AGED)

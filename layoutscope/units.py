@@ -78,12 +78,14 @@ def format_share(share: float) -> str:
     --------
     >>> format_share(1), format_share(0.613), format_share(0.0094), format_share(0.0003), format_share(0)
     ('100 %', '61.3 %', '0.94 %', '0.03 %', '0 %')
-    >>> format_share(4.1e-8)
-    'under 0.0001 %'
+    >>> format_share(4.1e-8), format_share(0.99996), format_share(3.367)
+    ('under 0.0001 %', '99.99 %', '337 %')
     """
     percent = share * 100
     if percent in (0, 100):
         return f"{percent:.0f} %"
+    if percent > 100:
+        return f"{percent:,.0f} %"
     if percent > 99.9:
         return f"{min(percent, 99.99):.2f} %"
     if 0 < percent < 1e-4:  # Python would write an exponent

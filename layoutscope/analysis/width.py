@@ -119,6 +119,8 @@ def bound(case: DriveCase) -> str:
     if case.best is None or case.tried < MIN_TRIED:
         return ""
     time = format_seconds(case.best.seconds)
+    if time == format_seconds(case.prediction.seconds):
+        return f"none of {case.tried} layouts of its nodes that were tried takes less"
     return f"the best of {case.tried} layouts of its nodes that were tried takes {time}: {case.best.because}"
 
 

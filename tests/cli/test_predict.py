@@ -82,6 +82,41 @@ def test_packing_may_take_longer_and_is_no_bound(run, reference_image):
     assert re.search(r"packed: would take \S+ \w+ instead of \S+ \w+ \([\d,.]+ % more\)", text)
 
 
+def test_where_places_make_no_difference_that_is_said(run, apfs_image):
+    """On flash the same nodes in another order take as long, and none of the layouts is called the best; on a disk."""
+    words = ("predict", apfs_image, "--top", "0", "--drive")
+    flash, disk = (" ".join(run(*words, drive).stdout.split()) for drive in ("sata-ssd", "generic-7200"))
+    assert "packed: would take as long: the same nodes lie" in flash
+    assert re.search(r"none of \d layouts of its nodes that were tried takes less", flash)
+    assert "as long" not in disk
+    assert "the best of" in disk
+
+
+def test_a_few_reads_are_counted_and_may_take_several_times_as_long(run, reference_image):
+    """One read moves the arm; where each node is read just in time, packed ones take nearly four times as long."""
+    image = reference_image("apple/plaso_spotlight10.13.raw")
+    text = " ".join(run("predict", image, "--drive", "generic-7200", "--top", "0").stdout.split())
+    assert "1 read moves the arm" in text
+    found = re.search(r"would take ([\d.]+) ms instead of ([\d.]+) ms \((\d+) % more\)", text)
+    longer, now, percent = (float(number) for number in found.groups())
+    assert percent == pytest.approx(100 * (longer / now - 1), abs=1)
+    assert percent > 200
+
+
+def test_where_nothing_is_read_nothing_is_drawn(run, reference_image):
+    """An empty volume is listed from what the mount has read: no time, no range of times, no arm that moves."""
+    text = run("predict", reference_image("driver/apfs-empty.img"), "--drive", "generic-7200").stdout
+    assert text.rstrip().endswith(": 0 us")
+
+
+def test_the_time_comes_before_what_explains_it(run, image):
+    """The table of times stands above what the drive is known by, and the share of reads in sequence."""
+    text = run("predict", image, "--drive", "generic-7200").stdout
+    words = ("as on linux", "predicted times", "start where the last one ended", "of processor time", "Only datasheet")
+    places = [text.index(each) for each in words]
+    assert places == sorted(places)
+
+
 def test_what_changes_nothing_is_not_applicable(run, image):
     """An unlimited cache cannot be doubled; a limited one can, and then its time is shown."""
     words = ("predict", image, "--drive", "generic-7200", "--what-if", "double-cache")

@@ -60,3 +60,15 @@ def test_usual_drives_that_are_too_small_are_left_out(run, tmp_path):
     result = run("replay", tmp_path / "far.log", "--drive", "generic-5400-2.5")
     assert result.exit_code != 0
     assert "1,099,511,627,776" in result.stderr
+
+
+def test_a_trace_of_another_image_is_doubted(run, reference_image, tmp_path):
+    """The reads of HFS+ are none of those of APFS: what was predicted in vain is counted, and the image doubted."""
+    apfs, hfsplus = (reference_image(f"aged/{name}-20000-c20.img") for name in ("apfs", "hfsplus"))
+    run("trace", apfs, "--order", "names", "-o", tmp_path / "names.csv")
+    words = ("replay", tmp_path / "names.csv", "--order", "names", "--drive", "sata-ssd", "--against")
+    other, own = (" ".join(run(*words, image).stdout.split()) for image in (hfsplus, apfs))
+    assert "Was this the image that was read" in other
+    assert "0 % of 942 real blocks were predicted, 3,172 in vain" in other
+    assert "Was this the image" not in own
+    assert "100 % of 942 real blocks were predicted, none in vain" in own

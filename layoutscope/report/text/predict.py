@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from layoutscope.results.predict import Alternative, DriveCase, DriveFacts, OrderCase, OrdersCase, VolumeCase
-    from layoutscope.results.scan import Prediction
+    from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.walk.score import Score
 
 MINUTES_FROM, HOURS_FROM = 120, 7200
 """Seconds from which intervals are told in minutes."""
+
+
+DOUBTED: Final = 0.5
+"""Share of the blocks of a trace; where less is predicted, another image or order is likelier than a bad model."""
 
 
 def prediction_table(
@@ -104,20 +108,27 @@ def _volume(volume: VolumeCase) -> Iterator[RenderableType]:
     yield from _about(volume)
     walk = volume.walk
     yield Text(f"{walk.order} as on {walk.host}: {walk.reads:,} reads, {format_bytes(walk.read_bytes)}")
-    for metric in walk.metrics:
-        if metric.name in ("enumeration-layout-score", "request-layout-score") and metric.value is not None:
-            yield Text(f"{metric.definition.title}: {format_share(metric.value)} of {metric.denominator}")
-    yield _host_line(volume)
     if (least := volume.least_written) is not None:
         written = f"{least.pieces:,} nodes and pages, {format_bytes(least.written_bytes)}"
         yield Text(f"What it writes is not in the times: at least {written}")
     predictions = [case.prediction for case in volume.drives]
     if predictions:
         yield prediction_table(predictions, f"{walk.order}: predicted times, and the share of each cause")
-        yield from prediction_notes(predictions)
+    yield from _in_sequence(walk)
+    yield _host_line(volume)
+    yield from prediction_notes(predictions)
     for case in volume.drives:
         yield Text()
         yield from _case(case)
+
+
+def _in_sequence(walk: WalkFacts) -> Iterator[Text]:
+    """Tell which part of a walk a disk serves at once: of its reads, and of the nodes behind them."""
+    shares = {metric.name: metric.value for metric in walk.metrics}
+    reads, nodes = (shares.get(name) for name in ("request-layout-score", "enumeration-layout-score"))
+    if reads is not None:
+        scored = "" if nodes is None else f"; of the nodes, {format_share(nodes)} do (enumeration layout score)"
+        yield Text(f"Of the reads, {format_share(reads)} start where the last one ended{scored}")
 
 
 def _host_line(volume: VolumeCase) -> Text:
@@ -129,9 +140,12 @@ def _host_line(volume: VolumeCase) -> Text:
 def _case(case: DriveCase) -> Iterator[RenderableType]:
     item = case.prediction
     yield Text(f"On {item.drive} ({item.title}): {format_seconds(item.seconds)}", style="bold")
-    if item.rotates:
+    if not item.seconds:
+        return
+    if item.rotates and item.seeks:
+        moved = "1 read moves" if item.seeks == 1 else f"{item.seeks:,} reads move"
         travel = f"{format_bytes(item.head_travel_bytes)}, {item.head_travel_strokes:,.1f} strokes"
-        yield Text(f"  {item.seeks:,} reads move the arm; head travel {travel}")
+        yield Text(f"  {moved} the arm; head travel {travel}")
     for sentence in width(case):
         yield Text(f"  {sentence}")
     for change in filter(None, (case.packed, *case.what_ifs)):
@@ -146,10 +160,12 @@ def _instead(change: Alternative, item: Prediction) -> str:
     """Say what a change would make of a time, longer ones as such, or why it makes nothing of it."""
     if not change.is_applicable:
         return f"not applicable: {change.why_not}"
-    saved = 1 - change.seconds / item.seconds if item.seconds else 0.0
+    before, after = format_seconds(item.seconds), format_seconds(change.seconds)
+    if before == after:
+        return f"would take as long: {change.because}"
+    saved = 1 - change.seconds / item.seconds
     share = f"{format_share(abs(saved))} {'less' if saved >= 0 else 'more'}"
-    times = f"{format_seconds(change.seconds)} instead of {format_seconds(item.seconds)} ({share})"
-    return f"would take {times}, because {change.because}"
+    return f"would take {after} instead of {before} ({share}): {change.because}"
 
 
 def _directories(case: DriveCase) -> RenderableType:
@@ -181,6 +197,9 @@ def _replay(result: ReplayResult) -> Iterator[RenderableType]:
         yield Text(
             f"Predicted as {escape_text(result.driver)} reads, which the trace meets better than the usual driver"
         )
+    has_its_image = result.recording is not None and not result.recording.problem
+    if result.agreement.block_share < DOUBTED and not has_its_image:
+        yield Text("Was this the image that was read, in this state and this order? Little is met", style="bold red")
     yield from _agreement(result.agreement)
     if result.host is not None:
         yield host_line(result.host)
@@ -189,7 +208,9 @@ def _replay(result: ReplayResult) -> Iterator[RenderableType]:
 
 def _agreement(found: Score) -> Iterator[RenderableType]:
     predicted = f"{format_share(found.block_share)} of {found.real_blocks:,} real blocks were predicted"
-    yield Text(f"{predicted}, {format_share(found.extra_share)} more in vain (blocks of {found.block_bytes:,} bytes)")
+    in_vain = found.predicted_blocks - found.shared_blocks
+    vain = f"{in_vain:,} in vain" if in_vain else "none in vain"
+    yield Text(f"{predicted}, {vain} (blocks of {found.block_bytes:,} bytes)")
     yield Text(
         f"{format_share(found.pair_share)} of {found.real_pairs:,} real steps from block to block were predicted"
     )

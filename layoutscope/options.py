@@ -33,7 +33,7 @@ class ReadOptions(TypedDict, total=False):
     ----------
     partition : int, number, optional
         Only the volumes of the partition of this number.
-    volume : str, optional
+    volume : str or int, optional
         Only the volume of this name or number (from 1).
     volume_at : int, bytes, optional
         Only what starts at this byte of the image, whether a partition map names it or not.
@@ -68,7 +68,7 @@ class ReadOptions(TypedDict, total=False):
     """
 
     partition: int | None
-    volume: str | None
+    volume: str | int | None
     volume_at: int | None
     decoder: Literal["bulk", "grammar"]
     sweep: bool
@@ -219,8 +219,8 @@ class Predict(Workload, total=False):
     ----------
     start_offset_bytes : int, bytes, default 0
         Where the image lies on the drive.
-    what_ifs : sequence of str, default ()
-        Changes that are tried, of :data:`layoutscope.api.predict.WHAT_IF_NAMES`.
+    what_ifs : str or sequence of str, default ()
+        Changes that are tried, of :data:`layoutscope.api.predict.WHAT_IF_NAMES`, one or several.
     top : int, count, default 10
         How many directories are listed, the most expensive first.
     placement : {'known', 'unknown'}, default 'known'
@@ -228,7 +228,7 @@ class Predict(Workload, total=False):
     """
 
     start_offset_bytes: int
-    what_ifs: Sequence[str]
+    what_ifs: str | Sequence[str]
     top: int
     placement: Literal["known", "unknown"]
 

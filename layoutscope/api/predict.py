@@ -126,6 +126,8 @@ def predict(
     asked, reading = parted(options, workload, PredictRequest)
     is_over_orders = asked.get("order") == ALL
     work = checked({**asked, "order": WorkRequest().order} if is_over_orders else asked, PredictRequest)
+    if isinstance(work.what_ifs, str):
+        work = replace(work, what_ifs=(work.what_ifs,))
     if is_over_orders and (work.what_ifs or ncdu is not None):
         raise UsageError("what-ifs and costs of directories are asked of one order, not of all")
     check_placement(work.placement, work, is_one_order=not is_over_orders)

@@ -86,6 +86,8 @@ def request_of(options: ReadOptions, path: str | os.PathLike[str] | None = None)
             raise TypeError(f"{path}: is open already; {name!r} is said when an image is opened")
         return path.request
     given, known = dict[str, Any](options), read_options()
+    if isinstance(given.get("volume"), int):
+        given["volume"] = str(given["volume"])
     own = {name: given.pop(name) for name in known if name in given}
     second = next((value for name, value in own.items() if known[name][0].kind == "image"), None)
     return ReadRequest(**given, second=second, own=own)

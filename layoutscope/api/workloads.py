@@ -41,6 +41,9 @@ OPTIONS: Final = {"paths": "--paths", "file": "--file"}
 """What an order may need, and the option of the command line that gives it."""
 
 
+LEAST: Final = {"records": 1, "record_bytes": 1, "memory_bytes": 0, "threads": 1, "passes": 1, "top": 0}
+"""What whole numbers of a workload are at least."""
+
 Request = TypeVar("Request", bound=WorkRequest)
 
 
@@ -61,7 +64,7 @@ def checked(workload: Mapping[str, Any], kind: type[WorkRequest] = WorkRequest) 
         If a keyword is unknown.
     UsageError
         If the order, the host or a property is unknown, or the order misses its paths or its file, or cannot be
-        repeated.
+        repeated; if a value is of another kind.
     """
     known = [each.name for each in fields(kind)]
     for name in workload:
@@ -72,11 +75,22 @@ def checked(workload: Mapping[str, Any], kind: type[WorkRequest] = WorkRequest) 
         raise UsageError(f"no order {work.order!r}{did_you_mean(work.order, ORDERS)}; there are {', '.join(ORDERS)}")
     if work.host not in HOSTS:
         raise UsageError(f"no host {work.host!r}{did_you_mean(work.host, HOSTS)}; there are {', '.join(HOSTS)}")
+    _check_values(work)
     refused = why_not(work)
     if refused:
         raise UsageError(refused)
     host_of(work)
     return work
+
+
+def _check_values(work: WorkRequest) -> None:
+    """Refuse values that would be taken for others, or fail far from here."""
+    for name, least in LEAST.items():
+        value = getattr(work, name, None)
+        if value is not None and not (isinstance(value, int | np.integer) and value >= least):
+            raise UsageError(f"{name} is a whole number, {least} or more; this is {value!r}")
+    if isinstance(work.paths, str):
+        raise UsageError("paths is a sequence of paths; this is one text")
 
 
 def why_not(work: WorkRequest) -> str:

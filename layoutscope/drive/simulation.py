@@ -6,6 +6,7 @@ next arrives when the one before is complete and its think time is over. The dri
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,7 @@ from layoutscope.drive.geometry import build_surface, num_segments, turn_ms, wit
 from layoutscope.drive.loops import new_drives, serve_in_order, serve_queue
 from layoutscope.drive.members import Parts, single_drives, split
 from layoutscope.drive.priors import num_draws
-from layoutscope.drive.profile import fusion_set
+from layoutscope.drive.profile import fusion_set, load_profile
 from layoutscope.drive.result import ReadTimes, ServiceResult, summarise
 from layoutscope.drive.surface import MOST_THINK_S, SECTOR_BYTES, TURN
 from layoutscope.drive.uncertain import GEOMETRIES, UNSAID, drawn_drive, uncertain
@@ -44,7 +45,7 @@ STRETCHES: Final = 16
 
 def service(
     trace: AccessTrace,
-    profile: DriveProfile,
+    profile: DriveProfile | str | os.PathLike[str],
     *,
     start_offset_bytes: int = 0,
     phases: int = 3,
@@ -56,9 +57,9 @@ def service(
     ----------
     trace : AccessTrace
         The reads, with the host's think times.
-    profile : DriveProfile
-        From `load_profile`. Where the trace reads both images of a Fusion set, two drives: such a set's own, else two
-        of this kind.
+    profile : DriveProfile, str or path
+        What `load_profile` returns or takes. Where the trace reads both images of a Fusion set, two drives: such a
+        set's own, else two of this kind.
     start_offset_bytes : int, bytes, default 0
         Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
     phases : int, count, default 3
@@ -82,9 +83,11 @@ def service(
     >>> import layoutscope
     >>> from layoutscope.access.trace import AccessTrace
     >>> reads = AccessTrace.from_reads(np.array([0, 10**9]), np.array([4096, 4096]))
-    >>> layoutscope.service(reads, layoutscope.load_profile("generic-7200")).seeks
+    >>> layoutscope.service(reads, "generic-7200").seeks
     1
     """
+    if isinstance(profile, str | os.PathLike):
+        profile = load_profile(os.fspath(profile))
     if profile.kind != "fusion" and trace.device.any():
         # Two images are two drives, each with an arm of its own: of one kind, where no other is named.
         profile = fusion_set(profile, profile, profile.name)

@@ -183,3 +183,18 @@ def test_looking_around_loads_nothing():
     script = f"import sys, layoutscope; dir(layoutscope); print(sorted({heavy} & {{*sys.modules}}))"
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"
+
+
+def test_one_what_if_is_a_text_and_a_volume_a_number():
+    """What is one by itself need not be put into a list, nor a number into quotes."""
+    (case,) = layoutscope.predict(IMAGE, drives="generic-7200", what_ifs="ssd", volume=1).volumes
+    assert [change.name for change in case.drives[0].what_ifs] == ["ssd"]
+    with pytest.raises(layoutscope.errors.UsageError, match="no volume '2'"):
+        layoutscope.predict(IMAGE, volume=2)
+
+
+def test_reads_are_served_on_a_drive_by_its_name():
+    """As other verbs take drives."""
+    reads = layoutscope.trace(IMAGE)
+    loaded = layoutscope.service(reads, layoutscope.load_profile("generic-7200"))
+    assert layoutscope.service(reads, "generic-7200").service_s == loaded.service_s

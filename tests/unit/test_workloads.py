@@ -4,6 +4,7 @@ import pytest
 
 from layoutscope.api.predict import PredictRequest
 from layoutscope.api.workloads import checked
+from layoutscope.errors import UsageError
 from layoutscope.options import Workload, WorkRequest
 
 
@@ -25,3 +26,18 @@ def test_a_prediction_asks_more_than_a_walk():
     """What is left out is as it is without."""
     assert checked({"order": "names", "top": 3}, PredictRequest) == PredictRequest(order="names", top=3)
     assert checked({}) == WorkRequest(order="fts", host="linux")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"threads": 0}, "threads is a whole number, 1 or more; this is 0"),
+        ({"passes": 0}, "passes is a whole number, 1 or more; this is 0"),
+        ({"memory_bytes": "256KiB"}, "memory_bytes is a whole number, 0 or more; this is '256KiB'"),
+        ({"order": "paths", "paths": "list.txt"}, "paths is a sequence of paths; this is one text"),
+    ],
+)
+def test_values_of_another_kind_are_refused(wrong, said):
+    """No threads were taken for one, and the letters of a file's name for paths, of which none is on the volume."""
+    with pytest.raises(UsageError, match=said):
+        checked(wrong)

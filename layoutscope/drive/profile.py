@@ -280,7 +280,8 @@ def load_profile(name: str | Path) -> DriveProfile:
     if found:
         return found[0]
     like = did_you_mean(str(name), known)
-    raise UsageError(f"unknown drive profile {str(name)!r}{like}; there are {', '.join(known)}, or FILE.toml")
+    take = "or FILE.toml; 'layoutscope drives' says what to take each for"
+    raise UsageError(f"unknown drive profile {str(name)!r}{like}; there are {', '.join(known)}, {take}")
 
 
 def _shipped(name: str) -> DriveProfile:

@@ -111,3 +111,4 @@ def test_another_model_is_not_taken_for_one_that_is_known(run, model):
     result = run("drives", model)
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"unknown drive profile '{model}'" in result.stderr
+    assert "'layoutscope drives' says what to take each for" in result.stderr

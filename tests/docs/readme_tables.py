@@ -87,9 +87,12 @@ def orders() -> None:
     """Print every order with what it does and what it needs."""
     from layoutscope.walk.orders import ORDERS
 
-    again = {True: "once", False: "again, with `--warm` or `--passes`"}
-    rows = [(placed(each.name), each.does, each.needs, again[each.is_done_once]) for each in ORDERS.values()]
-    table(("order", "what it gets", "needs", "done"), rows)
+    again = {True: "no", False: "yes"}
+    needs = {name: f"`--{name}`" for name in ("paths", "file")}
+    rows = [
+        (placed(each.name), each.does, needs.get(each.needs, ""), again[each.is_done_once]) for each in ORDERS.values()
+    ]
+    table(("order", "what it gets", "needs", "again"), rows)
 
 
 def hosts() -> None:

@@ -126,6 +126,8 @@ def series(
     >>> found = layoutscope.series(["monday.lscope", image], drives=())
     >>> found.places, list(found.curves.values())
     (('1', '2'), [[0, 1]])
+    >>> found.frame.filter(metric="clump-count")["value"].to_list()
+    [17.0, 17.0]
     """
     if by not in ORDERINGS:
         raise UsageError(f"no ordering {by!r}; there are {', '.join(ORDERINGS)}")

@@ -11,6 +11,7 @@ from layoutscope.frozen import frozen
 from layoutscope.partition import select_name
 from layoutscope.results.locked import how_to_open, several_volumes
 from layoutscope.tables import VolumeLayout
+from layoutscope.tables.layout import layout_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +69,7 @@ class Opened:
 
 
 def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> LayoutscopeError:
-    """Say why there is no volume that can be walked: because it is locked, or because there is none.
+    """Say why there is no volume that can be walked: it is locked, or the first error tells, or there is none.
 
     Parameters
     ----------
@@ -78,7 +79,10 @@ def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> Layoutsc
         The image.
     """
     before, locked = f"{name}: " if name else "", how_to_open(layouts)
-    return LockedError(before + locked) if locked else UsageError(f"{before}no volume that can be walked")
+    if locked:
+        return LockedError(before + locked)
+    errors = (f": {item.message}" for layout in layouts for item in layout_findings(layout) if item.level == "error")
+    return UsageError(f"{before}no volume that can be walked{next(errors, '')}")
 
 
 def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:

@@ -283,6 +283,11 @@ class Series(Shown):
     found: Comparison
 
     @property
+    def frame(self) -> pl.DataFrame:
+        """Rows as of `Comparison.frame`: a row a layout and metric."""
+        return self.found.frame
+
+    @property
     def curves(self) -> dict[str, list[int]]:
         """Numbers of the layouts of each volume, in order."""
         return {

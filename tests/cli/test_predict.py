@@ -109,6 +109,13 @@ def test_where_nothing_is_read_nothing_is_drawn(run, reference_image):
     assert text.rstrip().endswith(": 0 us")
 
 
+def test_half_of_a_set_says_what_is_missing(run, reference_image):
+    """The second image of a Fusion set holds no volume by itself; that the main one was not given is the reason."""
+    result = run("predict", reference_image("fusion/tier2.img"))
+    assert result.exit_code == 2
+    assert "no volume that can be walked: this is the second device of a Fusion set" in result.stderr
+
+
 def test_the_time_comes_before_what_explains_it(run, image):
     """The table of times stands above what the drive is known by, and the share of reads in sequence."""
     text = run("predict", image, "--drive", "generic-7200").stdout

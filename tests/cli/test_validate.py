@@ -230,6 +230,14 @@ def test_without_a_capture_an_image_can_be_given(scored, files, apfs_image):
     assert document["walks"][0]["replay"]["agreement"]["pair_share"] == 1
 
 
+def test_a_kit_that_names_nothing_is_told_in_words(run, tmp_path):
+    """No gap stands where the device would be named."""
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "kit.txt").write_text("kit = 1\n")
+    first = run("validate", tmp_path / "kit").stdout.splitlines()[0]
+    assert first.endswith("a Mac that it does not name; a volume that it does not name")
+
+
 def test_a_folder_is_a_kit_too(run, tmp_path, files):
     """Whoever has unpacked it need not pack it again."""
     for name, data in files.items():

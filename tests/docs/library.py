@@ -34,8 +34,8 @@ HEAD = """\
 says the same, and Tab shows it. Words are in the [glossary](glossary.md), tables in [tables](tables.md),
 [a notebook](questions.ipynb) answers three questions from the beginning to the end.
 
-- Begin with [`open`](#layoutscopeopen): the image is read once, `scan`, `predict`, `trace` and others are asked of it. What
-  they return shows itself in a notebook; its tables, such as `prediction.times`, are frames, which need the extra `frames`.
+- Begin with [`open`](#layoutscopeopen): the image is read once; `scan`, `predict`, `trace` and others are asked of it.
+  What they return shows itself in a notebook; its tables, such as `prediction.times`, are frames: extra `frames`.
 - A keyword that a verb does not have is a `TypeError`, which names what was meant.
 - Every verb takes a path, a capture, or a session, which was read once and reads nothing more for a second question.
 - `result.volumes` is everything that was read, by place: on APFS the container stands first, which has no entries and

@@ -66,6 +66,8 @@ def _machine(machine: KitMachine, filesystem: str) -> str:
     kind = {True: ", flash", False: ", rotating", None: ""}[machine.solid_state]
     drive = f" ({machine.drive}{kind})" if machine.drive or kind else ""
     whose = " on ".join(filter(None, (machine.system, machine.model))) or "a Mac that it does not name"
+    if not machine.device:
+        return escape_text(f"{whose}; a volume that it does not name")
     return escape_text(f"{whose}; {filesystem or 'volume'} {machine.device}, {machine.physical}{drive}")
 
 

@@ -119,7 +119,7 @@ class ServiceResult(Displayed):
         known = {
             "map": "Every sector of this drive is known",
             "zones": "Zones and skews of this drive are known",
-            "datasheet": "Only datasheet figures of this drive are known",
+            "datasheet": "Of this drive a few figures are known, not its tracks",
         }[self.geometry]
         return (
             f"{known}: on nine in ten drives known that well, the model is expected to be within a factor of "

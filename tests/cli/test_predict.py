@@ -109,6 +109,15 @@ def test_where_nothing_is_read_nothing_is_drawn(run, reference_image):
     assert text.rstrip().endswith(": 0 us")
 
 
+def test_what_was_not_recorded_is_said(run, image):
+    """Reads of Linux were recorded, those of macOS are from published sources: with one order and with all."""
+    words = ("predict", image, "--drive", "sata-ssd", "--top", "0")
+    said = "as on macos (by published sources, not by recordings)"
+    for more in ((), ("--order", "all")):
+        assert said in " ".join(run(*words, "--host", "macos", *more).stdout.split())
+        assert "by published sources" not in run(*words, *more).stdout
+
+
 def test_half_of_a_set_says_what_is_missing(run, reference_image):
     """The second image of a Fusion set holds no volume by itself; that the main one was not given is the reason."""
     result = run("predict", reference_image("fusion/tier2.img"))
@@ -119,7 +128,7 @@ def test_half_of_a_set_says_what_is_missing(run, reference_image):
 def test_the_time_comes_before_what_explains_it(run, image):
     """The table of times stands above what the drive is known by, and the share of reads in sequence."""
     text = run("predict", image, "--drive", "generic-7200").stdout
-    words = ("as on linux", "predicted times", "start where the last one ended", "of processor time", "Only datasheet")
+    words = ("as on linux", "predicted times", "start where the last one ended", "of processor time", "not its tracks")
     places = [text.index(each) for each in words]
     assert places == sorted(places)
 

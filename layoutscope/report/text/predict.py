@@ -27,6 +27,9 @@ MINUTES_FROM, HOURS_FROM = 120, 7200
 """Seconds from which intervals are told in minutes."""
 
 
+UNRECORDED: Final = {"macos": " (by published sources, not by recordings)"}
+"""Hosts whose reads nobody has recorded yet, and how that is said."""
+
 DOUBTED: Final = 0.5
 """Share of the blocks of a trace; where less is predicted, another image or order is likelier than a bad model."""
 
@@ -86,7 +89,8 @@ def _orders(case: OrdersCase) -> Iterator[RenderableType]:
     columns = [("Order", False), ("Reads", True), *((item.drive, True) for item in times)]
     rows = [(order.order, f"{order.reads:,}", *(_timed(order, item) for item in order.times)) for order in done]
     first = f", the quickest on {times[0].drive} first" if times else ""
-    yield plain_table(f"Orders as on {case.host}{first}; in brackets: per 1,000 entries", columns, rows, gap=1)
+    as_on = f"{case.host}{UNRECORDED.get(case.host, '')}"
+    yield plain_table(f"Orders as on {as_on}{first}; in brackets: per 1,000 entries", columns, rows, gap=1)
     for order in case.orders:
         words = f"not applicable: {order.why_not}" if order.why_not else ORDERS[order.order].does
         yield Text(f"{order.order}: {words}", style="dim")
@@ -107,7 +111,8 @@ def _about(volume: VolumeCase | OrdersCase) -> Iterator[Text]:
 def _volume(volume: VolumeCase) -> Iterator[RenderableType]:
     yield from _about(volume)
     walk = volume.walk
-    yield Text(f"{walk.order} as on {walk.host}: {walk.reads:,} reads, {format_bytes(walk.read_bytes)}")
+    as_on = f"{walk.host}{UNRECORDED.get(walk.host, '')}"
+    yield Text(f"{walk.order} as on {as_on}: {walk.reads:,} reads, {format_bytes(walk.read_bytes)}")
     if (least := volume.least_written) is not None:
         written = f"{least.pieces:,} nodes and pages, {format_bytes(least.written_bytes)}"
         yield Text(f"What it writes is not in the times: at least {written}")
@@ -144,7 +149,8 @@ def _case(case: DriveCase) -> Iterator[RenderableType]:
         return
     if item.rotates and item.seeks:
         moved = "1 read moves" if item.seeks == 1 else f"{item.seeks:,} reads move"
-        travel = f"{format_bytes(item.head_travel_bytes)}, {item.head_travel_strokes:,.1f} strokes"
+        strokes = f"{item.head_travel_strokes:,.{1 if item.head_travel_strokes >= 1 else 3}f}"
+        travel = f"{format_bytes(item.head_travel_bytes)}, {strokes} full strokes"
         yield Text(f"  {moved} the arm; head travel {travel}")
     for sentence in width(case):
         yield Text(f"  {sentence}")

@@ -221,7 +221,7 @@ class KitFile(Group):
 
 
 def kit(*, written: KitFile) -> None:
-    """Write a shell script that measures on a Mac what its drive and its listings take, for docs/kit.md."""
+    """Write a shell script that measures on a Mac what its drive and its listings take (docs/kit.md)."""
     from layoutscope.api.kit import kit as script
 
     if written.output is None:

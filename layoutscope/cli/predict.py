@@ -214,7 +214,7 @@ def trace(
 def replay(
     trace: Annotated[
         Path,
-        typer.Argument(metavar="TRACE", help="CSV, fio iolog, blkparse, fs_usage, iosnoop or biosnoop text, or pairs."),
+        typer.Argument(metavar="TRACE", help="CSV, fio iolog, blkparse, fs_usage, iosnoop or biosnoop text; or u64 pairs."),
     ],
     *,
     service: Service,
@@ -263,7 +263,7 @@ def validate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold predictions against what a Mac measured, and print the rows for the table of measurements."""
+    """Hold predictions against what the kit's script measured on a Mac."""
     from layoutscope.api.validate import validate as run
 
     show(run(kit, drive=drive, against=against), as_json=as_json)

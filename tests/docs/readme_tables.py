@@ -104,6 +104,12 @@ def hosts() -> None:
     rows = [
         (placed(name), _shown(linux), _shown(macos), *where[name.partition(".")[0]]) for (name, linux), macos in both
     ]
+    above = [("", ""), *(row[-2:] for row in rows)]
+    again = [
+        tuple("as above" if one == old else one for one, old in zip(row[-2:], last, strict=True))
+        for row, last in zip(rows, above, strict=False)
+    ]
+    rows = [(*row[:-2], *told) for row, told in zip(rows, again, strict=True)]
     hosts = ('<a id="linux"></a>linux', '<a id="macos"></a>macos')
     table(("property", *hosts, "source on linux", "source on macos"), rows)
 

@@ -57,7 +57,7 @@ def _kit(result: KitResult) -> Iterator[RenderableType]:
         yield from _policy(result.policy)
     if result.scored:
         yield Text()
-        yield Text("Rows for the table of measurements:")
+        yield Text("As rows of a table, to hand on:")
         yield from (Text(f"| {' | '.join(row)} |") for row in table_rows(result))
 
 

@@ -214,7 +214,9 @@ def trace(
 def replay(
     trace: Annotated[
         Path,
-        typer.Argument(metavar="TRACE", help="CSV, fio iolog, blkparse, fs_usage, iosnoop or biosnoop text; or u64 pairs."),
+        typer.Argument(
+            metavar="TRACE", help="CSV, fio iolog, blkparse, fs_usage, iosnoop or biosnoop text; or u64 pairs."
+        ),
     ],
     *,
     service: Service,

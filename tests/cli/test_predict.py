@@ -118,6 +118,15 @@ def test_what_was_not_recorded_is_said(run, image):
         assert "by published sources" not in run(*words, *more).stdout
 
 
+def test_directories_without_names_are_told_apart(run, image):
+    """Where names are left out, each of the most expensive directories has its number."""
+    words = ("predict", image, "--drive", "sata-ssd", "--top", "5")
+    named, bare = run(*words).stdout, run(*words, "--no-names").stdout
+    numbers = re.findall(r"^/\S*\? \((\d+)\) ", bare, re.MULTILINE)
+    assert len(set(numbers)) == len(numbers) >= 4
+    assert "/?" not in named
+
+
 def test_half_of_a_set_says_what_is_missing(run, reference_image):
     """The second image of a Fusion set holds no volume by itself; that the main one was not given is the reason."""
     result = run("predict", reference_image("fusion/tier2.img"))

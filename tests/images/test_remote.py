@@ -115,7 +115,9 @@ def test_a_disk_on_a_server_is_scanned_by_ranges(server):
     assert there.image.size_bytes == DISK_BYTES
     command = [sys.executable, "-m", "layoutscope", "scan", f"{server.address}/disk.img", "--details"]
     said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    assert f"{format_bytes(DISK_BYTES)}; read for this: {format_bytes(sent)} in {there.image.reads} requests" in said
+    assert (
+        f"{format_bytes(DISK_BYTES)}; scanned by reading {format_bytes(sent)} in {there.image.reads} requests" in said
+    )
 
 
 def test_packed_images_are_read_through_the_same_door(server):

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.predict import Alternative, DriveCase, DriveFacts, OrderCase, OrdersCase, VolumeCase
+    from layoutscope.results.predict import (
+        Alternative,
+        DirectoryCost,
+        DriveCase,
+        DriveFacts,
+        OrderCase,
+        OrdersCase,
+        VolumeCase,
+    )
     from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.walk.score import Score
 
@@ -178,10 +186,15 @@ def _directories(case: DriveCase) -> RenderableType:
     columns = [("Directory", False), ("Reads", True), ("Time", True), ("Share", True)]
     total = case.prediction.seconds or 1.0
     rows = [
-        (escape_text(cost.path), f"{cost.reads:,}", format_seconds(cost.seconds), format_share(cost.seconds / total))
+        (_named(cost), f"{cost.reads:,}", format_seconds(cost.seconds), format_share(cost.seconds / total))
         for cost in case.directories
     ]
     return plain_table(f"Most expensive directories on {case.prediction.drive}", columns, rows)
+
+
+def _named(cost: DirectoryCost) -> str:
+    """Return a directory's path; where names were left out, its number tells it from the others."""
+    return f"{cost.path} ({cost.directory_id})" if cost.path.endswith("/?") else escape_text(cost.path)
 
 
 def print_replay(result: ReplayResult, console: Console) -> None:

@@ -200,7 +200,7 @@ def walk_on(model: Model, asked: WorkRequest) -> Walk:
         If a path is not on the volume.
     """
     layout = model.layout
-    file_id = None if asked.file is None else _needed(layout, asked.file)
+    file_id = None if asked.file is None else _file(layout, asked.file)
     work = Work(
         start_directory_id=ROOT_ID if asked.start is None else _needed(layout, asked.start),
         stat=asked.stat,
@@ -312,6 +312,13 @@ def _needed(layout: VolumeLayout, path: str) -> int:
     file_id = resolve(layout, path)
     if file_id is None:
         raise UsageError(f"no file at {path!r}")
+    return file_id
+
+
+def _file(layout: VolumeLayout, path: str) -> int:
+    file_id, entries = _needed(layout, path), layout.columns("entries")
+    if ((entries["file_id"].data == file_id) & entries["kind"].equals("directory")).any():
+        raise UsageError(f"{path!r} is a directory, which has no contents to read")
     return file_id
 
 

@@ -96,7 +96,7 @@ def test_a_few_reads_are_counted_and_may_take_several_times_as_long(run, referen
     """One read moves the arm; where each node is read just in time, packed ones take nearly four times as long."""
     image = reference_image("apple/plaso_spotlight10.13.raw")
     text = " ".join(run("predict", image, "--drive", "generic-7200", "--top", "0").stdout.split())
-    assert "1 read moves the arm" in text
+    assert "1 read moves the arm; head travel 0 B, under 0.001 full strokes" in text
     found = re.search(r"would take ([\d.]+) ms instead of ([\d.]+) ms \((\d+) % more\)", text)
     longer, now, percent = (float(number) for number in found.groups())
     assert percent == pytest.approx(100 * (longer / now - 1), abs=1)
@@ -125,6 +125,13 @@ def test_directories_without_names_are_told_apart(run, image):
     numbers = re.findall(r"^/\S*\? \((\d+)\) ", bare, re.MULTILINE)
     assert len(set(numbers)) == len(numbers) >= 4
     assert "/?" not in named
+
+
+def test_a_directory_is_no_file(run, image):
+    """Its nodes would be looked up and nothing of it read, which is no answer to what reading it takes."""
+    result = run("predict", image, "--order", "read", "--file", "/Users")
+    assert result.exit_code == 2
+    assert "'/Users' is a directory" in result.stderr
 
 
 def test_half_of_a_set_says_what_is_missing(run, reference_image):

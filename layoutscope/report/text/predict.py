@@ -38,6 +38,9 @@ MINUTES_FROM, HOURS_FROM = 120, 7200
 UNRECORDED: Final = {"macos": " (by published sources, not by recordings)"}
 """Hosts whose reads nobody has recorded yet, and how that is said."""
 
+TOLD_STROKES: Final = 0.001
+"""Ways of the arm that are less are not told apart."""
+
 DOUBTED: Final = 0.5
 """Share of the blocks of a trace; where less is predicted, another image or order is likelier than a bad model."""
 
@@ -157,7 +160,8 @@ def _case(case: DriveCase) -> Iterator[RenderableType]:
         return
     if item.rotates and item.seeks:
         moved = "1 read moves" if item.seeks == 1 else f"{item.seeks:,} reads move"
-        strokes = f"{item.head_travel_strokes:,.{1 if item.head_travel_strokes >= 1 else 3}f}"
+        way = item.head_travel_strokes
+        strokes = f"{way:,.1f}" if way >= 1 else f"{way:.2g}" if way >= TOLD_STROKES else f"under {TOLD_STROKES}"
         travel = f"{format_bytes(item.head_travel_bytes)}, {strokes} full strokes"
         yield Text(f"  {moved} the arm; head travel {travel}")
     for sentence in width(case):

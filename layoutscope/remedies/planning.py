@@ -142,6 +142,8 @@ class _Trial:
     def _made(self, treatment: Treatment, case: Case) -> tuple[Served, Changed] | NotHere:
         try:
             changed = treatment.model(case)
+            if not isinstance(changed, NotHere) and not len(case.reads):
+                return NotHere(NO_READS)
             return changed if isinstance(changed, NotHere) else (served(changed, self._host, self._scale), changed)
         except UsageError as error:
             return NotHere(f"it cannot be modelled on this drive: {error}")
@@ -181,13 +183,16 @@ def _unknown(case: Case) -> Iterator[str]:
     if layout.coverage != 1 or layout.num_errors:
         yield "what could not be read is not in the plan: no copy is planned of a damaged volume before it is repaired"
     if len(case.reads) == 0:
-        yield "the work reads nothing beyond the mount: there is nothing to save"
-    elif len(case.reads) < FEW_READS:
+        yield f"{NO_READS}: there is nothing to save"
+        return
+    if len(case.reads) < FEW_READS:
         yield f"the work is {len(case.reads)} reads, of which the disk's turn decides more than any remedy"
     if case.traits.maps_every_node:
         taken = "as dense as now" if case.host.name == "macos" else "to lie where Linux's driver puts them"
         yield f"where macOS puts the nodes of a new volume is not published: those of a copy are taken {taken}"
 
+
+NO_READS: Final = "the work reads nothing beyond the mount"
 
 FEW_READS: Final = 20
 """Of fewer reads no remedy is to be judged."""

@@ -85,10 +85,10 @@ class TreeInKeyOrder:
     words = said("tree-in-key-order")
 
     def model(self, case: Case) -> Changed | NotHere:
-        """Walk the leaves."""
+        """Walk the leaves, as searchfs does where the system has it."""
         if case.order not in LISTINGS:
             return NotHere(NO_LISTING)
-        return read_by(case, case.walk("catalog"))
+        return read_by(case, case.walk("searchfs" if case.host.listing_carries_attributes else "catalog"))
 
 
 class OneSweep:

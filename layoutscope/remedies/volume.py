@@ -14,6 +14,7 @@ from layoutscope.remedies.effort import copying_s, rewriting_s
 from layoutscope.remedies.filling import as_dense
 from layoutscope.remedies.words import said
 from layoutscope.tables import Values
+from layoutscope.units import GIB
 from layoutscope.walk.whatif import LAYOUTS, what_if
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 CLUMPED: Final = LAYOUTS[-1]
 """The layout in which nodes keep their order and lie end to end."""
+
+
+ZONED_FROM: Final = 10 * GIB
+"""Apple hfs, hfs_vfsutils.c: smaller volumes, and those without a journal, have no metadata zone."""
 
 
 class RewrittenInKeyOrder:
@@ -79,6 +84,9 @@ class MetadataZoneFree:
         """Lay the nodes end to end as they follow one another."""
         if case.traits.maps_every_node:
             return NotHere(f"{case.traits.label} has no such zone")
+        facts = case.layout.facts
+        if facts.size_bytes < ZONED_FROM or "journaled" not in facts.features:
+            return NotHere("macOS keeps such a zone on journaled volumes of 10 GiB and more alone")
         made = what_if(CLUMPED, case.layout, case.host, case.reads).layout
         if made is case.layout:
             return NotHere("no data lie between the nodes")

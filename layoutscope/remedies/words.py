@@ -12,8 +12,8 @@ from layoutscope.results.plan import RemedyWords
 
 FILE: Final = Path(__file__).with_name("words.toml")
 
-ON_PAGES: Final = ("does", "helps", "unless", "proof")
-"""What a remedy's page alone has: what it does on the disk, when it helps, when not, what it was held against."""
+ON_PAGES: Final = ("does", "helps", "unless", "links", "proof")
+"""What a remedy's page alone has: what it does, when it helps, when not, public sources, what it was held against."""
 
 OTHER: Final = "on-other"
 """Entry of the remedy that there is one of for each file system."""

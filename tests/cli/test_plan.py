@@ -49,6 +49,17 @@ def test_an_empty_volume_has_nothing_to_save(run, tmp_path):
     assert "nothing to save" in done.stdout
 
 
+def test_nothing_is_said_to_help_where_nothing_is_read(run, reference_image):
+    """Of a volume whose walk reads nothing after the mount no remedy saves a thing, and none is ranked."""
+    main, tier2 = (reference_image(f"fusion/{name}.img") for name in ("main", "tier2"))
+    done = run("plan", main, "--second", tier2, "--host", "macos")
+    assert done.exit_code == 0
+    assert "What would help" not in done.stdout
+    assert "Together" not in done.stdout
+    assert "Note: the work reads nothing beyond the mount: there is nothing to save" in done.stdout
+    assert "there is nothing to save" not in run("plan", APFS).stdout
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -97,7 +108,7 @@ def test_a_damaged_volume_is_planned_as_far_as_it_was_read(run, damaged):
     """It says so first, says what it cannot know, and plans no copy, which would lose what is left; else it does."""
     found = run("plan", damaged, "--all").stdout
     assert "the plan is for what was read" in found
-    assert "Not known: what could not be read is not in the plan" in found
+    assert "Note: what could not be read is not in the plan" in found
     copies = [row for row in rows_of(run, damaged) if row["remedy"].startswith("copied-")]
     assert len(copies) == 3
     assert all("a part of the volume could not be read" in row["why_not"] for row in copies)

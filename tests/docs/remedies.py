@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutscope.remedies.words import all_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "remedies"
 LABEL = "another file system"
@@ -31,6 +34,7 @@ def page(name: str, about: dict[str, Any]) -> str:
         f"## When it does not\n\n{about['unless']}",
         f"## How\n\n{ways}",
         f"Risk: {about['risk']}. Side effects: {_plain(about['side_effects'])}.",
+        *_sources(about.get("links", ())),
         f"## What the prediction assumes\n\n{_sentence(about['assumes'])} Source: {about['source']}.",
         f"## Proof\n\n{about['proof']}",
     ]
@@ -38,6 +42,11 @@ def page(name: str, about: dict[str, Any]) -> str:
 
 
 WHERE = {"software": "the program that reads", "volume": "how the volume lies", "hardware": "the drives"}
+
+
+def _sources(links: Iterable[tuple[str, str]]) -> list[str]:
+    told = ", ".join(f"[{words}]({address})" for words, address in links)
+    return [f"Sources: {told}."] if told else []
 
 
 def _plain(text: str) -> str:

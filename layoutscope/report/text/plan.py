@@ -73,13 +73,14 @@ def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     yield from _helpful(volume, MOST_TOLD if not shows_all else len(volume.remedies))
     yield from _others(volume, shows_all=shows_all)
     for sentence in volume.unknown:
-        yield from _wrapped(f"Not known: {sentence}", style="dim")
+        yield from _wrapped(f"Note: {sentence}", style="dim")
 
 
 def _helpful(volume: VolumePlan, most: int) -> Iterator[RenderableType]:
     helpful = volume.helpful
     if not helpful:
-        yield Text("Nothing that was tried would help here.", style="bold")
+        if volume.reads:
+            yield Text("Nothing that was tried would help here.", style="bold")
         return
     columns = [
         ("Would take", True),

@@ -25,6 +25,7 @@ from layoutscope.remedies.software import (
     RememberedWalk,
     StatAllByInode,
     StatByInode,
+    TreeInKeyOrder,
 )
 from layoutscope.remedies.volume import (
     CatalogRebuilt,
@@ -179,6 +180,7 @@ def test_defragmented_files_lie_where_they_begin():
         (CatalogRebuilt(), "apfs", "fts", "no catalog"),
         (CatalogRebuilt(), "hfsplus", "archive", "not modelled"),
         (MetadataZoneFree(), "apfs", "fts", "no such zone"),
+        (MetadataZoneFree(), "hfsplus", "fts", "journaled volumes of 10 GiB and more alone"),
         (SnapshotsRemoved(), "hfsplus", "fts", "held by snapshots alone"),
         (OnOtherFileSystem("apfs", "APFS"), "apfs", "fts", "has that file system already"),
         (OnOtherFileSystem("hfsplus", "HFS+"), "apfs", "copy", "not modelled"),
@@ -199,6 +201,36 @@ def test_no_copy_is_planned_of_what_was_not_read(layouts, treatment):
     facts = replace(whole.facts, metadata_read_bytes=whole.facts.metadata_known_bytes // 2)
     assert isinstance(treatment.model(case_of(whole)), Changed)
     assert "could not be read" in treatment.model(case_of(whole.changed(facts=facts))).why
+
+
+def test_small_volumes_and_those_without_a_journal_have_no_metadata_zone(layouts):
+    """Apple's hfs sets one up from 10 GiB on, with a journal; a byte less, or no journal, and there is none."""
+    facts = replace(layouts["hfsplus"].facts, size_bytes=10 * 2**30, features=("journaled",))
+    tried = {
+        (size, features): MetadataZoneFree().model(
+            case_of(layouts["hfsplus"].changed(facts=replace(facts, size_bytes=size, features=features)))
+        )
+        for size in (10 * 2**30, 10 * 2**30 - 1)
+        for features in (("journaled",), ())
+    }
+    assert [key for key, found in tried.items() if isinstance(found, Changed)] == [(10 * 2**30, ("journaled",))]
+
+
+def test_a_whole_tree_is_read_as_searchfs_does_where_there_is_one(layouts):
+    """On a Mac HFS+ by the numbers of its nodes; on Linux, and on APFS, by its keys."""
+    for name, host, order in (
+        ("hfsplus", "macos", "searchfs"),
+        ("hfsplus", "linux", "catalog"),
+        ("apfs", "macos", "catalog"),
+    ):
+        case = case_of(layouts[name], host=host)
+        found, wanted = reads_of(TreeInKeyOrder().model(case)), case.walk(order)
+        assert found.image_offset.tolist() == wanted.image_offset.tolist()
+    by_number = reads_of(TreeInKeyOrder().model(case_of(layouts["hfsplus"], host="macos")))
+    assert (
+        by_number.image_offset.tolist()
+        != case_of(layouts["hfsplus"], host="macos").walk("catalog").image_offset.tolist()
+    )
 
 
 def test_the_outer_half_is_for_volumes_in_the_inner_one():

@@ -40,6 +40,9 @@ MOST_SEEDS: Final = 64
 USUAL_SHARE: Final = 0.05
 
 
+TOO_NARROW: Final = "All draws share what the model does not know: the range by the layout is too narrow."
+
+
 class ForecastOptions(ReadOptions, Forecast, total=False):
     """All keywords of :func:`forecast` that it hands on."""
 
@@ -135,7 +138,7 @@ def forecast(
         cycles_a_step=plan.cycles_a_step,
         seeds=request.seeds,
         points=points,
-        notes=(*_notes(layout, begin, plan, cycles), *left_out),
+        notes=(*_notes(layout, begin, plan, cycles, request.host), *left_out),
         churn=churn,
     )
 
@@ -162,9 +165,11 @@ def _checked(request: ForecastRequest, cycles: int) -> None:
     checked({"host": request.host})
 
 
-def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int) -> list[str]:
+def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int, host: str) -> list[str]:
     """Say what is assumed, and where the cycles that are followed end."""
-    notes, num_held = list(begin.policy.assumes), begin.space.num_pinned
+    notes, num_held = [TOO_NARROW, *begin.policy.assumes], begin.space.num_pinned
+    if host == "macos":
+        notes.insert(0, "What macOS writes is assumed, and was compared with no Mac.")
     if layout.facts.details.get("snapshots"):
         notes.append(f"Snapshots that the volume has hold {num_held:,} blocks of it: these are not free when replaced.")
     if plan.cycles_a_step > 1:

@@ -78,6 +78,19 @@ def test_what_cannot_be_asked_is_refused(run, words, told):
     assert told in " ".join(result.stderr.split())
 
 
+def test_what_is_assumed_of_a_mac_is_said_first_and_of_a_mac_alone(run):
+    """Nobody compared its driver; Linux's were. That the ranges are too narrow is said of both, and one draw is one."""
+    told = {
+        host: " ".join(run("forecast", HFSPLUS, "--cycles", "1", "--seeds", "1", *DRIVE, "--host", host).stdout.split())
+        for host in ("macos", "linux")
+    }
+    assert "compared with no Mac" in told["macos"]
+    assert "compared with no Mac" not in told["linux"]
+    for text in told.values():
+        assert "the range by the layout is too narrow" in text
+        assert "; 1 draw Enumeration" in text
+
+
 def test_a_volume_without_files_is_refused(tmp_path):
     """Nothing would change on it."""
     write(SCENARIOS["empty"], tmp_path / "empty.img")

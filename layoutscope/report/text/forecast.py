@@ -30,7 +30,7 @@ def print_forecast(result: ForecastResult, console: Console) -> None:
 def _parts(result: ForecastResult) -> Iterator[RenderableType]:
     yield Text(f"{escape_text(result.image)}: {result.filesystem} {escape_text(result.volume)!r}", style="bold")
     cycle = f"A cycle {result.does}: {format_share(result.share)} of the files"
-    yield Text(f"{cycle}, by the driver of {result.host}; {result.seeds} draws")
+    yield Text(f"{cycle}, by the driver of {result.host}; {result.seeds} draw{'s' * (result.seeds != 1)}")
     if result.churn is not None:
         yield from _churn(result.churn)
     for number in range(len(result.points[0].times)):

@@ -34,7 +34,7 @@ from layoutscope.remedies.volume import (
     RewrittenInKeyOrder,
     SnapshotsRemoved,
 )
-from layoutscope.results.plan import HARDWARE, SOFTWARE, VOLUME, PlannedRemedy, RemedyPair, VolumePlan
+from layoutscope.results.plan import FEW_READS, HARDWARE, SOFTWARE, VOLUME, PlannedRemedy, RemedyPair, VolumePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -186,13 +186,10 @@ def _unknown(case: Case) -> Iterator[str]:
         yield f"{NO_READS}: there is nothing to save"
         return
     if len(case.reads) < FEW_READS:
-        yield f"the work is {len(case.reads)} reads, of which the disk's turn decides more than any remedy"
+        yield f"reads: {len(case.reads)}, too few to judge a remedy by"
     if case.traits.maps_every_node:
         taken = "as dense as now" if case.host.name == "macos" else "to lie where Linux's driver puts them"
         yield f"where macOS puts the nodes of a new volume is not published: those of a copy are taken {taken}"
 
 
 NO_READS: Final = "the work reads nothing beyond the mount"
-
-FEW_READS: Final = 20
-"""Of fewer reads no remedy is to be judged."""

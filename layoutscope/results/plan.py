@@ -19,6 +19,9 @@ VOLUME: Final = "volume"
 HARDWARE: Final = "hardware"
 """What a remedy changes: the program that reads, how the volume lies, the drive that it lies on."""
 
+FEW_READS: Final = 20
+"""Of fewer reads no remedy is to be judged."""
+
 
 @frozen
 class RemedyWords(Displayed):

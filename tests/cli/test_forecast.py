@@ -81,7 +81,7 @@ def test_what_cannot_be_asked_is_refused(run, words, told):
 def test_what_is_assumed_of_a_mac_is_said_first_and_of_a_mac_alone(run):
     """Nobody compared its driver; Linux's were. That the ranges are too narrow is said of both, and one draw is one."""
     told = {
-        host: " ".join(run("forecast", HFSPLUS, "--cycles", "1", "--seeds", "1", *DRIVE, "--host", host).stdout.split())
+        host: " ".join(run("forecast", HFSPLUS, "--cycles", "1", *DRIVE, "--seeds", "1", "--host", host).stdout.split())
         for host in ("macos", "linux")
     }
     assert "compared with no Mac" in told["macos"]

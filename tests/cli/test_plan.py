@@ -79,14 +79,14 @@ def test_what_cannot_be_planned_is_refused(run, words, said):
 
 
 def test_a_volume_of_one_file_is_no_ground_for_advice(run, tmp_path):
-    """A few reads: nothing is said to help, or it is said that the disk's turn decides."""
+    """A few reads: nothing is said to help, or it is said that they are too few to judge by."""
     write(VolumePlan(root=(File("alone"),)), tmp_path / "one.img")
     done = run("plan", tmp_path / "one.img", "--emit-order", tmp_path / "listed")
     assert done.exit_code == 0
     told = " ".join(done.stdout.split())
-    assert "of which the disk's turn decides more than any remedy" in told or "there is nothing to save" in told
+    assert "too few to judge a remedy by" in told or "there is nothing to save" in told
     assert (tmp_path / "listed").read_bytes() == b"./alone\n"
-    assert "the disk's turn decides" not in run("plan", APFS).stdout
+    assert "too few to judge" not in run("plan", APFS).stdout
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
-from layoutscope.results.plan import HARDWARE, VOLUME, PlanResult
+from layoutscope.results.plan import FEW_READS, HARDWARE, VOLUME, PlanResult
 from layoutscope.results.verdict import HELPS_FROM
 from layoutscope.units import NOTHING, format_coverage, format_seconds, format_share
 
@@ -70,10 +70,14 @@ def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     between = f"{format_seconds(found.low_s)} to {format_seconds(found.high_s)}"
     work = f"{volume.order} as on {volume.host}, nothing cached, on {volume.drive} ({volume.title})"
     yield from _wrapped(f"{work}: {format_seconds(volume.seconds)} ({between}), {volume.reads:,} reads")
+    notes = [line for sentence in volume.unknown for line in _wrapped(f"Note: {sentence}")]
+    # What makes the table worth little stands above it.
+    if volume.reads < FEW_READS:
+        yield from notes
     yield from _helpful(volume, MOST_TOLD if not shows_all else len(volume.remedies))
     yield from _others(volume, shows_all=shows_all)
-    for sentence in volume.unknown:
-        yield from _wrapped(f"Note: {sentence}", style="dim")
+    if volume.reads >= FEW_READS:
+        yield from notes
 
 
 def _helpful(volume: VolumePlan, most: int) -> Iterator[RenderableType]:

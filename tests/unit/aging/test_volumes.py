@@ -170,6 +170,16 @@ def test_the_driver_that_wrote_a_volume_last_says_how_it_is_written(writer, wait
     assert policy_of(layout.changed(facts=facts), "macos") == POLICIES["macos"]
 
 
+def test_a_transaction_of_macos_writes_as_many_files_in_every_cycle():
+    """A thousand, as a forecast says of it: what files took in one cycle ends no transaction of the next."""
+    volume = readable(layoutscope.read_layouts(IMAGES["apfs"])[-1], "macos").copy()
+    began, rng = [volume.xid], np.random.default_rng(1)
+    for _ in range(3):
+        volume.age(workload("replace"), 1500, rng)
+        began.append(volume.xid)
+    assert np.diff(began).tolist() == [2, 2, 2]
+
+
 def test_volumes_like_one_are_those_that_were_drawn():
     """Eight of drawn orders and ages, with as many files; in old ones some are new, in new ones leaves lie anew."""
     layout = layoutscope.read_layouts(IMAGES["hfsplus"])[-1]

@@ -180,12 +180,14 @@ def test_damage_is_told_of_damaged_volumes_alone(apfs, planned):
 
 
 def test_few_reads_are_no_ground_for_advice(planned):
-    """Of a walk of one read the plan says that a turn decides; of a long one it does not."""
+    """Of a walk of one read the plan says above its table that it is too little; of a long one it does not."""
     nodes = leaves(1, 5, 2, level=[0, 0, 1], kind=["leaf", "leaf", "index"], parent_row=[2, 2, None])
     rows = {**entries((2, 20, "a", "file", 1)), "entry_node_row": [0]}
     tiny = plan_of(case_of(layout(nodes=nodes, entries=rows)), ())
-    assert any("the disk's turn decides" in sentence for sentence in tiny.unknown)
-    assert not any("turn" in sentence for sentence in planned.unknown)
+    assert tiny.unknown == ("reads: 1, too few to judge a remedy by",)
+    told = text_of(replace(tiny, remedies=planned.remedies))
+    assert told.index("too few to judge a remedy by") < told.index("What would help")
+    assert not any("too few" in sentence for sentence in planned.unknown)
     cached = plan_of(case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0)))), ())
     assert cached.unknown == ("the work reads nothing beyond the mount: there is nothing to save",)
 

@@ -170,7 +170,7 @@ class ApfsVolume:
 
     def _length(self) -> int:
         """Return how many files a transaction writes: until so many blocks wait to be freed, or are written."""
-        if self.a_file is None or self.a_file == NO_FILE:
+        if not self.policy.queue_blocks or self.a_file is None or self.a_file == NO_FILE:
             return self.policy.files_per_transaction
         freed, written = self.a_file
         queue = self.policy.queue_blocks / (self.policy.waits + 1)

@@ -101,6 +101,8 @@ class Damage:
         """
         are_errors = "1 finding is an error" if errors == 1 else f"{errors:,} findings are errors"
         told = f"{format_coverage(coverage)} of the known metadata was read, {are_errors}"
+        if coverage == 1 and not errors:
+            told = "the image ends before its volume does; all metadata known of it was read"
         self.lines.setdefault(name, f"{name}: {told}; layoutscope check lists them")
 
     def exit_code(self) -> int:

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 CLUMPED: Final = LAYOUTS[-1]
 """The layout in which nodes keep their order and lie end to end."""
-
-
 ZONED_FROM: Final = 10 * GIB
-"""Apple hfs, hfs_vfsutils.c: smaller volumes, and those without a journal, have no metadata zone."""
+"""Smaller volumes, and those without a journal, have no metadata zone on macOS."""
 
 
 class RewrittenInKeyOrder:

@@ -82,6 +82,16 @@ def test_every_verb_tells_that_an_image_is_damaged(run, cut_off, image, tmp_path
     assert "metadata was read" not in sound.stderr
 
 
+def test_an_image_that_lacks_no_metadata_says_that_it_is_short(run, apfs_image, tmp_path):
+    """Its last block is gone, and nothing lay there: what is told is that, not 100 % and no error."""
+    short = tmp_path / "short.img"
+    short.write_bytes(apfs_image.read_bytes()[:-4096])
+    done = run("predict", short, "--drive", "sata-ssd")
+    assert done.exit_code == 3
+    assert "the image ends before its volume does; all metadata known of it was read" in done.stderr
+    assert run("predict", apfs_image, "--drive", "sata-ssd").stderr == ""
+
+
 def test_predictions_say_what_they_leave_out(run, cut_off):
     """Text and document of a prediction have the coverage and the number of errors of each volume."""
     (volume, *_) = json.loads(run("predict", cut_off, "--json").stdout)["volumes"]

@@ -156,6 +156,7 @@ class _Gathered:
         order = predicted[0]["order"] if predicted else ""
         predicted = [row for row in predicted if row["order"] == order]
         drives = tuple(dict.fromkeys(row["drive"] for row in predicted))
+        hosts = " and ".join(dict.fromkeys(str(row["host"]) for row in predicted))
         times: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for row in predicted:
             times.setdefault((row["source"], row["volume"]), []).append(row)
@@ -174,7 +175,7 @@ class _Gathered:
             title=str(place) if self._names else "fleet",
             made=f"made by layoutscope {__version__} from {len(self._sources):,} sources",
             counts={status: sum(row["status"] == status for row in self._sources.values()) for status in STATUSES},
-            order=order,
+            order=f"{order} as on {hosts}",
             drives=drives,
             metrics=units,
             volumes=tuple(cards),

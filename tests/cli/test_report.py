@@ -152,6 +152,17 @@ def test_the_page_has_the_figures_of_the_tables(fleet, tmp_path):
         assert f"metadata in {format_share(here / BINS)} of its parts" in text
 
 
+def test_the_page_says_whose_driver_its_times_are_of(tmp_path):
+    """Batches as a Mac and as Linux would list are told apart."""
+    pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
+    for host in ("macos", "linux"):
+        layoutscope.batch(IMAGES / "hfsplus-scattered.img.zst", tmp_path / host, drives="sata-ssd", host=host)
+        layoutscope.write_report(tmp_path / host, tmp_path / f"{host}.html")
+        assert (
+            f"predicted times are of the order fts as on {host} on sata-ssd" in (tmp_path / f"{host}.html").read_text()
+        )
+
+
 def test_names_are_left_out_where_that_is_asked(fleet, tmp_path):
     """Neither paths nor names of volumes are on the page."""
     layoutscope.write_report(fleet, tmp_path / "a.html", names=False)

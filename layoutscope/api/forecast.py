@@ -40,9 +40,6 @@ MOST_SEEDS: Final = 64
 USUAL_SHARE: Final = 0.05
 
 
-TOO_NARROW: Final = "All draws share what the model does not know: the range by the layout is too narrow."
-
-
 class ForecastOptions(ReadOptions, Forecast, total=False):
     """All keywords of :func:`forecast` that it hands on."""
 
@@ -167,7 +164,8 @@ def _checked(request: ForecastRequest, cycles: int) -> None:
 
 def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int, host: str) -> list[str]:
     """Say what is assumed, and where the cycles that are followed end."""
-    notes, num_held = [TOO_NARROW, *begin.policy.assumes], begin.space.num_pinned
+    narrow = "All draws share what the model does not know: the range by the layout is too narrow."
+    notes, num_held = [narrow, *begin.policy.assumes], begin.space.num_pinned
     if host == "macos":
         notes.insert(0, "What macOS writes is assumed, and was compared with no Mac.")
     if layout.facts.details.get("snapshots"):

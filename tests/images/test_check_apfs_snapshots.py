@@ -94,3 +94,34 @@ def test_superblock_of_a_snapshot_is_compared_with_its_records(field, victims):
     with planted(fault, victims) as image:
         found = findings(image.path)
     assert image.where in {item.image_offset for item in found}
+
+
+def _name_record(image, expected):
+    start = next(node.paddr for node in expected.live.nodes if node.tree == "snapmeta") * BLOCK_BYTES
+    kinds = {
+        at.parse(image, KEY, each.key).obj_id_and_type >> OBJECT_TYPE_SHIFT: each
+        for each in at.records(image, start, BLOCK_BYTES)
+    }
+    return start, kinds[RecordType.SNAP_NAME].key
+
+
+@pytest.mark.parametrize(
+    ("plus", "message"),
+    [
+        (KEY.sizeof() + 2, "a name is not that in the metadata of its snapshot"),
+        (KEY.sizeof() - 2, "its key has the number of an object"),
+    ],
+)
+def test_name_of_a_snapshot_is_that_of_its_metadata(plus, message, victims):
+    """A snapshot that goes by two names, or a name under another key, is not clean; apfsck says so, too."""
+
+    def apply(image, expected):
+        start, key = _name_record(image, expected)
+        image[key + plus] ^= 1
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return start
+
+    with planted(Fault("name", "", "", "", apply, "snapshots"), victims) as image:
+        found = [item for item in findings(image.path) if item.code == "snapshot-differs"]
+    assert message in {item.message for item in found}
+    assert {item.image_offset // BLOCK_BYTES for item in found} == {image.where // BLOCK_BYTES}

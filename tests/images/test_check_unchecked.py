@@ -181,3 +181,39 @@ def test_a_check_reads_once_and_finds_what_it_finds_in_an_open_image(tmp_path, m
         assert layoutscope.check(image).volumes == found.volumes
     assert len(opened) == 3
     assert found.is_clean != is_damaged
+
+
+POOL = "bitmap of the internal pool"
+
+
+@pytest.fixture
+def container(tmp_path):
+    """Return the path of a sound container, and where the version in use of its pool's bitmap lies."""
+    path = tmp_path / "disk.img"
+    path.write_bytes(zstandard.decompress((IMAGES / "apfs-scattered.img.zst").read_bytes()))
+    regions = layoutscope.read_layouts(path)[0].regions
+    ring = regions.filter(type="internal-pool-bitmap")["image_offset"].to_list()[0]
+    assert layoutscope.check(path).is_clean
+    return path, ring + 3 * BLOCK
+
+
+@pytest.mark.parametrize("change", [1, 64, 8], ids=["a used block", "a waiting block", "a free block"])
+def test_bitmap_of_the_internal_pool_says_what_is_in_use(container, change):
+    """A used bitmap that is called free would be overwritten next; apfsck says of each: bad ip allocation bitmap."""
+    path, bitmap = container
+    image = bytearray(path.read_bytes())
+    # Three blocks hold chunks and bitmap, three are free, three wait in the free queue.
+    assert int.from_bytes(image[bitmap : bitmap + BLOCK], "little") == 0b111_000_111
+    image[bitmap] ^= change
+    path.write_bytes(image)
+    result = layoutscope.check(path)
+    assert [(item.structure, item.image_offset) for item in result.every()] == [(POOL, bitmap)]
+    assert not result.is_clean
+
+
+def test_bitmap_of_the_internal_pool_that_was_not_read_is_told(container):
+    """It lies in a bad sector: nothing was held against it, so that the container is not clean."""
+    path, bitmap = container
+    result = layoutscope.check(path, ddrescue_map=bad_area(path, bitmap, BLOCK))
+    assert [(item.structure, item.message) for item in result.every()] == [(POOL, "it cannot be read")]
+    assert not result.is_clean

@@ -37,7 +37,17 @@ VOLUME_NEEDS: Final[dict[str, tuple[str, ...]]] = {
 """By the name of each check of a volume the trees that must be whole for it."""
 
 OF_SPACE: Final = frozenset(
-    {"space-fields", "chunk-heads", "chunk-checksums", "sizes", "internal-pool", "chunks", "free-queues", "bitmaps"}
+    {
+        "space-fields",
+        "chunk-heads",
+        "chunk-checksums",
+        "sizes",
+        "internal-pool",
+        "pool-versions",
+        "chunks",
+        "free-queues",
+    }
+    | {"bitmaps"}
 )
 OF_CLAIMS: Final = frozenset({"double-claims", "file-claims", "bitmaps"})
 """Checks of a container that compare what all volumes claim."""

@@ -5,7 +5,7 @@ Apple File System Reference, Snapshot Metadata and Sealed Volumes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
+_NO_OBJECT: Final = np.uint64(2**60 - 1)
+"""What stands in keys of names in place of an object's number (reference, j_snap_name_key_t)."""
+
 
 def check_snapshot_records(subject: Subject) -> None:
     """Names, the object map's list and the superblocks of snapshots fit the snapshots' metadata."""
@@ -38,11 +41,25 @@ def check_snapshot_records(subject: Subject) -> None:
             report.cases(
                 wrong, names, "snapshot name", Contradiction("snapshot-differs", message, "warning", *sides), field
             )
+            _check_names(parts, report)
         for source in volume_sources(subject, parts):
             if source.tree != "omap-snapshots":
                 continue
             for batch in read_levels(source):
                 _check_listed(subject, batch, xids)
+
+
+def _check_names(parts: VolumeParts, report: Report) -> None:
+    """The key of a name has no number of an object, and the name of the snapshot that it leads to."""
+    names, metadata = parts.snapmeta.records.get("snap_name"), parts.snapmeta.records.get("snap_metadata")
+    known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True)) if "name" in metadata else {}
+    pairs = zip(names["snap_xid"].tolist(), names["name"].raw(), strict=True)
+    renamed = np.array([known.get(xid, name) != name for xid, name in pairs], bool)
+    for wrong, message, field in (
+        (renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name"),
+        (names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr"),
+    ):
+        report.cases(wrong, names, "snapshot name", Contradiction("snapshot-differs", message, "warning"), field)
 
 
 def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 
 from layoutscope.arrays.intervals import runs_of, subtract
-from layoutscope.errors import FormatError, ImageError
+from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import (
@@ -198,25 +198,54 @@ def _second_tables(
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
+def refuse_qcow(source: Source) -> None:
+    """Refuse a qcow2 of which its library gives other bytes than are stored.
+
+    Raises
+    ------
+    UnsupportedError
+        If it is encrypted, which the library does not look at, or has compressed clusters at odd places: as of 20260703
+        it takes the lowest bit of these, too, for the mark of a cluster of zeros.
+    """
+    try:
+        header, unit, first = _qcow_directory(source)
+        misread = _qcow_clusters(source, unit, first, lambda _, packed, zeros: (packed > 0) & (zeros > 0))
+    except (UnknownError, FormatError):
+        return
+    reason = "is encrypted" if header.crypt_method else "has compressed clusters, which the library misreads"
+    if header.crypt_method or (header.version > 2 and len(misread)):
+        advice = "convert it with: qemu-img convert -O raw IMAGE RAW"
+        raise UnsupportedError(f"{source.name}: the qcow2 image {reason}", code="container", advice=advice)
+
+
 def _qcow(source: Source) -> tuple[I64, int]:
+    header, unit, first = _qcow_directory(source)
+    # The lowest bit of what is compressed belongs to its place.
+    numbers = _qcow_clusters(
+        source, unit, first, lambda place, packed, zeros: (packed > 0) | ((place > 0) & (zeros == 0))
+    )
+    return _units(numbers, unit, header.len_disk)
+
+
+def _qcow_directory(source: Source) -> tuple[grammar.SparseDisks.QcowHeader, int, NDArray[np.uint64]]:
     header = _structure(grammar.SparseDisks.QcowHeader, QCOW_HEADER, source, 0)
     # The first version has another header.
     if header.version not in (2, 3) or not 9 <= header.cluster_bits <= 21:
         raise UnknownError
     unit = 1 << header.cluster_bits
-    count, most = unit // QCOW_REFERENCE.width, _count(header.len_disk, unit)
+    wanted = min(header.num_tables, -(-_count(header.len_disk, unit) // (unit // QCOW_REFERENCE.width)))
     field = QCOW_REFERENCE.ofs_target
-    wanted = min(header.num_tables, -(-most // count))
-    first = _table(source, header.ofs_tables, wanted, QCOW_REFERENCE, field)[field]
+    return header, unit, _table(source, header.ofs_tables, wanted, QCOW_REFERENCE, field)[field]
 
-    def is_stored(at: int) -> I64:
-        fields = (field, QCOW_REFERENCE.is_compressed, QCOW_REFERENCE.reads_as_zeros)
-        place, packed, zeros = _table(source, at, count, QCOW_REFERENCE, *fields).values()
-        # The lowest bit of what is compressed belongs to its place.
-        return np.flatnonzero((packed > 0) | ((place > 0) & (zeros == 0)))
 
-    numbers = _second_tables(source, first, count, QCOW_REFERENCE, is_stored)
-    return _units(numbers, unit, header.len_disk)
+def _qcow_clusters(
+    source: Source, unit: int, first: NDArray[np.uint64], is_meant: Callable[..., NDArray[np.bool_]]
+) -> I64:
+    """Number the clusters that are meant by their place, whether they are compressed, and whether they are zeros."""
+    fields = (QCOW_REFERENCE.ofs_target, QCOW_REFERENCE.is_compressed, QCOW_REFERENCE.reads_as_zeros)
+    count = unit // QCOW_REFERENCE.width
+    chosen = lambda at: np.flatnonzero(is_meant(*_table(source, at, count, QCOW_REFERENCE, *fields).values()))  # noqa: E731
+    return _second_tables(source, first, count, QCOW_REFERENCE, chosen)
 
 
 def _vhd(source: Source) -> tuple[I64, int]:

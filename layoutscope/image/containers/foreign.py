@@ -20,7 +20,7 @@ import numpy as np
 
 from layoutscope.arrays import intervals
 from layoutscope.errors import ImageError, UnreadError, UnsupportedError
-from layoutscope.image.containers.allocation import refuse_expansion, stored_runs
+from layoutscope.image.containers.allocation import refuse_expansion, refuse_qcow, stored_runs
 from layoutscope.image.containers.parser import Parser, ParserError
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import FillingSource, ReadCounter, Source
@@ -74,6 +74,8 @@ def open_foreign(source: Source, found: Signature) -> Source:
     if not is_bounded or find_spec(found.reader) is None:
         advice = f"install what reads it with: {INSTALL}; or {found.advice}" if is_bounded else found.advice
         raise UnsupportedError(f"{source.name}: is no raw image but: {found.name}", code="container", advice=advice)
+    if found.reader == "pyqcow":
+        refuse_qcow(source)
     return ForeignSource(source, found)
 
 

@@ -67,6 +67,36 @@ def test_vmware_disks_in_several_files(disk, tmp_path, peer, subformat):
     assert_same(tmp_path / "a.vmdk", disk)
 
 
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["-c"], "compressed clusters"),
+        (["--object", "secret,id=key,data=abc", "-o", "encrypt.format=luks,encrypt.key-secret=key"], "encrypted"),
+    ],
+)
+def test_disks_of_qemu_that_the_library_misreads_are_refused(disk, tmp_path, peer, options, reason):
+    """Zeros in place of what is packed, or cipher in place of a disk, would be taken for what the disk holds."""
+    needed("pyqcow")
+    data = b"".join(number.to_bytes(2, "big") for number in range(2**15))
+    (tmp_path / "raw").write_bytes(data * 32 + disk.read_bytes())
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", *options]
+    subprocess.run([*command, tmp_path / "raw", tmp_path / "a.qcow2"], check=True)
+    with pytest.raises(UnsupportedError, match=f"{reason}.*qemu-img convert"):
+        open_image(tmp_path / "a.qcow2")
+
+
+def test_compressed_disks_of_qemu_of_the_second_version_are_read(disk, tmp_path, peer):
+    """There is no mark of zeros in that version."""
+    needed("pyqcow")
+    packed = disk.parent / "packed"
+    packed.write_bytes(
+        disk.read_bytes()[: 2 * MIB] + bytes(disk.stat().st_size - 2 * MIB - 5000) + bytes(range(250)) * 20
+    )
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-c", "-o", "compat=0.10", "-O", "qcow2", packed]
+    subprocess.run([*command, tmp_path / "a.qcow2"], check=True)
+    assert_same(tmp_path / "a.qcow2", packed)
+
+
 def test_an_image_compressed_and_in_a_container(disk, tmp_path, peer):
     """A qcow2 in a zstd file is read as the disk in it."""
     needed("pyqcow")

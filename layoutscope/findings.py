@@ -35,7 +35,7 @@ CODES: Final[dict[str, str]] = {
     "partition-outside": "A partition does not lie in the image.",
     "partition-truncated": "A partition ends past the end of the image.",
     "partition-overlap": "Two partitions of a map overlap.",
-    "partition-content": "A partition does not hold what its type promises.",
+    "partition-content": "A partition does not hold what its type promises, or not all of its volume.",
     "stale-partition-map": "A volume fills the image; an older partition map in it is left aside.",
     "volume-header-lost": "The volume header is absent or overwritten; its copy or a map tells of the volume.",
     "block-claimed-free": "Blocks that metadata or files use are free in the bitmaps.",
@@ -114,6 +114,12 @@ class Finding(Displayed):
     def __post_init__(self) -> None:
         if self.code not in CODES:
             raise ValueError(f"unknown finding code {self.code!r}: add it to layoutscope.findings.CODES, or declare it")
+
+    @property
+    def sides(self) -> str:
+        """Both sides of the contradiction in brackets, as far as they are known."""
+        known = [f"{name} {side}" for name, side in (("expected", self.expected), ("found", self.found)) if side]
+        return f" ({', '.join(known)})" if known else ""
 
 
 def from_error(error: FormatError, *, code: str = "structure-invalid") -> Finding:

@@ -75,7 +75,7 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
             for name, layout, findings, each in zip(volume_names(layouts), layouts, told, found, strict=True)
         )
         outside = _without_names(image.findings, image.layouts) if hidden else image.findings
-        return CheckResult(image.about.name, volumes, outside)
+        return CheckResult(image.about.name, volumes, outside, other_contents=image.about.other_contents)
 
 
 def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, ...]) -> tuple[Finding, ...]:

@@ -270,34 +270,46 @@ def _read_all(
     """Read every candidate; one that fails is a finding as long as another one can be read."""
     layouts: list[VolumeLayout] = []
     failures: dict[int, FormatError] = {}
+    cut: dict[int | None, Finding] = {}
     read: set[int] = set()
     for candidate in (item for item in wanted if item.image_offset not in read):
         try:
             place = VolumeRequest(images.main, candidate.image_offset, candidate.size_bytes, candidate.stack, kept=kept)
-            layouts += _read_one(
-                images, candidate.kind, replace(place, first_volume=_num_volumes(layouts) + 1), request
-            )
+            found = _read_one(images, candidate.kind, replace(place, first_volume=_num_volumes(layouts) + 1), request)
             read.add(candidate.image_offset)
+            layouts += found
+            cut |= {item.image_offset: item for layout in found for item in _cut_off(images.main, layout, candidate)}
         except FormatError as error:
             failures.setdefault(candidate.image_offset, error)
     left = [error for where, error in failures.items() if where not in read]
     if left and not layouts:
         raise left[0]
-    cut = {finding.image_offset: finding for layout in layouts for finding in _cut_off(images.main, layout)}
     return layouts, [*cut.values(), *(from_error(error) for error in left)]
 
 
-def _cut_off(source: Source, layout: VolumeLayout) -> list[Finding]:
-    """Say that an image ends before its volume does; a Fusion container spans two images."""
-    facts = layout.facts
-    end = facts.image_offset + facts.size_bytes
-    missing = end - source.size_bytes
-    tolerated = facts.block_size_bytes - 1 if filesystem_of(layout).traits.may_end_within_block else 0
-    if missing <= tolerated or "fusion" in facts.features:
+def _cut_off(source: Source, layout: VolumeLayout, candidate: VolumeCandidate) -> list[Finding]:
+    """Say that an image or a partition ends before its volume does; a Fusion container spans two images."""
+    facts, traits = layout.facts, filesystem_of(layout).traits
+    if "fusion" in facts.features or (traits.has_containers and facts.volume is not None):
         return []
-    expected, found = f"{end:,} bytes", f"{source.size_bytes:,}"
-    message = "the image ends before the volume does: it is incomplete"
-    return [Finding("truncated", "warning", "image", facts.image_offset, message, expected, found)]
+    end, last = facts.image_offset + facts.size_bytes, facts.block_size_bytes - 1
+    tolerated = last if traits.may_end_within_block and _is_free(layout, end - last - 1) else 0
+    if end - source.size_bytes > tolerated:
+        message = "the image ends before the volume does: it is incomplete"
+        sides = f"{end:,} bytes", f"{source.size_bytes:,}"
+        return [Finding("truncated", "warning", "image", facts.image_offset, message, *sides)]
+    stop = candidate.image_offset + candidate.size_bytes
+    if candidate.partition is not None and end - stop > tolerated:
+        message = f"partition {candidate.partition} ends before its volume does"
+        sides = f"an end at {end:,}", f"{stop:,}"
+        return [Finding("partition-content", "warning", "partition", facts.image_offset, message, *sides)]
+    return []
+
+
+def _is_free(layout: VolumeLayout, image_offset: int) -> bool:
+    free = layout.free
+    start = free["image_offset"].to_numpy()
+    return bool(((start <= image_offset) & (image_offset < start + free["length_bytes"].to_numpy())).any())
 
 
 def _read_one(images: ImageSet, kind: str, place: VolumeRequest, request: ReadRequest) -> list[VolumeLayout]:

@@ -73,6 +73,8 @@ class CheckResult(Shown):
         Codes that it was narrowed to; empty where it holds all.
     before : str
         Name of the earlier image whose findings were taken away; empty where none were.
+    other_contents : tuple of str
+        What else lies on the image and was not looked at, as layers from the image down.
     """
 
     frames: ClassVar = ("frame",)
@@ -82,6 +84,7 @@ class CheckResult(Shown):
     findings: tuple[Finding, ...]
     rules: tuple[str, ...] = ()
     before: str = ""
+    other_contents: tuple[str, ...] = ()
 
     @property
     def frame(self) -> pl.DataFrame:

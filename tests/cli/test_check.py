@@ -4,7 +4,12 @@ import json
 
 import pytest
 
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from fixtures.partitions import gpt
 from layoutscope.findings import CODES
+
+MIB = 1 << 20
 
 
 @pytest.mark.parametrize("which", ["image", "apfs_image"])
@@ -153,3 +158,22 @@ def test_contradicting_options_of_a_check_are_usage_errors(run, image, options):
     """Exit code 2, and nothing on standard output."""
     result = run("check", image, *options)
     assert (result.exit_code, result.stdout) == (2, "")
+
+
+def test_what_was_not_looked_at_is_named(run, reference_image):
+    """Clean is said of the volumes that are read; what lies beside them on the disk is named, with and without JSON."""
+    path = reference_image("apple/hfsinspect_MBR.raw")
+    other = "MBR > partition 2 > FAT16"
+    assert f"not looked at: {other}\n" in run("check", path).stdout
+    assert json.loads(run("check", path, "--json").stdout)["other_contents"] == [other]
+
+
+def test_a_side_that_is_unknown_is_not_shown(run, tmp_path):
+    """A signature has more than one right value, so that none is expected."""
+    path = tmp_path / "disk.img"
+    path.write_bytes(bytes(gpt(render(SCENARIOS["attributes"])[0], start_bytes=MIB).to_bytearray()))
+    with path.open("r+b") as file:
+        file.seek(MIB + 1024)
+        file.write(bytes(2))
+    text = run("check", path).output
+    assert "unexpected value of signature (found 0)" in " ".join(text.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from layoutscope.filesystems.apfs.check import needs as apfs_needs
 from layoutscope.filesystems.apfs.check import rules as apfs_rules
 from layoutscope.filesystems.hfsplus import contents, layout
 from layoutscope.filesystems.hfsplus.check import needs, rules
+from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
 
-BLOCK = 4096
+BLOCK, MIB = 4096, 1 << 20
 IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
 
 
@@ -217,3 +219,33 @@ def test_bitmap_of_the_internal_pool_that_was_not_read_is_told(container):
     result = layoutscope.check(path, ddrescue_map=bad_area(path, bitmap, BLOCK))
     assert [(item.structure, item.message) for item in result.every()] == [(POOL, "it cannot be read")]
     assert not result.is_clean
+
+
+@pytest.mark.parametrize(("short", "codes"), [(0, []), (1, ["partition-content"])])
+def test_a_volume_that_is_longer_than_its_partition_is_told(volume, tmp_path, short, codes):
+    """Both copies of the map end the partition a sector before the volume ends: a mount would read less than we do."""
+    data = volume[0].read_bytes()
+    sectors = len(data) // 512
+    disk = gpt_disk(len(data) + 2 * MIB, [gpt_entry(HFS, 2048, 2048 + sectors - 1 - short)]).put(MIB, data)
+    path = tmp_path / "parted.img"
+    path.write_bytes(bytes(disk.data))
+    result = layoutscope.check(path)
+    assert [item.code for item in result.every()] == codes
+    assert [item.image_offset for item in result.every()] == [MIB] * len(codes)
+
+
+def test_an_image_that_ends_within_a_used_block_is_cut_off(container):
+    """A converted volume may end within its last block, if that is free; here it is, and then it is not."""
+    path, _ = container
+    size = path.stat().st_size
+    os.truncate(path, size - 1)
+    assert layoutscope.check(path).is_clean
+    # The last bit of the last chunk's bitmap is that of the last block.
+    regions = layoutscope.read_layouts(path)[0].regions
+    bitmap = regions.filter(type="spaceman-bitmap")["image_offset"].to_list()[-1]
+    with path.open("r+b") as file:
+        file.seek(bitmap + (size // BLOCK - 1) % (8 * BLOCK) // 8)
+        used = file.read(1)[0] | 0x80
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([used]))
+    assert "truncated" in {item.code for item in layoutscope.check(path).every()}

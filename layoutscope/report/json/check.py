@@ -24,6 +24,7 @@ def check_document(result: CheckResult) -> dict[str, Any]:
         "before": result.before,
         "counts": result.counts(),
         "unchecked": list(result.unchecked()),
+        "other_contents": list(result.other_contents),
         "volumes": [
             {
                 "volume": item.volume,

@@ -74,12 +74,11 @@ def _not_checked(result: CheckResult) -> Iterator[str]:
 
 
 def _result(image: str, volume: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
-    sides = f" (expected {finding.expected}, found {finding.found})" if finding.expected or finding.found else ""
     made: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": codes.index(finding.code),
         "level": LEVELS[finding.level],
-        "message": {"text": f"{finding.structure}: {finding.message}{sides}"},
+        "message": {"text": f"{finding.structure}: {finding.message}{finding.sides}"},
         "locations": [_location(image, volume, finding)],
         "properties": {"expected": finding.expected, "found": finding.found, "device": finding.device},
     }

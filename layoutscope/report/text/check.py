@@ -34,6 +34,8 @@ def _parts(result: CheckResult) -> Iterator[RenderableType]:
     consequences = result.consequences()
     if result.findings:
         yield _table(f"{escape_text(result.image)}: outside of the volumes", result.findings, consequences)
+    for other in result.other_contents:
+        yield Text(f"not looked at: {escape_text(other)}")
     for volume in result.volumes:
         coverage = f"{format_coverage(volume.coverage)} of the known metadata was looked at"
         yield Text(f"{escape_text(volume.volume)}: {coverage}")
@@ -103,13 +105,12 @@ def _table(title: str, findings: tuple[Finding, ...], consequences: Mapping[Find
 
 def _row(item: Finding, consequences: Sequence[str]) -> tuple[Text, str, str, str]:
     address = NOTHING if item.image_offset is None else f"{item.image_offset:,}"
-    sides = f" (expected {item.expected}, found {item.found})" if item.expected or item.found else ""
     # Rules of single fields begin with the field's name already.
     field = "" if item.message.startswith(item.field.rpartition("/")[2]) else f"/{item.field}"
     count = len(consequences)
     codes = ", ".join(dict.fromkeys(consequences))
     follows = f", and {count:,} consequence{'s'[: count != 1]} ({codes})" if count else ""
-    what = escape_text(f"{item.structure}{field}: {item.message}{sides}{follows}")
+    what = escape_text(f"{item.structure}{field}: {item.message}{item.sides}{follows}")
     return Text(item.level, STYLES[item.level]), item.code, address, what
 
 

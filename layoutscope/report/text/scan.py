@@ -215,11 +215,10 @@ def findings_shown(findings: Sequence[Finding]) -> RenderableType:
 
 def _finding(item: Finding) -> tuple[Text, str, str]:
     address = NOTHING if item.image_offset is None else f"{item.image_offset:,}"
-    sides = f" (expected {item.expected}, found {item.found})" if item.expected else ""
     return (
         Text(item.level, STYLES[item.level]),
         address,
-        escape_text(f"{item.code}: {item.structure}: {item.message}{sides}"),
+        escape_text(f"{item.code}: {item.structure}: {item.message}{item.sides}"),
     )
 
 

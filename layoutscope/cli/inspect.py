@@ -79,7 +79,7 @@ def inspect(image: ImageItself, *, place: PlaceOptions, reading: Reading, as_jso
 
 
 def checkpoints(image: ImageItself, *, reading: ReadingContainer, as_json: AsJson = False) -> None:
-    """List the older states that can be read, checkpoints and snapshots, and how much of them still exists."""
+    """List older states, checkpoints and snapshots, and how much of each still exists."""
     from layoutscope.api.inspect import checkpoints as run
     from layoutscope.report.json.inspect import states_json
     from layoutscope.report.text.console import make_console

@@ -129,17 +129,17 @@ class ReadableState:
     kind : {'checkpoint', 'snapshot'}
         Of the whole container, or of one volume.
     label : str
-        Transaction of a checkpoint, name of a snapshot.
+        Transaction of a checkpoint, name of a snapshot; of snapshots that are lost, how many.
     xid : int
-        Transaction.
+        Transaction; 0 if unknown.
     volume : str
         Name of the snapshot's volume; of a checkpoint, the names of its volumes.
     time_ns : int
         Nanoseconds since 1970: creation, or the last change of a volume; 0 if unknown.
     is_complete : bool
-        Whether all its fixed parts are still there.
+        Whether all superblocks and object maps that lead to it are still there.
     num_nodes, num_sound_nodes : int
-        Nodes of its main trees, and those that still hold what they should.
+        Nodes of its main trees that its object maps still name, and those of them that hold what they should.
     """
 
     kind: Literal["checkpoint", "snapshot"]

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import layoutscope
 from fixtures.apfs import scenarios
 from fixtures.apfs.writer import write
 from layoutscope.errors import UsageError
@@ -233,6 +234,45 @@ def test_checkpoints_and_snapshots_are_listed(written, name):
     assert [(item.label, item.xid) for item in states if item.kind == "snapshot"] == [
         (item.name, item.xid) for item in expected.snapshots
     ]
+
+
+def without_blocks(path, target, paddrs):
+    """Overwrite blocks of a copy by zeros."""
+    data = bytearray(path.read_bytes())
+    for paddr in paddrs:
+        data[paddr * 4096 : paddr * 4096 + 4096] = bytes(4096)
+    target.write_bytes(data)
+    with RawFile(target) as source:
+        return list_states(source)
+
+
+def test_lost_lists_of_snapshots_are_no_lists_without_any(written, tmp_path):
+    """Where the records of snapshots are gone, the volume's own count says that there were some."""
+    paths, expected = written("snapshots")
+    lost = [node.paddr for node in expected.live.nodes if node.tree == "snapmeta"]
+    states = without_blocks(paths[0], tmp_path / "a.img", lost)
+    found = [(item.label, item.is_complete) for item in states if item.kind == "snapshot"]
+    assert found == [(f"{len(expected.snapshots)} lost", False)]
+
+
+def test_snapshot_without_its_superblock_is_not_complete(written, tmp_path):
+    """It is still listed, and what leads to its nodes is lost."""
+    paths, expected = written("snapshots")
+    layouts = layoutscope.read_layouts(paths[0])
+    copies = layouts[-1].regions.filter(type="volume-superblock", owner=f"snapshot of xid {expected.snapshots[0].xid}")
+    states = without_blocks(paths[0], tmp_path / "a.img", [copies["image_offset"].to_list()[0] // 4096])
+    found = [item.is_complete for item in states if item.kind == "snapshot"]
+    assert found == [False, *(True for _ in expected.snapshots[1:])]
+
+
+def test_nodes_that_a_damaged_map_no_longer_names_are_not_passed_over(written, tmp_path):
+    """Of a state whose map has lost a leaf it is not said that all is left."""
+    paths, expected = written("snapshots")
+    lost = [node.paddr for node in expected.live.nodes if (node.tree, node.level) == ("omap", 0)]
+    states = without_blocks(paths[0], tmp_path / "a.img", lost[-1:])
+    newest = states[0]
+    assert (newest.xid, newest.is_complete) == (max(expected.readable_xids), False)
+    assert not any(item.is_complete for item in states if item.kind == "snapshot")
 
 
 def test_a_locked_volume_shows_what_needs_no_key(read, written):

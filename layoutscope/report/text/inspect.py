@@ -55,7 +55,7 @@ def _structure(structure: StructureLines) -> RenderableType:
 
 
 def print_states(states: Sequence[StateLine], console: Console) -> None:
-    """Print the states of a container that can be read."""
+    """Print the states of a container, and what is left of each."""
     columns = [
         ("Kind", False),
         ("Label", False),
@@ -75,7 +75,7 @@ def print_states(states: Sequence[StateLine], console: Console) -> None:
         )
         for item in states
     ]
-    print_parts(iter([plain_table("States that can be read (with --xid or --snapshot)", columns, rows)]), console)
+    print_parts(iter([plain_table("Older states (--xid or --snapshot reads one)", columns, rows)]), console)
 
 
 def _time(time_ns: int) -> str:
@@ -83,7 +83,7 @@ def _time(time_ns: int) -> str:
 
 
 def _left(item: StateLine) -> str:
-    parts = "" if item.is_complete else ", fixed parts lost"
+    parts = "" if item.is_complete else ", superblock or map lost"
     return f"{item.num_sound_nodes:,} of {item.num_nodes:,}{parts}"
 
 

@@ -90,11 +90,34 @@ def _snapshot_states(container: Container) -> list[ReadableState]:
         try:
             volume = open_volume(container, container.store.apart(), oid, number)
         except FormatError:
+            rows.append(ReadableState("snapshot", "unknown", 0, f"volume {number}", 0, False, 0, 0))
             continue
-        for item in read_snapshots(container, volume):
+        listed = read_snapshots(container, volume)
+        for item in listed:
             found = _mapped_nodes(container, volume.omap, item.xid)
-            rows.append(ReadableState("snapshot", item.name, item.xid, volume.name, item.create_time, True, *found))
+            is_complete = _is_whole(volume.omap) and _is_open(volume, item)
+            rows.append(
+                ReadableState("snapshot", item.name, item.xid, volume.name, item.create_time, is_complete, *found)
+            )
+        # A lost list of snapshots is no list without any.
+        lost = int(volume.superblock.num_snapshots) - len(listed)
+        if lost > 0:
+            rows.append(ReadableState("snapshot", f"{lost:,} lost", 0, volume.name, 0, False, 0, 0))
     return rows
+
+
+def _is_open(volume: Volume, snapshot: Snapshot) -> bool:
+    with suppress(FormatError):
+        open_snapshot(volume, snapshot)
+        return True
+    return False
+
+
+def _is_whole(omap: omaps.ObjectMap | None) -> bool:
+    """Whether every node that an index node of a map leads to is there, and sound."""
+    if omap is None or not omap.nodes.valid.all():
+        return False
+    return int(omap.nodes.num_records[omap.nodes.level > 0].sum()) == len(omap.nodes) - 1
 
 
 def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContainer.NxSuperblock) -> ReadableState:
@@ -107,7 +130,9 @@ def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContaine
     for volume, _ in volumes:
         names.append(stored_name(volume))
         times.append(volume.last_mod_time)
-        nodes += _volume_nodes(container, volume, xid)
+        omap = mapped_at(container, volume, xid)
+        nodes += (0, 0) if omap is None else _mapped_nodes(container, omap, xid)
+        is_complete &= _is_whole(omap)
     return ReadableState(
         "checkpoint", str(xid), xid, ", ".join(names), max(times), is_complete, int(nodes[0]), int(nodes[1])
     )
@@ -138,12 +163,6 @@ def volumes_at(
         with suppress(FormatError):
             parsed.append(read_virtual(blocks, cls, view, oid, "volume superblock"))
     return parsed
-
-
-def _volume_nodes(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: int) -> tuple[int, int]:
-    """Count the mapped objects of a volume's state, and the sound ones."""
-    omap = mapped_at(container, superblock, xid)
-    return (0, 0) if omap is None else _mapped_nodes(container, omap, xid)
 
 
 def mapped_at(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: int) -> omaps.ObjectMap | None:

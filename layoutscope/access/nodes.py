@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.arrays.lookup import order_of
 from layoutscope.frozen import frozen
+from layoutscope.tables.schema import LIVE_STATES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +45,8 @@ class NodeTable:
         Place in key order in its tree and level.
     is_header : bool array
         Header nodes.
+    is_own : bool array
+        Nodes of this view: neither held by snapshots alone nor stale.
     device : uint8 array
         Image of a Fusion set.
     image_offset, size_bytes : int64 arrays
@@ -59,6 +63,7 @@ class NodeTable:
     node_id: NDArray[np.int64]
     key_rank: NDArray[np.int64]
     is_header: NDArray[np.bool_]
+    is_own: NDArray[np.bool_]
     device: NDArray[np.uint8]
     image_offset: NDArray[np.int64]
     size_bytes: NDArray[np.int64]
@@ -73,6 +78,11 @@ class NodeTable:
             return np.full(len(column), NO_NODE)
         found: NDArray[np.int32] = self.of_row.take(column.filled(len(self.of_row) - 1), mode="clip")
         return found
+
+    def leaves(self, tree: int) -> NDArray[np.int64]:
+        """Return the leaves of a tree as this view has it, by its code, in the order of their keys."""
+        own = np.flatnonzero((self.tree == tree) & (self.level == 0) & self.is_own)
+        return own[order_of(self.key_rank[own])]
 
     def tree_code(self, name: str) -> int:
         """Return the code of a tree, -1 where the layout has none of that name."""
@@ -96,6 +106,7 @@ def node_table(layout: VolumeLayout) -> NodeTable:
         node_id=nodes["node_id"].signed(),
         key_rank=nodes["key_rank"].signed(),
         is_header=nodes["kind"].equals("header"),
+        is_own=nodes["state"].is_in(LIVE_STATES),
         device=nodes["device"].filled(0),
         image_offset=nodes["image_offset"].signed(),
         size_bytes=nodes["size_bytes"].signed(),

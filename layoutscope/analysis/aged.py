@@ -16,7 +16,7 @@ from layoutscope.drive.priors import drawn, priors
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure
-from layoutscope.metrics.pieces import live_nodes
+from layoutscope.metrics.pieces import own_nodes
 from layoutscope.progress import phase
 from layoutscope.results.forecast import Churn, ForecastMetric, ForecastPoint, ForecastRange, ForecastTime
 from layoutscope.walk.whatif import what_if
@@ -236,7 +236,7 @@ def followed(
 
 def measured_layout(layout: VolumeLayout) -> tuple[int, int, tuple[Any, ...]]:
     """Count the files of a layout and the leaves that an enumeration reads, and measure it."""
-    nodes = live_nodes(layout, filesystem_of(layout).traits.main_tree)
+    nodes = own_nodes(layout, filesystem_of(layout).traits.main_tree)
     files = int(layout.columns("entries")["kind"].equals("file").sum())
     return files, int((nodes["level"].filled(1) == 0).sum()), measure(layout)
 
@@ -311,7 +311,7 @@ def _file_ids(layout: VolumeLayout) -> NDArray[np.uint64]:
 
 
 def _rewritten(before: VolumeLayout, later: VolumeLayout) -> float | None:
-    nodes = live_nodes(later, filesystem_of(later).traits.main_tree)
+    nodes = own_nodes(later, filesystem_of(later).traits.main_tree)
     xids = nodes["xid"].signed()[nodes["level"].filled(1) == 0]
     if not len(xids) or not nodes["xid"].is_known.any():
         return None

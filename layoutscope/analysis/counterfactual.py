@@ -120,21 +120,6 @@ def close_together(reads: ReadsOfNodes) -> AccessTrace:
     return reads.moved(_laid_out(reads.nodes, reads.used))
 
 
-def packed(reads: ReadsOfNodes) -> AccessTrace:
-    """The same reads, with the nodes one behind the other: upper levels and maps first, then leaves in key order."""
-    nodes = reads.nodes
-    used = reads.used
-    is_leaf = (nodes.level[used] == 0) & (nodes.tree[used] == _main(reads))
-    is_map = np.isin(nodes.tree[used], _maps(reads))
-    place = (
-        (is_leaf.astype(np.int64) << 60) + (is_map.astype(np.int64) << 59) + (nodes.tree[used].astype(np.int64) << 50)
-    )
-    place += ((DEEPEST * 4 - nodes.level[used].astype(np.int64)) << 40) + nodes.key_rank[used]
-    moved = reads.moved(_laid_out(nodes, used[order_of(place)]))
-    # A tree that is one file lies in its first extents then, which need no look-up.
-    return moved if filesystem_of(reads.layout).traits.maps_every_node else moved[~_is_map_read(reads)]
-
-
 def _laid_out(nodes: NodeTable, order: I64) -> I64:
     """Lay nodes end to end from where the first of them lies now, on each device of a set its own."""
     offset = nodes.image_offset.copy()
@@ -184,8 +169,7 @@ def in_whole_nodes(reads: ReadsOfNodes) -> AccessTrace:
 def in_full_leaves(reads: ReadsOfNodes) -> AccessTrace:
     """The reads that are left if neighbouring leaves were merged as far as their records fit into one."""
     nodes = reads.nodes
-    main = np.flatnonzero((nodes.tree == _main(reads)) & (nodes.level == 0))
-    main = main[order_of(nodes.key_rank[main])]
+    main = nodes.leaves(_main(reads))
     table = reads.layout.columns("nodes")
     used, free = (table[name].filled(0)[main].astype(np.int64) for name in ("used_bytes", "free_bytes"))
     room = int((used + free).max(initial=0))

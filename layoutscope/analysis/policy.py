@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.order import ADJACENT, order_metrics
-from layoutscope.metrics.pieces import live_nodes
+from layoutscope.metrics.pieces import own_nodes
 from layoutscope.results.kit import LeafPolicy
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ TENTHS = np.linspace(0, 1, 11)
 def leaf_policy(layout: VolumeLayout) -> LeafPolicy:
     """Sum up the leaves of the tree that enumerations walk."""
     tree = filesystem_of(layout).traits.main_tree
-    nodes = live_nodes(layout, tree)
     # What snapshots alone hold was written for a state that is gone.
-    leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["state"].equals("live"))
+    nodes = own_nodes(layout, tree)
+    leaves = nodes.take(nodes["kind"].equals("leaf"))
     adjacent = next(metric.value for metric in order_metrics(layout, tree) if metric.definition is ADJACENT)
     if not leaves["xid"].is_known.any():
         return LeafPolicy(len(leaves), adjacent)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.analysis.counterfactual import CAUSES, ReadsOfNodes, packed, seconds_of, walked
+from layoutscope.analysis.counterfactual import CAUSES, ReadsOfNodes, seconds_of, walked
 from layoutscope.drive.draws import is_sampled
 from layoutscope.filesystems.registry import filesystem_of, filesystems
 from layoutscope.results.verdict import Cause, Placement, Verdict, Why, Yardstick
 from layoutscope.walk import trace
+from layoutscope.walk.whatif import what_if
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,9 @@ SPAN_ENDS: Final = (0.01, 0.99)
 
 MODELLED_ENTRIES: Final = (10_000, 500_000)
 """Volumes of 22,000 and of 222,000 entries were held against their like: nothing is said of much smaller or larger."""
+
+PACKED: Final = "packed"
+"""The what-if that is the yardstick: the number is that of ``predict``."""
 
 MODELLED_HOST: Final = "linux"
 """Whose driver filled those volumes."""
@@ -75,11 +79,12 @@ def judge(
     reads = walked(layout, walk.trace)
     # Of long walks a part is served, changed and unchanged alike, so that both err alike.
     scale = first.seconds / seconds_of(walk.trace, profile) if is_sampled(walk.trace, profile) else 1.0
-    runs = {change: scale * seconds_of(change(reads), profile) for change in (*CAUSES.values(), packed)}
+    runs = {change: scale * seconds_of(change(reads), profile) for change in CAUSES.values()}
+    packed = what_if(PACKED, layout, walk.host).layout
     causes = [Cause(name, runs[change], _saved(first.seconds, runs[change])) for name, change in CAUSES.items()]
     return replace(
         plain,
-        packed_seconds=runs[packed],
+        packed_seconds=scale * seconds_of(trace(packed, order=walk.order, host=walk.host), profile),
         causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
         remedies=() if remedied is None else remedied(reads, profile, first.seconds),
         placement=placement(reads, _saved(first.seconds, runs[CAUSES[Why.DISTANCE]])) if first.rotates else None,

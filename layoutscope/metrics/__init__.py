@@ -16,11 +16,11 @@ from layoutscope.metrics.order import order_metrics
 from layoutscope.metrics.pieces import (
     NEAREST,
     clump_metrics,
-    live_nodes,
     main_tree,
     metadata_pieces,
     nearest_neighbour_ratio,
-    node_pieces,
+    own_nodes,
+    pieces_of,
     span_metrics,
 )
 from layoutscope.metrics.space import zone_metric
@@ -69,14 +69,14 @@ def _locality(layout: VolumeLayout) -> Iterator[Metric]:
     yield from clump_metrics(pieces, "metadata")
     yield from span_metrics(pieces, volume_bytes, "metadata")
     main = main_tree(layout)
-    yield Metric(NEAREST, nearest_neighbour_ratio(node_pieces(layout, main), volume_bytes), main)
+    yield Metric(NEAREST, nearest_neighbour_ratio(pieces_of(layout, own_nodes(layout, main)), volume_bytes), main)
     if filesystem_of(layout).traits.has_metadata_zone:
         yield zone_metric(layout)
 
 
 def _measured_trees(layout: VolumeLayout) -> list[str]:
     """Trees with at least two nodes at level 0, the enumerated one first."""
-    nodes = live_nodes(layout)
+    nodes = own_nodes(layout)
     tree = nodes.take(nodes["level"].filled(1) == 0)["tree"]
     main = main_tree(layout)
     shared = [tree.name for tree in filesystem_of(layout).traits.trees if tree.holds_several]

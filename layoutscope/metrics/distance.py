@@ -12,7 +12,7 @@ import numpy as np
 from layoutscope.arrays.lookup import FEW_CODES, MAX_SPARSENESS, dense_codes, find, first_places
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric
-from layoutscope.metrics.pieces import live_nodes, main_tree
+from layoutscope.metrics.pieces import main_tree, own_nodes
 from layoutscope.metrics.ranks import median_and_percentiles
 from layoutscope.native import Kernel
 from layoutscope.tables import NULL_ROW
@@ -83,7 +83,7 @@ def _metric(definition: Definition, subject: str, distance: NDArray[np.int64]) -
 
 def _between(layout: VolumeLayout, tree: str, reference: str) -> NDArray[np.int64]:
     """Distance from each node of a tree to the node that a column refers to."""
-    nodes, others = live_nodes(layout, tree), layout.columns("nodes")
+    nodes, others = own_nodes(layout, tree), layout.columns("nodes")
     nodes = nodes.take(nodes[reference].is_known)
     place = find(others["row"].data.astype(np.int64), nodes[reference].data.astype(np.int64))
     # A node that lies nowhere is at no distance.

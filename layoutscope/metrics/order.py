@@ -11,7 +11,7 @@ import numpy as np
 
 from layoutscope.arrays.lookup import order_of
 from layoutscope.metrics.definition import Definition, Metric
-from layoutscope.metrics.pieces import live_nodes, node_edges
+from layoutscope.metrics.pieces import node_edges, own_nodes
 from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ RANK_DISTANCE = Definition(
 
 def order_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     """Compare key order with disk order of one tree's leaves."""
-    nodes = live_nodes(layout, tree)
+    nodes = own_nodes(layout, tree)
     leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["key_rank"].is_known)
     # The table has nodes by number or address. Leaves that no index leads to have no rank, and no order of keys.
     edges = node_edges(layout, leaves.take(order_of(leaves["key_rank"].data)))

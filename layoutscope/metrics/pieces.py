@@ -14,7 +14,7 @@ from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.ranks import median
 from layoutscope.native import Kernel
-from layoutscope.tables.schema import DATA_REGIONS
+from layoutscope.tables.schema import DATA_REGIONS, LIVE_STATES
 from layoutscope.units import KIB, MIB, format_bytes
 
 if TYPE_CHECKING:
@@ -52,12 +52,18 @@ def main_tree(layout: VolumeLayout) -> str:
 
 
 def live_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
-    """Nodes in use in this view: neither free nor stale; of one tree, or of all."""
+    """Nodes in use, by this view or by snapshots: neither free nor stale; of one tree, or of all."""
     nodes = layout.columns("nodes")
     chosen = ~nodes["kind"].equals("free") & ~nodes["state"].equals("stale") & nodes["image_offset"].is_known
     if tree is not None:
         chosen &= nodes["tree"].equals(tree)
     return nodes.take(chosen)
+
+
+def own_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
+    """Nodes in use that this view holds: without those of snapshots alone, which have places in other trees."""
+    nodes = live_nodes(layout, tree)
+    return nodes.take(nodes["state"].is_in(LIVE_STATES))
 
 
 def node_density(layout: VolumeLayout, columns: int, on_device: tuple[int, int] | None = None) -> NDArray[np.float64]:
@@ -87,7 +93,12 @@ def node_density(layout: VolumeLayout, columns: int, on_device: tuple[int, int] 
 
 def node_pieces(layout: VolumeLayout, tree: str | None = None) -> Pieces:
     """Pieces of the nodes in use, in address order."""
-    nodes, fragments = live_nodes(layout, tree), layout.columns("node_fragments")
+    return pieces_of(layout, live_nodes(layout, tree))
+
+
+def pieces_of(layout: VolumeLayout, nodes: Table) -> Pieces:
+    """Pieces of some nodes, in address order."""
+    fragments = layout.columns("node_fragments")
     if not len(fragments):
         return _sorted(nodes, "size_bytes")
     row, owner = nodes["row"].data, fragments["node_row"].data

@@ -9,7 +9,7 @@ import numpy as np
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric
-from layoutscope.metrics.pieces import clump_bytes, live_nodes, main_tree, merged_pieces, node_pieces
+from layoutscope.metrics.pieces import clump_bytes, main_tree, merged_pieces, node_pieces, own_nodes
 from layoutscope.metrics.ranks import median_and_percentiles
 from layoutscope.units import MIB
 
@@ -118,7 +118,7 @@ AGE = Definition(
 
 def health_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     """Fill by level and height of one tree; density and age where they apply."""
-    nodes = live_nodes(layout, tree)
+    nodes = own_nodes(layout, tree)
     yield _fill(nodes, tree)
     levels = nodes["level"].present()
     yield Metric(HEIGHT, float(int(levels.max()) + 1) if len(levels) else None, tree)

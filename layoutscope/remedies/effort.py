@@ -103,7 +103,7 @@ def copying_s(case: Case) -> float:
 def metadata_bytes(case: Case) -> int:
     """Count the bytes of the nodes that enumerations read."""
     nodes = case.by_node.nodes
-    return int(nodes.size_bytes[nodes.level >= 0].sum())
+    return int(nodes.size_bytes[(nodes.level >= 0) & nodes.is_own].sum())
 
 
 def rewriting_s(case: Case) -> float:

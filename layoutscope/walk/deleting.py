@@ -215,8 +215,7 @@ def _bits(model: Model, offset: I64, length: I64, numbers: tuple[int, int]) -> t
 def _leaves_by_key(model: Model, tree: str, key: NDArray[np.uint64]) -> NDArray[np.int32]:
     """Find the leaves in which keys are looked up that begin with an address or a number; -1 where there is no leaf."""
     nodes = model.nodes
-    own = np.flatnonzero((nodes.tree == nodes.tree_code(tree)) & (nodes.level == 0))
-    own = own[np.argsort(nodes.key_rank[own], kind="stable")]
+    own = nodes.leaves(nodes.tree_code(tree))
     if not len(own):
         return np.full(len(key), -1, np.int32)
     first = model.layout.columns("nodes")["first_key_id"].filled(0)[own]
@@ -273,7 +272,7 @@ def _emptied(model: Model, entries: I64, turn: I64, under: I64) -> tuple[NDArray
     for nth, leaf in enumerate((model.entries.name_node, model.entries.thread_node)):
         known = leaf >= 0
         np.maximum.at(last, leaf[known], np.where(gone[known] < never, gone[known] + nth, never))
-    main = np.flatnonzero(nodes.tree == model.main_tree_code)
+    main = np.flatnonzero((nodes.tree == model.main_tree_code) & nodes.is_own)
     for level in range(int(nodes.level[main].max(initial=0))):
         here = main[(nodes.level[main] == level) & (nodes.parent[main] >= 0)]
         np.maximum.at(last, nodes.parent[here], last[here])

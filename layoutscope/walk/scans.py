@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 def leaves(model: Model) -> Touches:
     """Touch every leaf of the main tree in key order, as ``searchfs`` is taken to where it does not go by numbers."""
-    node = np.flatnonzero((model.nodes.tree == model.main_tree_code) & (model.nodes.level == 0))
-    ordered = node[np.argsort(model.nodes.key_rank[node], kind="stable")].astype(np.int32)
+    ordered = model.nodes.leaves(model.main_tree_code).astype(np.int32)
     cause = np.full(len(ordered), CODE["next"], np.uint8)
     cause[:1] = CODE["scan"]
     return touches(ordered, cause, np.zeros(len(ordered), np.uint64))

@@ -51,6 +51,11 @@ def test_key_rank_decides_not_the_row():
     assert values(7, 5, 6, key_rank=[2, 0, 1]) == values(5, 6, 7)
 
 
+def test_leaves_of_snapshots_have_no_place_in_the_order():
+    """Leaves 1 and 2 lie side by side; the one that a snapshot holds between their keys lies elsewhere."""
+    assert values(1, 90, 2, key_rank=[0, 1, 1], state=["live", "snapshot", "live"]) == values(1, 2)
+
+
 def test_a_node_in_pieces_ends_with_its_last_piece():
     """The leaf behind the last piece of a straddling leaf is adjacent to it."""
     split = {"node_row": [0, 0], "device": 0, "image_offset": [NODE, 30 * NODE], "length_bytes": NODE // 2}

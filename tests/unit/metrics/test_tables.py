@@ -90,6 +90,15 @@ def test_density_counts_nodes_per_thousand_entries():
     assert measured["nodes-per-1000-entries"].value == 1500
 
 
+def test_nodes_of_snapshots_hold_no_entries_of_this_view():
+    """Two leaves hold the entries; a third one, half as full, is a snapshot's."""
+    rows = entries((1, 2, "root", "directory", 0), (2, 20, "a", "file", 1))
+    more = {"state": ["live", "live", "snapshot"], "used_bytes": [2000, 2000, 1000], "free_bytes": [2000, 2000, 3000]}
+    found = by_name(health_metrics(layout(nodes=leaves(1, 2, 3, **more), entries=rows), "catalog"))
+    assert found["nodes-per-1000-entries"].value == 1000
+    assert found["leaf-fill"].value == 0.5
+
+
 def test_age_is_counted_from_the_newest_transaction():
     """Nodes of transactions 7, 5 and 1 on a volume at 7 are 0, 2 and 6 old."""
     nodes = leaves(1, 2, 3, tree="fs", xid=[7, 5, 1])

@@ -184,6 +184,15 @@ def test_catalog_reads_leaves_along_the_chain(hfs_plan):
     assert trace(hfs_plan.layout(), order="catalog", host="macos").host_us == pytest.approx(30)
 
 
+@pytest.mark.parametrize("order", ["catalog", "searchfs"])
+def test_a_search_reads_no_leaf_of_another_state(apfs_plan, order):
+    """A leaf that a snapshot alone holds, and one that nobody holds any more, are no part of the tree."""
+    before = rows_read(trace(apfs_plan.layout(), order=order))
+    for state in ("snapshot", "stale"):
+        apfs_plan.node("fs", 0, 0x900000, state=state)
+    assert rows_read(trace(apfs_plan.layout(), order=order)) == before
+
+
 def test_searchfs_reads_all_nodes_in_chunks(plan):
     """Ten neighbouring nodes of 8 KiB are read as 32, 32 and 16 KiB; each node costs 10 us."""
     made = plan("hfsplus")

@@ -24,7 +24,7 @@ WORTH_S: Final = 1.0
 MOST_REMEDIES: Final = 4
 
 DENSE: Final = 0.5
-"""Nodes that fill a smaller share of their span are not called close together, however little the gaps cost."""
+"""Nodes that fill a smaller share of their span are not called close together; of those that do, no gap is a cause."""
 
 ALL_OVER: Final = 0.5
 """Nodes whose span is a smaller share of the volume are not spread over it, however far apart they are."""
@@ -114,8 +114,8 @@ class Placement(Displayed):
 
     @property
     def is_close(self) -> bool:
-        """Whether they are close together: they fill most of their span, and nearer would save little."""
-        return self.is_near and self.density >= DENSE
+        """Whether they are close together: they fill most of their span, so that little lies between them."""
+        return self.density >= DENSE
 
     @property
     def is_near(self) -> bool:
@@ -125,7 +125,7 @@ class Placement(Displayed):
     @property
     def is_all_over(self) -> bool:
         """Whether they are apart, and over most of the volume."""
-        return not self.is_near and self.volume_share >= ALL_OVER
+        return not self.is_close and not self.is_near and self.volume_share >= ALL_OVER
 
 
 @frozen
@@ -186,8 +186,18 @@ class Verdict(Displayed):
 
     @property
     def named_causes(self) -> tuple[Cause, ...]:
-        """Those that carry enough to be named."""
-        return tuple(cause for cause in self.causes if self.is_worth_a_word and cause.share >= NAMED_FROM)
+        """Those that carry enough to be named; what lies between nodes only where something does.
+
+        Of nodes side by side a change of their places changes the turns of the disk alone.
+        """
+        if not self.is_worth_a_word:
+            return ()
+        is_close = self.placement is not None and self.placement.is_close
+        return tuple(
+            cause
+            for cause in self.causes
+            if cause.share >= NAMED_FROM and not (is_close and cause.name is Why.DISTANCE)
+        )
 
     @property
     def helpful(self) -> tuple[Remedy, ...]:

@@ -106,6 +106,19 @@ def format_number(value: float) -> str:
     return f"{value:.2f}"
 
 
+def format_count(count: int, noun: str) -> str:
+    """Count things by their noun.
+
+    Examples
+    --------
+    >>> format_count(1, "read"), format_count(20000, "read"), format_count(0, "directory")
+    ('1 read', '20,000 reads', '0 directories')
+    """
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{count:,} {noun}s"
+
+
 def format_ratio(ratio: float | None) -> str:
     """Show three digits of how many times as large something is; a dash where nothing can be said.
 

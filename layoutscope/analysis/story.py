@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.results.verdict import Why
-from layoutscope.units import format_bytes, format_seconds, format_share
+from layoutscope.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from layoutscope.results.scan import Prediction, VolumeScan
     from layoutscope.results.verdict import Placement, Verdict
+    from layoutscope.tables import VolumeLayout
 
 WHY: Final = {
     Why.STAT: "each file is looked up once more for its attributes (stat)",
@@ -64,7 +65,7 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
     verdict = volume.verdict
     if verdict is None or volume.walk is None:
         return
-    yield _cost(verdict, volume.walk.reads, volume.predictions[0])
+    yield _cost(verdict, volume)
     if verdict.yardsticks:
         yield f"{elsewhere(verdict)}."
     if verdict.named_causes:
@@ -78,15 +79,21 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
         yield f"What would not: {_listed(verdict, helps=False)}."
 
 
-def _cost(verdict: Verdict, reads: int, first: Prediction) -> str:
+def _cost(verdict: Verdict, volume: VolumeScan) -> str:
+    reads, first = volume.walk.reads if volume.walk else 0, volume.predictions[0]
+    what = f"Listing {'every file' if is_whole(volume.layout) else 'what was read of it'}"
     if not reads:
-        return "Listing every file reads nothing more: mounting has read it all."
+        return f"{what} reads nothing more: mounting has read it all."
     between = f" ({interval(first)})" if interval(first) else ""
-    made = f"{reads:,} read{'s' if reads != 1 else ''}"
     return (
-        f"Listing every file takes about {format_seconds(verdict.seconds)}{between} on a {drive_words(verdict.drive)}, "
-        f"with {made}{'; ' + yardstick(verdict) if verdict.is_worth_a_word else ''}."
+        f"{what} takes about {format_seconds(verdict.seconds)}{between} on a {drive_words(verdict.drive)}, "
+        f"with {format_count(reads, 'read')}{'; ' + yardstick(verdict) if verdict.is_worth_a_word else ''}."
     )
+
+
+def is_whole(layout: VolumeLayout) -> bool:
+    """Tell whether all of a volume was read, as far as anything tells, and nothing of it or its container is wrong."""
+    return layout.coverage == 1 and not (layout.container or layout).num_errors
 
 
 def yardstick(verdict: Verdict) -> str:

@@ -136,6 +136,10 @@ class Prediction(Displayed):
     interval: Interval | None = None
     draws_s: tuple[float, ...] = ()
 
+    def is_mostly_from(self, seconds: float) -> bool:
+        """Tell whether more than half of the drives that were drawn take a time or longer."""
+        return 2 * sum(draw >= seconds for draw in self.draws_s) > len(self.draws_s)
+
     @classmethod
     def of(cls, result: ServiceResult, profile: DriveProfile, interval: Interval | None = None) -> Prediction:
         """Turn the service time of a trace into what reports show.

@@ -11,7 +11,7 @@ from layoutscope.report import escape_text
 from layoutscope.report.text.console import image_line, plain_table, print_parts
 from layoutscope.report.text.recorded import host_line, measured_table, recording_lines
 from layoutscope.results.predict import PredictResult, ReplayResult
-from layoutscope.units import NOTHING, format_bytes, format_coverage, format_seconds, format_share
+from layoutscope.units import NOTHING, format_bytes, format_count, format_coverage, format_seconds, format_share
 from layoutscope.walk.orders import ORDERS
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _volume(volume: VolumeCase) -> Iterator[RenderableType]:
     yield from _about(volume)
     walk = volume.walk
     as_on = f"{walk.host}{UNRECORDED.get(walk.host, '')}"
-    yield Text(f"{walk.order} as on {as_on}: {walk.reads:,} reads, {format_bytes(walk.read_bytes)}")
+    yield Text(f"{walk.order} as on {as_on}: {format_count(walk.reads, 'read')}, {format_bytes(walk.read_bytes)}")
     if (least := volume.least_written) is not None:
         written = f"{least.pieces:,} nodes and pages, {format_bytes(least.written_bytes)}"
         yield Text(f"What it writes is not in the times: at least {written}")
@@ -159,7 +159,7 @@ def _case(case: DriveCase) -> Iterator[RenderableType]:
     if not item.seconds:
         return
     if item.rotates and item.seeks:
-        moved = "1 read moves" if item.seeks == 1 else f"{item.seeks:,} reads move"
+        moved = f"{format_count(item.seeks, 'read')} move{'s' * (item.seeks == 1)}"
         way = item.head_travel_strokes
         strokes = f"{way:,.1f}" if way >= 1 else f"{way:.2g}" if way >= TOLD_STROKES else f"under {TOLD_STROKES}"
         travel = f"{format_bytes(item.head_travel_bytes)}, {strokes} full strokes"
@@ -207,7 +207,8 @@ def print_replay(result: ReplayResult, console: Console) -> None:
 
 
 def _replay(result: ReplayResult) -> Iterator[RenderableType]:
-    yield Text(f"{escape_text(result.trace)}: {result.reads:,} reads, {format_bytes(result.read_bytes)}", style="bold")
+    made = f"{format_count(result.reads, 'read')}, {format_bytes(result.read_bytes)}"
+    yield Text(f"{escape_text(result.trace)}: {made}", style="bold")
     if result.recording is not None:
         yield from recording_lines(result.recording)
     if result.times:

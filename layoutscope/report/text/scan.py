@@ -15,7 +15,7 @@ from layoutscope.report.text.console import STYLES, image_line, plain_table, pri
 from layoutscope.report.text.predict import prediction_notes, prediction_table
 from layoutscope.report.text.verdict import screen_lines
 from layoutscope.results.scan import ScanResult
-from layoutscope.units import NOTHING, format_bytes, format_share, format_value
+from layoutscope.units import NOTHING, format_bytes, format_count, format_share, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -141,7 +141,7 @@ def headline(facts: VolumeFacts) -> list[str]:
     size = f"{format_bytes(facts.size_bytes)} in blocks of {format_bytes(facts.block_size_bytes)}"
     lines = [f"{facts.variant}, {size}, from byte {facts.image_offset:,} of the image"]
     if facts.volume is not None:
-        lines.append(f"{facts.num_files:,} files, {facts.num_directories:,} directories")
+        lines.append(f"{format_count(facts.num_files, 'file')}, {format_count(facts.num_directories, 'directory')}")
     return lines
 
 
@@ -200,7 +200,7 @@ def walk_line(walk: WalkFacts) -> Text:
     values = {metric.name: metric.value for metric in walk.metrics}
     score = values.get("enumeration-layout-score")
     shown = "" if score is None else f"; {format_share(score)} of its nodes in sequence"
-    reads = f"{walk.reads:,} reads, {format_bytes(walk.read_bytes)}"
+    reads = f"{format_count(walk.reads, 'read')}, {format_bytes(walk.read_bytes)}"
     return Text(f"Enumeration ({walk.order} as on {walk.host}, cold): {reads}{shown}")
 
 

@@ -30,7 +30,8 @@ from layoutscope.metrics.pieces import node_density
 from layoutscope.report import escape_text
 from layoutscope.results.verdict import WORTH_S
 from layoutscope.tables import coverage_of
-from layoutscope.units import format_bytes, format_seconds, format_share
+from layoutscope.tables.schema import FLAG_PRIVATE
+from layoutscope.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import Finding
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
     from layoutscope.results.verdict import Verdict
-    from layoutscope.tables import VolumeFacts
+    from layoutscope.tables import VolumeFacts, VolumeLayout
 
 LINES: Final = 24
 COLUMNS: Final = 80
@@ -130,9 +131,8 @@ def _worst(where: str, findings: Sequence[Finding]) -> Iterator[Text]:
     """Count what is wrong, and quote the worst."""
     errors = [item for item in findings if item.level == "error"]
     first = (errors or findings)[0]
-    counts = [f"{len(errors):,} error{'s' if len(errors) != 1 else ''}"] if errors else []
-    warnings = len(findings) - len(errors)
-    counts += [f"{warnings:,} warning{'s' if warnings != 1 else ''}"] if warnings else []
+    numbers = {"error": len(errors), "warning": len(findings) - len(errors)}
+    counts = [format_count(number, level) for level, number in numbers.items() if number]
     style = "bold red" if errors else "yellow"
     told = f"{where}: {', '.join(counts)}; {first.code}: {first.structure}: {first.message}"
     yield from _wrapped(told, style, most_lines=2)
@@ -154,7 +154,9 @@ def _block(
     result: ScanResult, volume: VolumeScan, *, alone: bool, is_ascii: bool, is_tight: bool = False
 ) -> Iterator[Text]:
     facts = volume.layout.facts
-    yield Text(_cut(f"{_title(facts)}, {format_bytes(facts.size_bytes)}; {_files(volume)}"), style=_HEAD[alone])
+    # Of a long name the end goes, not what follows it.
+    rest = f", {format_bytes(facts.size_bytes)}; {_files(volume)}"
+    yield Text(_cut(f"{_cut(_title(facts), COLUMNS - cell_len(rest))}{rest}"), style=_HEAD[alone])
     yield from _state(result, volume)
     yield from _alone(result, volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
     if len(volume.layout.columns("nodes")):
@@ -174,8 +176,18 @@ def _files(volume: VolumeScan) -> str:
     if facts.volume is None:
         is_damaged = any(item.level == "error" for item in volume.findings)
         return "no volume of it could be read" if is_damaged else "no volume in it"
-    folders = f"{facts.num_directories:,} folder{'s' if facts.num_directories != 1 else ''}"
-    return f"{facts.num_files:,} file{'s' if facts.num_files != 1 else ''}, {folders}"
+    counts = [format_count(facts.num_files, "file"), format_count(facts.num_directories, "folder")]
+    others = _other_names(volume.layout)
+    return ", ".join([*counts, *([format_count(others, "other name")] if others else [])])
+
+
+def _other_names(layout: VolumeLayout) -> int:
+    """Count names that a volume counts neither as files nor as folders: more hard links, symbolic links, devices."""
+    if layout.coverage != 1:
+        return 0
+    names = int(((layout.columns("entries")["flags"].filled(0) & FLAG_PRIVATE) == 0).sum())
+    root = 1
+    return max(names - root - layout.facts.num_files - layout.facts.num_directories, 0)
 
 
 def _state(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
@@ -232,8 +244,9 @@ def _alone(result: ScanResult, volume: VolumeScan, most: int) -> Iterator[Text]:
         yield Text(_untimed(walk))
         return
     bad = any(item.level == "error" for one in _together(result, volume) for item in one.findings)
+    reads = format_count(walk.reads, "read")
     what = "every file" if volume.layout.coverage == 1 and not bad else "what was read of it"
-    yield Text(f"Listing {what}, nothing cached ({walk.order} on {walk.host}, {walk.reads:,} reads)", style=SECTION)
+    yield Text(f"Listing {what}, nothing cached ({walk.order} on {walk.host}, {reads})", style=SECTION)
     if not walk.reads:
         yield Text("  takes no read at all: mounting the volume has read what it needs")
         return
@@ -243,14 +256,22 @@ def _alone(result: ScanResult, volume: VolumeScan, most: int) -> Iterator[Text]:
     if left > 0 and most == MOST_ROWS:
         yield Text(f"  {left} more drives in --details")
     if not verdict.is_worth_a_word:
-        likely = ", most likely" if volume.predictions[0].seconds_high >= WORTH_S else ""
-        yield Text(f"  Under a second{likely}: there is little to be gained.")
+        yield Text(_cut(f"  {_quick(volume.predictions[0])}"))
         return
     yield Text(_cut(f"  {yardstick(verdict)}{' (the first drive)' if len(volume.predictions) > 1 else ''}"))
     if verdict.yardsticks:
         yield Text(_cut(f"  {elsewhere(verdict)}"))
     yield from _why(verdict, most)
     yield from _help(verdict, most)
+
+
+def _quick(item: Prediction) -> str:
+    """Say of a short time whether it is short on most drives like that."""
+    if item.seconds_high < WORTH_S:
+        return "Under a second: there is little to be gained."
+    if not item.is_mostly_from(WORTH_S):
+        return "Under a second, most likely: there is little to be gained."
+    return "Under a second on the first drive, but more on most drives like it: see plan."
 
 
 def _untimed(walk: WalkFacts | None) -> str:
@@ -369,6 +390,9 @@ def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
         return "More: scan --details, inspect; with a password also predict and map"
     if not is_sound:
         return "More: scan --details, check (every finding), scan --sweep (what is cut off)"
-    is_slow = any(item.verdict and item.verdict.is_worth_a_word for item in volumes)
-    plan = "plan (other remedies, and how), " if is_slow else ""
+    judged = [item for item in volumes if item.verdict]
+    if any(item.verdict.is_worth_a_word for item in judged if item.verdict):
+        plan = "plan (other remedies, and how), "
+    else:
+        plan = "plan (what would help), " if any(item.predictions[0].is_mostly_from(WORTH_S) for item in judged) else ""
     return f"More: {plan}scan --details, map -o FILE.html, check"

@@ -14,7 +14,7 @@ from layoutscope.report.text.scan import print_scan
 from layoutscope.report.text.verdict import strips
 from layoutscope.results.scan import ImageFacts, ScanResult, VolumeScan
 from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why, Yardstick
-from tests.layouts import NODE, layout, leaves
+from tests.layouts import NODE, entries, layout, leaves
 
 APFS, HFSPLUS = (f"fixtures/images/{name}-scattered.img.zst" for name in ("apfs", "hfsplus"))
 
@@ -54,6 +54,42 @@ def test_a_quick_walk_is_neither_explained_nor_remedied(results):
     assert "Under a second" in shown(results[HFSPLUS])
     assert "Why" not in shown(results[HFSPLUS])
     assert "Under a second" not in shown(results[APFS])
+
+
+@pytest.mark.parametrize(
+    ("high", "draws", "said"),
+    [
+        (0.9, (0.5, 0.8), "Under a second: there is little to be gained."),
+        (2.0, (0.5, 2.0), "Under a second, most likely: there is little to be gained."),
+        (2.0, (0.5, 1.0, 2.0), "Under a second on the first drive, but more on most drives like it: see plan."),
+    ],
+)
+def test_a_time_that_most_drives_exceed_is_not_called_likely(results, high, draws, said):
+    """What a quick walk is called follows from the drives that were drawn; plan is named where most take longer."""
+    volume = results[HFSPLUS].volumes[-1]
+    first = replace(volume.predictions[0], seconds_high=high, draws_s=draws)
+    text = shown(changed(results[HFSPLUS], predictions=(first, *volume.predictions[1:])))
+    assert f"  {said}\n" in text
+    assert ("More: plan (what would help)" in text) == ("see plan" in said)
+
+
+def test_a_long_name_does_not_hide_what_follows_it(results):
+    """Of a name of 255 characters the end is left out; size and counts stay."""
+    volume = results[APFS].volumes[-1]
+    facts = replace(volume.layout.facts, name="n" * 255)
+    line = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts))).splitlines()[1]
+    assert line.endswith("nnn..., 256 MiB; 3,892 files, 304 folders")
+
+
+def test_names_that_are_neither_files_nor_folders_are_counted():
+    """A volume of links is not called empty; root and private names are none of them."""
+    rows = entries(
+        (1, 2, "root", "directory", 0), (1, 3, "private-dir", "directory", 0), (2, 20, "a", "file", 0),
+        (2, 20, "b", "file", 0), (2, 21, "c", "symlink", 0), flags=[0, 4, 1, 1, 0],
+    )  # fmt: skip
+    made = layout(nodes=leaves(1), entries=rows, num_files=1, num_directories=0)
+    assert "; 1 file, 0 folders, 2 other names" in shown(volumes_of(made))
+    assert "other name" not in shown(volumes_of(made.changed(facts=replace(made.facts, num_files=3))))
 
 
 def test_damage_stands_before_any_time(results):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from layoutscope import scan
 from layoutscope.access.trace import AccessTrace
 from layoutscope.analysis.story import story
 from layoutscope.findings import Finding
@@ -15,6 +16,7 @@ from layoutscope.metrics.space import space_use
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan, volumes_first
 from layoutscope.results.scan import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
+from layoutscope.tables import findings_table
 from tests.layouts import NODE, data, entries, layout, leaves
 
 EVIL = "a\x1b[2Jb\u202egpj.exe\nc\ud800[red]x[/red]"
@@ -139,6 +141,27 @@ def test_a_container_comes_behind_its_volumes():
     made = [volume(layout(nodes=leaves(1), volume=number, filesystem=kind)) for number, kind in kinds]
     order = [next(place for place, one in enumerate(made) if one is item) for item in volumes_first(made)]
     assert order == [1, 2, 0, 4, 3, 5]
+
+
+def test_a_story_says_every_file_of_whole_volumes_alone():
+    """Where metadata is missing, or the container is damaged, the time is that of what was read."""
+    walked = scan("fixtures/images/apfs-scattered.img.zst", drives="sata-ssd")
+    own, item = walked.volumes
+    assert story(item)[0].startswith("Listing every file takes about")
+    short = item.layout.changed(facts=replace(item.layout.facts, metadata_read_bytes=4096))
+    lost = Finding("checksum-mismatch", "error", "space manager", 4096, "checksum differs")
+    broken = item.layout.inside(own.layout.changed(findings=findings_table([lost])))
+    for made in (short, broken):
+        assert story(replace(item, layout=made))[0].startswith("Listing what was read of it takes about")
+
+
+def test_one_of_something_is_not_called_several():
+    """A file, a directory and a read are counted in the singular."""
+    reads = AccessTrace.from_reads(np.array([0]), np.array([NODE]))
+    walk = WalkFacts("fts", "linux", 1, NODE, (), reads)
+    text = printed(result(volume(layout(num_files=1, num_directories=1), walk=walk)))
+    assert "1 file, 1 directory\n" in text
+    assert ": 1 read, 4.00 KiB" in text
 
 
 def test_a_volume_without_its_tree_has_no_story():

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.apfs import scenarios
+from fixtures.apfs.plan import VolumePlan
+from fixtures.apfs.writer import write
 from layoutscope import read_layouts, scan
 from layoutscope.api.map import map_page
 from layoutscope.report.text.console import make_console
@@ -62,7 +65,7 @@ SENTENCES = {
     "more on most drives like it: see plan": ("driver/hfsplus-4k.img", "driver/hfsplus-journaled-pop.img"),
     "plan (what would help)": ("driver/hfsplus-4k.img", "driver/hfsplus-journaled-pop.img"),
     ", 1 read)": ("apple/dissect_case_sensitive_beta.raw", "apple/dissect_jhfs_converted.raw"),
-    "674 files, 55 folders, 9 other names": ("driver/apfs-snap.img", "driver/hfsplus-4k.img"),
+    "674 files, 55 folders, 9 other names, 2 snapshots": ("driver/apfs-snap.img", "driver/hfsplus-4k.img"),
     "takes no read at all": ("driver/apfs-empty.img", "driver/hfsplus-frag.img"),
     "LOCKED": ("apple/dissect_encrypted.raw", "apple/hdimac_apfs-c.raw"),
     "--password-file FILE": ("apple/dissect_encrypted.raw", "apple/hdimac_apfs-c.raw"),
@@ -122,6 +125,18 @@ def test_a_volume_of_which_blocks_are_lost_is_not_called_whole(reference_image, 
     assert "Listing every file" not in text
 
 
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_beside_a_locked_volume_others_can_be_predicted(is_alone, tmp_path):
+    """Only where nothing is open is a password needed for what is named next; a locked volume has nothing cut off."""
+    volumes = (scenarios.ENCRYPTED, *(() if is_alone else (VolumePlan("Open", scenarios.many(9)),)))
+    write(scenarios.container(*volumes, block_count=2 * 131072), tmp_path / "disk.img")
+    text = screen(tmp_path / "disk.img")
+    assert "LOCKED" in text
+    assert ("with a password also predict and map" in text) == is_alone
+    assert ("More: scan --details, map -o FILE.html, check" in text) == (not is_alone)
+    assert "--sweep" not in text
+
+
 def test_where_little_is_to_be_gained_no_other_remedies_are_named(reference_image):
     """A small volume of macOS takes reads, but none of its screen's lines tells a remedy that there were others to."""
     text = screen(reference_image("apple/plaso_spotlight10.13.raw"))
@@ -143,6 +158,13 @@ def test_half_of_a_set_is_not_called_damaged(reference_image, half):
     assert "INCOMPLETE: 1 error; fusion-half" in " ".join(text.split())
     assert "DAMAGED" not in text
     assert "Listing every file" not in text
+
+
+@pytest.mark.parametrize("half", ["main", "tier2"])
+def test_half_of_a_set_asks_for_the_other_half(reference_image, half):
+    """No sweep finds what lies on an image that was not given."""
+    text = screen(reference_image(f"fusion/{half}.img"))
+    assert text.splitlines()[-1] == "More: scan --details. Name the image of the other device: --second IMAGE."
 
 
 @pytest.mark.parametrize("half", ["main", "tier2"])

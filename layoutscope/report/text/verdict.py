@@ -6,6 +6,7 @@ screen for itself, several have a block each, the worst first.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from layoutscope.analysis.advice import what_to_do
 from layoutscope.analysis.story import (
     SHORT,
     WHY,
@@ -177,8 +179,9 @@ def _files(volume: VolumeScan) -> str:
         is_damaged = any(item.level == "error" for item in volume.findings)
         return "no volume of it could be read" if is_damaged else "no volume in it"
     counts = [format_count(facts.num_files, "file"), format_count(facts.num_directories, "folder")]
-    others = _other_names(volume.layout)
-    return ", ".join([*counts, *([format_count(others, "other name")] if others else [])])
+    snapshots = facts.details.get("snapshots", 0)
+    more = {"other name": _other_names(volume.layout), "snapshot": snapshots if isinstance(snapshots, int) else 0}
+    return ", ".join([*counts, *(format_count(number, noun) for noun, number in more.items() if number)])
 
 
 def _other_names(layout: VolumeLayout) -> int:
@@ -385,10 +388,19 @@ def _read(result: ScanResult, volume: VolumeScan) -> str:
 
 def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
     """Say where to go next: to what is wrong, else to remedies, where there is a time to shorten, and pictures."""
-    is_sound = result.exit_code == 0
-    if not is_sound and any(map(_is_locked, volumes)):
+    is_locked = [_is_locked(volume) for volume in volumes]
+    if any(is_locked) and not any(volume.walk for volume in volumes):
         return "More: scan --details, inspect; with a password also predict and map"
-    if not is_sound:
+    # What is locked makes an image incomplete, and nothing of it wrong.
+    unlocked = tuple(item for item, locked in zip(volumes, is_locked, strict=True) if not locked)
+    containers = tuple(item for item in result.volumes if item.layout.facts.volume is None)
+    if replace(result, volumes=(*unlocked, *containers)).exit_code:
+        found = [*result.findings, *(item for volume in result.volumes for item in volume.findings)]
+        errors = {item.code for item in found if item.level == "error"}
+        told = f"More: scan --details. {what_to_do(min(errors, default=''))}"
+        # Of what was not given there is nothing to be checked or found.
+        if errors and errors <= ABSENT and cell_len(told) <= COLUMNS:
+            return told
         return "More: scan --details, check (every finding), scan --sweep (what is cut off)"
     judged = [item for item in volumes if item.verdict]
     if any(item.verdict.is_worth_a_word for item in judged if item.verdict):

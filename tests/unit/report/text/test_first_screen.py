@@ -78,7 +78,7 @@ def test_a_long_name_does_not_hide_what_follows_it(results):
     volume = results[APFS].volumes[-1]
     facts = replace(volume.layout.facts, name="n" * 255)
     line = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts))).splitlines()[1]
-    assert line.endswith("nnn..., 256 MiB; 3,892 files, 304 folders")
+    assert line.endswith("nnn..., 256 MiB; 3,892 files, 304 folders, 1 snapshot")
 
 
 def test_names_that_are_neither_files_nor_folders_are_counted():

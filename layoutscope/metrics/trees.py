@@ -11,6 +11,7 @@ from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.pieces import clump_bytes, main_tree, merged_pieces, node_pieces, own_nodes
 from layoutscope.metrics.ranks import median_and_percentiles
+from layoutscope.tables.schema import LIVE_STATES
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class TreeSummary(Displayed):
         Header and map nodes.
     free_nodes : int
         Nodes that the tree holds without using them.
+    snapshot_nodes : int
+        Those of the nodes in use that snapshots alone hold; metrics of the tree leave them out.
     size_bytes : int
         Bytes of the nodes in use.
     pieces : int
@@ -50,6 +53,7 @@ class TreeSummary(Displayed):
     nodes_by_level: tuple[int, ...]
     other_nodes: int
     free_nodes: int
+    snapshot_nodes: int
     size_bytes: int
     pieces: int
     clumped_share: float
@@ -75,6 +79,7 @@ def _summary(layout: VolumeLayout, tree: str, live: Table) -> TreeSummary:
         nodes_by_level=tuple(by_level),
         other_nodes=len(nodes) - free - sum(by_level),
         free_nodes=free,
+        snapshot_nodes=len(nodes) - int(nodes["state"].is_in(LIVE_STATES).sum()),
         size_bytes=int(held.length.sum()),
         pieces=len(merged_pieces(held, 0).start),
         clumped_share=float(clumps.max() / clumps.sum()) if len(clumps) else 0.0,

@@ -55,6 +55,7 @@ FIELDS: Final[dict[str, str]] = {
     "volumes[].trees[].nodes_by_level": "nodes at level 0 (leaves), 1 …",
     "volumes[].trees[].other_nodes": "header and map nodes",
     "volumes[].trees[].free_nodes": "nodes held without use",
+    "volumes[].trees[].snapshot_nodes": "those that snapshots alone hold; metrics of the tree leave them out",
     "volumes[].trees[].size_bytes": "bytes of the nodes in use",
     "volumes[].trees[].pieces": "contiguous runs that they form",
     "volumes[].trees[].clumped_share": "share in the largest clump, gaps up to 1 MiB",

@@ -115,6 +115,9 @@ def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableTyp
         yield findings_shown(volume.findings)
     if volume.trees:
         yield tree_table(volume.trees)
+        kept = sum(tree.snapshot_nodes for tree in volume.trees)
+        if kept:
+            yield Text(f"Snapshots alone hold {format_count(kept, 'node')} of these: metrics of trees leave them out")
     if volume.space:
         yield space_line(volume)
     yield from block_table(facts)

@@ -54,8 +54,8 @@ def test_a_volume_as_it_is_has_the_layout_that_was_read(layout):
     for was, now in zip(measure(layout), measure(again), strict=True):
         assert (now.value is None) == (was.value is None)
         assert (now.definition, now.subject) == (was.definition, was.subject)
-        # Leaves that snapshots alone hold have ranks of their own, among which the live ones are listed first.
-        if was.value is not None:
+        # The model has references to the extents of all files in the live tree, even those that a snapshot's tree has.
+        if was.value is not None and (was.name, was.subject) != ("leaf-fill", "extentref"):
             assert now.value == pytest.approx(was.value, rel=0.05)
 
 

@@ -164,6 +164,14 @@ def test_one_of_something_is_not_called_several():
     assert ": 1 read, 4.00 KiB" in text
 
 
+def test_what_snapshots_alone_hold_is_told_apart():
+    """Of three leaves one is a snapshot's: the table has all, and says so; without it nothing is said."""
+    kept = layout(nodes=leaves(1, 2, 3, state=["live", "live", "snapshot"]))
+    assert tree_summaries(kept)[0].snapshot_nodes == 1
+    assert "Snapshots alone hold 1 node of these" in printed(result(volume(kept)))
+    assert "Snapshots" not in printed(result(volume(layout(nodes=leaves(1, 2, 3)))))
+
+
 def test_a_volume_without_its_tree_has_no_story():
     """Where nothing could be read, nothing is claimed."""
     assert story(volume(layout())) == ()

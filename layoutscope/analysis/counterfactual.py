@@ -8,7 +8,7 @@ of the walk as it is. Service times of long walks are those of stretches spread 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class ReadsOfNodes:
         Its nodes.
     node : (n_reads,) int64 array
         Node that each read lies in, -1 where it lies in none.
+    within : (n_reads,) int64 array
+        Byte of that node at which the read starts.
     used : (n_used,) int64 array
         Nodes that are read, in the order in which they lie on the disk.
     by_place : (n_reads,) int64 array
@@ -69,6 +71,7 @@ class ReadsOfNodes:
     trace: AccessTrace
     nodes: NodeTable
     node: I64
+    within: I64
     used: I64
     by_place: I64
 
@@ -79,29 +82,57 @@ class ReadsOfNodes:
 
     def moved(self, offset: I64) -> AccessTrace:
         """Return the reads of the same nodes at other places, shape (n_nodes,)."""
-        within = self.trace.image_offset - self.of_node(self.nodes.image_offset, 0)
-        to = np.where(self.node >= 0, self.of_node(offset, 0) + within, self.trace.image_offset)
+        to = np.where(self.node >= 0, self.of_node(offset, 0) + self.within, self.trace.image_offset)
         return replace(self.trace, image_offset=to)
 
 
 def walked(layout: VolumeLayout, trace: AccessTrace) -> ReadsOfNodes:
     """Find the node of each read."""
     nodes = node_table(layout)
-    key = _place(nodes.device, nodes.image_offset)
-    order = order_of(key)
-    order = order[nodes.level[order] >= 0]
+    pieces = _pieces(layout, nodes)
     at = _place(trace.device, trace.image_offset)
     by_place = order_of(at)
-    node = np.full(len(trace), -1)
-    if len(order):
+    node, within = np.full(len(trace), -1), np.zeros(len(trace), np.int64)
+    if len(pieces.key):
         # Sorted keys are found many times quicker than those that jump about.
         at = at[by_place]
-        found = order[np.maximum(np.searchsorted(key[order], at, side="right") - 1, 0)]
-        is_inside = (at >= key[found]) & (at < key[found] + nodes.size_bytes[found])
-        node[by_place] = np.where(is_inside, found, -1)
+        found = np.maximum(np.searchsorted(pieces.key, at, side="right") - 1, 0)
+        into = at - pieces.key[found]
+        node[by_place] = np.where((into >= 0) & (into < pieces.length[found]), pieces.owner[found], -1)
+        within[by_place] = pieces.before[found] + into
     is_used = np.zeros(len(nodes) + 1, bool)
     is_used[node] = True
-    return ReadsOfNodes(layout, trace, nodes, node, order[is_used[order]], by_place)
+    order = order_of(_place(nodes.device, nodes.image_offset))
+    return ReadsOfNodes(layout, trace, nodes, node, within, order[is_used[order]], by_place)
+
+
+class _Pieces(NamedTuple):
+    """Where nodes lie, in one piece or several, by place; arrays of one length."""
+
+    key: I64
+    length: I64
+    owner: I64
+    before: I64
+    """Bytes of the node in the pieces before this one."""
+
+
+def _pieces(layout: VolumeLayout, nodes: NodeTable) -> _Pieces:
+    own, fragments = np.flatnonzero(nodes.level >= 0), layout.columns("node_fragments")
+    key, length = _place(nodes.device, nodes.image_offset)[own], nodes.size_bytes[own]
+    before = np.zeros(len(own), np.int64)
+    if len(fragments):
+        # Pieces of a node stand together, in its order.
+        owner = nodes.nodes_of(fragments["node_row"]).astype(np.int64)
+        held = fragments["length_bytes"].data.astype(np.int64)
+        head = heads(owner)
+        ahead = np.cumsum(held) - held
+        ahead -= np.repeat(ahead[head], np.diff(head, append=len(owner)))
+        place = _place(fragments["device"].filled(0), fragments["image_offset"].signed())
+        whole, of_tree = ~np.isin(own, owner), np.isin(owner, own)
+        columns = ((key, place), (length, held), (own, owner), (before, ahead))
+        key, length, own, before = (np.concatenate([one[whole], other[of_tree]]) for one, other in columns)
+    order = order_of(key)
+    return _Pieces(key[order], length[order], own[order], before[order])
 
 
 def _place(device: NDArray[np.uint8], offset: I64) -> I64:
@@ -182,7 +213,7 @@ def in_full_leaves(reads: ReadsOfNodes) -> AccessTrace:
     merged[main] = main[np.searchsorted(group, group)]
     after = np.where(reads.node >= 0, merged[np.maximum(reads.node, 0)], -1)
     # A node of several pages is read page by page, and each page is read once.
-    page = (reads.trace.image_offset - reads.of_node(nodes.image_offset, 0)) // SMALLEST_READ % PAGES
+    page = reads.within // SMALLEST_READ % PAGES
     first = first_places(np.where(after >= 0, after * PAGES + page, len(nodes) * PAGES), len(nodes) * PAGES + 1)
     kept = after < 0
     kept[first] = True

@@ -11,7 +11,11 @@ import pytest
 from fixtures.apfs import scenarios
 from fixtures.apfs.plan import VolumePlan
 from fixtures.apfs.writer import write
-from layoutscope import read_layouts, scan
+from fixtures.hfsplus import writer as hfsplus
+from fixtures.hfsplus.plan import Tree
+from fixtures.hfsplus.plan import VolumePlan as HfsPlan
+from fixtures.hfsplus.scenarios import folders
+from layoutscope import predict, read_layouts, scan
 from layoutscope.api.map import map_page
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
@@ -135,6 +139,21 @@ def test_beside_a_locked_volume_others_can_be_predicted(is_alone, tmp_path):
     assert ("with a password also predict and map" in text) == is_alone
     assert ("More: scan --details, map -o FILE.html, check" in text) == (not is_alone)
     assert "--sweep" not in text
+
+
+def test_nodes_in_pieces_are_not_said_to_lie_near(tmp_path):
+    """A catalog in 300 pieces that cut its nodes: nothing between the pieces would save most of the time."""
+    tree = Tree(8192, pieces=300, pieces_of_whole_nodes=False, shuffled=0.9)
+    plan = HfsPlan(block_size=512, total_blocks=120_000, root=folders(60, 60, 400), catalog=tree, gap_blocks=3)
+    hfsplus.write(plan, tmp_path / "disk.img")
+    text = screen(tmp_path / "disk.img")
+    assert "Its nodes lie apart" in text
+    assert "other data lie between the nodes" in text
+    found = scan(tmp_path / "disk.img").volume.verdict
+    asked = predict(tmp_path / "disk.img", drives="generic-5400-2.5", what_ifs=["clumped-like-hfs"])
+    (clumped,) = asked.volumes[0].drives[0].what_ifs
+    share = next(cause.share for cause in found.causes if cause.name == "distance")
+    assert share == pytest.approx(1 - clumped.seconds / found.seconds, abs=0.01)
 
 
 def test_where_little_is_to_be_gained_no_other_remedies_are_named(reference_image):

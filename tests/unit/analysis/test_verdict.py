@@ -57,6 +57,16 @@ def test_nodes_that_are_not_read_take_no_room():
     assert blocks_of(counterfactual.close_together(walk_of(made, 0, 2 * FAR))) == [0, 1]
 
 
+def test_a_node_in_pieces_moves_as_a_whole():
+    """Of a node of two pages the second lies far away, behind another node: packed together, its read follows."""
+    pieces = {"node_row": [0, 0], "device": 0, "image_offset": [0, FAR * NODE], "length_bytes": NODE}
+    nodes = leaves(0, 2 * FAR, 1, size_bytes=[2 * NODE, NODE, NODE])
+    made = walk_of(layout(nodes=nodes, fragments=pieces, size_bytes=100 * FAR * NODE), 0, FAR, 2 * FAR, 1)
+    assert made.node.tolist() == [0, 0, 1, 2]
+    assert made.within.tolist() == [0, NODE, 0, 0]
+    assert blocks_of(counterfactual.close_together(made)) == [0, 1, 3, 2]
+
+
 def test_full_leaves_take_their_neighbours():
     """Half-full leaves go two into one, which is read once; full ones stay as many as they are."""
     half = far(1, 2, 3, 4)

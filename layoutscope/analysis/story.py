@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from layoutscope.results.scan import Prediction, VolumeScan
-    from layoutscope.results.verdict import Placement, Verdict
+    from layoutscope.results.verdict import Placement, Remedy, Verdict
     from layoutscope.tables import VolumeLayout
 
 WHY: Final = {
@@ -74,9 +74,11 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
     if verdict.placement is not None:
         yield lie(verdict.placement)
     if verdict.helpful:
-        yield f"What would help: {_listed(verdict, helps=True)}."
+        yield f"What would help: {_listed(verdict.helpful)}."
+    if verdict.unsure:
+        yield f"What would help on some such drives: {_listed(verdict.unsure)}."
     if verdict.useless:
-        yield f"What would not: {_listed(verdict, helps=False)}."
+        yield f"What would not: {_listed(verdict.useless)}."
 
 
 def _cost(verdict: Verdict, volume: VolumeScan) -> str:
@@ -114,8 +116,7 @@ def elsewhere(verdict: Verdict) -> str:
     )
 
 
-def _listed(verdict: Verdict, *, helps: bool) -> str:
-    chosen = verdict.helpful if helps else verdict.useless
+def _listed(chosen: Sequence[Remedy]) -> str:
     return "; ".join(f"{item.title}, {format_seconds(item.seconds)}" for item in chosen)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from layoutscope.results.verdict import Remedy
     from layoutscope.tables import VolumeLayout
 
-    Tried = Callable[[ReadsOfNodes, DriveProfile, float], tuple[Remedy, ...]]
+    Tried = Callable[[ReadsOfNodes, DriveProfile, Prediction], tuple[Remedy, ...]]
 
 SPAN_ENDS: Final = (0.01, 0.99)
 """Shares of the bytes before which a span begins and ends: a single stray node makes no span."""
@@ -86,7 +86,7 @@ def judge(
         plain,
         packed_seconds=scale * seconds_of(trace(packed, order=walk.order, host=walk.host), profile),
         causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
-        remedies=() if remedied is None else remedied(reads, profile, first.seconds),
+        remedies=() if remedied is None else remedied(reads, profile, first),
         placement=placement(reads, _saved(first.seconds, runs[CAUSES[Why.DISTANCE]])) if first.rotates else None,
         yardsticks=tuple(_yardsticks(layout, walk, profile)) if plain.is_worth_a_word else (),
     )

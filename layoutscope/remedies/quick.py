@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError
 from layoutscope.remedies.case import NotHere, read_by
 from layoutscope.remedies.hardware import SolidState
-from layoutscope.remedies.serving import seconds_alone, serves_a_sample
+from layoutscope.remedies.serving import Served, seconds_alone, served, serves_a_sample
 from layoutscope.remedies.software import NamesOnly, OneSweep, RememberedWalk, TreeInKeyOrder
 from layoutscope.results.plan import HARDWARE
-from layoutscope.results.verdict import Remedy
+from layoutscope.results.verdict import WORTH_S, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,34 +31,39 @@ QUICK: Final[tuple[Treatment, ...]] = (
 """In the order of a plan, which rows that save alike keep."""
 
 
-def quick_remedies(case: Case, seconds: float) -> tuple[Remedy, ...]:
+def quick_remedies(case: Case, now: Served) -> tuple[Remedy, ...]:
     """Try these remedies, and rank them by what they save, as a plan does.
 
     Parameters
     ----------
     case : Case
         The work as it is.
-    seconds : float
-        What it takes.
+    now : Served
+        What it takes, on the drive and on those that are drawn.
     """
     # What a remedy itself takes is told by a plan, which has to serve the files for it.
     case.efforts_s["copying"] = 0.0
-    now = read_by(case, case.reads)
-    sample = seconds_alone(now) if any(map(serves_a_sample, now.parts)) else seconds
-    scale = seconds / sample if sample else 1.0
-    return tuple(sorted(_tried(case, seconds, scale), key=lambda item: item.seconds))
+    as_it_is = read_by(case, case.reads)
+    sample = seconds_alone(as_it_is) if any(map(serves_a_sample, as_it_is.parts)) else now.seconds
+    scale = now.seconds / sample if sample else 1.0
+    return tuple(sorted(_tried(case, now, scale), key=lambda item: item.seconds))
 
 
-def _tried(case: Case, seconds: float, scale: float) -> Iterator[Remedy]:
+def _tried(case: Case, now: Served, scale: float) -> Iterator[Remedy]:
+    host = Host(case.host.name, case.host.threads, case.host.processors)
+    # Of short work nothing is told: other drives are not drawn for it.
+    is_told = now.seconds >= WORTH_S
     for treatment in QUICK:
         changed = treatment.model(case)
         if isinstance(changed, NotHere):
             continue
         words = treatment.words
         try:
-            then = seconds_alone(changed, scale)
+            then = served(changed, host, scale) if is_told else Served(seconds_alone(changed, scale), now.draws_s)
         except UsageError:
             # The volume does not fit on that drive: the plan says so.
             continue
-        share = 1 - then / seconds if seconds else 0.0
-        yield Remedy(words.name, then, share, words.title, words.kind == HARDWARE)
+        saved = Served(now.seconds - then.seconds, now.draws_s - then.draws_s)
+        share = saved.seconds / now.seconds if now.seconds else 0.0
+        is_sure = not is_told or saved.interval.low_s > 0
+        yield Remedy(words.name, then.seconds, share, words.title, words.kind == HARDWARE, is_sure=is_sure)

@@ -77,6 +77,8 @@ class Remedy(Displayed):
         What somebody does, in a few words.
     is_bought : bool
         Whether it needs another drive.
+    is_sure : bool
+        Whether it saves time on 95 of 100 drives that were drawn, as of the plan's row.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Remedy(Displayed):
     share: float
     title: str = ""
     is_bought: bool = False
+    is_sure: bool = True
 
     @property
     def helps(self) -> bool:
@@ -201,17 +204,22 @@ class Verdict(Displayed):
 
     @property
     def helpful(self) -> tuple[Remedy, ...]:
-        """Remedies that save enough to be named as help, the best first."""
+        """Remedies that save enough to be named as help on nearly every such drive, the best first."""
         if not self.is_worth_a_word:
             return ()
-        return tuple(remedy for remedy in self.remedies if remedy.helps)[:MOST_REMEDIES]
+        return tuple(remedy for remedy in self.remedies if remedy.helps and remedy.is_sure)[:MOST_REMEDIES]
+
+    @property
+    def unsure(self) -> tuple[Remedy, ...]:
+        """Remedies that save as much on this drive, and nothing on some drives like it."""
+        return tuple(remedy for remedy in self.remedies if self.is_worth_a_word and remedy.helps and not remedy.is_sure)
 
     @property
     def best(self) -> Remedy | None:
         """What saves most of what helps and needs no other drive."""
         if not self.is_worth_a_word:
             return None
-        return next((remedy for remedy in self.remedies if remedy.helps and not remedy.is_bought), None)
+        return next((remedy for remedy in self.helpful if not remedy.is_bought), None)
 
     @property
     def useless(self) -> tuple[Remedy, ...]:

@@ -302,15 +302,16 @@ def _why(verdict: Verdict, most: int) -> Iterator[Text]:
 
 
 def _help(verdict: Verdict, most_rows: int) -> Iterator[Text]:
-    helpful, useless = verdict.helpful, verdict.useless
+    helpful = verdict.helpful
     yield Text(f"What would help, on the first drive ({format_seconds(verdict.seconds)} as it is)", style=SECTION)
     for item in helpful[:most_rows]:
         yield Text(_cut(f"  {format_seconds(item.seconds):>12}  {item.title}"))
     if not helpful:
-        yield Text("  nothing of what was tried")
-    if useless and most_rows == MOST_ROWS:
-        told = [f"{item.title} ({format_seconds(item.seconds)})" for item in useless]
-        yield Text(_cut(f"  Would not: {most(told, COLUMNS - 13)}"))
+        yield Text("  nothing of what was tried" + (" on nearly every such drive" if verdict.unsure else ""))
+    for words, items in (("Some drives", verdict.unsure), ("Would not", verdict.useless)):
+        if items and most_rows == MOST_ROWS:
+            told = [f"{item.title} ({format_seconds(item.seconds)})" for item in items]
+            yield Text(_cut(f"  {words}: {most(told, COLUMNS - len(words) - 4)}"))
 
 
 def _in_short(volume: VolumeScan) -> Iterator[Text]:

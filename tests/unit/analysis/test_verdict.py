@@ -192,6 +192,17 @@ def test_the_best_remedy_needs_no_other_drive(verdict):
     assert replace(verdict, seconds=0.99).best is None
 
 
+def test_what_saves_nothing_on_some_drives_is_no_help(verdict):
+    """It is named apart, and is not the best, however much it saves on the drive that is asked about."""
+    unsure = replace(verdict.remedies[1], is_sure=False)
+    made = replace(verdict, remedies=(verdict.remedies[0], unsure, *verdict.remedies[2:]))
+    assert [item.name for item in made.helpful] == ["solid-state"]
+    assert [item.name for item in made.unsure] == ["names-only"]
+    assert made.best is None
+    assert verdict.unsure == ()
+    assert replace(made, seconds=0.99).unsure == ()
+
+
 def test_less_than_a_second_needs_no_reasons(verdict):
     """What is over in less than a second is neither explained nor remedied."""
     quick = replace(verdict, seconds=0.99)

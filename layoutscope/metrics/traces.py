@@ -71,8 +71,8 @@ TRAVEL = Definition(
 )
 STROKES = Definition(
     "head-travel-strokes",
-    "Head travel in strokes",
-    unit="strokes",
+    "Head travel in volume widths",
+    unit="widths",
     denominator="bytes of the volume",
     text="Head travel in widths of the volume.",
     citation="this project",

@@ -78,6 +78,17 @@ def test_what_cannot_be_planned_is_refused(run, words, said):
     assert said in done.stderr
 
 
+def test_what_is_quick_on_every_drive_is_said_to_be_first(run, tmp_path):
+    """As scan says it; of what takes more than a second on some drives it is not said."""
+    small, said = tmp_path / "small.img", "Under a second: there is little to be gained."
+    write(SCENARIOS["populated"], small)
+    text = run("plan", small).stdout
+    assert text.index(said) < text.index("What would help")
+    assert said in run("scan", small).stdout
+    for slow in (APFS, "fixtures/images/hfsplus-scattered.img.zst"):
+        assert said not in run("plan", slow).stdout
+
+
 def test_a_volume_of_one_file_is_no_ground_for_advice(run, tmp_path):
     """A few reads: nothing is said to help, or it is said that they are too few to judge by."""
     write(VolumePlan(root=(File("alone"),)), tmp_path / "one.img")

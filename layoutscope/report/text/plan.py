@@ -10,7 +10,7 @@ from rich.text import Text
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
 from layoutscope.results.plan import FEW_READS, HARDWARE, VOLUME, PlanResult
-from layoutscope.results.verdict import HELPS_FROM
+from layoutscope.results.verdict import HELPS_FROM, WORTH_S
 from layoutscope.units import NOTHING, format_count, format_coverage, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     between = f"{format_seconds(found.low_s)} to {format_seconds(found.high_s)}"
     work = f"{volume.order} as on {volume.host}, nothing cached, on {volume.drive} ({volume.title})"
     yield from _wrapped(f"{work}: {format_seconds(volume.seconds)} ({between}), {format_count(volume.reads, 'read')}")
+    if found.high_s < WORTH_S:
+        yield Text("Under a second: there is little to be gained.", style="bold")
     notes = [line for sentence in volume.unknown for line in _wrapped(f"Note: {sentence}")]
     # What makes the table worth little stands above it.
     if volume.reads < FEW_READS:

@@ -64,7 +64,8 @@ def _saved_facts(saved: dict[str, Any]) -> ImageFacts:
 
 def _saved_finding(saved: dict[str, Any]) -> Finding:
     kinds: dict[str, type | tuple[type, ...]] = {item.name: str for item in fields(Finding)}
-    kinds |= {"image_offset": (int, type(None)), "device": int}
+    # Causes are found by a check, which a capture is not enough for.
+    kinds |= {"image_offset": (int, type(None)), "device": int, "cause": type(None)}
     check_values("finding", saved, kinds)
     if saved["level"] not in ("info", "warning", "error"):
         raise ValueError("a finding has an unknown level")

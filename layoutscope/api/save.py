@@ -6,7 +6,7 @@ import secrets
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +94,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     about: dict[str, Any] = {
         "made_by": f"layoutscope {__version__}",
         "image": {**asdict(result.image), "name": Path(result.image.name).name if has_names else ""},
-        "findings": [asdict(finding) for finding in result.findings],
+        "findings": [asdict(replace(finding, cause=None)) for finding in result.findings],
     }
     try:
         with phase("saving the capture"):

@@ -257,7 +257,7 @@ NULLABLE: Final = OPTIONAL | {
 """Columns that may be null, besides references."""
 
 WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
-    ("nodes", "kind"): frozenset({"leaf", "index", "header", "map", "free", "locked"}),
+    ("nodes", "kind"): frozenset({"leaf", "index", "header", "map", "free", "locked", "unreadable"}),
     ("nodes", "state"): frozenset({"live", "snapshot", "stale", "inferred"}),
     ("nodes", "valid"): frozenset({"checksum", "child-hash", "structure", "no"}),
     ("findings", "level"): frozenset({"info", "warning", "error"}),

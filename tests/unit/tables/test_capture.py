@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import zstandard
 
 from layoutscope import read_layouts, save, scan
 from layoutscope.api.naming import with_hashed_names, without_names
@@ -46,6 +47,17 @@ def test_a_rewritten_capture_is_still_one(capture):
     """Rewriting a table without a change does no harm, so that the refusals below are about the change."""
     change(capture, "nodes")
     assert len(read_layouts(capture)) == 2
+
+
+def test_a_capture_of_a_cut_image_is_one(tmp_path):
+    """Nodes behind the end are unreadable, and a capture may say so."""
+    raw = zstandard.ZstdDecompressor().decompress((IMAGE.parent / "hfsplus-scattered.img.zst").read_bytes())
+    (tmp_path / "cut.img").write_bytes(raw[: len(raw) * 6 // 10])
+    found = scan(tmp_path / "cut.img", drives=())
+    save(found, tmp_path / "cut.lscope")
+    (layout,) = read_layouts(tmp_path / "cut.lscope")
+    assert "unreadable" in layout.nodes["kind"].to_list()
+    assert layout.nodes.equals(found.volumes[0].layout.nodes)
 
 
 BAD = {

@@ -76,6 +76,25 @@ def test_leaf_lost_to_its_index_is_found_through_the_chain(decoder):
     assert "tree-unreachable" in layout.findings["code"].to_list()
 
 
+@pytest.mark.parametrize("byte", [0x00, 0xA5])
+@pytest.mark.parametrize("kind", ["leaf", "index"])
+def test_destroyed_nodes_are_neither_free_nor_sound(kind, byte, decoder):
+    """Overwritten nodes, the root among them, are unreadable and not verified; all others stay as they were."""
+    data = sound("strewn-catalog")
+    whole = read_layout(MemorySource(data), decoder=decoder).nodes
+    rows = whole.filter((whole["tree"] == "catalog") & (whole["kind"] == kind))
+    lost = set(rows["image_offset"].to_list()[::3])
+    for at in lost:
+        size = rows["size_bytes"][0]
+        data = data[:at] + bytes([byte]) * size + data[at + size :]
+    found = read_layout(MemorySource(data), decoder=decoder).nodes
+    bad = found.filter(found["valid"] == "no")
+    assert set(bad["image_offset"]) == lost
+    assert set(bad["kind"]) == {"unreadable"}
+    kept = [nodes.filter(~nodes["image_offset"].is_in(lost))["image_offset", "kind"] for nodes in (whole, found)]
+    assert kept[0].equals(kept[1])
+
+
 def test_truncated_image_counts_what_it_lacks(decoder):
     """Behind a cut nodes are unreadable, coverage is below 1, and the rest is there."""
     data = sound("strewn-catalog")

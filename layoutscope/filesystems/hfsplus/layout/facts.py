@@ -10,8 +10,7 @@ import numpy as np
 from layoutscope.filesystems.hfsplus.contents.rules import num_missing_entries
 from layoutscope.filesystems.hfsplus.layout.regions import NEEDED_BY_NOBODY, find_regions
 from layoutscope.filesystems.hfsplus.records.catalog import EPOCH_SECONDS
-from layoutscope.filesystems.hfsplus.tree.nodes import HEADER, MAP
-from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive, nodes_apart
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, attribute_names, volume_uuid
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import TreeFacts, VolumeFacts
@@ -127,15 +126,10 @@ def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
 def _is_lost(tree: Tree) -> Mask:
     """Nodes that nothing leads to, and nodes with bad records: their bytes were read, but not all of what they say.
 
-    A node in use that is not reached says nothing by itself: drivers leave some behind. It counts as lost where the
-    tree is known to have lost something. Its kind does not matter, for that may be what is damaged.
+    The kind of the former does not matter, for that may be what is damaged.
     """
-    table, reach = tree.nodes, tree.reach
-    found = int(table.num_records[reach.leaves].sum())
-    is_broken = len(reach.misled) + len(reach.missing) > 0 or found < int(tree.file.header.leaf_records)
-    apart: Mask = (table.key_rank < 0) & (table.kind != HEADER) & (table.kind != MAP)
     # What is in its place by its keys alone may not be all that there was.
-    return table.damaged | table.is_inferred | apart & (is_broken or not len(reach.leaves))
+    return tree.nodes.damaged | tree.nodes.is_inferred | nodes_apart(tree)
 
 
 def _lost_trees(volume: Volume, contents: Contents) -> int:

@@ -12,12 +12,12 @@ import numpy as np
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.tree.btree import pieces_of
 from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
-from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows, nodes_apart
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, Table, Values, build_table, stacked
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.columns import I64, Columns
+    from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 CNID: Final = grammar.HfsplusVolume.Cnid
@@ -131,8 +131,19 @@ def _kinds(tree: Tree) -> I64:
     kinds = np.full(file.num_nodes, NODE_KINDS.index("free"), np.int64)
     for name, number in (("leaf", LEAF), ("index", INDEX), ("header", HEADER), ("map", MAP)):
         kinds[file.used & (table.kind == number)] = NODE_KINDS.index(name)
-    kinds[file.used & ~file.readable] = NODE_KINDS.index("unreadable")
+    kinds[file.used & (~file.readable | _is_destroyed(tree))] = NODE_KINDS.index("unreadable")
     return kinds
+
+
+def _is_destroyed(tree: Tree) -> Mask:
+    """Nodes whose bytes are those of no node: the root, and of a tree that lost some what nothing leads to."""
+    file, table = tree.file, tree.nodes
+    needed = nodes_apart(tree)
+    root = int(file.header.root_node)
+    if 0 < root < file.num_nodes and file.header.leaf_records:
+        needed[root] = True
+    is_node: Mask = np.isin(table.kind, (LEAF, INDEX)) & (table.num_records > 0)
+    return needed & ~is_node
 
 
 def _fill(tree: Tree) -> tuple[I64, I64]:

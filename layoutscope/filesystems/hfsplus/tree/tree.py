@@ -8,7 +8,7 @@ import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of
 from layoutscope.filesystems.hfsplus.tree.btree import Decoded, LeafDecoder, TreeFile, TreePlace, decode_tree, open_tree
-from layoutscope.filesystems.hfsplus.tree.nodes import LEAF, MAP, NodeRows, ReadNodes, RecordBatch
+from layoutscope.filesystems.hfsplus.tree.nodes import HEADER, LEAF, MAP, NodeRows, ReadNodes, RecordBatch
 from layoutscope.filesystems.hfsplus.tree.shape import (
     Reach,
     check_reach,
@@ -22,7 +22,7 @@ from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.columns import I64, Columns
+    from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 
@@ -74,6 +74,18 @@ def is_whole(tree: Tree) -> bool:
         return not header.leaf_records and not (nodes.kind == LEAF).any()
     is_linked = bool((nodes.f_link[reach.leaves] == np.append(reach.leaves[1:], 0)).all())
     return is_linked and int(nodes.num_records[reach.leaves].sum()) >= int(header.leaf_records)
+
+
+def nodes_apart(tree: Tree) -> Mask:
+    """Nodes that nothing leads to, in a tree that is known to have lost something; in a sound one there are none.
+
+    A node in use that is not reached says nothing by itself: drivers leave some behind.
+    """
+    table, reach = tree.nodes, tree.reach
+    found = int(table.num_records[reach.leaves].sum())
+    is_broken = len(reach.misled) + len(reach.missing) > 0 or found < int(tree.file.header.leaf_records)
+    apart: Mask = (table.key_rank < 0) & (table.kind != HEADER) & (table.kind != MAP)
+    return apart & (is_broken or not len(reach.leaves))
 
 
 def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | None:

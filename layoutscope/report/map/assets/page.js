@@ -882,13 +882,13 @@
     marker: { size: 4, color: hueOf(CHOSEN) }
   });
   function pointsOf(nodes, { has, x, y }, axes) {
+    const own = Array.from(nodes).filter(has);
     const points = { x: [], y: [] };
     const taken = /* @__PURE__ */ new Set();
     const [across, up] = axes.map(({ range, _length }) => ({ low: range[0], pixel: (range[1] - range[0]) / _length }));
     const [wide, high] = axes.map(({ _length }) => Math.ceil(_length / SPOT));
-    const isDense = count(nodes, has) > MOST_POINTS;
-    for (const i of nodes) {
-      if (!has(i)) continue;
+    const isDense = own.length > MOST_POINTS;
+    for (const i of own) {
       if (isDense) {
         const column = Math.floor((x(i) - across.low) / across.pixel / SPOT);
         const row2 = Math.floor((y(i) - up.low) / up.pixel / SPOT);

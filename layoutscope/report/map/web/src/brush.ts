@@ -30,13 +30,13 @@ export const chosenTrace = (): Fields => ({
 
 /** The points of some nodes, all or those that can be told apart between the ends of two axes. */
 export function pointsOf(nodes: Iterable<number>, { has, x, y }: Placing, axes: Axis[]): Points {
+  const own = Array.from(nodes).filter(has); // what is given may be gone through once only
   const points: Points = { x: [], y: [] };
   const taken = new Set<number>();
   const [across, up] = axes.map(({ range, _length }) => ({ low: range[0], pixel: (range[1] - range[0]) / _length }));
   const [wide, high] = axes.map(({ _length }) => Math.ceil(_length / SPOT));
-  const isDense = count(nodes, has) > MOST_POINTS;
-  for (const i of nodes) {
-    if (!has(i)) continue;
+  const isDense = own.length > MOST_POINTS;
+  for (const i of own) {
     if (isDense) {
       const column = Math.floor((x(i) - across!.low) / across!.pixel / SPOT);
       const row = Math.floor((y(i) - up!.low) / up!.pixel / SPOT);

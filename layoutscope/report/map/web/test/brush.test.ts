@@ -12,6 +12,11 @@ test("few points are all there, wherever they lie", () => {
   assert.deepEqual(pointsOf([0, 1, 2, 3], placing, AXES), { x: [0, 100, 150], y: [5, 5, 5] });
 });
 
+test("nodes that can be gone through once only are all there", () => {
+  const placing = { has: () => true, x: (i: number) => i, y: () => 5 };
+  assert.deepEqual(pointsOf(new Float64Array(3).keys(), placing, AXES), { x: [0, 1, 2], y: [5, 5, 5] });
+});
+
 test("of many points each spot has one, and none is outside of the axes", () => {
   const many = Array.from({ length: 4 * MOST_POINTS }, (_, i) => i);
   const placing = { has: () => true, x: (i: number) => (i % 1000) / 5, y: (i: number) => (i % 7) + 0.5 };

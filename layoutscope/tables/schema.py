@@ -60,7 +60,7 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         Column("size_bytes", "Int64", "bytes", "size of the node"),
         # HFS+ has heights on the disk, from 1 at the leaf, APFS levels from 0; readers of HFS+ convert.
         Column("level", "UInt8", "", "depth from the leaves: 0 at the leaf; null in header, map and free nodes"),
-        Column("kind", "Categorical", "", "leaf, index, header, map, free, locked, or unreadable: in use, and none of these"),
+        Column("kind", "Categorical", "", "leaf, index, header, map, free, locked, or unreadable: none of these"),
         Column("num_records", "UInt32", "", "records in the node"),
         Column("used_bytes", "UInt32", "bytes", "bytes of keys and values"),
         Column("free_bytes", "UInt32", "bytes", "bytes that further records could take"),

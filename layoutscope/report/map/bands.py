@@ -168,7 +168,8 @@ def _metadata(parts: Sequence[BandPart], own: dict[str, NDArray[np.float64]]) ->
     if kinds[0].key == DAMAGED.key:
         most[shares[0] > 0] = 0
     whole = shares.sum(axis=0)
-    for place, part in enumerate(kinds):
+    # The worst comes last: where columns are narrower than a point of the screen, nothing is painted over it.
+    for place, part in reversed(list(enumerate(kinds))):
         yield from _shaded(part, np.where((most == place) & (whole > 0), whole, 0), 0, UPPER)
 
 

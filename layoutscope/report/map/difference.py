@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.analysis import changes
+from layoutscope.analysis.story import drive_words
 from layoutscope.arrays.intervals import intersect, runs_of, subtract, union
 from layoutscope.arrays.lookup import dense_codes
 from layoutscope.errors import UsageError
 from layoutscope.frozen import frozen
-from layoutscope.report.map.model import MapDisk, MapFact
+from layoutscope.report.map.model import MapDisk, MapFact, first_walks
 from layoutscope.report.map.pyramid import Share, partition
 from layoutscope.report.map.scans import DEVICES
 from layoutscope.report.map.segments import (
@@ -176,12 +177,10 @@ def _story(
         yield f"{data[0]} hold file data that was not there before; from {data[1]} file data is gone."
     if held.get(NOT_TOLD.key):
         yield f"Of {format_bytes(held[NOT_TOLD.key])} it cannot be told: one of the two states was not read there."
-    before, now = (disk.walks[0] if disk.walks else None for disk in disks)
-    if before is not None and now is not None and (before.order, before.drive) == (now.order, now.drive):
-        yield (
-            f"Listing all files takes {format_seconds(now.seconds)} on {now.drive}, "
-            f"before it took {format_seconds(before.seconds)}."
-        )
+    walks = [first_walks(disk) for disk in disks]
+    if len({(walk.order, walk.drive) for own in walks for walk in own}) == 1 and all(walks):
+        before, now = (format_seconds(sum(walk.seconds for walk in own)) for own in walks)
+        yield f"Listing all files takes {now} on a {drive_words(walks[0][0].drive)}, before it took {before}."
 
 
 def _nodes(count: int) -> str:

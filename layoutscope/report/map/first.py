@@ -50,7 +50,7 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
     )
     on_top = f'<p class="headline">{escape(headline)}</p>' if headline else ""
     return (
-        f'<section id="what">{on_top}{bands}{_scale(span)}'
+        f'<section id="what">{on_top}{bands}{_scale(span, disks)}'
         f'{legend(disks, shares)}<div id="race"></div>{_times(disks)}</section>'
     )
 
@@ -99,12 +99,11 @@ def _entries(disk: MapDisk) -> int:
 
 
 def _band(place: int, disk: MapDisk, shares: Sequence[Share], span: int, first: str) -> str:
-    walks = [walk for walk in disk.walks if walk.seconds]
     times = "".join(
         f"<span><b>{format_seconds(walk.seconds)}</b> {escape(walk_words(walk))}</span>"
-        for walk in (walks if not disk.device else ())
+        for walk in (disk.walks if not disk.device else ())
     )
-    clock = f'<span class="clock">{format_seconds(walks[0].seconds)}</span>' if walks else ""
+    clock = f'<span class="clock">{clock_words(disk.walks[0])}</span>' if disk.walks else ""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in disk.story if sentence != first)
     more = "What else changed" if disk.num_earlier else "Why, and what would help"
     why = f'<details class="story"><summary>{more}</summary>{sentences}</details>' if sentences else ""
@@ -117,11 +116,16 @@ def _band(place: int, disk: MapDisk, shares: Sequence[Share], span: int, first: 
     )
 
 
+def clock_words(walk: MapWalk) -> str:
+    """Tell how long a walk takes, with its volume where the disk has several; as ``web/src/band.ts`` does."""
+    return escape(f"{walk.name}: " if walk.name else "") + format_seconds(walk.seconds)
+
+
 def _unread(disk: MapDisk, shares: Sequence[Share], first: str) -> str:
     sentences = [warning for warning in disk.warnings if warning != first]
     if disk.coverage != 1:
         share = "An unknown share" if disk.coverage is None else format_share(disk.coverage)
-        sentences.append(f"{share} of the metadata was read; places of what was not are never drawn as empty.")
+        sentences.append(f"{share} of the known metadata was read; places of what was not are never drawn as empty.")
     unknown = sum(share.size_bytes for share in shares if share.item.group == UNKNOWN)
     if unknown and disk.coverage == 1:
         # All was read, so that the volume contradicts itself: blocks are marked as used that no tree has.
@@ -129,8 +133,11 @@ def _unread(disk: MapDisk, shares: Sequence[Share], first: str) -> str:
     return f'<p class="warn">{escape(" ".join(sentences))}</p>' if sentences else ""
 
 
-def _scale(span: int) -> str:
-    return f'<div class="bar under muted"><span>0</span><span>{format_bytes(span)}</span></div>'
+def _scale(span: int, disks: Sequence[MapDisk]) -> str:
+    """Tell how much of the disks the bands show: of those that are nearly empty, the part in use."""
+    whole = max((disk.size_bytes for disk in disks), default=span)
+    end = format_bytes(span) + (f" of {format_bytes(whole)}" if span < whole else "")
+    return f'<div class="bar under muted"><span>0</span><span>{end}</span></div>'
 
 
 def _times(disks: Sequence[MapDisk]) -> str:

@@ -226,6 +226,7 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
     }
     return {
         "label": walk_words(item),
+        "name": item.name,
         "drive": drive_words(item.drive),
         "order": item.order,
         "reach": _reach(trace),

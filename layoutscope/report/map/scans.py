@@ -22,6 +22,7 @@ from layoutscope.units import format_bytes, format_seconds, format_share, format
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from layoutscope.findings import Finding
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
 
 
@@ -116,6 +117,9 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
     named = [volume for volume in volumes if volume.layout.facts.volume is not None] or volumes
     facts = named[0].layout.facts
     called = _called(volumes, names=names)
+    slowest = sorted(enumerate(volumes), key=lambda item: -_slowness(item[1]))
+    # What is wrong with the image itself is said once, before all else.
+    outside = _errors("The image", result.findings) if volumes[0] is result.volumes[0] else ()
     return MapDisk(
         title=_title(result, named) if names else "volume",
         subtitle=f"{' > '.join(dict.fromkeys((*facts.stack, facts.variant)))}, {format_bytes(facts.size_bytes)}",
@@ -125,20 +129,20 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
         block_size_bytes=facts.block_size_bytes,
         walks=[
             walk
-            for place, volume in enumerate(volumes)
+            for place, volume in slowest
             if volume in named
             for walk in _walks(place, volume, called.get(place, ""))
         ],
         facts=[fact for volume in volumes for fact in _facts(volume, names=names)],
         story=tuple(
             sentence
-            for place, volume in sorted(enumerate(volumes), key=lambda item: -_slowness(item[1]))
+            for place, volume in slowest
             if volume in named
             for sentence in _story(volume, called.get(place, ""))
         ),
         kind=facts.variant,
         coverage=coverage_of([volume.layout for volume in volumes]),
-        warnings=tuple(warning for volume in volumes for warning in _warnings(volume, names=names)),
+        warnings=(*outside, *(warning for volume in volumes for warning in _warnings(volume, names=names))),
         states=[state for volume in named for state in _states(volume, names=names)],
     )
 
@@ -173,15 +177,21 @@ def _warnings(volume: VolumeScan, *, names: bool) -> Iterator[str]:
     if facts.details.get("locked"):
         reason = next((f": {item.message}" for item in volume.findings if item.code.endswith("locked")), "")
         yield f"{who} is locked{escape_text(reason)}. Names, sizes and times of files were not read."
-    errors = [item for item in volume.findings if item.level == "error"]
-    if errors:
-        count = "one error" if len(errors) == 1 else f"{len(errors):,} errors"
-        place = errors[0].image_offset
-        where = "" if place is None else f" at byte {place:,}"
-        state = "incomplete" if {item.code for item in errors} <= ABSENT else "damaged"
-        yield f"{who} is {state}: {count}, first of all{where}: {escape_text(errors[0].message)}."
+    yield from _errors(who, volume.findings)
     if facts.num_missing_entries:
         yield f"At least {facts.num_missing_entries:,} entries of {who} are missing here."
+
+
+def _errors(who: str, findings: Sequence[Finding]) -> Iterator[str]:
+    """Count errors, and quote the first."""
+    errors = [item for item in findings if item.level == "error"]
+    if not errors:
+        return
+    count = "one error" if len(errors) == 1 else f"{len(errors):,} errors, first of all"
+    place = errors[0].image_offset
+    where = "" if place is None else f" at byte {place:,}"
+    state = "incomplete" if {item.code for item in errors} <= ABSENT else "damaged"
+    yield f"{who} is {state}: {count}{where}: {escape_text(errors[0].message)}."
 
 
 def _states(volume: VolumeScan, *, names: bool) -> Iterator[tuple[str, int]]:
@@ -208,7 +218,8 @@ def _title(result: ScanResult, volumes: list[VolumeScan]) -> str:
 
 
 def _walks(place: int, volume: VolumeScan, name: str) -> Iterator[MapWalk]:
-    if volume.walk is None:
+    # Where mounting has read everything, there is nothing to draw, and no time worth a word.
+    if volume.walk is None or not len(volume.walk.trace):
         return
     for prediction in volume.predictions:
         yield replace(_walk(volume, volume.walk, prediction), volume=place, name=name)
@@ -299,4 +310,5 @@ def _findings(label: str, volume: VolumeScan) -> MapFact:
         )
         for item in volume.findings[:200]
     )
-    return MapFact(f"{label}: {len(volume.findings):,} findings", ("level", "code", "address", "what"), rows)
+    count = "one finding" if len(volume.findings) == 1 else f"{len(volume.findings):,} findings"
+    return MapFact(f"{label}: {count}", ("level", "code", "address", "what"), rows)

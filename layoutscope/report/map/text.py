@@ -75,7 +75,7 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
         panels = [replace(panel, text=CHANGED) for panel in panels]
     anchors = "".join(f'<a href="#{panel.anchor}">{panel.title}</a>' for panel in panels)
     holdings = "".join(_card(_holdings(disk, held)) for disk, held in zip(disks, shares, strict=True))
-    facts = "".join(_card("".join(map(_fact, disk.facts))) for disk in disks)
+    facts = "".join(_card("".join(map(_fact, disk.facts))) for disk in disks if disk.facts)
     anchors += '<a href="#holdings">In numbers</a><a href="#facts">Facts</a>'
     return "\n".join(
         [

@@ -131,6 +131,14 @@
     if (damaged >= 0) markAll(held[damaged], out, 1 + damaged * SHADES.length, numPlain(classes));
     return out;
   }
+  function mostOf(classes, held, metadata, cellSize) {
+    const marked = metadata.find((k) => classes[k].key === MARKED);
+    return Array.from(held[0] ?? [], (_, i) => {
+      const own = metadata.map((k) => held[k][i]);
+      const worst = marked !== void 0 && held[marked][i] > 0 ? marked : metadata[own.indexOf(Math.max(...own))];
+      return { most: worst ?? 0, share: own.reduce((sum, bytes) => sum + bytes, 0) / cellSize };
+    });
+  }
   function markAll(of, out, colour2, plain2) {
     for (let c = 0; c < of.length; c++)
       if (of[c] > 0 && !(out[c] >= colour2 && out[c] < colour2 + SHADES.length)) out[c] += plain2;
@@ -1047,7 +1055,8 @@
     holder.append(words.box);
     const { xid, offset } = selection.all;
     const placing = {
-      has: (i) => xid[i] > 0,
+      has: (i) => xid[i] > 0 && offset[i] >= 0,
+      // what lies on another drive of a set has no place here
       x: (i) => (offset[i] - disk.start) / 2 ** 20,
       y: (i) => xid[i]
     };
@@ -1861,24 +1870,26 @@
       pen.fillStyle = isDark() ? "#1e2126" : "#f4f4f2";
       pen.fillRect(0, 0, WIDTH3, HEIGHT2);
       const held = pyramid.held(0, width, cells);
-      for (const metadata of [false, true])
-        disk.classes.forEach((c, k) => {
-          if (c.group === "metadata" !== metadata || c.group === "free" || hidden.has(k)) return;
-          pen.fillStyle = hueOf(c);
-          held[k].forEach((bytes, i) => {
-            if (bytes <= 0) return;
-            const share = bytes / width.bytes;
-            pen.globalAlpha = metadata ? SHADES[shadeOf(share)][1] : Math.max(0.15, share);
-            pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
-          });
+      const fill = (k, i, top, alpha) => {
+        pen.fillStyle = hueOf(disk.classes[k]);
+        pen.globalAlpha = alpha;
+        pen.fillRect(i * pixel, top, Math.max(1, pixel), 24);
+      };
+      const shown = [...disk.classes.keys()].filter((k) => disk.classes[k].group !== "free" && !hidden.has(k));
+      const metadata = shown.filter((k) => disk.classes[k].group === "metadata");
+      for (const k of shown.filter((other) => !metadata.includes(other)))
+        held[k].forEach((bytes, i) => {
+          if (bytes > 0) fill(k, i, 8, Math.max(0.15, bytes / width.bytes));
         });
+      for (const [i, { most, share }] of mostOf(disk.classes, held, metadata, width.bytes).entries())
+        if (share > 0) fill(most, i, 0, SHADES[shadeOf(share)][1]);
       pen.globalAlpha = 1;
     }
   };
 
   // src/address.ts
   var KEYS = "plus and minus zoom, arrows move, 0 shows the whole disk, Backspace goes back; shift and arrows read cell by cell, Enter zooms in on the cell, Space chooses its nodes";
-  var INVITATION = "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, drag with shift to choose nodes.";
+  var INVITATION = matchMedia("(hover: none)").matches ? "Tap a cell to see what it holds, and again to zoom in; two fingers zoom in and out." : "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, drag with shift to choose nodes.";
   var MOST_MARKS = 1500;
   var SQUARE = 0.8;
   var MOST_SQUARE = 768;
@@ -2289,12 +2300,12 @@
     clock;
     span;
     /** Take the head away; the clock shows the whole walk again. */
-    rest(total) {
+    rest(walk) {
       this.pen();
-      if (this.clock) this.clock.textContent = secondsText(total);
+      this.tell(walk, secondsText(walk.total_s));
     }
     /** Show the head at the last of some places, and behind it how it came there, as arcs. */
-    show(places, now, total) {
+    show(places, now, walk) {
       const { pen, width, height } = this.pen();
       const x = places.map((place) => (place - this.disk.start) / this.span * width);
       const hue = isDark() ? HEAD.dark : HEAD.light;
@@ -2309,8 +2320,12 @@
       pen.globalAlpha = 1;
       pen.fillStyle = hue;
       pen.fillRect(x[x.length - 1] - 1.5, 0, 3, height);
+      const total = walk.total_s;
       const done = now >= total ? ", done" : "";
-      if (this.clock) this.clock.textContent = `${secondsText(Math.min(now, total))} of ${secondsText(total)}${done}`;
+      this.tell(walk, `${secondsText(Math.min(now, total))} of ${secondsText(total)}${done}`);
+    }
+    tell({ name }, time) {
+      if (this.clock) this.clock.textContent = name ? `${name}: ${time}` : time;
     }
     /** An empty canvas as fine as the screen, with a pen in CSS pixels. */
     pen() {
@@ -2550,13 +2565,14 @@
       const own = all.trees.indexOf(tree);
       const leaf = all.kinds.indexOf("leaf");
       const placing = {
-        has: (i) => all.tree[i] === own && all.kind[i] === leaf && all.rank[i] >= 0,
+        // What lies on another drive of a set has no place here.
+        has: (i) => all.tree[i] === own && all.kind[i] === leaf && all.rank[i] >= 0 && all.offset[i] >= 0,
         x: (i) => all.rank[i],
         y: (i) => (all.offset[i] - disk.start) / 2 ** 20
       };
       const told2 = "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB";
       const carried = count(all.offset.keys(), placing.has);
-      const trace = carried === total ? pointsTrace(told2) : await pictureTrace(picture, told2);
+      const trace = carried === total ? pointsTrace(told2, treeHue(disk, tree)) : await pictureTrace(picture, told2);
       const name = carried === total && total > MOST_POINTS ? `${title}; where several share a spot, one is drawn` : title;
       const heading = element("h3", {}, name);
       holder.append(heading);
@@ -2582,8 +2598,12 @@
     }
   }
   var step = ([low, high], rows) => Math.round((high - low) / rows * 2 ** 20);
-  function pointsTrace(told2) {
-    const marker = { size: 3, color: HUES[0], opacity: 0.6 };
+  function treeHue({ classes }, tree) {
+    const known = classes.find(({ key }) => key === tree);
+    return known ? hueOf(known) : HUES[0];
+  }
+  function pointsTrace(told2, color) {
+    const marker = { size: 3, color, opacity: 0.6 };
     return { type: "scattergl", mode: "markers", x: [], y: [], marker, hovertemplate: `${told2}<extra></extra>` };
   }
   async function distancePanel(disk, holder, selection) {
@@ -2657,7 +2677,7 @@
     }
     return plotly().restyle(plot, { y: [counts] }, [1]);
   }
-  var binNames = (h) => ["0", ...h.counts.map((_, i) => bytesText(2 ** (h.first_power + i)))];
+  var binNames = (h) => ["0 B", ...h.counts.map((_, i) => bytesText(2 ** (h.first_power + i)))];
   function spanText(h, first, last) {
     const low = first ? bytesText(2 ** (h.first_power + first - 1)) : "0 B";
     return last ? `${low} to ${bytesText(2 ** (h.first_power + last))}` : "nothing";
@@ -2904,7 +2924,7 @@
   };
   async function walkPanel(disk, holder, map2, band, scale, drives) {
     if (!disk.walks.length) {
-      holder.append(element("p", { class: "muted" }, "No walk was predicted."));
+      holder.append(element("p", { class: "muted" }, "No walk reads anything here."));
       return null;
     }
     const options = disk.walks.map((walk2, i) => element("option", { value: i }, walk2.label));
@@ -2980,13 +3000,13 @@
     return {
       total: () => walk.total_s,
       rest: () => {
-        band.rest(walk.total_s);
+        band.rest(walk);
         return map2.mark([], null);
       },
       at: (now) => {
         const at = lastBefore(reads.time, now);
         const trail = Array.from(reads.offset.slice(Math.max(0, at - TRAIL), at + 1));
-        band.show(trail, now, walk.total_s);
+        band.show(trail, now, walk);
         return map2.mark(trail.slice(0, -1), trail[trail.length - 1] ?? null);
       }
     };
@@ -3148,7 +3168,10 @@
     }
     const race = new Race(players, document.getElementById("race"));
     drives.whenChosen(() => race.restart());
-    whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i], maps[i])));
+    whenOpened("directories", (cards) => {
+      for (const [i, disk] of disks.entries()) cards[i].hidden = !disk.directories;
+      for (const [i, disk] of disks.entries()) directoryPanel(disk, cards[i], maps[i]);
+    });
     whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i], maps[i].selection)));
     whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i], maps[i].selection)));
     window.layoutscope = { page: page2, maps, race };

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import zstandard
 
 from layoutscope.api.scan import scan
 from layoutscope.report.map import bands
@@ -109,6 +110,43 @@ def test_a_damaged_volume_says_so_before_its_time(result):
     page = first_screen([disk], [shares])
     assert re.search(r'<p class="headline">At least 31 entries of [^<]* are missing', page)
     assert "damaged metadata" in page
+
+
+def test_destroyed_nodes_of_hfsplus_are_damaged(tmp_path):
+    """Overwritten leaves of the catalog are painted as damage, each byte of them, and not as the catalog that was."""
+    image = FIXTURES / "hfsplus-scattered.img.zst"
+    raw = bytearray(zstandard.ZstdDecompressor().decompress(image.read_bytes()))
+    nodes = scan(image, drives=()).volumes[0].layout.nodes
+    leaves = nodes.filter((nodes["tree"] == "catalog") & (nodes["kind"] == "leaf"))[3:40:9]
+    for place, size in leaves["image_offset", "size_bytes"].rows():
+        raw[place : place + size] = b"\xa5" * size
+    (tmp_path / "damaged.img").write_bytes(raw)
+    disk, shares = _held(scan(tmp_path / "damaged.img", drives=()))
+    held = {share.item.key: share.runs for share in shares}
+    assert sorted(held["damaged"][:, 0] + disk.image_offset) == sorted(leaves["image_offset"])
+    assert held["damaged"][:, 1].sum() == leaves["size_bytes"].sum()
+    assert _painted(picture(disk, shares, disk.size_bytes), 0).count("damaged") >= 3
+
+
+def test_an_image_that_is_cut_off_says_so_first(tmp_path):
+    """What is wrong with the image itself is the cause of what is wrong with its volumes."""
+    image = FIXTURES / "hfsplus-scattered.img.zst"
+    raw = zstandard.ZstdDecompressor().decompress(image.read_bytes())
+    (tmp_path / "cut.img").write_bytes(raw[: len(raw) * 6 // 10])
+    disk, shares = _held(scan(tmp_path / "cut.img"))
+    page = first_screen([disk], [shares])
+    assert re.search(r'<p class="headline">The image is damaged: one error at byte [\d,]+: [^<]*cut off', page)
+    assert "“Scattered” is damaged: " in page
+
+
+def test_the_scale_says_of_how_much_it_is_a_part(result):
+    """Of a disk that is nearly empty the bands show the part in use; a full one is told by one number."""
+    disk, shares = _held(result)
+    larger = replace(disk, size_bytes=16 * disk.size_bytes)
+    told = [first_screen([one], [shares]) for one in (disk, larger)]
+    assert f"<span>{format_bytes(disk.size_bytes)}</span></div>" in told[0]
+    part = format_bytes(scale_of([larger], [shares]))
+    assert f"<span>{part} of {format_bytes(larger.size_bytes)}</span></div>" in told[1]
 
 
 def test_a_disk_that_ends_early_leaves_the_rest_of_its_band_empty(result):

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
@@ -18,6 +20,7 @@ from layoutscope.report.map.page import asset
 from layoutscope.report.map.pyramid import held_by
 from layoutscope.report.map.scans import disks
 from layoutscope.report.map.segments import CHANGES, FREE_NOW, NOT_TOLD, STILL_THERE
+from layoutscope.units import format_seconds
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
 
@@ -165,6 +168,15 @@ def test_backwards_what_came_is_what_went(result, later):
     assert one["moved-here"] == other["moved-here"] > 0
     assert one["moved-away"] == other["moved-away"] > 0
     assert (one["came"], one["went"] > 0) == (other["went"], other["came"] > 0)
+
+
+def test_the_time_is_that_of_all_volumes(tmp_path):
+    """A container of several volumes takes as long as all of them, in both states."""
+    write(SCENARIOS["volumes"], tmp_path / "volumes.img")
+    found = scan(tmp_path / "volumes.img", drives=["generic-7200"])
+    seconds = sum(item.seconds for volume in found.volumes for item in volume.predictions)
+    told = f"Listing all files takes {format_seconds(seconds)} on a desktop disk"
+    assert any(sentence.startswith(told) for sentence in _difference(found, found).story)
 
 
 def test_nothing_is_said_to_have_changed_where_nothing_did(result):

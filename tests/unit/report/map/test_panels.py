@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,17 @@ import pytest
 
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
+from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.report.map.first import first_screen
+from layoutscope.report.map.model import first_walks
 from layoutscope.report.map.page import disk_shares
 from layoutscope.report.map.panels import NO_BIN, costs, distances, walk_panel
 from layoutscope.report.map.scans import disks
 from layoutscope.report.map.segments import from_layouts, verified_xids
+from layoutscope.report.map.text import OF_WALKS
 from layoutscope.tables.table import stacked
+from layoutscope.units import format_seconds
 from tests.layouts import layout, leaves
 from tests.pages import unpacked
 
@@ -48,6 +53,36 @@ def test_volumes_of_one_disk_are_told_apart(devices):
     assert page.count('<th scope="row">') == 2
 
 
+def test_the_slowest_volume_is_the_first(devices):
+    """What the sentence on top is of is what the race plays, and each clock names it."""
+    main, _ = devices
+    seconds = {walk.name: walk.seconds for walk in first_walks(main)}
+    assert list(seconds) == ["Slow", "Mixed"]
+    assert seconds["Slow"] > seconds["Mixed"]
+    page = first_screen(devices, [disk_shares(disk, from_layouts(disk.layouts, disk.device)) for disk in devices])
+    assert re.findall(r'class="clock">([^<]*)<', page) == [f"Slow: {format_seconds(seconds['Slow'])}"] * 2
+
+
+def test_a_volume_that_reads_nothing_has_no_time(tmp_path):
+    """Mounting has read all of an empty volume: beside two others it has no walk, no time and no bar."""
+    write(SCENARIOS["volumes"], tmp_path / "volumes.img")
+    result = scan(tmp_path / "volumes.img")
+    assert {volume.layout.facts.name for volume in result.volumes[1:]} == {"System", "Data", "VM"}
+    (disk,) = disks([result])
+    assert {walk.name for walk in disk.walks} == {"System", "Data"}
+    page = map_page([result])
+    assert page.count('<div class="stack">') == 2
+
+
+def test_a_disk_of_which_nothing_is_read_has_no_parts_of_walks(tmp_path):
+    """An empty volume: no race, no clock, no costs, nor an empty picture of them."""
+    write(SCENARIOS["empty"], tmp_path / "empty.img")
+    page = map_page([scan(tmp_path / "empty.img")])
+    assert "mounting has read it all" in page
+    assert not any(f'id="{anchor}"' in page for anchor in OF_WALKS)
+    assert 'class="clock"' not in page
+
+
 def test_a_volume_alone_is_not_named():
     """One volume needs no name beside its drives."""
     (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst")])
@@ -63,7 +98,7 @@ def test_a_device_shows_its_own_reads_alone(devices):
             own = walk.trace.device == disk.device
             assert panel["reads"] == own.sum()
             assert (panel["reach"] is None) == (not own.any())
-    assert not (devices[1].walks[0].trace.device == 1).any()
+    assert not (devices[1].walks[-1].trace.device == 1).any()
 
 
 def test_distances_are_within_a_device(devices):

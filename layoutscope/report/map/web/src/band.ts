@@ -1,7 +1,7 @@
 // A disk's band on the first screen: the picture is in the page already; here its head moves over it.
 
 import { isDark } from "./dom";
-import type { Disk } from "./payload";
+import type { Disk, Walk } from "./payload";
 import { secondsText } from "./words";
 
 /** Reads that are shown behind the head. */
@@ -24,13 +24,13 @@ export class Band {
   }
 
   /** Take the head away; the clock shows the whole walk again. */
-  rest(total: number): void {
+  rest(walk: Walk): void {
     this.pen();
-    if (this.clock) this.clock.textContent = secondsText(total);
+    this.tell(walk, secondsText(walk.total_s));
   }
 
   /** Show the head at the last of some places, and behind it how it came there, as arcs. */
-  show(places: number[], now: number, total: number): void {
+  show(places: number[], now: number, walk: Walk): void {
     const { pen, width, height } = this.pen();
     const x = places.map((place) => ((place - this.disk.start) / this.span) * width);
     const hue = isDark() ? HEAD.dark : HEAD.light;
@@ -45,8 +45,13 @@ export class Band {
     pen.globalAlpha = 1;
     pen.fillStyle = hue;
     pen.fillRect(x[x.length - 1]! - 1.5, 0, 3, height);
+    const total = walk.total_s;
     const done = now >= total ? ", done" : "";
-    if (this.clock) this.clock.textContent = `${secondsText(Math.min(now, total))} of ${secondsText(total)}${done}`;
+    this.tell(walk, `${secondsText(Math.min(now, total))} of ${secondsText(total)}${done}`);
+  }
+
+  private tell({ name }: Walk, time: string): void {
+    if (this.clock) this.clock.textContent = name ? `${name}: ${time}` : time;
   }
 
   /** An empty canvas as fine as the screen, with a pen in CSS pixels. */

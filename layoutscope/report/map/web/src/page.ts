@@ -97,7 +97,10 @@ async function draw(page: Payload, kept: (Partial<Choices> | null)[]): Promise<v
   }
   const race = new Race(players, document.getElementById("race")!);
   drives.whenChosen(() => race.restart());
-  whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i]!, maps[i]!)));
+  whenOpened("directories", (cards) => {
+    for (const [i, disk] of disks.entries()) cards[i]!.hidden = !disk.directories; // before any is drawn in its width
+    for (const [i, disk] of disks.entries()) directoryPanel(disk, cards[i]!, maps[i]!);
+  });
   whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i]!, maps[i]!.selection)));
   whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i]!, maps[i]!.selection)));
   window.layoutscope = { page, maps, race };

@@ -94,6 +94,8 @@ export interface Reads {
 
 export interface Walk extends Partial<Reads> {
   label: string;
+  /** The volume, where its disk has several. */
+  name: string;
   order: string;
   /** The drive alone, without the volume. */
   drive: string;

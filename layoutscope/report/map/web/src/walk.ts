@@ -61,7 +61,7 @@ export async function walkPanel(
   drives: Drives,
 ): Promise<Player | null> {
   if (!disk.walks.length) {
-    holder.append(element("p", { class: "muted" }, "No walk was predicted."));
+    holder.append(element("p", { class: "muted" }, "No walk reads anything here."));
     return null;
   }
   const options = disk.walks.map((walk, i) => element("option", { value: i }, walk.label));
@@ -138,13 +138,13 @@ export async function walkPanel(
   return {
     total: () => walk.total_s,
     rest: () => {
-      band.rest(walk.total_s);
+      band.rest(walk);
       return map.mark([], null);
     },
     at: (now) => {
       const at = lastBefore(reads.time, now);
       const trail = Array.from(reads.offset.slice(Math.max(0, at - TRAIL), at + 1));
-      band.show(trail, now, walk.total_s);
+      band.show(trail, now, walk);
       return map.mark(trail.slice(0, -1), trail[trail.length - 1] ?? null);
     },
   };

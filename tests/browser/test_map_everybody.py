@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from layoutscope.api.map import layout_map, map_page
 from layoutscope.api.scan import scan
+from layoutscope.report.map.page import disk_shares
+from layoutscope.report.map.scans import disks
+from layoutscope.report.map.segments import from_layouts
 from tests.browser.conftest import Visit
 from tests.browser.kinds import FIXTURES, KINDS
 
@@ -130,6 +135,34 @@ def test_a_phone_shows_everything_within_its_width(visit, pages, name, dark):
     assert len(hues) > 3
     assert len(set(hues)) == len(hues)
     assert seen.complaints == []
+
+
+PAINTED_IN = """async ([png, hue]) => {
+  const image = new Image();
+  image.src = `data:image/png;base64,${png}`;
+  await image.decode();
+  const { width, height } = image, pen = new OffscreenCanvas(width, height).getContext('2d');
+  pen.drawImage(image, 0, 0);
+  const { data } = pen.getImageData(0, 0, width, height), columns = new Set();
+  for (let i = 0; i < data.length; i += 4)
+    if (hue.every((value, k) => Math.abs(data[i + k] - value) < 40)) columns.add((i / 4) % width);
+  return [width, [...columns]];
+}"""
+
+
+@pytest.mark.parametrize("kind", ["damaged", "locked"])
+def test_no_damage_is_too_narrow_for_a_phone(visit, pages, kind):
+    """The band has more columns than a phone has points: what is damaged or locked is painted all the same."""
+    seen = visit(pages(kind), size=(390, 844))
+    (disk,) = disks(KINDS[kind](pages(kind).parent))
+    (bad,) = (share for share in disk_shares(disk, from_layouts(disk.layouts)) if share.item.key == kind)
+    hue = tuple(bytes.fromhex(bad.item.light.removeprefix("#")))
+    band = base64.b64encode(seen.page.locator(".band").first.screenshot()).decode()
+    span = seen.run("() => +document.querySelector('.band').dataset.span")
+    width, columns = seen.page.evaluate(PAINTED_IN, [band, hue])
+    places = bad.runs[:, 0] / span * width
+    assert len(places) > 1
+    assert all(np.abs(np.array(columns) - place).min() <= 2 for place in places)
 
 
 def test_a_printed_difference_is_two_pages(visit, pages):

@@ -513,6 +513,28 @@ def test_what_is_brushed_in_any_view_is_chosen_in_all(kind, view):
     assert kind.seen.run(CHOSEN)[number] == 0
 
 
+def test_the_order_has_a_point_for_each_leaf(kind):
+    """Of the tables: each leaf with a place in key order, where it lies on the disk, in the colour of its tree."""
+    page = kind.seen.page
+    drawn = page.locator("#order .plot").evaluate_all(
+        "plots => plots.map(({ data: [{ type, x, y, marker }] }) => [type, x, y, marker?.color])"
+    )
+    found = []
+    for disk in kind.disks:
+        nodes = pl.concat([layout.nodes for layout in disk.layouts], how="vertical_relaxed")
+        leaves = nodes.filter(
+            (pl.col("kind").cast(pl.String) == "leaf") & pl.col("key_rank").is_not_null(), device=disk.device
+        )
+        place = (pl.col("image_offset") - disk.image_offset) / 2**20
+        trees = leaves.select(pl.col("tree").cast(pl.String), "key_rank", place).partition_by("tree", as_dict=True)
+        found += [sorted(own.select("key_rank", "image_offset").rows()) for own in trees.values()]
+    points = [sorted(zip(x, y, strict=True)) for type_, x, y, _ in drawn if type_ == "scattergl"]
+    assert all(own in found for own in points)
+    hues = {item["light"] for disk in kind.seen.run("() => layoutscope.page.disks") for item in disk["classes"]}
+    assert {hue for *_, hue in drawn if hue} <= hues
+    assert kind.name == "locked" or len(points) > 0
+
+
 def test_bars_of_distances_choose_what_they_count(kind):
     """Of each bar: the nodes of the reads, or of the inodes, that the tables give; chosen ones stand there, too."""
     page = kind.seen.page
@@ -527,6 +549,7 @@ def test_bars_of_distances_choose_what_they_count(kind):
     for number in range(len(kind.disks)):
         for plot in page.locator("#distances .card").nth(number).locator(".plot").all():
             counts, names = plot.evaluate("p => [p.data[0].y, p.data[0].x]")
+            assert plot.evaluate("p => p._fullLayout.xaxis._categories") == names  # so that each bar is drawn
             bar = int(np.argmax(counts))
             plot.evaluate(
                 "(p, bar) => p.emit('plotly_selected', { points: [{ curveNumber: 0, pointNumber: bar }] })", bar

@@ -56,8 +56,9 @@ export interface Choices {
 const KEYS =
   "plus and minus zoom, arrows move, 0 shows the whole disk, Backspace goes back; " +
   "shift and arrows read cell by cell, Enter zooms in on the cell, Space chooses its nodes";
-const INVITATION =
-  "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, drag with shift to choose nodes.";
+const INVITATION = matchMedia("(hover: none)").matches
+  ? "Tap a cell to see what it holds, and again to zoom in; two fingers zoom in and out."
+  : "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, drag with shift to choose nodes.";
 const MOST_MARKS = 1500;
 /** How high a square picture may be, as a share of the window's height and in CSS pixels. */
 const SQUARE = 0.8;

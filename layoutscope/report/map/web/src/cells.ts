@@ -147,6 +147,21 @@ export function colours(
   return out;
 }
 
+/** What holds most of each cell's metadata, what is marked before all, and the share of all of it, as in the bands. */
+export function mostOf(
+  classes: MapClass[],
+  held: Float64Array[],
+  metadata: number[],
+  cellSize: number,
+): { most: number; share: number }[] {
+  const marked = metadata.find((k) => classes[k]!.key === MARKED);
+  return Array.from(held[0] ?? [], (_, i) => {
+    const own = metadata.map((k) => held[k]![i]!);
+    const worst = marked !== undefined && held[marked]![i]! > 0 ? marked : metadata[own.indexOf(Math.max(...own))];
+    return { most: worst ?? 0, share: own.reduce((sum, bytes) => sum + bytes, 0) / cellSize };
+  });
+}
+
 /** Give every cell that holds some of a class, and has not its colour already, the colour with lines. */
 function markAll(of: Float64Array, out: Uint16Array, colour: number, plain: number): void {
   for (let c = 0; c < of.length; c++)

@@ -40,14 +40,15 @@ export async function orderPanel(disk: Disk, holder: HTMLElement, map: Filtered,
     const own = all.trees.indexOf(tree);
     const leaf = all.kinds.indexOf("leaf");
     const placing = {
-      has: (i: number) => all.tree[i] === own && all.kind[i] === leaf && all.rank[i]! >= 0,
+      // What lies on another drive of a set has no place here.
+      has: (i: number) => all.tree[i] === own && all.kind[i] === leaf && all.rank[i]! >= 0 && all.offset[i]! >= 0,
       x: (i: number) => all.rank[i]!,
       y: (i: number) => (all.offset[i]! - disk.start) / 2 ** 20,
     };
     const told = "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB";
     const carried = count(all.offset.keys(), placing.has);
     // A page carries so many nodes; past that the tree's picture, of all of them, is coarser.
-    const trace = carried === total ? pointsTrace(told) : await pictureTrace(picture, told);
+    const trace = carried === total ? pointsTrace(told, treeHue(disk, tree)) : await pictureTrace(picture, told);
     const name =
       carried === total && total > MOST_POINTS ? `${title}; where several share a spot, one is drawn` : title;
     const heading = element("h3", {}, name);
@@ -77,8 +78,13 @@ export async function orderPanel(disk: Disk, holder: HTMLElement, map: Filtered,
 /** How much of a place in MiB a row of a picture spans, in bytes. */
 const step = ([low, high]: [number, number], rows: number) => Math.round(((high - low) / rows) * 2 ** 20);
 
-function pointsTrace(told: string): Fields {
-  const marker = { size: 3, color: HUES[0], opacity: 0.6 };
+function treeHue({ classes }: Disk, tree: string): string {
+  const known = classes.find(({ key }) => key === tree);
+  return known ? hueOf(known) : HUES[0];
+}
+
+function pointsTrace(told: string, color: string): Fields {
+  const marker = { size: 3, color, opacity: 0.6 };
   return { type: "scattergl", mode: "markers", x: [], y: [], marker, hovertemplate: `${told}<extra></extra>` };
 }
 
@@ -175,7 +181,8 @@ function showChosen(plot: Plot, { chosen, selection }: Shown, names: string[]): 
   return plotly().restyle(plot, { y: [counts] }, [1]);
 }
 
-const binNames = (h: Histogram) => ["0", ...h.counts.map((_, i) => bytesText(2 ** (h.first_power + i)))];
+// None of the names is a number: of few bars with one Plotly would make a scale of numbers, with no bar on it.
+const binNames = (h: Histogram) => ["0 B", ...h.counts.map((_, i) => bytesText(2 ** (h.first_power + i)))];
 
 /** From the first of some bins to the end of the last, in words. */
 function spanText(h: Histogram, first: number, last: number): string {

@@ -88,7 +88,7 @@ export async function historyPanel(disk: Disk, holder: HTMLElement, selection: S
   holder.append(words.box);
   const { xid, offset } = selection.all;
   const placing = {
-    has: (i: number) => xid[i]! > 0,
+    has: (i: number) => xid[i]! > 0 && offset[i]! >= 0, // what lies on another drive of a set has no place here
     x: (i: number) => (offset[i]! - disk.start) / 2 ** 20,
     y: (i: number) => xid[i]!,
   };

@@ -1,6 +1,6 @@
 // The strip above a map: the whole disk, or what is in use of a disk that is mostly empty, and a frame around what is seen.
 
-import { SHADES, shadeOf } from "./cells";
+import { mostOf, SHADES, shadeOf } from "./cells";
 import { element, hueOf, isDark } from "./dom";
 import type { Disk } from "./payload";
 import { followStrip } from "./pointer";
@@ -80,17 +80,19 @@ export class Strip {
     pen.fillStyle = isDark() ? "#1e2126" : "#f4f4f2";
     pen.fillRect(0, 0, WIDTH, HEIGHT);
     const held = pyramid.held(0, width, cells);
-    for (const metadata of [false, true])
-      disk.classes.forEach((c, k) => {
-        if ((c.group === "metadata") !== metadata || c.group === "free" || hidden.has(k)) return;
-        pen.fillStyle = hueOf(c);
-        held[k]!.forEach((bytes, i) => {
-          if (bytes <= 0) return;
-          const share = bytes / width.bytes;
-          pen.globalAlpha = metadata ? SHADES[shadeOf(share)]![1] : Math.max(0.15, share);
-          pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
-        });
+    const fill = (k: number, i: number, top: number, alpha: number) => {
+      pen.fillStyle = hueOf(disk.classes[k]!);
+      pen.globalAlpha = alpha;
+      pen.fillRect(i * pixel, top, Math.max(1, pixel), 24);
+    };
+    const shown = [...disk.classes.keys()].filter((k) => disk.classes[k]!.group !== "free" && !hidden.has(k));
+    const metadata = shown.filter((k) => disk.classes[k]!.group === "metadata");
+    for (const k of shown.filter((other) => !metadata.includes(other)))
+      held[k]!.forEach((bytes, i) => {
+        if (bytes > 0) fill(k, i, 8, Math.max(0.15, bytes / width.bytes));
       });
+    for (const [i, { most, share }] of mostOf(disk.classes, held, metadata, width.bytes).entries())
+      if (share > 0) fill(most, i, 0, SHADES[shadeOf(share)]![1]);
     pen.globalAlpha = 1;
   }
 }

@@ -1,6 +1,17 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { CELLS, cellPlaces, colours, hilbert, numPlain, ORDERS, SHADES, shadeOf, withoutMetadata } from "../src/cells";
+import {
+  CELLS,
+  cellPlaces,
+  colours,
+  hilbert,
+  mostOf,
+  numPlain,
+  ORDERS,
+  SHADES,
+  shadeOf,
+  withoutMetadata,
+} from "../src/cells";
 import type { MapClass } from "../src/payload";
 
 test("a Hilbert curve goes from neighbour to neighbour and to each place once", () => {
@@ -34,6 +45,23 @@ const place = (k: number, share: number) => 1 + k * SHADES.length + shadeOf(shar
 test("metadata shows through, in a shade by the share of all metadata", () => {
   assert.equal(colourOf([3, 1, 96, 0]), place(0, 0.04));
   assert.equal(colourOf([30, 40, 0, 30]), place(1, 0.7));
+});
+
+test("a strip has the class of most metadata, whichever comes last, and damage before all", () => {
+  const classes = ["main", "omap", "damaged"].map((key) => ({ key, group: "metadata" })) as MapClass[];
+  const held = [
+    [60, 3, 0],
+    [5, 9, 0],
+    [0, 1, 0],
+  ].map((of) => Float64Array.from(of));
+  const found = (which: number[]) => mostOf(classes, held, which, 100);
+  assert.deepEqual(found([0, 1, 2]), [
+    { most: 0, share: 0.65 },
+    { most: 2, share: 0.13 },
+    { most: 0, share: 0 },
+  ]);
+  assert.deepEqual(found([0, 1])[1], { most: 1, share: 0.12 });
+  assert.ok(found([]).every(({ share }) => share === 0));
 });
 
 test("without metadata a cell is of what fills most of it", () => {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.tables import TextColumn, Values
+from layoutscope.tables.schema import FORKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
 HASH_DIGITS: Final = 20
 """Hexadecimal digits of a hashed name: as long as walks take a name to be that was left out."""
-
-FORKS: Final = ("data", "resource")
-"""Forks that are no names of attributes."""
 
 
 def without_names(layout: VolumeLayout) -> VolumeLayout:

@@ -21,6 +21,22 @@ REFERENCE: Final = "row of nodes"
 """The unit of columns that refer to nodes."""
 
 
+FORKS: Final = ("data", "resource", "orphan")
+"""Words of the column ``fork`` that are no names of attributes."""
+_ATTRIBUTE: Final = "attribute:"
+
+
+def fork_of_attribute(name: str) -> str:
+    """Return what the column ``fork`` calls what an attribute holds: an attribute may be called `data`, too.
+
+    Examples
+    --------
+    >>> fork_of_attribute("com.example.preview"), fork_of_attribute("data"), fork_of_attribute("attribute:data")
+    ('com.example.preview', 'attribute:data', 'attribute:attribute:data')
+    """
+    return _ATTRIBUTE + name if name in FORKS or name.startswith(_ATTRIBUTE) else name
+
+
 class Column(NamedTuple):
     """One column: its name, type, unit and meaning.
 
@@ -107,7 +123,12 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         _DEVICE,
         _VOLUME,
         Column("file_id", "UInt64", "", "CNID or inode number"),
-        Column("fork", "Categorical", "", "data, resource, or the name of an attribute"),
+        Column(
+            "fork",
+            "Categorical",
+            "",
+            "data, resource, orphan (no file's) or the name of an attribute; behind `attribute:` if it is one of these",
+        ),
         Column("logical_offset", "Int64", "bytes", "place in the fork"),
         Column("image_offset", "Int64", "bytes", "start, from the start of the image; null in a hole"),
         _LENGTH,

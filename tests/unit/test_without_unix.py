@@ -38,6 +38,7 @@ for module, names in HIDDEN.items():
     for name in names.split():
         if hasattr(module, name):
             delattr(module, name)
+os.process_cpu_count = os.cpu_count  # from 3.13 on it asks the affinity where there is one
 for name in "fcntl grp pwd resource termios tty pty syslog readline curses".split():
     sys.modules[name] = None
 def closed(call):

@@ -26,6 +26,7 @@ from layoutscope.filesystems.apfs.volume.trees import (
 )
 from layoutscope.findings import FindingLog
 from layoutscope.frozen import frozen
+from layoutscope.tables.schema import fork_of_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -317,7 +318,7 @@ def _joined(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
     rows = np.flatnonzero(xattrs["stream_id"] != 0)
     names = xattrs["name"].text().take(rows).to_list() if len(rows) else []
-    shown = ["resource" if name == RESOURCE_FORK else name for name in names]
+    shown = ["resource" if name == RESOURCE_FORK else fork_of_attribute(name) for name in names]
     forks += sorted(set(shown) - set(forks))
     codes = np.array([forks.index(name) for name in shown], np.uint32)
     return xattrs["stream_id"][rows], xattrs["obj_id"][rows], xattrs["stream_size"][rows].astype(np.int64), codes

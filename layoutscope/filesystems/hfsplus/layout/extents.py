@@ -17,7 +17,7 @@ from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree.tree import first_rows
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, Table, build_table
-from layoutscope.tables.schema import FLAG_PAST_END
+from layoutscope.tables.schema import FLAG_PAST_END, FORKS, fork_of_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +40,8 @@ _COLUMNS: Final = {
 }
 """What is told of each extent, in allocation blocks; ``size`` is that of its fork in bytes, -1 where unknown."""
 
-FORKS = ("data", "resource")
+_OF_FILES: Final = FORKS[:2]
+"""Forks in the catalog, by whether they are the second one."""
 
 
 def extents_table(volume: Volume, number: int | None, contents: Contents) -> Table:
@@ -61,7 +62,7 @@ def extents_table(volume: Volume, number: int | None, contents: Contents) -> Tab
         _overflow(volume, catalog, overflow, rows.get("extents-overflow", 0), special).__getitem__,
         _attributes(attributes).__getitem__,
     )
-    fork_names = (*FORKS, *dict.fromkeys(attributes.owner_name))
+    fork_names = (*_OF_FILES, *map(fork_of_attribute, dict.fromkeys(attributes.owner_name)))
     return _table(volume, number, partial(_joined, parts, fork_names), fork_names)
 
 
@@ -182,7 +183,7 @@ def _attributes(attributes: Attributes) -> Columns:
     code = np.array([codes[name] for name in attributes.owner_name], np.int64)
     return {
         "file_id": attributes.owners["file_id"][owner],
-        "fork": code[owner] + len(FORKS),
+        "fork": code[owner] + len(_OF_FILES),
         "fork_block": forks["fork_block"],
         "start_block": forks["start_block"],
         "block_count": forks["block_count"],

@@ -170,3 +170,16 @@ def test_map_is_written_and_not_overwritten(run, image, tmp_path):
     assert "exists" in again.stderr
     assert run("scan", image, "--map", target, "--force").exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["map.html"]
+
+
+@pytest.mark.parametrize(("more", "level", "exit_code"), [(1, "error", 3), (-1, "warning", 0)])
+def test_what_is_missing_is_an_error_and_what_was_not_counted_a_warning(image, tmp_path, more, level, exit_code):
+    """A volume header that counts a file more than there are says that one is lost; one that counts fewer does not."""
+    data, target = bytearray(image.read_bytes()), tmp_path / "counted.img"
+    at = data.index(b"H+\0\x04") + 32
+    data[at : at + 4] = (int.from_bytes(data[at : at + 4], "big") + more).to_bytes(4, "big")
+    target.write_bytes(data)
+    found = scan(target, drives="sata-ssd")
+    assert found.volume.layout.findings["code", "level"].rows() == [("file-count-differs", level)]
+    assert found.exit_code == exit_code
+    assert (found.volume.layout.coverage < 1) is (level == "error")

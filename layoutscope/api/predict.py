@@ -16,7 +16,7 @@ from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.orders import ALL, over_orders
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, host_of, parted, said_of, walk
+from layoutscope.api.workloads import checked, host_of, parted, refuse_unused, said_of, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.draws import drawn_interval
 from layoutscope.drive.result import on_host
@@ -126,6 +126,8 @@ def predict(
     asked, reading = parted(options, workload, PredictRequest)
     is_over_orders = asked.get("order") == ALL
     work = checked({**asked, "order": WorkRequest().order} if is_over_orders else asked, PredictRequest)
+    if not is_over_orders:
+        refuse_unused(work)
     if isinstance(work.what_ifs, str):
         work = replace(work, what_ifs=(work.what_ifs,))
     if is_over_orders and (work.what_ifs or ncdu is not None):

@@ -15,7 +15,7 @@ from layoutscope.api.keywords import keywords_of, profiles_of, takes
 from layoutscope.api.orders import entries_of
 from layoutscope.api.predict import DEFAULT_DRIVES, fits, knows_offset
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, met_best, parted, said_of
+from layoutscope.api.workloads import checked, met_best, parted, refuse_unused, said_of
 from layoutscope.drive import service
 from layoutscope.drive.draws import drawn_interval
 from layoutscope.drive.recorded import Recorded
@@ -142,6 +142,7 @@ def replay(
     asked, reading = parted({name: value for name, value in options.items() if name not in OWN}, workload)
     own: dict[str, Any] = {name: value for name, value in options.items() if name in OWN}
     work = checked({name: value for name, value in asked.items() if (name, value) != ("host", None)})
+    refuse_unused(work)
     told = load_trace(Path(trace), form=own.get("form", ""))
     wanted = wanted_of(own)
     if isinstance(told, Recorded) and asked.get("host") is None:

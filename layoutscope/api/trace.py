@@ -9,7 +9,7 @@ from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, output
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, parted, walk
+from layoutscope.api.workloads import checked, parted, refuse_unused, walk
 from layoutscope.drive.export import blkparse_lines, csv_text, fio_lines
 from layoutscope.options import ReadOptions, Workload
 
@@ -63,6 +63,7 @@ def trace(
     """
     asked, reading = parted(options, workload)
     work = checked(asked)
+    refuse_unused(work)
     with opened(path, request_of(reading, path)) as image:
         return walk(only_volume(image.layouts), work).reads
 

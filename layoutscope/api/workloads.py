@@ -41,6 +41,15 @@ OPTIONS: Final = {"paths": "--paths", "file": "--file"}
 """What an order may need, and the option of the command line that gives it."""
 
 
+USED_BY: Final = {
+    "--paths": ("paths", "backup-events"),
+    "--file": ("read",),
+    "--records": ("read",),
+    "--offsets": ("read",),
+    "--no-stat": ("fts",),
+}
+"""Orders that an option is for; others go on without it."""
+
 LEAST: Final = {"records": 1, "record_bytes": 1, "memory_bytes": 0, "threads": 1, "passes": 1, "top": 0}
 """What whole numbers of a workload are at least."""
 
@@ -91,6 +100,21 @@ def _check_values(work: WorkRequest) -> None:
             raise UsageError(f"{name} is a whole number, {least} or more; this is {value!r}")
     if isinstance(work.paths, str):
         raise UsageError("paths is a sequence of paths; this is one text")
+
+
+def refuse_unused(work: WorkRequest) -> None:
+    """Refuse what one order does not look at: whoever says it means another order.
+
+    Raises
+    ------
+    UsageError
+        If something is given for another order.
+    """
+    given = {f"--{name}": getattr(work, name) for name in ("paths", "file", "records", "offsets")}
+    for option, value in {**given, "--no-stat": not work.stat}.items():
+        if value and work.order not in USED_BY[option]:
+            named = " or ".join(f"--order {name}" for name in USED_BY[option])
+            raise UsageError(f"the order {work.order} does not look at {option}; that goes with {named}")
 
 
 def why_not(work: WorkRequest) -> str:

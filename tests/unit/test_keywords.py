@@ -198,3 +198,21 @@ def test_reads_are_served_on_a_drive_by_its_name():
     reads = layoutscope.trace(IMAGE)
     loaded = layoutscope.service(reads, layoutscope.load_profile("generic-7200"))
     assert layoutscope.service(reads, "generic-7200").service_s == loaded.service_s
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"paths": ["/Users"]}, "--paths; that goes with --order paths or --order backup-events"),
+        ({"file": "/Users"}, "--file; that goes with --order read"),
+        ({"order": "names", "stat": False}, "--no-stat; that goes with --order fts"),
+        ({"order": "copy", "records": 3}, "--records; that goes with --order read"),
+    ],
+)
+@pytest.mark.parametrize("verb", [layoutscope.predict, layoutscope.trace])
+def test_what_an_order_does_not_look_at_is_refused(verb, given, said):
+    """Whoever forgets the order is not told what a whole listing takes; all orders at once take what each needs."""
+    with pytest.raises(layoutscope.errors.UsageError, match=said):
+        verb(IMAGE, **given)
+    found = layoutscope.predict(IMAGE, drives="sata-ssd", **{**given, "order": "all", "file": None})
+    assert found.orders

@@ -308,7 +308,7 @@ def test_everything_else_that_is_read_is_protected(run, disk, tmp_path):
     for name, words in {
         "second.img": (*table, "--second", second),
         "a.map": (*table, "--ddrescue-map", folder / "a.map"),
-        "offsets": ("trace", disk, "--order", "read", "--file", "/folder 000", "--offsets", folder / "offsets"),
+        "offsets": ("trace", disk, "--order", "read", "--file", "/other", "--offsets", folder / "offsets"),
         "fio.json": ("drives", "fit", "new", "--base", "generic-7200", "--fio", folder / "fio.json"),
     }.items():
         told = refused(run, every, *words, "-o", folder / name)

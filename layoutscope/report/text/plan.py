@@ -151,7 +151,7 @@ def lasting(item: PlannedRemedy, pace: Pace | None) -> str:
     told = f"{pace.cycles:,} cycles, each of which replaces {format_share(pace.share)} of the files"
     cycles = pace.lasts(item)
     if cycles is None:
-        return f"no end is to be seen: {told}, make the work no slower"
+        return f"not known: {told}, make the volume as it is now no slower; fresh volumes age faster"
     slower = f"{format_seconds(pace.per_cycle_s)} a cycle over the next {told}"
     return f"{cycles:,.0f} cycles at most, at {slower}; fresh volumes age faster"
 

@@ -165,9 +165,8 @@ def _checked(request: ForecastRequest, cycles: int) -> None:
 def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int, host: str) -> list[str]:
     """Say what is assumed, and where the cycles that are followed end."""
     narrow = "All draws share what the model does not know: the range by the layout is too narrow."
-    notes, num_held = [narrow, *begin.policy.assumes], begin.space.num_pinned
-    if host == "macos":
-        notes.insert(0, "What macOS writes is assumed, and was compared with no Mac.")
+    assumed = ["What macOS writes is assumed, and was compared with no Mac."] * (host == "macos")
+    notes, num_held = [*assumed, narrow, *begin.policy.assumes], begin.space.num_pinned
     if layout.facts.details.get("snapshots"):
         notes.append(f"Snapshots that the volume has hold {num_held:,} blocks of it: these are not free when replaced.")
     if plan.cycles_a_step > 1:

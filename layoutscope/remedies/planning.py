@@ -141,9 +141,8 @@ class _Trial:
 
     def _made(self, treatment: Treatment, case: Case) -> tuple[Served, Changed] | NotHere:
         try:
-            changed = treatment.model(case)
-            if not isinstance(changed, NotHere) and not len(case.reads):
-                return NotHere(NO_READS)
+            made = treatment.model(case)
+            changed = made if len(case.reads) or isinstance(made, NotHere) else NotHere(NO_READS)
             return changed if isinstance(changed, NotHere) else (served(changed, self._host, self._scale), changed)
         except UsageError as error:
             return NotHere(f"it cannot be modelled on this drive: {error}")
@@ -184,10 +183,9 @@ def _unknown(case: Case) -> Iterator[str]:
         yield "what could not be read is not in the plan: no copy is planned of a damaged volume before it is repaired"
     if len(case.reads) == 0:
         yield f"{NO_READS}: there is nothing to save"
-        return
-    if len(case.reads) < FEW_READS:
+    elif len(case.reads) < FEW_READS:
         yield f"reads: {len(case.reads)}, too few to judge a remedy by"
-    if case.traits.maps_every_node:
+    if case.traits.maps_every_node and len(case.reads):
         taken = "as dense as now" if case.host.name == "macos" else "to lie where Linux's driver puts them"
         yield f"where macOS puts the nodes of a new volume is not published: those of a copy are taken {taken}"
 

@@ -82,8 +82,7 @@ class MetadataZoneFree:
         """Lay the nodes end to end as they follow one another."""
         if case.traits.maps_every_node:
             return NotHere(f"{case.traits.label} has no such zone")
-        facts = case.layout.facts
-        if facts.size_bytes < ZONED_FROM or "journaled" not in facts.features:
+        if case.layout.facts.size_bytes < ZONED_FROM or "journaled" not in case.layout.facts.features:
             return NotHere("macOS keeps such a zone on journaled volumes of 10 GiB and more alone")
         made = what_if(CLUMPED, case.layout, case.host, case.reads).layout
         if made is case.layout:

@@ -36,13 +36,16 @@ case $target in
 esac
 
 case $how in
-    tar) tar {tar} --no-recursion -C "$source" -cf "$target" -T "$list" ;;
+    tar)
+        # GNU tar has to be told to take names as they stand; that of macOS does.
+        gnu=$(tar --version | grep GNU || true)
+        {tar} --null ${{gnu:+--no-unquote}} --no-recursion -C "$source" -cf "$target" -T {names} ;;
     cp)
         mkdir -p "$target"
         cd "$source"
         {cp}
         ;;
-    rsync) rsync -a {rsync} --files-from="$list" "$source"/ "$target"/ ;;
+    rsync) rsync -a {rsync}--files-from="$list" "$source"/ "$target"/ ;;
     *)
         echo "$0: $how: tar, cp or rsync" >&2
         exit 2
@@ -64,10 +67,12 @@ def file_script(name: str, listed: str, *, is_null_separated: bool) -> str:
         Whether names in it end with a zero byte.
     """
     copy = 'xargs -0 cp -a --parents -t "$target" --'
+    ended = "" if is_null_separated else "tr '\\n' '\\000' <\"$list\" | "
     return SCRIPT.format(
         name=shlex.quote(name).replace("\n", " "),
         list=shlex.quote(listed),
-        tar="--null" if is_null_separated else "--verbatim-files-from --no-unquote",
-        cp=f'{copy} <"$list"' if is_null_separated else f"tr '\\n' '\\000' <\"$list\" | {copy}",
-        rsync="--from0" if is_null_separated else "--no-from0",
+        tar=f"{ended}tar",
+        names='"$list"' if is_null_separated else "-",
+        cp=f"{ended}{copy}" if ended else f'{copy} <"$list"',
+        rsync="--from0 " if is_null_separated else "",
     )

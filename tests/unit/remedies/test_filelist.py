@@ -96,6 +96,35 @@ def test_the_script_copies_what_is_listed(tmp_path, is_null_separated):
     assert {path.name for path in (tmp_path / "copy" / "sub").iterdir()} == set(names)
 
 
+BSDTAR = """#!/bin/sh
+for word; do
+    case $word in
+        --version) echo "bsdtar 3.5.3 - libarchive 3.7.4"; exit ;;
+        --null | --no-recursion | -C | -cf | -T) ;;
+        -?*) echo "tar: Option $word is not supported" >&2; exit 1 ;;
+    esac
+done
+exec /bin/tar --no-unquote "$@"
+"""
+"""A tar that takes of the script's options those that bsdtar(1) of macOS names, and no other."""
+
+
+@pytest.mark.parametrize("is_null_separated", [True, False])
+def test_the_script_runs_with_the_tar_of_macos(tmp_path, is_null_separated):
+    """It has no option of GNU tar alone; an archive holds what is listed."""
+    for folder, name, text in (("bin", "tar", BSDTAR), ("source", "a b", "here")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(text)
+    (tmp_path / "bin" / "tar").chmod(0o755)
+    (tmp_path / "list").write_text("./a b\0" if is_null_separated else "./a b\n")
+    script = tmp_path / "go.sh"
+    script.write_text(file_script("go.sh", "list", is_null_separated=is_null_separated))
+    path = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    subprocess.run(["sh", script, "tar", "source", "out.tar"], check=True, cwd=tmp_path, env=path)
+    told = subprocess.run(["tar", "-tf", tmp_path / "out.tar"], check=True, capture_output=True, text=True)
+    assert told.stdout == "./a b\n"
+
+
 def test_the_script_refuses_what_it_does_not_know(tmp_path):
     """Without three words it shows its help; another program's name is refused."""
     script = tmp_path / "go.sh"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fixtures.apfs import locate as at
+from fixtures.apfs.structures.objects import OMAP_VALUE
 from fixtures.fault import Fault, planted
 from layoutscope.filesystems.apfs.check import nodes as rules
 from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE
@@ -138,3 +139,26 @@ def test_free_list_in_a_loop_ends(name, victims):
 
     with planted(Fault("lists", "", "", "", freed(apply), "victim"), victims) as image:
         assert {item.code for item in findings(image.path)} == {rules.DIFFERS}
+
+
+def test_size_in_a_map_is_that_of_the_node(victims):
+    """Who believes the map reads two more blocks than the node has; apfsck reads no such object."""
+
+    def apply(image, expected):
+        leaf = next(node.paddr for node in expected.live.nodes if (node.tree, node.level) == ("omap", 0)) * BLOCK_BYTES
+        leaves = {node.paddr for node in expected.live.nodes if (node.tree, node.level) == ("fs", 0)}
+        places = at.records(image, leaf, BLOCK_BYTES)
+        where = max(each.value for each in places if _leads_to(image, each) in leaves)
+        image[where + 4 : where + 8] = (3 * BLOCK_BYTES).to_bytes(4, "little")
+        at.fix_checksum(image, leaf, BLOCK_BYTES)
+        return where + 4
+
+    with planted(Fault("size", "", "", "", apply), victims) as image:
+        found = {
+            (item.image_offset, item.message) for item in findings(image.path) if item.code == "object-map-differs"
+        }
+    assert found == {(image.where, "the node there has another size")}
+
+
+def _leads_to(image, place):
+    return at.parse(image, OMAP_VALUE, place.value).ov_paddr

@@ -174,7 +174,9 @@ def check_object_maps(subject: Subject) -> None:
 def _check_map(subject: Subject, tree: str, root: int, *, may_encrypt: bool, known: NodeRows | None = None) -> None:
     """Compare the entries of an object map with their objects; those that were read and sound are `known`."""
     container = subject.container
-    headers = _Headers() if known is None else _Headers(index_of(known.paddr), known.node_id, known.xid)
+    headers = (
+        _Headers() if known is None else _Headers(index_of(known.paddr), known.node_id, known.xid, known.size_bytes)
+    )
     for batch in read_levels(TreeSource(subject.apart, tree, root, container.xid)):
         if not batch.level and len(batch.slots):
             _check_entries(subject, batch, headers, may_encrypt=may_encrypt)
@@ -193,6 +195,8 @@ def _check_entries(subject: Subject, batch: ReadNodes, headers: _Headers, *, may
     report = _Entries(subject, batch, entry)
     report.cases(future, "key.xid", "its transaction is younger than the container", found=entry["xid"])
     report.cases(odd, "val.len_object", "its size is no whole number of blocks", found=entry["len_object"])
+    stored = headers.sizes(entry["paddr"], size)
+    report.cases(~(deleted | odd) & (stored != size), "val.len_object", "the node there has another size", stored, size)
     report.cases(outside, "val.paddr", "it leads out of the image", found=entry["paddr"])
     report.cases(alone, "val.flags", "it says deleted, but no older entry is there to delete")
     report.cases(strange, "val.flags", "it says encrypted on a volume that is not")
@@ -220,11 +224,21 @@ class _Headers:
         Addresses of the nodes.
     oid, xid : (n,) uint64 arrays
         What their headers say.
+    size_bytes : (n,) int64 array
+        Size of the nodes.
     """
 
     nodes: Index = field(default_factory=lambda: index_of(_NONE))
     oid: NDArray[np.uint64] = field(default_factory=lambda: _NONE)
     xid: NDArray[np.uint64] = field(default_factory=lambda: _NONE)
+    size_bytes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def sizes(self, paddr: NDArray[np.uint64], otherwise: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sizes of nodes that were read, by their addresses."""
+        row, is_known = self.nodes.find(paddr)
+        found = otherwise.copy()
+        found[is_known] = self.size_bytes[row[is_known]]
+        return found
 
     def of(self, source: TreeSource, paddr: NDArray[np.uint64]) -> dict[str, NDArray[np.uint64]]:
         """Return what the headers of objects say, by their addresses."""

@@ -59,19 +59,23 @@ def _not_checked(volume: CheckedVolume) -> Iterator[Text]:
     name = escape_text(volume.volume)
     if volume.coverage != 1:
         yield Text(f"Not all of {name} was looked at, so that nothing is said of the rest.")
-    if volume.skipped:
+    if volume.skipped and volume.num_rules:
         skipped = len({item.rule for item in volume.skipped})
-        of = f" of {volume.num_rules:,}" if volume.num_rules else ""
-        yield Text(f"{name}: {skipped:,}{of} rules were not held against everything.")
+        yield Text(f"{name}: {skipped:,} of {volume.num_rules:,} rules were not held against everything.")
     for reason, rules in volume.reasons().items():
         yield Text(f"  not checked in full: {', '.join(rules)}; because {escape_text(reason)}")
 
 
 def _verdict(result: CheckResult) -> str:
-    """Say whether the image is clean, and of what, where not everything was asked for."""
+    """Say whether the image is clean, or that this is not known, and of what, where not everything was asked for."""
     limits = [f"of {', '.join(result.rules)} alone"] if result.rules else []
     limits += [f"beyond what {escape_text(result.before)} has"] if result.before else []
-    return " ".join(["clean" if result.is_clean else "not clean", *limits])
+    # What is locked cannot be looked at, and is no fault.
+    if any(finding.level != "info" and not finding.code.endswith("-locked") for finding in result.every()):
+        return " ".join(["not clean", *limits])
+    if result.is_clean:
+        return " ".join(["clean", *limits])
+    return " ".join(["nothing wrong found", *limits]) + ", but not all was looked at"
 
 
 def print_meanings(result: CheckResult, console: Console) -> None:

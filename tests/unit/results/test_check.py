@@ -33,12 +33,20 @@ def printed(result, write=print_check):
     return target.getvalue()
 
 
+def test_a_locked_volume_is_not_called_faulty():
+    """What is encrypted could not be looked at; that is no fault of the volume, and not clean either."""
+    locked = Finding("volume-locked", "warning", "volume superblock", 4096, "is encrypted and was not unlocked")
+    assert printed(checked(locked, coverage=0.5)).endswith("nothing wrong found, but not all was looked at\n")
+    assert printed(checked(locked, COUNT, coverage=0.5)).endswith("not clean\n")
+
+
 @pytest.mark.parametrize("coverage", [0.99, 0.0, None])
 def test_what_was_not_all_looked_at_is_not_clean(coverage):
     """A locked volume, or one that was read in part, is named, though nothing was found."""
     result = checked(coverage=coverage)
     assert (result.is_clean, result.exit_code, result.unchecked()) == (False, 3, ("hfsplus Fixture",))
     assert "Not all of hfsplus Fixture was looked at" in printed(result)
+    assert printed(result).endswith("\nnothing wrong found, but not all was looked at\n")
     assert check_document(result)["unchecked"] == ["hfsplus Fixture"]
     assert json.loads(sarif_json(result))["runs"][0]["invocations"][0]["executionSuccessful"] is False
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.results.verdict import Why
+from layoutscope.results.verdict import WORTH_S, Why
 from layoutscope.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -56,6 +56,15 @@ def interval(item: Prediction) -> str:
     return "" if low == high else f"{low} to {high}"
 
 
+def quick(item: Prediction) -> str:
+    """Say of a short time whether it is short on most drives like that."""
+    if item.seconds_high < WORTH_S:
+        return "Under a second: there is little to be gained."
+    if not item.is_mostly_from(WORTH_S):
+        return "Under a second, most likely: there is little to be gained."
+    return "Under a second on the first drive, but more on most drives like it: see plan."
+
+
 def story(volume: VolumeScan) -> tuple[str, ...]:
     """Tell the verdict of a volume in sentences: time, causes, how nodes lie, what would help and what would not."""
     return tuple(_sentences(volume))
@@ -83,7 +92,7 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
 
 def _cost(verdict: Verdict, volume: VolumeScan) -> str:
     reads, first = volume.walk.reads if volume.walk else 0, volume.predictions[0]
-    what = f"Listing {'every file' if is_whole(volume.layout) else 'what was read of it'}"
+    what = f"Listing {'every file' if _is_whole(volume.layout) else 'what was read of it'}"
     if not reads:
         return f"{what} reads nothing more: mounting has read it all."
     between = f" ({interval(first)})" if interval(first) else ""
@@ -93,7 +102,7 @@ def _cost(verdict: Verdict, volume: VolumeScan) -> str:
     )
 
 
-def is_whole(layout: VolumeLayout) -> bool:
+def _is_whole(layout: VolumeLayout) -> bool:
     """Tell whether all of a volume was read, as far as anything tells, and nothing of it or its container is wrong."""
     return layout.coverage == 1 and not (layout.container or layout).num_errors
 

@@ -20,7 +20,7 @@ from layoutscope.metrics.pieces import (
     metadata_pieces,
     nearest_neighbour_ratio,
     own_nodes,
-    pieces_of,
+    placed_pieces,
     span_metrics,
 )
 from layoutscope.metrics.space import zone_metric
@@ -69,7 +69,7 @@ def _locality(layout: VolumeLayout) -> Iterator[Metric]:
     yield from clump_metrics(pieces, "metadata")
     yield from span_metrics(pieces, volume_bytes, "metadata")
     main = main_tree(layout)
-    yield Metric(NEAREST, nearest_neighbour_ratio(pieces_of(layout, own_nodes(layout, main)), volume_bytes), main)
+    yield Metric(NEAREST, nearest_neighbour_ratio(placed_pieces(layout, own_nodes(layout, main)), volume_bytes), main)
     if filesystem_of(layout).traits.has_metadata_zone:
         yield zone_metric(layout)
 

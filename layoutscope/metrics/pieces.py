@@ -93,10 +93,10 @@ def node_density(layout: VolumeLayout, columns: int, on_device: tuple[int, int] 
 
 def node_pieces(layout: VolumeLayout, tree: str | None = None) -> Pieces:
     """Pieces of the nodes in use, in address order."""
-    return pieces_of(layout, live_nodes(layout, tree))
+    return placed_pieces(layout, live_nodes(layout, tree))
 
 
-def pieces_of(layout: VolumeLayout, nodes: Table) -> Pieces:
+def placed_pieces(layout: VolumeLayout, nodes: Table) -> Pieces:
     """Pieces of some nodes, in address order."""
     fragments = layout.columns("node_fragments")
     if not len(fragments):

@@ -24,6 +24,7 @@ from layoutscope.analysis.story import (
     interval,
     lie,
     most,
+    quick,
     yardstick,
 )
 from layoutscope.filesystems.registry import filesystem_of
@@ -189,8 +190,8 @@ def _other_names(layout: VolumeLayout) -> int:
     if layout.coverage != 1:
         return 0
     names = int(((layout.columns("entries")["flags"].filled(0) & FLAG_PRIVATE) == 0).sum())
-    root = 1
-    return max(names - root - layout.facts.num_files - layout.facts.num_directories, 0)
+    # The root directory has no name.
+    return max(names - 1 - layout.facts.num_files - layout.facts.num_directories, 0)
 
 
 def _state(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
@@ -259,22 +260,13 @@ def _alone(result: ScanResult, volume: VolumeScan, most: int) -> Iterator[Text]:
     if left > 0 and most == MOST_ROWS:
         yield Text(f"  {left} more drives in --details")
     if not verdict.is_worth_a_word:
-        yield Text(_cut(f"  {_quick(volume.predictions[0])}"))
+        yield Text(_cut(f"  {quick(volume.predictions[0])}"))
         return
     yield Text(_cut(f"  {yardstick(verdict)}{' (the first drive)' if len(volume.predictions) > 1 else ''}"))
     if verdict.yardsticks:
         yield Text(_cut(f"  {elsewhere(verdict)}"))
     yield from _why(verdict, most)
     yield from _help(verdict, most)
-
-
-def _quick(item: Prediction) -> str:
-    """Say of a short time whether it is short on most drives like that."""
-    if item.seconds_high < WORTH_S:
-        return "Under a second: there is little to be gained."
-    if not item.is_mostly_from(WORTH_S):
-        return "Under a second, most likely: there is little to be gained."
-    return "Under a second on the first drive, but more on most drives like it: see plan."
 
 
 def _untimed(walk: WalkFacts | None) -> str:
@@ -389,13 +381,10 @@ def _read(result: ScanResult, volume: VolumeScan) -> str:
 
 def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
     """Say where to go next: to what is wrong, else to remedies, where there is a time to shorten, and pictures."""
-    is_locked = [_is_locked(volume) for volume in volumes]
-    if any(is_locked) and not any(volume.walk for volume in volumes):
+    if any(map(_is_locked, volumes)) and not any(volume.walk for volume in volumes):
         return "More: scan --details, inspect; with a password also predict and map"
     # What is locked makes an image incomplete, and nothing of it wrong.
-    unlocked = tuple(item for item, locked in zip(volumes, is_locked, strict=True) if not locked)
-    containers = tuple(item for item in result.volumes if item.layout.facts.volume is None)
-    if replace(result, volumes=(*unlocked, *containers)).exit_code:
+    if replace(result, volumes=tuple(item for item in result.volumes if not _is_locked(item))).exit_code:
         found = [*result.findings, *(item for volume in result.volumes for item in volume.findings)]
         errors = {item.code for item in found if item.level == "error"}
         told = f"More: scan --details. {what_to_do(min(errors, default=''))}"
@@ -403,9 +392,9 @@ def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
         if errors and errors <= ABSENT and cell_len(told) <= COLUMNS:
             return told
         return "More: scan --details, check (every finding), scan --sweep (what is cut off)"
-    judged = [item for item in volumes if item.verdict]
-    if any(item.verdict.is_worth_a_word for item in judged if item.verdict):
+    plan = ""
+    if any(item.verdict and item.verdict.is_worth_a_word for item in volumes):
         plan = "plan (other remedies, and how), "
-    else:
-        plan = "plan (what would help), " if any(item.predictions[0].is_mostly_from(WORTH_S) for item in judged) else ""
+    elif any(item.verdict and item.predictions[0].is_mostly_from(WORTH_S) for item in volumes):
+        plan = "plan (what would help), "
     return f"More: {plan}scan --details, map -o FILE.html, check"

@@ -54,7 +54,7 @@ HELD: Final = {
         f"A listing of less than {COUNTS[WORTH_S]} is neither",
         f"Of walks of more than {SAMPLE_READS:,} reads on a disk that many are served, in {SAMPLES} stretches",
         f"they fill {SHARES[DENSE]} of their span or more",
-        f"they fill less, and with nothing between them (`distance`) the listing would save less than {SHARES[NAMED_FROM]}",
+        f"with nothing between them (`distance`) the listing would save less than {SHARES[NAMED_FROM]}",
         f"it would save {SHARES[NAMED_FROM]} or more",
         f"their span is {SHARES[ALL_OVER]} of the volume or more",
         f"the middle {verdict.SPAN_ENDS[1] - verdict.SPAN_ENDS[0]:.0%} of the nodes' bytes".replace("%", " %"),

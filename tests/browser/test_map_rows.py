@@ -9,7 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from fixtures.hfsplus.plan import VolumePlan as HfsplusPlan
+from fixtures.hfsplus.writer import write
 from layoutscope.api.map import map_page
+from layoutscope.api.scan import scan
 from layoutscope.report.map.page import disk_shares
 from layoutscope.report.map.pyramid import held_by
 from layoutscope.report.map.segments import METADATA, UNKNOWN, from_layouts
@@ -178,6 +181,20 @@ def test_keys_read_zoom_and_choose_the_cell(kind):
         "() => { const s = layoutscope.maps[0].selection; return s.nodes.map((i) => s.all.offset[i]); }"
     )
     assert node["image_offset"] in chosen
+
+
+def test_keys_begin_on_the_disk_where_it_fills_no_picture(visit, tmp_path):
+    """A disk of 8 MiB fills an eighth of the finest cells: keys read cells of the disk, and none behind its end."""
+    write(HfsplusPlan(total_blocks=2048), tmp_path / "small.img")
+    (tmp_path / "small.html").write_text(map_page([scan(tmp_path / "small.img")]), "utf-8")
+    seen = visit(tmp_path / "small.html")
+    plot = seen.page.locator(".map")
+    plot.focus()
+    for key in ("Shift+ArrowRight", *["Shift+ArrowDown"] * 6):
+        plot.press(key)
+        found = re.match(r"bytes ([\d,]+) to ([\d,]+)", seen.run("() => layoutscope.maps[0].info.textContent"))
+        low, high = (int(number.replace(",", "")) for number in found.groups())
+        assert 2**22 <= low < high <= 2**23
 
 
 def test_a_click_zooms_in_and_one_can_go_back(kind):

@@ -867,12 +867,14 @@
       const { byte, map: map2 } = this;
       return byte === null || byte < map2.from || byte >= map2.to ? null : Math.floor((byte - map2.from) / map2.cellSize);
     }
-    /** Begin in the middle, or go on from where one was. */
+    /** Begin in the middle of what is seen of the disk, or go on from where one was, not past the disk's end. */
     go([columns, rows]) {
       const { map: map2 } = this;
       const isThere = this.cell() !== null;
-      const from = isThere ? this.byte : (map2.from + map2.to) / 2;
+      const end = Math.min(map2.to, map2.disk.start + map2.disk.size);
+      const from = isThere ? this.byte : (map2.from + end) / 2;
       const cell = isThere ? map2.beside(from, columns, rows) : map2.beside(from, 0, 0);
+      if (map2.from + cell * map2.cellSize >= end) return;
       this.put(map2.from + (cell + 0.5) * map2.cellSize);
       map2.describe(cell);
     }

@@ -11,6 +11,7 @@ const STEPS: Record<string, [number, number]> = {
 export interface Read {
   readonly from: number;
   readonly to: number;
+  readonly disk: { start: number; size: number };
   readonly cellSize: number;
   readonly marks: number[];
   readonly head: number | null;
@@ -48,12 +49,15 @@ export class Cursor {
     return byte === null || byte < map.from || byte >= map.to ? null : Math.floor((byte - map.from) / map.cellSize);
   }
 
-  /** Begin in the middle, or go on from where one was. */
+  /** Begin in the middle of what is seen of the disk, or go on from where one was, not past the disk's end. */
   private go([columns, rows]: [number, number]): void {
     const { map } = this;
     const isThere = this.cell() !== null;
-    const from = isThere ? this.byte! : (map.from + map.to) / 2;
+    // The disk may end before the picture.
+    const end = Math.min(map.to, map.disk.start + map.disk.size);
+    const from = isThere ? this.byte! : (map.from + end) / 2;
     const cell = isThere ? map.beside(from, columns, rows) : map.beside(from, 0, 0);
+    if (map.from + cell * map.cellSize >= end) return;
     this.put(map.from + (cell + 0.5) * map.cellSize);
     map.describe(cell);
   }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from evidence_tables import results, whole
+from evidence_tables import off, results, whole
 from readme_tables import table
 
 GROUPS = {
@@ -47,11 +47,6 @@ def coverage() -> None:
         f"for one layout on a drive like that (the aim is 3). {_middles()} Priors of {found['written']}, SHA-256 "
         f"`{found['priors']}`; {found['draws']} draws on {found['volumes']} drawn volumes."
     )
-
-
-def off(row: dict[str, Any]) -> float:
-    """Tell by what factor, either way, the middle of the draws is off what was measured: 1 within its range."""
-    return float(max(row["low"] / row["p50"], row["p50"] / row["high"], 1.0))
 
 
 def _middles() -> str:

@@ -149,8 +149,8 @@ def enumeration_rows(curves: dict[str, list[Point]]) -> list[Row]:
     middle = float(np.median([point.seconds for point in hfs]))
     rows = [
         Row(f"{work}, at every age", "HFS+", "20 to 27", 20, 27, middle, lowest.low, highest.high, "s", where),
-        Row(f"{work}, fresh", "APFS", "about 80", 72, 88, *_interval(apfs[0]), "s", where),
-        Row(f"{work}, after 10 cycles", "APFS", "about 300", 270, 330, *_interval(apfs[10]), "s", where),
+        Row(f"{work}, fresh", "APFS", "about 80", 80, 80, *_interval(apfs[0]), "s", where),
+        Row(f"{work}, after 10 cycles", "APFS", "about 300", 300, 300, *_interval(apfs[10]), "s", where),
         Row(f"{work}, after 20 cycles", "APFS", "300 to 380", 300, 380, *_interval(apfs[20]), "s", where),
     ]
     for cycle, text, low, high in ((0, "3 to 4", 3, 4), (20, "15 to 20", 15, 20)):

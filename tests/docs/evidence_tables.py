@@ -214,21 +214,23 @@ def in_short() -> None:
     """Print how far predictions are to be trusted, the worst figures too: a list for the README."""
     witnesses, programs = results("witnesses"), results("programs")
     asked, fresh = (sum(row["requests"] for row in rows) for rows in (witnesses["traces"], programs))
-    same = sum(row["same_requests"] for row in witnesses["traces"]) / asked
+    missed = asked - sum(row["same_requests"] for row in witnesses["traces"])
     left_out = fresh - sum(row["same_requests"] for row in programs)
     worst = max(abs(row["ratio"] - 1) for row in witnesses["disksim"])
     sector, sheet = witnesses["knowledge"][:2], witnesses["knowledge"][-2:]
     told = results("intervals")["coverage"]
     tests = [row for row in results("intervals")["rows"] if "is_hit" in row]
     text = (
-        f"- **Which reads**: of {asked:,} requests recorded below Linux's drivers, {same:.2%} are predicted: "
+        f"- **Which reads**: of {asked:,} requests recorded below Linux's drivers, "
+        f"all {f'but {missed} ' if missed else ''}are predicted: "
         f"offset, length and order; of {fresh:,} of other programs all but {left_out}.\n"
         f"- **How long a drive takes**: walks on two drives known to the sector within {worst:.1%} of the simulator "
         f"DiskSim, a third {sector[1]['largest']:.0%}; by data sheets alone {sheet[0]['largest']:.0%}, the third "
         f"{sheet[1]['largest']:.0%}.\n"
         f"- **macOS** is modelled from public source. Of {told['experiments']} experiments that others published, and "
-        f"that nothing was fitted to, {told['hits']} meet their 90 % interval in every row; its upper end is "
-        f"{told['width_of_volume']:.0f} times the lower one. Its middle is up to {max(map(off, tests)):.0f} times off. "
+        f"that nothing was fitted to, {told['hits']} meet their 90 % interval in every row, which is "
+        f"wide (its ends are {told['width_of_volume']:.0f} times apart); its middle is up to "
+        f"{max(map(off, tests)):.0f} times off. "
         "[All rows, misses first](docs/intervals.md)."
     )
     print(text)  # noqa: T201

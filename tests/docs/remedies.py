@@ -27,7 +27,7 @@ def page(name: str, about: dict[str, Any]) -> str:
     """Write the page of one remedy."""
     ways = "\n".join(f"- {system}: `{command}`" for system, command in about["ways"])
     parts = [
-        f"# {_plain(about['title']).capitalize() if about['title'].islower() else _plain(about['title'])}",
+        f"# {about['title'][0].upper()}{_plain(about['title'])[1:]}",
         f"`{name}`, a remedy in {WHERE[about['kind']]}. [All remedies](README.md)",
         f"## What it does on the disk\n\n{about['does']}",
         f"## When it helps\n\n{about['helps']}",

@@ -19,6 +19,7 @@ from layoutscope.progress import phase
 from layoutscope.walk.data import random_records
 from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, with_properties
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
+from layoutscope.walk.paths import entries_on_paths
 from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def walk_on(model: Model, asked: WorkRequest) -> Walk:
     Raises
     ------
     UsageError
-        If a path is not on the volume.
+        If a path is not on the volume; of a list of paths, if none is.
     """
     layout = model.layout
     file_id = None if asked.file is None else _file(layout, asked.file)
@@ -236,6 +237,11 @@ def walk_on(model: Model, asked: WorkRequest) -> Walk:
         passes=asked.passes,
     )
     order = ORDERS[asked.order]
+    paths = (asked.paths or ()) if order.needs == "paths" else ()
+    if paths and all(path.strip("/") for path in paths) and (entries_on_paths(model, paths) < 0).all():
+        raise UsageError(
+            f"of {len(paths):,} paths none is on the volume, nor a folder on the way; they begin at its root"
+        )
     with phase(f"working out the reads of {asked.order}"):
         reads = trace_on(model, order, work)
         writes = None if order.least_written is None else order.least_written(model, work)

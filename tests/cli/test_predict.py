@@ -134,6 +134,19 @@ def test_a_directory_is_no_file(run, image):
     assert "'/Users' is a directory" in result.stderr
 
 
+@pytest.mark.parametrize("order", ["paths", "backup-events"])
+def test_a_list_of_another_place_is_refused(run, image, tmp_path, order):
+    """Paths below a mount point are none of the volume's; a list of which some are there is looked up as it is."""
+    words = ("predict", image, "--order", order, "--drive", "sata-ssd", "--paths", tmp_path / "list")
+    (tmp_path / "list").write_text("/Volumes/Scattered/Users\n/Volumes/Scattered/Users/jo\n")
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "of 2 paths none is on the volume" in result.stderr
+    for there in ("/Users\n/nowhere\n", "/\n"):
+        (tmp_path / "list").write_text(there)
+        assert run(*words).exit_code == 0
+
+
 def test_half_of_a_set_says_what_is_missing(run, reference_image):
     """The second image of a Fusion set holds no volume by itself; that the main one was not given is the reason."""
     result = run("predict", reference_image("fusion/tier2.img"))

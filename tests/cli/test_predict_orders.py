@@ -70,7 +70,7 @@ def test_orders_that_do_not_apply_say_why(over_orders, run, image, tmp_path):
     assert "--file" in table["read"]["not_applicable"]
     text = run("predict", image, "--order", "all").stdout
     assert "paths: not applicable: the order paths needs its paths (--paths)" in text
-    (tmp_path / "list").write_text("/folder 003\n")
+    (tmp_path / "list").write_text("/Users\n")
     given = over_orders("--paths", tmp_path / "list")["paths"]
     assert given["not_applicable"] is None
     assert given["entries"] == 1

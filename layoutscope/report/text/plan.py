@@ -9,6 +9,7 @@ from rich.text import Text
 
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
+from layoutscope.report.text.verdict import COLUMNS
 from layoutscope.results.plan import FEW_READS, HARDWARE, VOLUME, PlanResult
 from layoutscope.results.verdict import HELPS_FROM, WORTH_S
 from layoutscope.units import NOTHING, format_count, format_coverage, format_seconds, format_share
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from layoutscope.results.plan import EmittedOrder, Pace, PlannedRemedy, VolumePlan
 
-COLUMNS: Final = 100
 MOST_TOLD: Final = 5
 """Remedies whose ways, risks and assumptions are told without being asked for."""
 
@@ -48,13 +48,14 @@ def _emitted(found: EmittedOrder) -> Iterator[RenderableType]:
     yield Text(
         f"{escape_text(found.path)}: {found.files:,} files in the order in which they lie{windows}", style="bold"
     )
-    told = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in found.seconds)
-    yield from _wrapped(f"looking up and reading them, in the order of: {told}")
+    (_, own), *others = found.seconds
+    told = "".join(f", {format_seconds(seconds)} in that of the {name}" for name, seconds in others)
+    yield from _wrapped(f"Looking up and reading them takes {format_seconds(own)} in this order{told}")
     for sentence in found.missing[:MOST_MISSING]:
-        yield from _wrapped(f"not in it: {sentence}", style="yellow")
+        yield from _wrapped(f"Not in it: {sentence}", style="yellow")
     left = len(found.missing) - MOST_MISSING
     if left > 0:
-        yield Text(f"not in it: {left:,} more", style="yellow")
+        yield Text(f"Not in it: {left:,} more", style="yellow")
 
 
 MOST_MISSING: Final = 10

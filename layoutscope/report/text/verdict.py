@@ -58,6 +58,7 @@ SECTION: Final = "bold"
 _HEAD: Final = {True: "bold cyan", False: SECTION}
 """Style of a volume's title, alone or beside others."""
 
+SHORTEST_NAME: Final = 9
 MOST_DRIVES: Final = 3
 MOST_ROWS: Final = 3
 """Causes, and remedies, that are shown where there is room."""
@@ -159,7 +160,9 @@ def _block(
     facts = volume.layout.facts
     # Of a long name the end goes, not what follows it.
     rest = f", {format_bytes(facts.size_bytes)}; {_files(volume)}"
-    yield Text(_cut(f"{_cut(_title(facts), COLUMNS - cell_len(rest))}{rest}"), style=_HEAD[alone])
+    over = max(cell_len(_title(facts) + rest) - COLUMNS, 0)
+    title = _title(replace(facts, name=_cut(facts.name, max(cell_len(facts.name) - over, SHORTEST_NAME))))
+    yield Text(_cut(f"{title}{rest}"), style=_HEAD[alone])
     yield from _state(result, volume)
     yield from _alone(result, volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
     if len(volume.layout.columns("nodes")):
@@ -180,17 +183,16 @@ def _files(volume: VolumeScan) -> str:
         is_damaged = any(item.level == "error" for item in volume.findings)
         return "no volume of it could be read" if is_damaged else "no volume in it"
     counts = [format_count(facts.num_files, "file"), format_count(facts.num_directories, "folder")]
-    snapshots = facts.details.get("snapshots", 0)
-    more = {"other name": _other_names(volume.layout), "snapshot": snapshots if isinstance(snapshots, int) else 0}
+    kept = facts.details.get("snapshots", 0) if facts.view == "live" else 0
+    more = {"other name": _other_names(volume.layout), "snapshot": kept if isinstance(kept, int) else 0}
     return ", ".join([*counts, *(format_count(number, noun) for noun, number in more.items() if number)])
 
 
 def _other_names(layout: VolumeLayout) -> int:
-    """Count names that a volume counts neither as files nor as folders: more hard links, symbolic links, devices."""
+    """Count names, but the root's, that are neither counted as files nor as folders: further hard links, symlinks."""
     if layout.coverage != 1:
         return 0
     names = int(((layout.columns("entries")["flags"].filled(0) & FLAG_PRIVATE) == 0).sum())
-    # The root directory has no name.
     return max(names - 1 - layout.facts.num_files - layout.facts.num_directories, 0)
 
 
@@ -248,9 +250,8 @@ def _alone(result: ScanResult, volume: VolumeScan, most: int) -> Iterator[Text]:
         yield Text(_untimed(walk))
         return
     bad = any(item.level == "error" for one in _together(result, volume) for item in one.findings)
-    reads = format_count(walk.reads, "read")
     what = "every file" if volume.layout.coverage == 1 and not bad else "what was read of it"
-    yield Text(f"Listing {what}, nothing cached ({walk.order} on {walk.host}, {reads})", style=SECTION)
+    yield Text(f"Listing {what}, nothing cached ({walk.order} on {walk.host}, {format_count(walk.reads, 'read')})", style=SECTION)
     if not walk.reads:
         yield Text("  takes no read at all: mounting the volume has read what it needs")
         return
@@ -383,7 +384,6 @@ def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
     """Say where to go next: to what is wrong, else to remedies, where there is a time to shorten, and pictures."""
     if any(map(_is_locked, volumes)) and not any(volume.walk for volume in volumes):
         return "More: scan --details, inspect; with a password also predict and map"
-    # What is locked makes an image incomplete, and nothing of it wrong.
     if replace(result, volumes=tuple(item for item in result.volumes if not _is_locked(item))).exit_code:
         found = [*result.findings, *(item for volume in result.volumes for item in volume.findings)]
         errors = {item.code for item in found if item.level == "error"}

@@ -78,7 +78,10 @@ def test_a_long_name_does_not_hide_what_follows_it(results):
     volume = results[APFS].volumes[-1]
     facts = replace(volume.layout.facts, name="n" * 255)
     line = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts))).splitlines()[1]
-    assert line.endswith("nnn..., 256 MiB; 3,892 files, 304 folders, 1 snapshot")
+    assert line.endswith('nnn...", 256 MiB; 3,892 files, 304 folders, 1 snapshot')
+    kept = replace(facts, view="snapshot kept")
+    line = shown(changed(results[APFS], layout=volume.layout.changed(facts=kept))).splitlines()[1]
+    assert line.endswith('nnn..." (snapshot kept), 256 MiB; 3,892 files, 304 folders')
 
 
 def test_names_that_are_neither_files_nor_folders_are_counted():

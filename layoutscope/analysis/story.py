@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.results.verdict import WORTH_S, Why
+from layoutscope.tables.schema import FLAG_PRIVATE
 from layoutscope.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -43,6 +44,17 @@ DRIVES: Final = {
     "sata-ssd": "SATA SSD",
 }
 """The usual drives in words; others by their names."""
+
+
+def besides(layout: VolumeLayout) -> str:
+    """Count what a volume has besides what it counts as files and folders: snapshots, and other names of any kind."""
+    facts = layout.facts
+    names = int(((layout.columns("entries")["flags"].filled(0) & FLAG_PRIVATE) == 0).sum())
+    # The root directory is an entry, and no folder in it.
+    others = names - 1 - facts.num_files - facts.num_directories if layout.coverage == 1 else 0
+    told = [f"{format_count(others, 'other name')} (hard links, symbolic links, devices)"] if others > 0 else []
+    kept = facts.details.get("snapshots", 0) if facts.view == "live" else 0
+    return " and ".join([*told, *([format_count(kept, "snapshot")] if isinstance(kept, int) and kept else [])])
 
 
 def drive_words(name: str) -> str:

@@ -70,7 +70,10 @@ SENTENCES = {
     "more on most drives like it: see plan": ("driver/hfsplus-4k.img", "driver/hfsplus-journaled-pop.img"),
     "plan (what would help)": ("driver/hfsplus-4k.img", "driver/hfsplus-journaled-pop.img"),
     ", 1 read)": ("apple/dissect_case_sensitive_beta.raw", "apple/dissect_jhfs_converted.raw"),
-    "674 files, 55 folders, 9 other names, 2 snapshots": ("driver/apfs-snap.img", "driver/hfsplus-4k.img"),
+    "besides 9 other names (hard links, symbolic links, devices) and 2 snapshots": (
+        "driver/apfs-snap.img",
+        "driver/hfsplus-4k.img",
+    ),
     "takes no read at all": ("driver/apfs-empty.img", "driver/hfsplus-frag.img"),
     "LOCKED": ("apple/dissect_encrypted.raw", "apple/hdimac_apfs-c.raw"),
     "--password-file FILE": ("apple/dissect_encrypted.raw", "apple/hdimac_apfs-c.raw"),

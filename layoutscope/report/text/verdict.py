@@ -19,6 +19,7 @@ from layoutscope.analysis.advice import what_to_do
 from layoutscope.analysis.story import (
     SHORT,
     WHY,
+    besides,
     drive_words,
     elsewhere,
     interval,
@@ -33,7 +34,6 @@ from layoutscope.metrics.pieces import node_density
 from layoutscope.report import escape_text
 from layoutscope.results.verdict import WORTH_S
 from layoutscope.tables import coverage_of
-from layoutscope.tables.schema import FLAG_PRIVATE
 from layoutscope.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import Finding
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
     from layoutscope.results.verdict import Verdict
-    from layoutscope.tables import VolumeFacts, VolumeLayout
+    from layoutscope.tables import VolumeFacts
 
 LINES: Final = 24
 COLUMNS: Final = 80
@@ -58,7 +58,6 @@ SECTION: Final = "bold"
 _HEAD: Final = {True: "bold cyan", False: SECTION}
 """Style of a volume's title, alone or beside others."""
 
-SHORTEST_NAME: Final = 9
 MOST_DRIVES: Final = 3
 MOST_ROWS: Final = 3
 """Causes, and remedies, that are shown where there is room."""
@@ -161,8 +160,10 @@ def _block(
     # Of a long name the end goes, not what follows it.
     rest = f", {format_bytes(facts.size_bytes)}; {_files(volume)}"
     over = max(cell_len(_title(facts) + rest) - COLUMNS, 0)
-    title = _title(replace(facts, name=_cut(facts.name, max(cell_len(facts.name) - over, SHORTEST_NAME))))
+    title = _title(replace(facts, name=_cut(facts.name, max(cell_len(facts.name) - over, 9))))
     yield Text(_cut(f"{title}{rest}"), style=_HEAD[alone])
+    if besides(volume.layout) and not is_tight:
+        yield Text(f"  besides {besides(volume.layout)}")
     yield from _state(result, volume)
     yield from _alone(result, volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
     if len(volume.layout.columns("nodes")):
@@ -182,18 +183,7 @@ def _files(volume: VolumeScan) -> str:
     if facts.volume is None:
         is_damaged = any(item.level == "error" for item in volume.findings)
         return "no volume of it could be read" if is_damaged else "no volume in it"
-    counts = [format_count(facts.num_files, "file"), format_count(facts.num_directories, "folder")]
-    kept = facts.details.get("snapshots", 0) if facts.view == "live" else 0
-    more = {"other name": _other_names(volume.layout), "snapshot": kept if isinstance(kept, int) else 0}
-    return ", ".join([*counts, *(format_count(number, noun) for noun, number in more.items() if number)])
-
-
-def _other_names(layout: VolumeLayout) -> int:
-    """Count names, but the root's, that are neither counted as files nor as folders: further hard links, symlinks."""
-    if layout.coverage != 1:
-        return 0
-    names = int(((layout.columns("entries")["flags"].filled(0) & FLAG_PRIVATE) == 0).sum())
-    return max(names - 1 - layout.facts.num_files - layout.facts.num_directories, 0)
+    return f"{format_count(facts.num_files, 'file')}, {format_count(facts.num_directories, 'folder')}"
 
 
 def _state(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
@@ -251,7 +241,8 @@ def _alone(result: ScanResult, volume: VolumeScan, most: int) -> Iterator[Text]:
         return
     bad = any(item.level == "error" for one in _together(result, volume) for item in one.findings)
     what = "every file" if volume.layout.coverage == 1 and not bad else "what was read of it"
-    yield Text(f"Listing {what}, nothing cached ({walk.order} on {walk.host}, {format_count(walk.reads, 'read')})", style=SECTION)
+    how = f"nothing cached ({walk.order} on {walk.host}, {format_count(walk.reads, 'read')})"
+    yield Text(f"Listing {what}, {how}", style=SECTION)
     if not walk.reads:
         yield Text("  takes no read at all: mounting the volume has read what it needs")
         return

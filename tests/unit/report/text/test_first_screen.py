@@ -78,10 +78,12 @@ def test_a_long_name_does_not_hide_what_follows_it(results):
     volume = results[APFS].volumes[-1]
     facts = replace(volume.layout.facts, name="n" * 255)
     line = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts))).splitlines()[1]
-    assert line.endswith('nnn...", 256 MiB; 3,892 files, 304 folders, 1 snapshot')
+    assert line.endswith('nnn...", 256 MiB; 3,892 files, 304 folders')
     kept = replace(facts, view="snapshot kept")
-    line = shown(changed(results[APFS], layout=volume.layout.changed(facts=kept))).splitlines()[1]
-    assert line.endswith('nnn..." (snapshot kept), 256 MiB; 3,892 files, 304 folders')
+    text = shown(changed(results[APFS], layout=volume.layout.changed(facts=kept)))
+    assert text.splitlines()[1].endswith('nnn..." (snapshot kept), 256 MiB; 3,892 files, 304 folders')
+    assert "1 snapshot" not in text
+    assert "  besides 1 snapshot\n" in shown(results[APFS])
 
 
 def test_names_that_are_neither_files_nor_folders_are_counted():
@@ -91,8 +93,9 @@ def test_names_that_are_neither_files_nor_folders_are_counted():
         (2, 20, "b", "file", 0), (2, 21, "c", "symlink", 0), flags=[0, 4, 1, 1, 0],
     )  # fmt: skip
     made = layout(nodes=leaves(1), entries=rows, num_files=1, num_directories=0)
-    assert "; 1 file, 0 folders, 2 other names" in shown(volumes_of(made))
-    assert "other name" not in shown(volumes_of(made.changed(facts=replace(made.facts, num_files=3))))
+    text = shown(volumes_of(made))
+    assert "; 1 file, 0 folders\n  besides 2 other names (hard links, symbolic links, devices)\n" in text
+    assert "besides" not in shown(volumes_of(made.changed(facts=replace(made.facts, num_files=3))))
 
 
 def test_damage_stands_before_any_time(results):

@@ -307,9 +307,9 @@ def _cut_off(source: Source, layout: VolumeLayout, candidate: VolumeCandidate) -
 
 
 def _is_free(layout: VolumeLayout, image_offset: int) -> bool:
-    free = layout.free
-    start = free["image_offset"].to_numpy()
-    return bool(((start <= image_offset) & (image_offset < start + free["length_bytes"].to_numpy())).any())
+    free = layout.columns("free")
+    start, length = free["image_offset"].data, free["length_bytes"].data
+    return bool(((start <= image_offset) & (image_offset < start + length)).any())
 
 
 def _read_one(images: ImageSet, kind: str, place: VolumeRequest, request: ReadRequest) -> list[VolumeLayout]:

@@ -46,8 +46,8 @@ OF_SPACE: Final = frozenset(
         "pool-versions",
         "chunks",
         "free-queues",
+        "bitmaps",
     }
-    | {"bitmaps"}
 )
 OF_CLAIMS: Final = frozenset({"double-claims", "file-claims", "bitmaps"})
 """Checks of a container that compare what all volumes claim."""

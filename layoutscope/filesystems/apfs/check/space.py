@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.container.spaceman import Space
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk import grammar
 
@@ -32,6 +33,8 @@ CIB: Final = CIB_HEAD
 POOL_FACTOR: Final = 3
 """The internal pool has room for three versions of every chunk-info block and bitmap."""
 BATCH_BITMAPS: Final = 2048
+_POOL_BITMAP: Final = "bitmap of the internal pool"
+_IN_POOL: Final = frozenset({"spaceman-cab", "spaceman-cib", "spaceman-bitmap", "pending-free"})
 
 
 def spaceman_field(subject: Subject, path: str, *, device: int = -1, queue: int = -1) -> FindingLog:
@@ -265,3 +268,35 @@ def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, ND
     names = (CHUNK.xid, CHUNK.paddr, CHUNK.num_blocks, CHUNK.num_free_blocks, CHUNK.bitmap_paddr)
     columns = decoder.columns(CHUNK, buffer, starts[block] + within, names) if len(block) else {}
     return ChunkTable(columns, paddr[block], within), heads
+
+
+def check_pool_bitmap(subject: Subject, space: Space, paddrs: NDArray[np.int64]) -> None:
+    """The pool's bitmap calls used what holds chunks and bitmaps or waits in its free queue, and nothing else.
+
+    Parameters
+    ----------
+    subject : Subject
+        The container.
+    space : Space
+        Its space manager.
+    paddrs : (n_blocks,) int64 array
+        Where the bitmap of the current transaction lies, in its order.
+    """
+    blocks, base, count = subject.container.blocks, int(space.header.ip_base), int(space.header.num_ip_blocks)
+    lost = ~blocks.readable(paddrs, blocks.block_size)
+    for paddr in paddrs[lost].tolist():
+        subject.log.at(_POOL_BITMAP, paddr).add(INVALID, "warning", "it cannot be read")
+    if lost.any() or count > len(paddrs) * blocks.block_size * 8:
+        return
+    bits = np.unpackbits(blocks.read(paddrs, blocks.block_size).reshape(-1), count=count, bitorder="little")
+    waiting = [item for item in space.pending if item.owner.startswith(QUEUE_NAMES[0])]
+    used = np.zeros(count, np.uint8)
+    for item in (*space.regions, *waiting):
+        if item.type in _IN_POOL and base <= item.paddr < base + count:
+            used[item.paddr - base : item.paddr - base + item.num_blocks] = 1
+    wrong = np.flatnonzero(bits != used)
+    if len(wrong):
+        row, byte = divmod(int(wrong[0]) // 8, blocks.block_size)
+        message = f"it calls used or free what is not, first block {base + wrong[0]}"
+        log = subject.log.at(_POOL_BITMAP, int(paddrs[row]), plus=byte)
+        log.add(INVALID, "warning", message, expected=f"{used.sum()} used", found=f"{bits.sum()} used")

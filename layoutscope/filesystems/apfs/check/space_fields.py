@@ -21,10 +21,9 @@ from layoutscope.filesystems.apfs.check.object_fields import (
     passed,
     stored_as,
 )
-from layoutscope.filesystems.apfs.check.space import INVALID, chunk_table, spaceman_field
+from layoutscope.filesystems.apfs.check.space import INVALID, check_pool_bitmap, chunk_table, spaceman_field
 from layoutscope.filesystems.apfs.check.subject import queue_sources
 from layoutscope.filesystems.apfs.check.zone_fields import check_zones
-from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES
 from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.findings import Contradiction
 from layoutscope.frozen import frozen
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.container.spaceman import Space
     from layoutscope.findings import FindingLog
     from layoutscope.recordtypes import Field, RecordType
 
@@ -66,8 +64,6 @@ _BLOCK_BYTES: Final = 4096
 _WHOLE: Final = SPACE.width + DATAZONE.width
 """Bytes of a versioned space manager before its arrays: its allocation zones follow the fixed part."""
 _LIST_END, _VERSIONED = 0xFFFF, 1
-_POOL_BITMAP: Final = "bitmap of the internal pool"
-_IN_POOL: Final = frozenset({"spaceman-cab", "spaceman-cib", "spaceman-bitmap", "pending-free"})
 _COUNT_BITS: Final = (1 << 20) - 1
 """Of the number of blocks of a chunk, and of its free blocks."""
 _QUEUE_LIMITS: Final = ((0, 0, 4544, 1), (1 << 18, 261281, 2272, 116), (1 << 20, 0, 1 << 63, 512))
@@ -329,29 +325,7 @@ def check_versions(subject: Subject) -> None:
         message = "the pool's bitmap is not of a transaction of this container's past"
         tell(places[0][1] + row * XID_ENTRY.width).add(INVALID, "warning", message, found=xids[row])
     _check_list(header, ring, follows, tell, places)
-    _check_pool_bitmap(subject, space, int(header.ip_bm_base) + ring.astype(np.int64))
-
-
-def _check_pool_bitmap(subject: Subject, space: Space, paddrs: NDArray[np.int64]) -> None:
-    """The pool's bitmap calls used what holds chunks and bitmaps or waits in its free queue, and nothing else."""
-    blocks, base, count = subject.container.blocks, int(space.header.ip_base), int(space.header.num_ip_blocks)
-    lost = ~blocks.readable(paddrs, blocks.block_size)
-    for paddr in paddrs[lost].tolist():
-        subject.log.at(_POOL_BITMAP, paddr).add(INVALID, "warning", "it cannot be read")
-    if lost.any() or count > len(paddrs) * blocks.block_size * 8:
-        return
-    bits = np.unpackbits(blocks.read(paddrs, blocks.block_size).reshape(-1), count=count, bitorder="little")
-    waiting = [item for item in space.pending if item.owner.startswith(QUEUE_NAMES[0])]
-    used = np.zeros(count, np.uint8)
-    for item in (*space.regions, *waiting):
-        if item.type in _IN_POOL and base <= item.paddr < base + count:
-            used[item.paddr - base : item.paddr - base + item.num_blocks] = 1
-    wrong = np.flatnonzero(bits != used)
-    if len(wrong):
-        row, byte = divmod(int(wrong[0]) // 8, blocks.block_size)
-        message = f"it calls used or free what is not, first block {base + wrong[0]}"
-        log = subject.log.at(_POOL_BITMAP, int(paddrs[row]), plus=byte)
-        log.add(INVALID, "warning", message, expected=f"{used.sum()} used", found=f"{bits.sum()} used")
+    check_pool_bitmap(subject, space, int(header.ip_bm_base) + ring.astype(np.int64))
 
 
 def _array(

@@ -43,7 +43,7 @@ def read_map(path: Path, size_bytes: int) -> NDArray[np.int64]:
     Raises
     ------
     ImageError
-        If it is no map file; names the line.
+        If it is no map file, names the line; or if it calls more read than the image has.
     """
     # That line is current position, status and pass: it looks like an area, and is none.
     blocks = _lines(path)[1:]  # the first one is the state of the rescue
@@ -51,6 +51,10 @@ def read_map(path: Path, size_bytes: int) -> NDArray[np.int64]:
     # "-" failed, "*" and "/" were not yet retried sector by sector, "?" was never tried: the image has zeros, or what
     # the file held before, in all of them.
     done = np.array([(start, length) for start, length, status in parsed if status == _FINISHED], np.int64)
+    end = int(done.reshape(-1, 2).sum(axis=1).max(initial=0))
+    if end > size_bytes:
+        reason = f"calls bytes up to {end:,} read, and the image ends at {size_bytes:,}"
+        raise ImageError(f"{path}: {reason}: it is another image's map, or the image is cut off")
     return subtract(np.array([[0, size_bytes]]), runs_of(*done.reshape(-1, 2).T))
 
 

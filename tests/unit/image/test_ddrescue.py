@@ -101,3 +101,15 @@ def test_unread_end_of_an_image_hides_nothing_else(tmp_path):
     rescue.write_text("0 + 1\n0x0 0xE00 +\n0xE00 0x200 -\n")
     with open_image(image, map_file=rescue) as source:
         assert source.read(0, 0xE00) == b"\1" * 0xE00
+
+
+@pytest.mark.parametrize(("length", "is_refused"), [(0x3000, False), (0x2FFF, True)])
+def test_a_map_that_has_more_than_its_image_is_refused(tmp_path, length, is_refused):
+    """It speaks of other places, as where a partition was rescued to a file, or the image is cut off."""
+    (tmp_path / "disk.img").write_bytes(b"\xd5" * length)
+    (tmp_path / "disk.map").write_text(MAP)
+    if is_refused:
+        with pytest.raises(ImageError, match="up to 12,288 read, and the image ends at 12,287"):
+            open_image(tmp_path / "disk.img", map_file=tmp_path / "disk.map")
+    else:
+        open_image(tmp_path / "disk.img", map_file=tmp_path / "disk.map").close()

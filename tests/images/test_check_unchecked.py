@@ -249,3 +249,10 @@ def test_an_image_that_ends_within_a_used_block_is_cut_off(container):
         file.seek(-1, os.SEEK_CUR)
         file.write(bytes([used]))
     assert "truncated" in {item.code for item in layoutscope.check(path).every()}
+
+
+def test_superblock_that_was_not_read_is_named(container):
+    """Block 0 lies in a bad sector: what it is stands in the finding, and not how long the read was."""
+    path, _ = container
+    (found,) = layoutscope.check(path, ddrescue_map=bad_area(path, 0, BLOCK)).volumes[0].findings
+    assert (found.code, found.structure, found.image_offset) == ("checkpoint-invalid", "container superblock", 0)

@@ -257,7 +257,8 @@ def find_superblock(source: Source, image_offset: int, log: FindingLog) -> ApfsC
         if found is None:
             raise
         message = f"copy in block 0 cannot be used: {error.reason}; one from the descriptor area is taken"
-        log.at_error(error).add("checkpoint-invalid", "warning", message)
+        # An error of a read knows how long it was, and not of what.
+        replace(log.at_error(error), structure="container superblock").add("checkpoint-invalid", "warning", message)
         return found
 
 

@@ -28,19 +28,9 @@ SAME: Final = 0.01
 
 
 def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
-    """Return the first section; a script only adds heads that move and clocks that run.
+    """Return the first section as HTML, a disk above the other with what each holds by class.
 
-    Parameters
-    ----------
-    disks : sequence of MapDisk
-        One above the other.
-    shares : sequence of sequences of Share
-        What each disk holds, by class.
-
-    Returns
-    -------
-    str
-        HTML; every text from an image is escaped.
+    A script only adds heads that move and clocks that run; every text from an image is escaped.
     """
     span = scale_of(disks, shares)
     headline = headline_of(disks)

@@ -56,19 +56,9 @@ CHANGED: Final = (
 
 
 def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
-    """Return the page's sections: what can be read at once, and cards for what is drawn.
+    """Return the page's sections as HTML: what can be read at once, and cards for what is drawn, side by side.
 
-    Parameters
-    ----------
-    disks : sequence of MapDisk
-        Shown side by side.
-    shares : sequence of sequences of Share
-        What each disk holds, by class.
-
-    Returns
-    -------
-    str
-        HTML; every text from an image is escaped.
+    `shares` is what each disk holds, by class; every text from an image is escaped.
     """
     panels = [panel for panel in PANELS if _has(panel, disks)]
     if any(disk.num_earlier for disk in disks):

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from layoutscope.report import escape_text
 from layoutscope.report.fleetfacts import FEWEST_VOLUMES, Ranking
 from layoutscope.report.map.page import asset
+from layoutscope.results.fleet import STATUSES
 from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def _sections(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
             card = fleet.volumes[place]
             yield f'<li><a href="#v{place}">{_shown(card.called)}</a> '
             yield f'<span class="small muted path">{_shown(card.path)}</span>'
-            yield f'<span class="muted">{_shown(f"{ranking.time(place)}: {ranking.reason(place)}")}</span></li>\n'
+            state = "" if card.status == STATUSES[0] else f"{card.status}; of what was read "
+            told = _shown(f"{state}{ranking.time(place)}: {ranking.reason(place)}")
+            yield f'<span class="muted">{told}</span></li>\n'
         yield "</ol></section>\n"
     if fleet.volumes:
         yield from _table(fleet, ranking)
@@ -98,7 +101,7 @@ def _table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
     yield '<div class="rows" tabindex="0" role="region" aria-label="all volumes"><table id="volumes"><thead><tr>'
     numbers = ["1,000 entries", *fleet.drives] if fleet.drives else []
     numbers = ["Size", "Entries", *numbers, *(item.title for item in fleet.metrics), "Age, days"]
-    for title in ("Volume", "Kind", "Layout", *numbers, "State"):
+    for title in ("Volume", "State", "Kind", "Layout", *numbers):
         ordered = ' aria-sort="descending"' if title == "1,000 entries" else ""
         label = _shown(title) if title == "Layout" else f'<button type="button">{_shown(title)}</button>'
         yield f'<th scope="col"{" class=n" if title in numbers else ""}{ordered}>{label}</th>'
@@ -118,6 +121,7 @@ def _row(fleet: FleetPage, place: int, pace: float | None) -> str:
     values = [(card.metrics.get(item.key), item.unit) for item in fleet.metrics]
     cells = [
         f'<td class="name" title="{_shown(card.volume)}">{called}<span>{_shown(card.path)}</span></td>',
+        f'<td class="status status-{_shown(card.status)}">{_shown(card.status)}</td>',
         f"<td>{_shown(card.kind)}</td>",
         f"<td>{strip(card)}</td>",
         _number(card.size_bytes, format_bytes(card.size_bytes)),
@@ -125,7 +129,6 @@ def _row(fleet: FleetPage, place: int, pace: float | None) -> str:
         *(_number(value, "" if value is None else format_seconds(value)) for value in times),
         *(_number(value, _valued(value, unit)) for value, unit in values),
         _number(card.age_days, "" if card.age_days is None else _days(card.age_days)),
-        f'<td class="status status-{_shown(card.status)}">{_shown(card.status)}</td>',
     ]
     return f'<tr id="v{place}">{"".join(cells)}</tr>\n'
 

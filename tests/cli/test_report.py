@@ -50,6 +50,17 @@ def test_the_first_sentence_counts_and_names_the_slowest():
     assert said.endswith("for 1,000 entries on disk, 4.0 times the median.")
 
 
+def test_what_is_damaged_is_called_so_beside_its_time():
+    """Its time is of what was read alone: the list says so, and the table has the state before all numbers."""
+    page = fleet_page(fleet_of(card("a", status="damaged", seconds=3.0), card("b")))
+    listed = re.findall(r"<li>.*?</li>", page, re.DOTALL)
+    assert "damaged; of what was read 3.00 s for 1,000 entries" in listed[0]
+    assert "damaged" not in listed[1]
+    heads = re.findall(r'<th scope="col"[^>]*>(?:<button type="button">)?([^<]*)', page)
+    assert heads[:4] == ["Volume", "State", "Kind", "Layout"]
+    assert re.search(r'<tr id="v0"><td class="name".*?</td><td class="status status-damaged">damaged', page)
+
+
 @pytest.mark.parametrize(
     ("cards", "said", "unsaid"),
     [

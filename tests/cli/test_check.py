@@ -161,12 +161,14 @@ def test_contradicting_options_of_a_check_are_usage_errors(run, image, options):
     assert (result.exit_code, result.stdout) == (2, "")
 
 
-def test_what_was_not_looked_at_is_named(run, reference_image):
+def test_what_was_not_looked_at_is_named(run, reference_image, image):
     """Clean is said of the volumes that are read; what lies beside them on the disk is named, with and without JSON."""
     path = reference_image("apple/hfsinspect_MBR.raw")
     other = "MBR > partition 2 > FAT16"
     assert f"not looked at: {other}\n" in run("check", path).stdout
     assert json.loads(run("check", path, "--json").stdout)["other_contents"] == [other]
+    assert f"\nNot read: {other}\n" in run("scan", path).stdout
+    assert "Not read" not in run("scan", image).stdout
 
 
 def test_a_side_that_is_unknown_is_not_shown(run, tmp_path):

@@ -75,7 +75,7 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
     """
     volumes = sorted(_shown(result), key=_badness, reverse=True)
     head = [*_outside(result), *_heading(result)]
-    foot = [Text(_cut(_more(result, volumes)))]
+    foot = [*_others(result), Text(_cut(_more(result, volumes)))]
     room = LINES - len(head) - len(foot)
     alone = len(volumes) == 1
     blocks = [list(_block(result, volume, alone=alone, is_ascii=is_ascii)) for volume in volumes]
@@ -128,6 +128,12 @@ def _outside(result: ScanResult) -> Iterator[Text]:
     bad = [item for item in result.findings if item.level != "info"]
     if bad:
         yield from _worst("Outside of the volumes", bad)
+
+
+def _others(result: ScanResult) -> Iterator[Text]:
+    """Name what lies on the image and is not read: what is said of damage is not said of it."""
+    if result.image.other_contents:
+        yield Text(f"Not read: {most([*map(escape_text, result.image.other_contents)], COLUMNS - 10)}")
 
 
 def _worst(where: str, findings: Sequence[Finding]) -> Iterator[Text]:

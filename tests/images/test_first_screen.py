@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from functools import cache
 from pathlib import Path
 
@@ -179,6 +180,7 @@ def test_half_of_a_set_is_not_called_damaged(reference_image, half):
     """What lies on the other image was not given, and nothing is known to be wrong with it."""
     text = screen(reference_image(f"fusion/{half}.img"))
     assert "INCOMPLETE: 1 error; fusion-half" in " ".join(text.split())
+    assert not re.search(r"^Second +0 ", text, re.MULTILINE)  # what was not read is not drawn as empty
     assert "DAMAGED" not in text
     assert "Listing every file" not in text
 

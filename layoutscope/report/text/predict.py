@@ -198,7 +198,8 @@ def _directories(case: DriveCase) -> RenderableType:
 
 def _named(cost: DirectoryCost) -> str:
     """Return a directory's path; where names were left out, its number tells it from the others."""
-    return f"{cost.path} ({cost.directory_id})" if cost.path.endswith("/?") else escape_text(cost.path)
+    number = f" ({cost.directory_id})" if cost.path.endswith("/?") else ""
+    return f"{escape_text(cost.path)}{number}"
 
 
 def print_replay(result: ReplayResult, console: Console) -> None:

@@ -34,6 +34,7 @@ from layoutscope.metrics.pieces import node_density
 from layoutscope.report import escape_text
 from layoutscope.results.verdict import WORTH_S
 from layoutscope.tables import coverage_of
+from layoutscope.tables.layout import layout_findings
 from layoutscope.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -344,7 +345,11 @@ def strips(volume: VolumeScan, marks: str) -> Iterator[str]:
     if len(ends) < len(DEVICES):
         yield f"Nodes {_strip(node_density(layout, STRIP_COLUMNS), facts.size_bytes, marks)}"
         return
+    is_half = any(item.code == "fusion-half" for item in layout_findings(layout.container or layout))
     for number, (name, size) in enumerate(zip(DEVICES, ends, strict=True)):
+        if number and is_half:
+            yield f"{name:6} {format_bytes(size)} of which nothing is known: its image was not given"
+            return
         yield f"{name:6} {_strip(node_density(layout, STRIP_COLUMNS, (number, size)), size, marks)}"
 
 

@@ -16,6 +16,7 @@ from layoutscope.arrays.lookup import dense_codes, find, first_places
 from layoutscope.report.map import encode
 from layoutscope.report.map.nodes import NODE_BUDGET
 from layoutscope.report.map.segments import verified_xids
+from layoutscope.tables.schema import LIVE_STATES
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ def _histogram(values: NDArray[np.int64]) -> tuple[dict[str, Any], NDArray[np.in
 def _key_order(item: MapDisk, nodes: Table) -> list[dict[str, Any]]:
     """Place on disk of each leaf over its place in key order, by tree, the largest trees first."""
     is_leaf = nodes["kind"].equals("leaf") & nodes["key_rank"].is_known & nodes["image_offset"].is_known
-    leaves = nodes.take(is_leaf)
+    # Ranks of what snapshots alone hold are of other trees.
+    leaves = nodes.take(is_leaf & nodes["state"].is_in(LIVE_STATES))
     tree, names = leaves["tree"].numbered()
     sizes = dict(zip(names, np.bincount(tree, minlength=len(names)).tolist(), strict=True))
     # Two trees of one kind, of a leaf each, have no order: both leaves are their tree's first.

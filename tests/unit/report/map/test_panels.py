@@ -137,3 +137,13 @@ def test_what_a_checksum_denies_has_no_transaction():
     """A node that is not verified tells no age, whatever stands in it."""
     nodes = layout(nodes=leaves(1, 2, 3, xid=[5, 2**63, 7], valid=["structure", "no", "structure"])).columns("nodes")
     assert verified_xids(nodes).tolist() == [5, 0, 7]
+
+
+def test_order_on_disk_leaves_out_what_snapshots_alone_hold():
+    """Ranks of their leaves are of other trees: of the tree's leaves those of the live one are drawn, a rank each."""
+    (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst", drives=())])
+    nodes = stacked([each.columns("nodes") for each in disk.layouts])
+    drawn = next(each for each in distances(disk, nodes)["key_order"] if each["tree"] == "fs")
+    fs = disk.layouts[-1].nodes.filter(tree="fs", kind="leaf")
+    live = fs.filter(state="live")
+    assert drawn["total"] == live.height == live["key_rank"].n_unique() < fs.height

@@ -23,7 +23,7 @@ from layoutscope.cli.options import (
     byte_count,
 )
 from layoutscope.cli.running import Group, show, warn
-from layoutscope.errors import UsageError
+from layoutscope.errors import EXIT_DAMAGED, UsageError
 
 if TYPE_CHECKING:
     from layoutscope.results.check import CheckResult
@@ -78,7 +78,7 @@ def inspect(image: ImageItself, *, place: PlaceOptions, reading: Reading, as_jso
     show(found, as_json=as_json)
 
 
-def checkpoints(image: ImageItself, *, reading: ReadingContainer, as_json: AsJson = False) -> None:
+def checkpoints(image: ImageItself, *, reading: ReadingContainer, as_json: AsJson = False) -> int | None:
     """List older states, checkpoints and snapshots, and how much of each still exists."""
     from layoutscope.api.inspect import checkpoints as run
     from layoutscope.report.json.inspect import states_json
@@ -90,6 +90,10 @@ def checkpoints(image: ImageItself, *, reading: ReadingContainer, as_json: AsJso
         sys.stdout.write(states_json(found) + "\n")
     else:
         print_states(found, make_console(sys.stdout))
+    # What older checkpoints have lost was given free; the newest and snapshots are to be whole.
+    kept = {state.container: state for state in reversed(found) if state.kind == "checkpoint"}
+    whole = all(state.is_whole for state in (*kept.values(), *(each for each in found if each.kind == "snapshot")))
+    return None if whole else EXIT_DAMAGED
 
 
 class Exported(Target):

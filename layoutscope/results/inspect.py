@@ -88,6 +88,11 @@ class StateLine(Displayed):
     num_nodes: int
     num_sound_nodes: int
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it can be read, and all of its nodes hold what they should."""
+        return self.is_complete and self.num_sound_nodes == self.num_nodes
+
 
 @frozen
 class Extract(Displayed):

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+import layoutscope
+from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.writer import write
 from layoutscope import compare, scan
 
 
@@ -83,6 +86,25 @@ def test_checkpoints_of_apfs(run, apfs_image):
     plain = json.loads(run("scan", apfs_image, "--json", "--drive", "sata-ssd").stdout)
     older = json.loads(run("scan", apfs_image, "--json", "--drive", "sata-ssd", "--xid", newest["xid"]).stdout)
     assert [volume["trees"] for volume in older["volumes"]] == [volume["trees"] for volume in plain["volumes"]]
+
+
+@pytest.mark.parametrize(("of", "code"), [("none", 0), ("newest", 3), ("snapshot", 3), ("older", 0)])
+def test_states_that_are_to_be_whole_and_are_not_are_damage(run, tmp_path, of, code):
+    """A leaf of the newest checkpoint or of a snapshot is lost: exit code 3; what an older one lost is no damage."""
+    path = tmp_path / "a.img"
+    write(SCENARIOS["edited" if of == "older" else "snapshots"], path)
+    nodes = layoutscope.read_layouts(path)[-1].nodes.filter(tree="fs", kind="leaf")
+    places = {state: set(nodes.filter(state=state)["image_offset"]) for state in ("live", "snapshot")}
+    older = next(state.xid for state in reversed(layoutscope.checkpoints(path)) if state.kind == "checkpoint")
+    former = layoutscope.read_layouts(path, xid=older)[-1].nodes.filter(tree="fs", kind="leaf", state="live")
+    lost = {"none": set(), "newest": places["live"], "snapshot": places["snapshot"]}
+    lost["older"] = set(former["image_offset"]) - set(nodes["image_offset"])
+    with path.open("r+b") as disk:
+        for place in sorted(lost[of])[:1]:
+            disk.seek(place)
+            disk.write(bytes(4096))
+    assert bool(lost[of]) == (of != "none")
+    assert run("checkpoints", path).exit_code == code
 
 
 def test_hfs_has_no_checkpoints(run, image):

@@ -79,11 +79,21 @@ def explain(word: str = "") -> str:
         kinds = dict.fromkeys(entry.kind for entry in entries)
         return "\n\n".join(_listed(kind, [entry.word for entry in entries if entry.kind == kind]) for kind in kinds)
     found = [entry for entry in entries if entry.word.casefold() == word.casefold()]
+    # Metrics are shown by their titles, with which their text begins.
+    titled = f"{word.casefold()}."
+    found = found or [entry for entry in entries if entry.text.casefold().startswith(titled)]
+    found = found or [entry for entry in entries if _plain(entry.word) == _plain(word)]
     found = found or [entry for entry in entries if word.casefold() in _not_called(entry)]
+    found = found or [entry for entry in entries if f" {_plain(word)} " in f" {_plain(entry.word)} "]
     if not found:
         like = did_you_mean(word, [entry.word for entry in entries])
         raise UsageError(f"nothing is called {word!r}{like}; layoutscope explain lists all that is")
     return "\n\n".join(_shown(entry) for entry in found)
+
+
+def _plain(word: str) -> str:
+    """Return a word as it is looked up: hyphens are blanks, and several are called as one is."""
+    return word.casefold().replace("-", " ").removesuffix("s")
 
 
 def _not_called(entry: Explained) -> list[str]:

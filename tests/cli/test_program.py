@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+import layoutscope
 from layoutscope.analysis.advice import ADVICE, what_to_do
 from layoutscope.api.explain import glossary_text
 from layoutscope.filesystems.registry import finding_codes
@@ -89,6 +90,19 @@ def test_explain_alone_lists_all_and_a_misspelt_word_is_suggested(run):
 def test_what_help_points_to_is_explained(run, word):
     """Orders, what-ifs, tables, refusals, remedies, drives, and the words that help and screens themselves name."""
     assert run("explain", word).stdout.startswith(f"{word} (")
+
+
+def test_words_on_screens_are_explained_as_they_stand_there(run):
+    """Parts of times, titles of metrics, several of a kind, words with blanks for hyphens, and parts of such names."""
+    parts = [name for name, _ in layoutscope.scan(PACKED, drives="generic-7200").volume.predictions[0].causes_s]
+    assert {"seek", "rotation", "transfer"} <= set(parts)
+    screen = [item.title for item in DEFINITIONS.values()] + ["reads", "leaves", "snapshots", "walk", "span", "strokes"]
+    for word in (*parts, *screen):
+        assert layoutscope.explain(word), word
+    assert run("explain", "Inversions").stdout.startswith("key-order-inversions (metric)")
+    assert run("explain", "head travel").stdout.startswith("head-travel (metric)")
+    assert len(re.findall(r"-layout-score \(metric\)", run("explain", "layout score").stdout)) > 1
+    assert run("explain", "score layout").exit_code == 2
 
 
 def test_a_word_that_is_not_used_here_leads_to_the_one_that_is(run):

@@ -143,9 +143,8 @@ def _worst(where: str, findings: Sequence[Finding]) -> Iterator[Text]:
     first = (errors or findings)[0]
     numbers = {"error": len(errors), "warning": len(findings) - len(errors)}
     counts = [format_count(number, level) for level, number in numbers.items() if number]
-    style = "bold red" if errors else "yellow"
     told = f"{where}: {', '.join(counts)}; {first.code}: {first.structure}: {first.message}"
-    yield from _wrapped(told, style, most_lines=2)
+    yield from _wrapped(told, "bold red" if errors else "yellow", most_lines=2)
 
 
 def _wrapped(text: str, style: str = "", *, indent: str = "  ", most_lines: int = 3) -> Iterator[Text]:
@@ -169,8 +168,7 @@ def _block(
     over = max(cell_len(_title(facts) + rest) - COLUMNS, 0)
     title = _title(replace(facts, name=_cut(facts.name, max(cell_len(facts.name) - over, 9))))
     yield Text(_cut(f"{title}{rest}"), style=_HEAD[alone])
-    if besides(volume.layout) and not is_tight:
-        yield Text(f"  besides {besides(volume.layout)}")
+    yield from (Text(f"  besides {more}") for more in [besides(volume.layout)] if more and not is_tight)
     yield from _state(result, volume)
     yield from _alone(result, volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
     if len(volume.layout.columns("nodes")):
@@ -205,8 +203,8 @@ def _state(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
     yield from _worst(f"  {_called(findings)}", findings)
     lost = volume.layout.facts.num_missing_entries
     if lost:
-        are = "entry is" if lost == 1 else "entries are"
-        yield Text(f"  At least {lost:,} {are} missing: what follows is about the others.", style="bold red")
+        are = f"{format_count(lost, 'entry')} {'is' if lost == 1 else 'are'}"
+        yield Text(f"  At least {are} missing: what follows is about the others.", style="bold red")
 
 
 def _called(findings: Sequence[Finding]) -> str:

@@ -244,7 +244,10 @@ def _qcow_clusters(
     """Number the clusters that are meant by their place, whether they are compressed, and whether they are zeros."""
     fields = (QCOW_REFERENCE.ofs_target, QCOW_REFERENCE.is_compressed, QCOW_REFERENCE.reads_as_zeros)
     count = unit // QCOW_REFERENCE.width
-    chosen = lambda at: np.flatnonzero(is_meant(*_table(source, at, count, QCOW_REFERENCE, *fields).values()))  # noqa: E731
+
+    def chosen(at: int) -> I64:
+        return np.flatnonzero(is_meant(*_table(source, at, count, QCOW_REFERENCE, *fields).values()))
+
     return _second_tables(source, first, count, QCOW_REFERENCE, chosen)
 
 

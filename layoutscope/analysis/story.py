@@ -104,7 +104,7 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
 
 def _cost(verdict: Verdict, volume: VolumeScan) -> str:
     reads, first = volume.walk.reads if volume.walk else 0, volume.predictions[0]
-    what = f"Listing {'every file' if _is_whole(volume.layout) else 'what was read of it'}"
+    what = f"Listing {'every file' if is_all_read(volume.layout) else 'what was read of it'}"
     if not reads:
         return f"{what} reads nothing more: mounting has read it all."
     between = f" ({interval(first)})" if interval(first) else ""
@@ -114,7 +114,7 @@ def _cost(verdict: Verdict, volume: VolumeScan) -> str:
     )
 
 
-def _is_whole(layout: VolumeLayout) -> bool:
+def is_all_read(layout: VolumeLayout) -> bool:
     """Tell whether all of a volume was read, as far as anything tells, and nothing of it or its container is wrong."""
     return layout.coverage == 1 and not (layout.container or layout).num_errors
 

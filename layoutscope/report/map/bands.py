@@ -31,7 +31,7 @@ from layoutscope.report.map.segments import (
     STILL_THERE,
     WENT,
 )
-from layoutscope.units import format_bytes, format_share
+from layoutscope.units import format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -210,11 +210,7 @@ def file_list_reach(shares: Sequence[Share]) -> str:
     if not len(runs):
         return ""
     reach = "" if len(runs) == 1 else f", over {format_bytes(int(runs[-1].sum() - runs[0, 0]))}"
-    return f"file list: {format_bytes(total(runs))} in {_pieces(len(runs))}{reach}"
-
-
-def _pieces(count: int) -> str:
-    return f"{count:,} piece{'s' * (count != 1)}"
+    return f"file list: {format_bytes(total(runs))} in {format_count(len(runs), 'piece')}{reach}"
 
 
 def _amounts(shares: Sequence[Share], size_bytes: int) -> Iterator[tuple[str, str]]:
@@ -225,7 +221,8 @@ def _amounts(shares: Sequence[Share], size_bytes: int) -> Iterator[tuple[str, st
         if runs:
             held = union(runs)
             amount = total(held)
-            yield part.label, (f"{format_bytes(amount)} ({format_share(amount / size_bytes)}) in {_pieces(len(held))}")
+            share = format_share(amount / size_bytes)
+            yield part.label, f"{format_bytes(amount)} ({share}) in {format_count(len(held), 'piece')}"
 
 
 def legend(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:

@@ -42,7 +42,7 @@ from layoutscope.report.map.segments import (
     from_layouts,
 )
 from layoutscope.results.compare import NODE_APPEARED, NODE_MOVED, NODE_STAYED, NODE_WENT
-from layoutscope.units import format_bytes, format_seconds
+from layoutscope.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -184,7 +184,7 @@ def _story(
 
 
 def _nodes(count: int) -> str:
-    return f"{count:,} node{'s' * (count != 1)} of metadata"
+    return f"{format_count(count, 'node')} of metadata"
 
 
 @frozen

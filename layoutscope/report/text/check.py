@@ -15,7 +15,7 @@ from layoutscope.findings import CODES
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import STYLES, plain_table, print_parts
 from layoutscope.results.check import CheckedVolume, CheckResult, Verification
-from layoutscope.units import NOTHING, format_coverage
+from layoutscope.units import NOTHING, format_count, format_coverage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -113,7 +113,7 @@ def _row(item: Finding, consequences: Sequence[str]) -> tuple[Text, str, str, st
     field = "" if item.message.startswith(item.field.rpartition("/")[2]) else f"/{item.field}"
     count = len(consequences)
     codes = ", ".join(dict.fromkeys(consequences))
-    follows = f", and {count:,} consequence{'s'[: count != 1]} ({codes})" if count else ""
+    follows = f", and {format_count(count, 'consequence')} ({codes})" if count else ""
     what = escape_text(f"{item.structure}{field}: {item.message}{item.sides}{follows}")
     return Text(item.level, STYLES[item.level]), item.code, address, what
 
@@ -140,7 +140,7 @@ def _verified(found: Verification) -> Iterator[RenderableType]:
         style="bold",
     )
     if found.num_errors:
-        errors = f"{found.num_errors:,} error{'s' if found.num_errors != 1 else ''}"
+        errors = format_count(found.num_errors, "error")
         yield Text(f"Reading found {errors}: of what they hid neither has a row; check says more.", style="bold red")
 
 

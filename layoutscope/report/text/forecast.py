@@ -9,7 +9,7 @@ from rich.text import Text
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
 from layoutscope.results.forecast import ForecastResult
-from layoutscope.units import NOTHING, format_seconds, format_share
+from layoutscope.units import NOTHING, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def print_forecast(result: ForecastResult, console: Console) -> None:
 def _parts(result: ForecastResult) -> Iterator[RenderableType]:
     yield Text(f"{escape_text(result.image)}: {result.filesystem} {escape_text(result.volume)!r}", style="bold")
     cycle = f"A cycle {result.does}: {format_share(result.share)} of the files"
-    yield Text(f"{cycle}, by the driver of {result.host}; {result.seeds} draw{'s' * (result.seeds != 1)}")
+    yield Text(f"{cycle}, by the driver of {result.host}; {format_count(result.seeds, 'draw')}")
     if result.churn is not None:
         yield from _churn(result.churn)
     for number in range(len(result.points[0].times)):

@@ -23,6 +23,7 @@ from layoutscope.analysis.story import (
     drive_words,
     elsewhere,
     interval,
+    is_all_read,
     lie,
     most,
     quick,
@@ -170,7 +171,7 @@ def _block(
     yield Text(_cut(f"{title}{rest}"), style=_HEAD[alone])
     yield from (Text(f"  besides {more}") for more in [besides(volume.layout)] if more and not is_tight)
     yield from _state(result, volume)
-    yield from _alone(result, volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
+    yield from _alone(volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
     if len(volume.layout.columns("nodes")):
         yield from map(Text, strips(volume, PLAIN if is_ascii else BLOCKS))
     yield from _wrapped(_read(result, volume), most_lines=2)
@@ -239,13 +240,12 @@ def _together(result: ScanResult, volume: VolumeScan) -> list[VolumeScan]:
     ]
 
 
-def _alone(result: ScanResult, volume: VolumeScan, most: int) -> Iterator[Text]:
+def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     verdict, walk = volume.verdict, volume.walk
     if verdict is None or walk is None:
         yield Text(_untimed(walk))
         return
-    bad = any(item.level == "error" for one in _together(result, volume) for item in one.findings)
-    what = "every file" if volume.layout.coverage == 1 and not bad else "what was read of it"
+    what = "every file" if is_all_read(volume.layout) else "what was read of it"
     how = f"nothing cached ({walk.order} on {walk.host}, {format_count(walk.reads, 'read')})"
     yield Text(f"Listing {what}, {how}", style=SECTION)
     if not walk.reads:

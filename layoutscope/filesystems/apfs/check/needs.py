@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.contract import Unchecked
+from layoutscope.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -109,7 +110,7 @@ def unchecked_of_container(
         What of each volume was not read whole, by its number.
     """
     lost = contents.num_volumes - len(contents.volumes)
-    claims = [f"{lost} volume{'s'[: lost != 1]} cannot be opened"] if lost else []
+    claims = [f"{format_count(lost, 'volume')} cannot be opened"] if lost else []
     whys = dict.fromkeys(why for volume in unread.values() for why in volume.values())
     claims += [f"of a volume {why}" for why in whys]
     if subject.container.superblock.is_fusion and len(subject.container.blocks.sources) < len(("main", "second")):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.contract import Unchecked
 from layoutscope.ondisk import grammar
+from layoutscope.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,4 +105,4 @@ def _unread_part(located: TreeRecords) -> str:
 
 
 def _count(number: int, noun: str, of: str = "") -> str:
-    return f"{number:,} {noun}{'s'[: number != 1]}{of} cannot be read"
+    return f"{format_count(number, noun)}{of} cannot be read"

@@ -229,11 +229,14 @@ def test_a_terminal_stays_a_terminal():
 
 
 JOB = r"""
-import os, pty, resource, signal, sys, time
+import os, pty, resource, signal, sys, termios, time
 press = sys.argv[1].encode()
 leader, terminal = pty.fork()
 if not leader:  # what a shell does: the job has a group of its own, which has the terminal
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    modes = termios.tcgetattr(0)
+    modes[3] &= ~termios.ECHO  # keys that are shown would stand amid what is said
+    termios.tcsetattr(0, termios.TCSANOW, modes)
     job = os.fork()
     if not job:
         os.setpgid(0, 0)
@@ -244,22 +247,27 @@ if not leader:  # what a shell does: the job has a group of its own, which has t
         os.execv(sys.executable, [sys.executable, "-c", sys.argv[2]])
     status = os.waitpid(job, os.WUNTRACED)[1]
     both = [job, *map(int, open(f"/proc/{job}/task/{job}/children").read().split())]
-    for _ in range(200):
-        states = [open(f"/proc/{each}/stat").read().split()[2] for each in both]
-        if states == ["T", "T"]:
-            break
-        time.sleep(0.05)
-    print("states", *states, os.WIFSTOPPED(status), flush=True)
-    os.killpg(job, signal.SIGCONT)
+    def states(wanted):
+        for _ in range(200):
+            found = [open(f"/proc/{each}/stat").read().split()[2] for each in both]
+            if found == wanted:
+                break
+            time.sleep(0.05)
+        return found
+    print("states", *states(["T", "T"]), os.WIFSTOPPED(status), flush=True)
     os.tcsetpgrp(0, job)
+    os.killpg(job, signal.SIGCONT)
+    states(["S", "S"])  # a signal that comes just before read(2) does not end it: Python's own gap
     print("goes on.", flush=True)
-    print("ends with", os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]), "end.", flush=True)
+    status = os.waitpid(job, 0)[1]
+    os.tcsetpgrp(0, os.getpid())
+    print("ends with", os.waitstatus_to_exitcode(status), "end.", flush=True)
     sys.stdin.readline()
     os._exit(0)
 said = b""
 def until(word):
     global said
-    while word not in said:
+    while word + b"\r\n" not in said:
         said += os.read(terminal, 4096)
 until(b"ready")
 os.write(terminal, b"\x1a")
@@ -276,7 +284,8 @@ from layoutscope import bounded
 def work():
     try:
         print("ready", flush=True)
-        print("read", sys.stdin.readline().strip(), flush=True)
+        sys.stdout.write("read " + sys.stdin.readline())
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", flush=True)
         time.sleep(0.3)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.results.verdict import WORTH_S, Why
+from layoutscope.results.verdict import HELPS_FROM, NAMED_FROM, WORTH_S, Why
 from layoutscope.tables.schema import FLAG_PRIVATE
 from layoutscope.units import format_bytes, format_count, format_seconds, format_share
 
@@ -99,7 +99,8 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
     if verdict.unsure:
         yield f"What would help on some such drives: {_listed(verdict.unsure)}."
     if verdict.useless:
-        yield f"What would not: {_listed(verdict.useless)}."
+        how = little(verdict).lower().replace("under", "would save under")
+        yield f"What {how}: {_listed(verdict.useless)}."
 
 
 def _cost(verdict: Verdict, volume: VolumeScan) -> str:
@@ -135,6 +136,22 @@ def elsewhere(verdict: Verdict) -> str:
         f"({format_seconds(item.seconds_low)} to {format_seconds(item.seconds_high)})"
         for item in verdict.yardsticks
     )
+
+
+def why(verdict: Verdict) -> str:
+    """Head the causes that are named, or say that none is, and whether only for nodes that lie close already."""
+    if verdict.named_causes:
+        return "Why: the share of that time that would be saved if it were not so, each alone"
+    if any(cause.share >= NAMED_FROM for cause in verdict.causes):
+        return "Why: of what was tried, nodes without any gap alone would save a tenth of it"
+    return "Why: no single cause that was tried carries a tenth of it"
+
+
+def little(verdict: Verdict) -> str:
+    """Say of the remedies that do not help whether some save a little all the same."""
+    now = format_seconds(verdict.seconds)
+    is_none = all(item.share <= 0 or format_seconds(item.seconds) == now for item in verdict.useless)
+    return "Would not" if is_none else f"Under {HELPS_FROM * 100:.0f} %"
 
 
 def _listed(chosen: Sequence[Remedy]) -> str:

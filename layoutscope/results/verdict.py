@@ -21,8 +21,6 @@ HELPS_FROM: Final = 0.05
 WORTH_S: Final = 1.0
 """A walk that takes no longer needs no explanation, and nothing needs to be done about it."""
 
-MOST_REMEDIES: Final = 4
-
 DENSE: Final = 0.5
 """Nodes that fill a smaller share of their span are not called close together; of those that do, no gap is a cause."""
 
@@ -207,7 +205,7 @@ class Verdict(Displayed):
         """Remedies that save enough to be named as help on nearly every such drive, the best first."""
         if not self.is_worth_a_word:
             return ()
-        return tuple(remedy for remedy in self.remedies if remedy.helps and remedy.is_sure)[:MOST_REMEDIES]
+        return tuple(remedy for remedy in self.remedies if remedy.helps and remedy.is_sure)
 
     @property
     def unsure(self) -> tuple[Remedy, ...]:

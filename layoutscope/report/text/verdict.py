@@ -25,8 +25,10 @@ from layoutscope.analysis.story import (
     interval,
     is_all_read,
     lie,
+    little,
     most,
     quick,
+    why,
     yardstick,
 )
 from layoutscope.filesystems.registry import filesystem_of
@@ -281,10 +283,8 @@ def _time(item: Prediction) -> str:
 
 
 def _why(verdict: Verdict, most: int) -> Iterator[Text]:
-    named = verdict.named_causes
-    title = "Why: the share of that time that would be saved if it were not so, each alone"
-    yield Text(title if named else "Why: no single cause carries a tenth of it", style=SECTION)
-    for cause in named[:most]:
+    yield Text(why(verdict), style=SECTION)
+    for cause in verdict.named_causes[:most]:
         yield Text(_cut(f"  {format_share(cause.share):>6}  {WHY[cause.name]}"))
     if verdict.placement is not None:
         yield from _wrapped(f"  {lie(verdict.placement)}", most_lines=2)
@@ -297,7 +297,7 @@ def _help(verdict: Verdict, most_rows: int) -> Iterator[Text]:
         yield Text(_cut(f"  {format_seconds(item.seconds):>12}  {item.title}"))
     if not helpful:
         yield Text("  nothing of what was tried" + (" on nearly every such drive" if verdict.unsure else ""))
-    for words, items in (("Some drives", verdict.unsure), ("Would not", verdict.useless)):
+    for words, items in (("Some drives", verdict.unsure), (little(verdict), verdict.useless)):
         if items and most_rows == MOST_ROWS:
             told = [f"{item.title} ({format_seconds(item.seconds)})" for item in items]
             yield Text(_cut(f"  {words}: {most(told, COLUMNS - len(words) - 4)}"))

@@ -106,11 +106,18 @@ def placed_pieces(layout: VolumeLayout, nodes: Table) -> Pieces:
     return in_order(whole, _sorted(fragments.take(np.isin(owner, row)), "length_bytes"))
 
 
-def metadata_pieces(layout: VolumeLayout) -> Pieces:
-    """Pieces of all metadata, tree nodes and regions, in address order."""
-    regions = layout.columns("regions")
+def metadata_pieces(layout: VolumeLayout, device: int | None = None) -> Pieces:
+    """Pieces of all metadata, tree nodes and regions, in address order; on one image of a set, or on all."""
+    nodes, regions = live_nodes(layout), layout.columns("regions")
     rest = regions.take(~regions["type"].is_in(NOT_METADATA))
-    return in_order(node_pieces(layout), _sorted(rest, "length_bytes"))
+    if device is not None:
+        nodes, rest = (on_device(table, device) for table in (nodes, rest))
+    return in_order(placed_pieces(layout, nodes), _sorted(rest, "length_bytes"))
+
+
+def on_device(table: Table, device: int) -> Table:
+    """Take what lies on one image of a set: the same byte of another is another place."""
+    return table.take(table["device"].filled(0) == device)
 
 
 def _sorted(table: Table, size: str) -> Pieces:

@@ -18,7 +18,7 @@ import numpy as np
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric
-from layoutscope.metrics.pieces import Pieces, in_order, merged_pieces, metadata_pieces
+from layoutscope.metrics.pieces import Pieces, in_order, merged_pieces, metadata_pieces, on_device
 from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.units import GIB, MIB
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 USES: Final = ("metadata", "data", "free", "pending-free", "unclaimed")
 """In the order in which a byte that is claimed twice is counted."""
+
+PLACED: Final = ("nodes", "regions", "extents", "free")
+"""Tables of what has a place."""
 
 
 @frozen
@@ -55,23 +58,25 @@ def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
     layouts : sequence of VolumeLayout
         The volume, or the container and its volumes.
     """
-    claimed = Pieces(np.empty(0, np.int64), np.empty(0, np.int64))
-    rows = []
-    for use, pieces in zip(USES, _pieces(layouts), strict=True):
-        both = merged_pieces(in_order(claimed, pieces), 0)
-        rows.append(SpaceUse(use, int(both.length.sum() - claimed.length.sum())))
-        claimed = both
-    rows.append(SpaceUse("unaccounted", max(layouts[0].facts.size_bytes - int(claimed.length.sum()), 0)))
-    return tuple(row for row in rows if row.size_bytes)
+    held = dict.fromkeys(USES, 0)
+    tables = [layout.columns(name)["device"].filled(0) for layout in layouts for name in PLACED]
+    for device in np.unique(np.concatenate(tables)).tolist():
+        claimed = Pieces(np.empty(0, np.int64), np.empty(0, np.int64))
+        for use, pieces in zip(USES, _pieces(layouts, device), strict=True):
+            both = merged_pieces(in_order(claimed, pieces), 0)
+            held[use] += int(both.length.sum() - claimed.length.sum())
+            claimed = both
+    held["unaccounted"] = max(layouts[0].facts.size_bytes - sum(held.values()), 0)
+    return tuple(SpaceUse(use, size_bytes) for use, size_bytes in held.items() if size_bytes)
 
 
-def _pieces(layouts: Sequence[VolumeLayout]) -> tuple[Pieces, ...]:
+def _pieces(layouts: Sequence[VolumeLayout], device: int) -> tuple[Pieces, ...]:
     kinds: tuple[tuple[str, ...], ...] = (DATA_REGIONS, ("pending-free",), ("unclaimed",))
-    data, pending, unclaimed = ([_of(_typed(layout, names)) for layout in layouts] for names in kinds)
+    data, pending, unclaimed = ([_of(_typed(layout, names), device) for layout in layouts] for names in kinds)
     return (
-        in_order(*map(metadata_pieces, layouts)),
-        in_order(*(_solid(_of(layout.columns("extents"))) for layout in layouts), *data),
-        in_order(*(_of(layout.columns("free")) for layout in layouts)),
+        in_order(*(metadata_pieces(layout, device) for layout in layouts)),
+        in_order(*(_solid(_of(layout.columns("extents"), device)) for layout in layouts), *data),
+        in_order(*(_of(layout.columns("free"), device) for layout in layouts)),
         in_order(*pending),
         in_order(*unclaimed),
     )
@@ -87,9 +92,9 @@ def _typed(layout: VolumeLayout, kinds: tuple[str, ...]) -> Table:
     return regions.take(regions["type"].is_in(kinds))
 
 
-def _of(table: Table) -> Pieces:
-    """Runs of bytes as they stand in a table; holes are none."""
-    held = table.take(table["image_offset"].is_known)
+def _of(table: Table, device: int) -> Pieces:
+    """Runs of bytes on one device as they stand in a table; holes are none."""
+    held = on_device(table.take(table["image_offset"].is_known), device)
     start = held["image_offset"].data
     return Pieces(start, start + held["length_bytes"].data)
 

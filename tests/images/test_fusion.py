@@ -138,3 +138,29 @@ def test_two_images_of_one_half_are_refused(pair, tmp_path):
     other.symlink_to(pair[0])
     with pytest.raises(FormatError):
         layoutscope.scan(pair[0], second=other, drives=())
+
+
+@pytest.mark.parametrize("has_second", [True, False])
+def test_the_same_byte_of_two_devices_is_counted_twice(pair, has_second):
+    """All but the metadata is free, as the bitmaps of the main device say, and every byte of the set has one use."""
+    result = layoutscope.scan(pair[0], second=pair[1] if has_second else None, drives=())
+    container = result.volumes[0]
+    held = {row.use: row.size_bytes for row in container.space}
+    assert set(held) == {"metadata", "free"}
+    assert held["free"] == container.layout.free["length_bytes"].sum()
+    assert sum(held.values()) == (MAIN_BLOCKS + SECOND_BLOCKS) * BLOCK
+
+
+def test_uses_of_both_devices_are_those_of_their_tables(tmp_path):
+    """With files and nodes on both, at equal places too, data and free space are what each device's rows sum up to."""
+    paths = tmp_path / "main", tmp_path / "second"
+    write(SCENARIOS["fusion"], *paths)
+    volumes = layoutscope.scan(paths[0], second=paths[1], drives=()).volumes
+    (held,) = ({row.use: row.size_bytes for row in item.space} for item in volumes if item.space)
+    layouts = [item.layout for item in volumes]
+    assert set(layouts[0].free["device"].to_list()) == {0, 1}
+    used = sum(size for use, size in held.items() if use in ("metadata", "data"))
+    details = layouts[0].facts.details
+    assert held["free"] == details["free blocks"] * BLOCK
+    assert used + held["free"] + held.get("pending-free", 0) + held.get("unaccounted", 0) == details["blocks"] * BLOCK
+    assert held.get("unaccounted", 0) == 0

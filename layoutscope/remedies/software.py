@@ -13,7 +13,7 @@ from layoutscope.remedies.case import LISTINGS, Case, Changed, NotHere, Part, re
 from layoutscope.remedies.reading import files_by_place
 from layoutscope.remedies.sorting import some_folders, stat_by_number
 from layoutscope.remedies.words import said
-from layoutscope.units import MIB
+from layoutscope.units import MIB, format_count
 from layoutscope.walk.host import host_profile, host_time
 from layoutscope.walk.orders import Work
 
@@ -24,6 +24,9 @@ CHANGED_SHARE: Final = 20
 """One directory of so many has changed since the last walk: 5 %."""
 
 READ_AHEAD: Final = 8 * MIB
+
+OF_ATTRIBUTES: Final = ("du", "backup", "git-status")
+"""Orders that names alone are of no use to."""
 
 NO_LISTING: Final = "the work reads more than names"
 NO_DATA: Final = "a listing reads no contents of files"
@@ -38,6 +41,8 @@ class NamesOnly:
         """Walk with FTS_NOSTAT."""
         if case.order not in LISTINGS:
             return NotHere(NO_LISTING)
+        if case.order in OF_ATTRIBUTES:
+            return NotHere("the work is about sizes or dates")
         return read_by(case, case.walk("fts", Work(stat=False)))
 
 
@@ -148,9 +153,11 @@ class RememberedWalk:
         """Go down to every twentieth directory, and look at what lies in it."""
         if case.order not in LISTINGS:
             return NotHere(NO_LISTING)
+        if case.layout.facts.view != "live":
+            return NotHere("an older state does not change")
         descent = case.descent
         if len(descent) < CHANGED_SHARE:
-            return NotHere(f"with {len(descent)} directories there is little to leave out")
+            return NotHere(f"with {format_count(len(descent), 'directory')} there is little to leave out")
         chosen = np.zeros(len(descent), bool)
         chosen[::CHANGED_SHARE] = True
         return read_by(case, some_folders(case, chosen))

@@ -117,11 +117,25 @@ def test_names_alone_need_fewer_reads(layouts):
     assert isinstance(NamesOnly().model(case_of(layouts["apfs"], "copy")), NotHere)
 
 
+@pytest.mark.parametrize(("order", "is_of_use"), [("fts", True), ("ls", True), ("du", False), ("git-status", False)])
+def test_names_alone_are_no_remedy_for_work_about_sizes_or_dates(layouts, order, is_of_use):
+    """Whoever adds sizes up, or looks for what changed, cannot do without them; a listing can."""
+    assert isinstance(NamesOnly().model(case_of(layouts["apfs"], order)), Changed) == is_of_use
+
+
 def test_a_remembered_walk_needs_little(layouts):
     """One directory of twenty is looked at: some reads are left, and fewer than a walk has."""
     case = case_of(layouts["hfsplus"])
     assert 0 < len(reads_of(RememberedWalk().model(case))) < len(case.reads)
-    assert "little to leave out" in RememberedWalk().model(case_of(small())).why
+    assert RememberedWalk().model(case_of(small())).why == "with 1 directory there is little to leave out"
+
+
+def test_no_walk_of_an_older_state_is_worth_remembering(layouts):
+    """Nothing changes in a snapshot, so that there is nowhere to look; in the live state there is."""
+    live = layouts["apfs"]
+    kept = live.changed(facts=replace(live.facts, view="snapshot kept"))
+    assert RememberedWalk().model(case_of(kept)).why == "an older state does not change"
+    assert isinstance(RememberedWalk().model(case_of(live)), Changed)
 
 
 def test_attributes_come_at_once_on_macos_alone(layouts):

@@ -29,6 +29,9 @@ LEAST_US: Final = 5
 """Quicker reads of 4 KiB come from no drive: the quickest there were, of Optane, took about twice as long."""
 
 
+OF_A_FILE: Final = "What was measured is a file: its figures are no drive's, but those of all that lies between."
+
+
 class WalkOn(TypedDict, total=False):
     """Whose walk is held back.
 
@@ -58,7 +61,8 @@ def measure(
     Parameters
     ----------
     device : path
-        The whole disk, such as ``/dev/sdb``, on macOS ``/dev/rdisk4``; opened for reading alone.
+        The whole disk, such as ``/dev/sdb``, on macOS ``/dev/rdisk4``; opened for reading alone. Of a file the
+        profile's title, its note and the log say that it is none.
     name : str
         Of the profile.
     logged_to : callable, optional
@@ -162,7 +166,8 @@ def fitted_to_text(text: str, source: str, name: str) -> Calibrated:
 def with_note(found: Calibrated) -> Calibrated:
     """Let the profile say how it was measured, and what the reads say that were held back."""
     seconds = float(found.log.ns.sum()) / 1e9
-    said = [f"Measured with {len(found.log):,} reads in {format_seconds(seconds)}."]
+    said = [OF_A_FILE] if found.log.is_file else []
+    said += [f"Measured with {len(found.log):,} reads in {format_seconds(seconds)}."]
     of_walk = any(held.step == "walk" for held in found.held_back)
     what = "The predicted walk of the image is" if of_walk else "Reads all over the drive are"
     said.append(f"{what} known within {found.known:.1%}.")
@@ -174,7 +179,8 @@ def with_note(found: Calibrated) -> Calibrated:
         allowed = HELD_BACK_ERROR[held.step]
         verdict = "" if abs(held.ratio - 1) <= allowed else f", which is off by more than {allowed:.0%}: measure again"
         said.append(f"{what} that were held back took {held.ratio:.3f} times what was predicted{verdict}.")
-    return replace(found, profile=replace(found.profile, note=" ".join(said)))
+    title = f"{found.profile.title} (a file, no drive)" if found.log.is_file else found.profile.title
+    return replace(found, profile=replace(found.profile, title=title, note=" ".join(said)))
 
 
 def mounted_parts(device: Path | str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from layoutscope.cli.options import OUTPUT, AsJson, Force, StartOffset, byte_count
-from layoutscope.cli.running import Group
+from layoutscope.cli.running import Group, warn
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -145,6 +145,8 @@ def _measure(device: str, asked: MeasureOptions, files: DriveFiles) -> None:
     from layoutscope.api.measure import measure, mounted_parts
     from layoutscope.drive.fit import profile_text
 
+    if Path(device).is_file():
+        warn(f"{device} is a file: no drive is measured, but all that lies between")
     log = asked.log
     if log is None and files.output is not None:
         log = files.output.with_suffix(".reads.csv")

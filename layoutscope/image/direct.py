@@ -38,7 +38,7 @@ class DirectDrive:
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
-        self.capacity_bytes = _size(path)
+        self.capacity_bytes, self.is_file = _size(path)
         if not hasattr(os, "preadv"):
             raise ImageError(f"{path}: this system reads no disk past its cache in a way that is known here")
         try:
@@ -106,16 +106,16 @@ class DirectDrive:
         os.close(self._descriptor)
 
 
-def _size(path: Path) -> int:
-    """Return the size of a device or of a file, in whole units of what is read."""
+def _size(path: Path) -> tuple[int, bool]:
+    """Return the size of a device or of a file, in bytes, and whether it is a file."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
         raise ImageError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     if stat.S_ISREG(mode):
-        return path.stat().st_size
+        return path.stat().st_size, True
     with Device(path) as device:
-        return device.size_bytes
+        return device.size_bytes, False
 
 
 def mounted_from(path: Path, table: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HEADER: Final = ("step", "offset", "length", "at_ns", "ns")
+FILE: Final = "file"
+"""In place of a step: the reads are those of a file."""
+
 MOST_LINES: Final = 1_000_000
 MOST_LOG_BYTES: Final = 128 << 20
 _LARGEST: Final = 1 << 62
@@ -66,6 +70,8 @@ class ReadLog:
         In bytes.
     at_ns, ns : int64 arrays
         When each began, by a clock that only goes on, and how long it took.
+    is_file : bool
+        Whether that was a file in place of a drive.
     """
 
     capacity_bytes: int
@@ -74,6 +80,7 @@ class ReadLog:
     length: NDArray[np.int64]
     at_ns: NDArray[np.int64]
     ns: NDArray[np.int64]
+    is_file: bool = False
 
     def __len__(self) -> int:
         return len(self.ns)
@@ -94,8 +101,8 @@ class ReadLog:
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> ReadLog:
         """Return some of the reads."""
-        numbers = (column[chosen] for column in (self.offset, self.length, self.at_ns, self.ns))
-        return ReadLog(self.capacity_bytes, self.step[chosen], *numbers)
+        columns = {name: getattr(self, name)[chosen] for name in ("step", "offset", "length", "at_ns", "ns")}
+        return replace(self, **columns)
 
     def text(self) -> str:
         """Return the log as CSV."""
@@ -103,6 +110,8 @@ class ReadLog:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(HEADER)
         writer.writerow(("capacity", 0, self.capacity_bytes, 0, 0))
+        if self.is_file:
+            writer.writerow((FILE, 0, 0, 0, 0))
         columns = (column.tolist() for column in (self.step, self.offset, self.length, self.at_ns, self.ns))
         writer.writerows(zip(*columns, strict=True))
         return file.getvalue()
@@ -112,7 +121,8 @@ def logged(capacity_bytes: int, rows: Iterable[tuple[str, int, int, int, int]]) 
     """Make a log of rows: step, offset, length, beginning, duration."""
     listed = list(rows)
     step, *numbers = zip(*listed, strict=True) if listed else ((), (), (), (), ())
-    return ReadLog(capacity_bytes, np.array(step, np.str_), *(np.array(column, np.int64) for column in numbers))
+    offset, length, at_ns, ns = (np.array(column, np.int64) for column in numbers)
+    return ReadLog(capacity_bytes, np.array(step, np.str_), offset, length, at_ns, ns)
 
 
 def read_log(text: str, name: str) -> ReadLog:
@@ -131,7 +141,7 @@ def read_log(text: str, name: str) -> ReadLog:
         If it is no such log.
     """
     lines = csv.reader(io.StringIO(text))
-    capacity, rows = 0, []
+    capacity, rows, is_file = 0, [], False
     try:
         if tuple(next(lines, ())) != HEADER:
             raise UsageError(f"{name}: is no log of a calibration; it begins with {','.join(HEADER)}")
@@ -141,6 +151,8 @@ def read_log(text: str, name: str) -> ReadLog:
                 raise UsageError(f"{name}: line {number} has a number that no drive gives, or there are too many lines")
             if step == "capacity":
                 capacity = length
+            elif step == FILE:
+                is_file = True
             elif ns == 0:
                 raise UsageError(f"{name}: line {number} is a read that took no time, as none does")
             else:
@@ -149,4 +161,4 @@ def read_log(text: str, name: str) -> ReadLog:
         raise UsageError(f"{name}: line {lines.line_num} is no timed read") from error
     if capacity < 1 or not rows or any(offset + length > capacity for _, offset, length, _, _ in rows):
         raise UsageError(f"{name}: has no capacity, no reads, or reads beyond the end of the drive")
-    return logged(capacity, rows)
+    return replace(logged(capacity, rows), is_file=is_file)

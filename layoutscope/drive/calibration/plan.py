@@ -6,6 +6,7 @@ matters it is drawn, always with the same seed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -65,7 +66,7 @@ class Calibration:
     @property
     def log(self) -> ReadLog:
         """Return what was read so far."""
-        return logged(self.drive.capacity_bytes, self.rows)
+        return replace(logged(self.drive.capacity_bytes, self.rows), is_file=getattr(self.drive, "is_file", False))
 
     def read(self, step: str, offset: int, length: int = SMALL) -> float:
         """Read once; milliseconds that it took.

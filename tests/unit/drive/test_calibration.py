@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutscope.api.measure import measured_on, with_note
+from layoutscope.api.measure import OF_A_FILE, measured_on, with_note
 from layoutscope.drive import load_profile
 from layoutscope.drive.calibration import measuring
 from layoutscope.drive.calibration.assemble import (
@@ -158,6 +158,19 @@ def test_reads_of_a_hole_are_not_taken_for_a_drive():
     quick = replace(measured_on(FakeDrive(flash()), "mine", []), log=log)
     assert "took under 1.7 us, as no drive does" in with_note(quick).profile.note
     assert "no drive" not in measured_on(FakeDrive(flash()), "mine", []).profile.note
+
+
+def test_a_file_is_said_to_be_no_drive():
+    """Title and note of its profile say so, and those of one that is fitted to its log; of a drive neither does."""
+    fake = FakeDrive(flash())
+    plain = measured_on(fake, "mine", [])
+    fake.is_file = True
+    measured = measured_on(fake, "mine", [])
+    for one in (measured, with_note(judged(read_log(measured.log.text(), "log"), "mine"))):
+        assert one.profile.title == f"{plain.profile.title} (a file, no drive)"
+        assert one.profile.note.startswith(OF_A_FILE)
+    assert not plain.log.is_file
+    assert OF_A_FILE not in plain.profile.note
 
 
 def test_flash_is_told_from_a_disk():

@@ -74,7 +74,7 @@ class CheckResult(Shown):
     before : str
         Name of the earlier image whose findings were taken away; empty where none were.
     other_contents : tuple of str
-        What else lies on the image and was not looked at, as layers from the image down.
+        What else lies on the image and is not read, as layers from the image down.
     """
 
     frames: ClassVar = ("frame",)

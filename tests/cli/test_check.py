@@ -161,11 +161,13 @@ def test_contradicting_options_of_a_check_are_usage_errors(run, image, options):
     assert (result.exit_code, result.stdout) == (2, "")
 
 
-def test_what_was_not_looked_at_is_named(run, reference_image, image):
+def test_what_is_not_read_is_named(run, reference_image, image):
     """Clean is said of the volumes that are read; what lies beside them on the disk is named, with and without JSON."""
     path = reference_image("apple/hfsinspect_MBR.raw")
     other = "MBR > partition 2 > FAT16"
-    assert f"not looked at: {other}\n" in run("check", path).stdout
+    for words in (("check",), ("scan", "--details")):
+        assert f"\nNot read: {other}\n" in "\n" + run(*words, path).stdout
+        assert "Not read" not in run(*words, image).stdout
     assert json.loads(run("check", path, "--json").stdout)["other_contents"] == [other]
     assert f"\nNot read: {other}\n" in run("scan", path).stdout
     assert "Not read" not in run("scan", image).stdout

@@ -83,6 +83,8 @@ def test_checkpoints_of_apfs(run, apfs_image):
     assert newest["kind"] == "checkpoint"
     assert newest["is_complete"]
     assert newest["num_sound_nodes"] == newest["num_nodes"] > 0
+    text = run("checkpoints", apfs_image).stdout  # the newest is one of them, so that they are not all called older
+    assert text.splitlines()[0] == "States (--xid or --snapshot reads one)"
     plain = json.loads(run("scan", apfs_image, "--json", "--drive", "sata-ssd").stdout)
     older = json.loads(run("scan", apfs_image, "--json", "--drive", "sata-ssd", "--xid", newest["xid"]).stdout)
     assert [volume["trees"] for volume in older["volumes"]] == [volume["trees"] for volume in plain["volumes"]]

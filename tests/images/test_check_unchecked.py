@@ -104,6 +104,8 @@ def test_a_locked_volume_is_not_clean(victims):
     assert (locked.is_clean, locked.exit_code) == (False, 3)
     assert {"entries", "links", "streams"} <= skipped(locked)
     assert "the volume is locked" in {item.reason for item in locked.volumes[-1].skipped}
+    told = {item.reason for item in locked.volumes[0].skipped}
+    assert told == {"of one of its volumes: the volume is locked"}
     assert not {item.rule for item in locked.volumes[-1].skipped} & {"superblocks", "map-heads", "snapshots"}
     assert {item.code for item in locked.every() if item.level != "info"} == {"volume-locked"}
 

@@ -35,7 +35,7 @@ def _parts(result: CheckResult) -> Iterator[RenderableType]:
     if result.findings:
         yield _table(f"{escape_text(result.image)}: outside of the volumes", result.findings, consequences)
     for other in result.other_contents:
-        yield Text(f"not looked at: {escape_text(other)}")
+        yield Text(f"Not read: {escape_text(other)}")
     for volume in result.volumes:
         coverage = f"{format_coverage(volume.coverage)} of the known metadata was looked at"
         yield Text(f"{escape_text(volume.volume)}: {coverage}")

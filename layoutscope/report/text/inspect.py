@@ -75,7 +75,7 @@ def print_states(states: Sequence[StateLine], console: Console) -> None:
         )
         for item in states
     ]
-    print_parts(iter([plain_table("Older states (--xid or --snapshot reads one)", columns, rows)]), console)
+    print_parts(iter([plain_table("States (--xid or --snapshot reads one)", columns, rows)]), console)
 
 
 def _time(time_ns: int) -> str:

@@ -162,8 +162,9 @@ def _case(case: DriveCase) -> Iterator[RenderableType]:
         moved = f"{format_count(item.seeks, 'read')} move{'s' * (item.seeks == 1)}"
         way = item.head_travel_strokes
         strokes = f"{way:,.1f}" if way >= 1 else f"{way:.2g}" if way >= TOLD_STROKES else f"under {TOLD_STROKES}"
-        travel = f"{format_bytes(item.head_travel_bytes)}, {strokes} full strokes"
-        yield Text(f"  {moved} the arm; head travel {travel}")
+        # The first way of the arm, from where it stood, has no bytes between two reads.
+        between = f"{format_bytes(item.head_travel_bytes)}, " if item.head_travel_bytes else ""
+        yield Text(f"  {moved} the arm; head travel {between}{strokes} full strokes")
     for sentence in width(case):
         yield Text(f"  {sentence}")
     for change in filter(None, (case.packed, *case.what_ifs)):

@@ -77,7 +77,7 @@ def scan_parts(result: ScanResult, *, explain: bool = False) -> Iterator[Rendera
     """Yield the parts of a scan's report, from the image to its volumes."""
     yield image_line(result.image)
     for other in result.image.other_contents:
-        yield Text(f"not read: {escape_text(other)}", style="dim")
+        yield Text(f"Not read: {escape_text(other)}", style="dim")
     if result.findings:
         yield findings_shown(result.findings)
     for volume in volumes_first(result.volumes):

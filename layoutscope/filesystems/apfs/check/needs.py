@@ -112,7 +112,7 @@ def unchecked_of_container(
     lost = contents.num_volumes - len(contents.volumes)
     claims = [f"{format_count(lost, 'volume')} cannot be opened"] if lost else []
     whys = dict.fromkeys(why for volume in unread.values() for why in volume.values())
-    claims += [f"of a volume {why}" for why in whys]
+    claims += [f"of one of its volumes: {why}" for why in whys]
     if subject.container.superblock.is_fusion and len(subject.container.blocks.sources) < len(("main", "second")):
         claims.append("half of the set is missing")
     broken = [item for item in contents.container.log.findings if item.level == "error"]

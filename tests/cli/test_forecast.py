@@ -209,3 +209,11 @@ def test_ranges_are_wider_by_what_the_model_was_off():
         assert metric.high == pytest.approx(metric.found.high + share * abs(metric.found.high))
     macos = layoutscope.forecast(HFSPLUS, cycles=2, seeds=2, drives=(), host="macos").points[-1]
     assert all(metric.low is None for metric in macos.metrics)
+
+
+def test_a_forecast_lies_within_the_range_of_drives_beside_it():
+    """Where the drive stands at the quick end of those like it, the range reaches to its time, as of a prediction."""
+    points = layoutscope.forecast(HFSPLUS, cycles=1, drives="generic-7200", seeds=2).points
+    for (time,) in (point.times for point in points):
+        assert time.low_s <= time.seconds.value <= time.high_s
+    assert points[0].times[0].low_s == points[0].times[0].seconds.value

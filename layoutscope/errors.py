@@ -21,7 +21,28 @@ EXIT_INTERRUPTED: Final = 130
 
 
 class LayoutscopeError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, and which keyword of the library would change it.
+    options : mapping of str to str, optional
+        By such words what a command has in their place.
+
+    Attributes
+    ----------
+    typed : str
+        The same, as it is said to who typed a command.
+    """
+
+    def __init__(self, message: str = "", *, options: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.typed = message
+        for keyword, option in (options or {}).items():
+            # What an image is called stands before, and may hold the same words.
+            before, found, after = self.typed.rpartition(keyword)
+            self.typed = f"{before}{option if found else ''}{after}"
 
 
 class ImageError(LayoutscopeError):

@@ -94,7 +94,7 @@ def examined(
         with written_told_to(lambda path, size, _: work.written.append((path, size))):
             yield work
     except LayoutscopeError as error:
-        work.exit_code, work.error = EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED, str(error)
+        work.exit_code, work.error = EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED, error.typed
         raise
     except BaseException as error:
         work.exit_code = EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else EXIT_FAILED

@@ -117,12 +117,14 @@ def _check_request(path: Path, targets: list[Path], request: ReadRequest, *, for
     if is_capture(path):
         raise UsageError(f"{path}: is a capture; this needs the image itself")
     if not request.names:
+        leave_out = {"scan with names=False, then save": "scan --save NAME.lscope --no-names"}
         raise UsageError(
-            "names are part of the metadata; a capture can leave them out: scan --save NAME.lscope --no-names"
+            f"names are part of the metadata; a capture can leave them out: {next(iter(leave_out))}", options=leave_out
         )
     if (request.second is not None) != (len(targets) > 1):
         why = "a Fusion set is extracted into two images" if request.second is not None else "there is one image"
-        raise UsageError(f"{why}: --second IMAGE and --second-output FILE belong together")
+        options = {"second and second_target": "--second IMAGE and --second-output FILE"}
+        raise UsageError(f"{why}: second and second_target belong together", options=options)
     if len(set(targets)) != len(targets):
         raise UsageError(f"{targets[0]}: each image goes into a file of its own")
     for target in targets:

@@ -113,7 +113,8 @@ def forecast(
         share = float(np.mean(churn.replaced)) if churn is not None else USUAL_SHARE
     if share <= 0:
         raise UsageError(
-            "no file was replaced from the first image to the last: there is nothing to go on; say --share"
+            "no file was replaced from the first image to the last: there is nothing to go on; say share",
+            options={"share": "--share"},
         )
     if drives is None:
         reads = walk(layout, checked({"host": request.host})).reads

@@ -6,10 +6,10 @@ import os
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from layoutscope.errors import LockedError, UsageError
+from layoutscope.errors import UsageError
 from layoutscope.frozen import frozen
 from layoutscope.partition import select_name
-from layoutscope.results.locked import how_to_open, several_volumes
+from layoutscope.results.locked import locked_error, several_volumes
 from layoutscope.tables import VolumeLayout
 from layoutscope.tables.layout import layout_findings
 
@@ -78,9 +78,10 @@ def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> Layoutsc
     name : str
         The image.
     """
-    before, locked = f"{name}: " if name else "", how_to_open(layouts)
-    if locked:
-        return LockedError(before + locked)
+    locked = locked_error(layouts, name)
+    if locked is not None:
+        return locked
+    before = f"{name}: " if name else ""
     errors = (f": {item.message}" for layout in layouts for item in layout_findings(layout) if item.level == "error")
     return UsageError(f"{before}no volume that can be walked{next(errors, '')}")
 
@@ -100,7 +101,7 @@ def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
         raise nothing_to_walk(layouts)
     if len(walked) > 1:
         names = ", ".join(repr(layout.facts.name) for layout in walked)
-        raise UsageError(several_volumes(len(walked), names))
+        raise several_volumes(len(walked), names)
     return walked[0]
 
 

@@ -84,7 +84,8 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     chosen = {"node": node, "at": at, "lba": lba, "cnid": cnid, "path": file_path}
     given = [f"{name} {value}" for name, value in chosen.items() if value is not None]
     if len(given) != 1:
-        raise UsageError("say one place: --node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P")
+        told = {"node, at, lba, cnid or file_path": "--node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P"}
+        raise UsageError(f"say one place: {next(iter(told))}", options=told)
     request = request_of(options, path)
     with opened(path, request) as image:
 

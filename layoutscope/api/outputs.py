@@ -31,6 +31,9 @@ ENDINGS: Final = {
 }
 """Which form a file is in, by how its name ends; others say nothing."""
 
+FORCE: Final = {"force=True": "--force"}
+"""What the command line has for the keyword by which something is overwritten."""
+
 HEAD_BYTES: Final = 4096
 LONGEST_CHARACTER: Final = 4
 BINARIES: Final = (b"PAR1", b"\x89PNG\r\n\x1a\n")
@@ -147,12 +150,14 @@ def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[s
     if path.exists() and not path.is_file():
         raise UsageError(f"{path}: is no regular file; results are written to files or to standard output")
     if path.exists() and not force:
-        raise UsageError(f"{path}: exists; --force overwrites it")
+        raise UsageError(f"{path}: exists; force=True overwrites it", options=FORCE)
     held = disk_in(path) if path.exists() else ""
     if held:
-        raise UsageError(f"{path}: holds a disk ({held}), which --force does not overwrite; remove it first")
+        why = f"holds a disk ({held}), which force=True does not overwrite"
+        raise UsageError(f"{path}: {why}; remove it first", options=FORCE)
     if path.exists() and not _may_be_ours(path):
-        raise UsageError(f"{path}: holds nothing that is written here, and --force overwrites no more; remove it first")
+        why = "holds nothing that is written here, and force=True overwrites no more"
+        raise UsageError(f"{path}: {why}; remove it first", options=FORCE)
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: its folder does not exist")
 
@@ -216,7 +221,8 @@ def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> No
         inputs.note(each)
     # Whoever read nothing from the null device loses nothing by what is written to it.
     if inputs.is_input(path) and not is_null_device(path):
-        raise UsageError(f"{path}: is read as input, and nothing is written over that, with --force neither")
+        why = "is read as input, and nothing is written over that, with force=True neither"
+        raise UsageError(f"{path}: {why}", options=FORCE)
 
 
 @contextmanager

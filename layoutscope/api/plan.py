@@ -57,6 +57,8 @@ class PlanRequest:
     force: bool = False
 
 
+LASTS: Final = {"lasts": "--lasts"}
+
 ASKED: Final = frozenset(item.name for item in fields(PlanRequest))
 """Keywords of the work."""
 
@@ -123,19 +125,21 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
 def _checked(options: Mapping[str, object]) -> PlanRequest:
     """Make a request of keywords, and refuse before the work what there are no remedies for."""
     given = {name: value for name, value in options.items() if name in ASKED and value is not None}
+    if not isinstance(given.get("drive", DRIVE), str | os.PathLike):
+        raise UsageError(f"drive: a plan is for one drive, by its name or file; this is {given['drive']!r}")
     asked = PlanRequest(**given)  # type: ignore[arg-type]  # who gives what else hears so from the first that uses it
     if asked.order not in PLANNED:
         meant = did_you_mean(asked.order, PLANNED)
         raise UsageError(f"no remedies are known for the order {asked.order!r}{meant}; there are {', '.join(PLANNED)}")
     if asked.emit_script is not None and asked.emit_order is None:
-        raise UsageError("a script needs its list: --emit-order FILE")
+        raise UsageError("a script needs its list: emit_order", options={"emit_order": "--emit-order FILE"})
     for path in (asked.emit_order, asked.emit_script):
         if path is not None:
             check_output(Path(path), force=asked.force)
     if asked.lasts is not None and asked.lasts < 1:
-        raise UsageError("--lasts: how long a remedy lasts needs a forecast over one cycle or more")
+        raise UsageError("how long a remedy lasts needs a forecast over one cycle or more: lasts", options=LASTS)
     if asked.lasts is not None and (asked.order != ORDER or asked.start_offset_bytes):
-        raise UsageError(f"--lasts is forecast for the order {ORDER} alone, from the start of the drive")
+        raise UsageError(f"lasts is forecast for the order {ORDER} alone, from the start of the drive", options=LASTS)
     if asked.host not in HOSTS:
         raise UsageError(f"no host {asked.host!r}{did_you_mean(asked.host, HOSTS)}; there are {', '.join(HOSTS)}")
     return asked
@@ -159,7 +163,7 @@ def _emitted(cases: Sequence[Case], asked: PlanRequest, name: str) -> EmittedOrd
     """Write the list of all files of one volume, and the script that goes with it."""
     if len(cases) != 1:
         names = ", ".join(repr(case.layout.facts.name) for case in cases)
-        raise UsageError(f"{name}: {several_volumes(len(cases), names)}" if cases else f"{name}: has no files to list")
+        raise several_volumes(len(cases), names, name) if cases else UsageError(f"{name}: has no files to list")
     if not _has_names(cases[0].layout):
         raise UsageError(f"{name}: names were left out, so that no list of them can be written")
     found = file_list(cases[0], asked.memory_bytes, is_null_separated=asked.is_null_separated)

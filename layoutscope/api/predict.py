@@ -153,7 +153,7 @@ def predict(
             return PredictResult(image.about, (), orders)
         if ncdu is not None and len(walked) > 1:
             names = ", ".join(repr(layout.facts.name) for layout in walked)
-            raise UsageError(f"{image.about.name}: {several_volumes(len(walked), names)}")
+            raise several_volumes(len(walked), names, image.about.name)
         if ncdu is not None and profiles:
             _write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
         named = drives is not None

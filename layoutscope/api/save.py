@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutscope.api.naming import with_hashed_names
-from layoutscope.api.outputs import OutputError, refuse_input, tell_written, umask
+from layoutscope.api.outputs import FORCE, OutputError, refuse_input, tell_written, umask
 from layoutscope.errors import UsageError
 from layoutscope.progress import phase
 from layoutscope.tables.capture import is_capture, own_files, write_capture
@@ -49,7 +49,7 @@ def check_capture(path: str | os.PathLike[str], *, force: bool, reads: Iterable[
         if not is_capture(target):
             raise UsageError(f"{target}: exists; it is no capture")
         if not force:
-            raise UsageError(f"{target}: exists; --force overwrites it")
+            raise UsageError(f"{target}: exists; force=True overwrites it", options=FORCE)
         _, strangers = own_files(target)
         if strangers:
             raise UsageError(f"{target}: is not overwritten: {strangers[0].name} in it belongs to no capture")

@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from layoutscope.walk.score import Score
 
 
-OPTIONS: Final = {"paths": "--paths", "file": "--file"}
-"""What an order may need, and the option of the command line that gives it."""
+NEEDED: Final = ("paths", "file")
+"""What an order may need; options of the command line are called so, too."""
 
 
 USED_BY: Final = {
-    "--paths": ("paths", "backup-events"),
-    "--file": ("read",),
-    "--records": ("read",),
-    "--offsets": ("read",),
-    "--no-stat": ("fts",),
+    "paths": ("paths", "backup-events"),
+    "file": ("read",),
+    "records": ("read",),
+    "offsets": ("read",),
+    "stat=False": ("fts",),
 }
-"""Orders that an option is for; others go on without it."""
+"""Orders that a keyword is for; others go on without it."""
 
 LEAST: Final = {"records": 1, "record_bytes": 1, "memory_bytes": 0, "threads": 1, "passes": 1, "top": 0}
 """What whole numbers of a workload are at least."""
@@ -86,9 +86,10 @@ def checked(workload: Mapping[str, Any], kind: type[WorkRequest] = WorkRequest) 
     if work.host not in HOSTS:
         raise UsageError(f"no host {work.host!r}{did_you_mean(work.host, HOSTS)}; there are {', '.join(HOSTS)}")
     _check_values(work)
-    refused = why_not(work)
+    refused, missing = _refused(work)
     if refused:
-        raise UsageError(refused)
+        told = f"{refused} (keyword {missing})" if missing else refused
+        raise UsageError(told, options={f"keyword {missing}": f"--{missing}"})
     host_of(work)
     return work
 
@@ -111,22 +112,29 @@ def refuse_unused(work: WorkRequest) -> None:
     UsageError
         If something is given for another order.
     """
-    given = {f"--{name}": getattr(work, name) for name in ("paths", "file", "records", "offsets")}
-    for option, value in {**given, "--no-stat": not work.stat}.items():
-        if value and work.order not in USED_BY[option]:
-            named = " or ".join(f"--order {name}" for name in USED_BY[option])
-            raise UsageError(f"the order {work.order} does not look at {option}; that goes with {named}")
+    given = {name: getattr(work, name) for name in ("paths", "file", "records", "offsets")}
+    for keyword, value in {**given, "stat=False": not work.stat}.items():
+        if value and work.order not in USED_BY[keyword]:
+            options = {f"order={name!r}": f"--order {name}" for name in USED_BY[keyword]}
+            told = f"the order {work.order} does not look at {keyword}; that goes with {' or '.join(options)}"
+            option = "--no-stat" if keyword == "stat=False" else f"--{keyword}"
+            raise UsageError(told, options={**options, f"look at {keyword};": f"look at {option};"})
 
 
 def why_not(work: WorkRequest) -> str:
-    """Say why its order cannot do a workload; an empty string where it can."""
-    chosen, given = ORDERS[work.order], [name for name in OPTIONS if getattr(work, name)]
+    """Say why its order cannot do a workload, with the option that it lacks; an empty string where it can."""
+    refused, missing = _refused(work)
+    return f"{refused} (--{missing})" if missing else refused
+
+
+def _refused(work: WorkRequest) -> tuple[str, str]:
+    """Say why its order cannot do a workload, and which keyword it lacks, if it is that."""
+    chosen, given = ORDERS[work.order], [name for name in NEEDED if getattr(work, name)]
     try:
         chosen.check(given, is_repeated=work.warm or work.passes > 1)
     except ValueError as error:
-        missing = OPTIONS.get(chosen.needs) if chosen.needs not in given else None
-        return f"{error} ({missing})" if missing else str(error)
-    return ""
+        return str(error), chosen.needs if chosen.needs not in given else ""
+    return "", ""
 
 
 def parted(

@@ -259,7 +259,7 @@ def exit_code(command: Callable[[], int]) -> int:
 
 def fail(error: LayoutscopeError, code: int) -> int:
     """Print an error in one line, whatever it quotes from the image."""
-    warn(str(error))
+    warn(error.typed)
     return code
 
 

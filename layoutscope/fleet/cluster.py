@@ -22,6 +22,7 @@ from layoutscope.fleet import child
 from layoutscope.fleet.attempt import attempt, row_document
 from layoutscope.fleet.engines import USUAL_MEMORY_BYTES, usual_memory_bytes
 from layoutscope.fleet.readers import Readers
+from layoutscope.fleet.store import RESUME
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ class SchedulerEngine:
                 yield from _Running(link, jobs).documents()
             except lost as error:
                 raise LayoutscopeError(
-                    f"the scheduler {address} cannot be reached: what was read is kept, and --resume takes it up"
+                    f"the scheduler {address} cannot be reached: what was read is kept, and resume=True takes it up",
+                    options=RESUME,
                 ) from error
 
     @contextmanager

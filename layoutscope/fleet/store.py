@@ -37,7 +37,8 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 LEAST_ROOM_BYTES: Final = 64 * 1024**2
 """Where less is left when a source failed for want of room, the next one would fail, too."""
 
-FULL: Final = "its disk has no room left: what was read is kept, and --resume takes it up where there is room again"
+FULL: Final = "its disk has no room left: what was read is kept, and resume=True takes it up where there is room again"
+RESUME: Final = {"resume=True": "--resume"}
 ROWS_TOGETHER: Final = 500
 """The rows of so many sources are in memory as they were written, before they become columns."""
 
@@ -71,7 +72,8 @@ class FleetFolder:
         if held and not self.is_ours():
             raise UsageError(f"{self.path}: holds something else than a batch; name a folder that is empty or new")
         if held and not resume:
-            raise UsageError(f"{self.path}: holds a batch; --resume takes it up, another folder begins a new one")
+            told = "holds a batch; resume=True takes it up, another folder begins a new one"
+            raise UsageError(f"{self.path}: {told}", options=RESUME)
 
     def is_ours(self) -> bool:
         """Whether a batch is in the folder; one of another version is refused."""
@@ -234,7 +236,7 @@ class FleetFolder:
 
     def _unwritten(self, what: str, error: OSError) -> OutputError:
         if error.errno in NO_ROOM:
-            return OutputError(f"{self.path}: {FULL}")
+            return OutputError(f"{self.path}: {FULL}", options=RESUME)
         return OutputError(f"{self.path}: {what} cannot be written: {(error.strerror or str(error)).lower()}")
 
     def check_room(self, document: Mapping[str, Any]) -> None:
@@ -256,7 +258,7 @@ class FleetFolder:
         left = os.statvfs(self.path)
         # Of what a quota leaves, a system says nothing.
         if left.f_bavail * left.f_frsize < LEAST_ROOM_BYTES or os.strerror(errno.EDQUOT).lower() in message:
-            raise OutputError(f"{self.path}: {FULL}")
+            raise OutputError(f"{self.path}: {FULL}", options=RESUME)
 
 
 def _to_frames(rows: dict[str, list[dict[str, Any]]], pieces: dict[str, list[pl.DataFrame]]) -> None:

@@ -177,7 +177,8 @@ class FleetViews:
         path = self.folder / f"{file}.parquet"
         if path.is_symlink() or not path.is_file():
             raise UsageError(
-                f"{path}: is not there; the batch was cut off, and layoutscope batch --resume completes it"
+                f"{path}: is not there; the batch was cut off, and layoutscope.batch with resume=True completes it",
+                options={"layoutscope.batch with resume=True": "layoutscope batch --resume"},
             )
         read = f"read_parquet({_files([str(path)])})"
         try:

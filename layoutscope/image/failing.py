@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+COPY_FIRST: Final = "copy it with GNU ddrescue first, and read the copy with ddrescue_map"
+COPIED: Final = {"ddrescue_map": "--ddrescue-map"}
+
 MOST_ATTEMPTS: Final = 64
 """How often an image is read again because areas failed that had been counted on."""
 
@@ -136,7 +139,8 @@ class FailingSource(Source):
             raise FailingError(
                 f"{self.name}: the disk fails too often: {self._num_failed} reads failed, the last of them at byte "
                 f"{int(self._failed[-1].sum()) if len(self._failed) else image_offset:,}; "
-                "copy it with GNU ddrescue first, and read the copy with --ddrescue-map"
+                f"{COPY_FIRST}",
+                options=COPIED,
             )
         try:
             self._source.read_into(image_offset, target)
@@ -204,7 +208,8 @@ def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Re
             return result
     raise FailingError(
         f"{sources[0].name}: the disk fails too often: other areas failed in each of {MOST_ATTEMPTS} readings; "
-        "copy it with GNU ddrescue first, and read the copy with --ddrescue-map"
+        f"{COPY_FIRST}",
+        options=COPIED,
     )
 
 

@@ -43,6 +43,7 @@ MAX_LEADING_ZEROS_BYTES: Final = 1024**3
 MAX_IMAGE_BYTES: Final = 32 * 1024**4
 """Larger images should be decompressed by hand: whoever does so means it."""
 
+CACHE_DIR: Final = {"cache_dir": "--cache-dir"}
 _CHECK_EVERY_BYTES: Final = 64 * 1024**2
 
 
@@ -131,7 +132,8 @@ def _to_temporary(source: Source, way: Compression) -> RawFile:
         folder = Path(tempfile.gettempdir())
     except FileNotFoundError as error:
         raise ImageError(
-            "is compressed, and no folder to decompress it into may be written to; name one with --cache-dir or TMPDIR"
+            "is compressed, and no folder to decompress it into may be written to; name one with cache_dir or TMPDIR",
+            options=CACHE_DIR,
         ) from error
     # The name is gone at once: whatever ends this process, nothing is left behind.
     with tempfile.TemporaryFile(dir=folder, prefix="layoutscope-") as target:
@@ -191,7 +193,8 @@ def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path
         target.flush()
     except ImageError as error:
         raise ImageError(
-            f"{source.name}: {error}".replace(f"{source.name}: {source.name}: ", f"{source.name}: ")
+            f"{source.name}: {error}".replace(f"{source.name}: {source.name}: ", f"{source.name}: "),
+            options=CACHE_DIR if error.typed != str(error) else None,
         ) from error
     except OSError as error:
         raise ImageError(
@@ -239,5 +242,6 @@ def _check_space(folder: Path, source: Source) -> None:
     if free < RESERVE_BYTES:
         raise ImageError(
             f"does not fit decompressed into {folder} ({format_bytes(free)} left); "
-            f"choose another disk with --cache-dir or TMPDIR, {format_bytes(source.size_bytes)} were compressed"
+            f"choose another disk with cache_dir or TMPDIR, {format_bytes(source.size_bytes)} were compressed",
+            options=CACHE_DIR,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutscope.errors import LockedError
+from layoutscope.errors import LockedError, UsageError
 from layoutscope.filesystems.registry import filesystem_of, read_options
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def is_locked(layout: VolumeLayout) -> bool:
     return bool(layout.facts.details.get("locked"))
 
 
-def several_volumes(count: int, names: str) -> str:
+def several_volumes(count: int, names: str, name: str = "") -> UsageError:
     """Say that one volume must be chosen among several, and how.
 
     Parameters
@@ -28,8 +28,11 @@ def several_volumes(count: int, names: str) -> str:
         How many there are.
     names : str
         What they are called.
+    name : str
+        The image.
     """
-    return f"{count} volumes can be walked ({names}); choose one with --volume, or as IMAGE:VOLUME"
+    told = f"{count} volumes can be walked ({names}); choose one with volume=NAME, or as IMAGE:VOLUME"
+    return UsageError(f"{name}: {told}" if name else told, options={"volume=NAME": "--volume"})
 
 
 def warnings_of(layout: VolumeLayout) -> list[str]:
@@ -40,21 +43,37 @@ def warnings_of(layout: VolumeLayout) -> list[str]:
 
 
 def how_to_open(layouts: Sequence[VolumeLayout]) -> str:
-    """Say which volumes are locked and what opens them, in one sentence; empty where none is."""
+    """Say which volumes are locked and which option opens them, in one sentence; empty where none is."""
+    which, secret = _locked(layouts)
+    return f"{which}; {_options(secret)}" if secret else which
+
+
+def locked_error(layouts: Sequence[VolumeLayout], name: str = "") -> LockedError | None:
+    """Make the error that says the same of an image, with the keyword that opens them; None where none is locked."""
+    which, secret = _locked(layouts)
+    if not which:
+        return None
+    told = "; ".join(filter(None, (f"{name}: {which}" if name else which, secret and f"{secret}=TEXT opens it")))
+    return LockedError(told, options={f"{secret}=TEXT opens it": _options(secret)} if secret else None)
+
+
+def _options(secret: str) -> str:
+    known = f"LAYOUTSCOPE_{secret.upper()}"
+    return f"--{secret} - asks for what opens it (--{secret}-file and {known} tell it, too)"
+
+
+def _locked(layouts: Sequence[VolumeLayout]) -> tuple[str, str]:
+    """Say which volumes are locked, and what the secret that opens them is called; both empty where none is."""
     locked = [layout for layout in layouts if is_locked(layout)]
     if not locked:
-        return ""
+        return "", ""
     names = ", ".join(repr(layout.facts.name) for layout in locked)
     which = f"the volume {names} is" if len(locked) == 1 else f"the volumes {names} are"
     findings = [warnings_of(layout) for layout in locked]
     if all(any("hardware" in code for code in codes) for codes in findings):
-        return f"{which} encrypted with keys of the hardware that made them, which no password opens"
-    flags = [f"--{option.name}" for option in filesystem_of(locked[0]).traits.options if option.kind == "secret"]
-    if not flags:
-        return f"{which} encrypted and locked"
-    flag = flags[0]
-    known = f"LAYOUTSCOPE_{flag.strip('-').upper()}"
-    return f"{which} encrypted and locked; {flag} - asks for what opens it ({flag}-file and {known} tell it, too)"
+        return f"{which} encrypted with keys of the hardware that made them, which no password opens", ""
+    secrets = [option.name for option in filesystem_of(locked[0]).traits.options if option.kind == "secret"]
+    return f"{which} encrypted and locked", next(iter(secrets), "")
 
 
 def refuse_wrong_secret(name: str, layouts: Sequence[VolumeLayout], request: ReadRequest) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from layoutscope.display import Displayed
-from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED, LockedError, UsageError
+from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
-from layoutscope.results.locked import how_to_open, several_volumes
+from layoutscope.results.locked import locked_error, several_volumes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -250,12 +250,12 @@ class ScanResult(Shown):
             If there is none because it is locked.
         """
         found = [volume for volume in self.volumes if volume.walk is not None]
-        locked = how_to_open([volume.layout for volume in self.volumes])
-        if not found and locked:
-            raise LockedError(f"{self.image.name}: {locked}")
+        locked = locked_error([volume.layout for volume in self.volumes], self.image.name)
+        if not found and locked is not None:
+            raise locked
         if len(found) != 1:
             names = ", ".join(repr(volume.layout.facts.name) for volume in found) or "none"
-            raise UsageError(f"{self.image.name}: {several_volumes(len(found), names)}")
+            raise several_volumes(len(found), names, self.image.name)
         return found[0]
 
     @property

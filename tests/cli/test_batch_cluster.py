@@ -154,7 +154,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(tmp_path, monkeypatch):
     """It is waited for as long as is said, and the batch can be taken up."""
     pytest.importorskip("distributed")
     monkeypatch.setattr(cluster, "CONNECT_S", 1)
-    with pytest.raises(LayoutscopeError, match=r"tcp://127.0.0.1:9 cannot be reached: .* --resume takes it up"):
+    with pytest.raises(LayoutscopeError, match=r"tcp://127.0.0.1:9 cannot be reached: .* resume=True takes it up"):
         layoutscope.batch(HFS, tmp_path / "fleet", scheduler="tcp://127.0.0.1:9")
     assert layoutscope.batch(HFS, tmp_path / "fleet", resume=True).counts["complete"] == 1
 

@@ -271,7 +271,7 @@ def test_a_batch_that_was_cut_off_or_is_damaged_is_one_line(fleet):
     with pytest.raises(LayoutscopeError, match=r"metrics\.parquet: cannot be read as a table"):
         layoutscope.query(fleet, "SELECT 1")
     (fleet / "metrics.parquet").unlink()
-    with pytest.raises(UsageError, match="--resume completes it"):
+    with pytest.raises(UsageError, match="resume=True completes it"):
         layoutscope.query(fleet, "SELECT 1")
     (fleet / "batch.json").write_text('{"format": "something else"}')
     with pytest.raises(UsageError, match="is no batch"):

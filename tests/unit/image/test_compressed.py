@@ -163,7 +163,7 @@ def test_a_full_disk_is_told_before_it_is_full(tmp_path, monkeypatch):
     monkeypatch.setattr(unpack, "RESERVE_BYTES", 2**62)
     path = tmp_path / "disk.zst"
     path.write_bytes(COMPRESS["zstd"](IMAGE))
-    with pytest.raises(ImageError, match="--cache-dir or TMPDIR"):
+    with pytest.raises(ImageError, match="with cache_dir or TMPDIR"):
         open_image(path)
 
 
@@ -173,7 +173,7 @@ def test_without_a_folder_to_decompress_into_the_way_out_is_named(tmp_path, monk
     path.write_bytes(COMPRESS["zstd"](IMAGE))
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_get_default_tempdir", no_folder)
-    with pytest.raises(ImageError, match=r"is compressed, and no folder .* --cache-dir or TMPDIR"):
+    with pytest.raises(ImageError, match=r"is compressed, and no folder .* with cache_dir or TMPDIR"):
         open_image(path)
 
 

@@ -12,6 +12,7 @@ from layoutscope.drive.result import on_host
 from layoutscope.results.predict import OrderCase, OrdersCase
 from layoutscope.results.scan import Prediction
 from layoutscope.walk.orders import ORDERS, model_of
+from layoutscope.walk.paths import entries_on_paths, missing_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,9 @@ def over_orders(
     model = model_of(layout, host_of(work))
     cases = [_case(model, profiles, replace(work, order=name), start_offset_bytes) for name in ORDERS]
     cases.sort(key=lambda case: (bool(case.why_not), case.times[0].seconds if case.times else case.reads))
-    return OrdersCase(volume_name(layout), work.host, tuple(cases), layout.coverage, layout.num_errors)
+    paths = work.paths or ()
+    missing = missing_paths(paths, entries_on_paths(model, paths))
+    return OrdersCase(volume_name(layout), work.host, tuple(cases), layout.coverage, layout.num_errors, missing)
 
 
 def _case(model: Model, profiles: Sequence[DriveProfile], work: WorkRequest, start_offset_bytes: int) -> OrderCase:

@@ -185,6 +185,7 @@ def _volume(
         layout.num_errors,
         layout,
         walked.least_written,
+        walked.missing,
     )
 
 

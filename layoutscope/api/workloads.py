@@ -19,7 +19,7 @@ from layoutscope.progress import phase
 from layoutscope.walk.data import random_records
 from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, with_properties
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
-from layoutscope.walk.paths import entries_on_paths
+from layoutscope.walk.paths import components_of, entries_on_paths, missing_paths
 from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
@@ -197,11 +197,14 @@ class Walk:
         The host's work in processor and in wall seconds.
     least_written : LeastWritten or None
         What it cannot but write, which is not in its time; None where it changes nothing.
+    missing : tuple of str
+        Paths of its list that are not on the volume: what exists of the way to them is looked up.
     """
 
     reads: AccessTrace
     host_time: HostTime
     least_written: LeastWritten | None = None
+    missing: tuple[str, ...] = ()
 
 
 def walk(layout: VolumeLayout, asked: WorkRequest, host: HostProfile | None = None) -> Walk:
@@ -246,7 +249,8 @@ def walk_on(model: Model, asked: WorkRequest) -> Walk:
     )
     order = ORDERS[asked.order]
     paths = (asked.paths or ()) if order.needs == "paths" else ()
-    if paths and all(path.strip("/") for path in paths) and (entries_on_paths(model, paths) < 0).all():
+    found = entries_on_paths(model, paths)
+    if paths and all(map(components_of, paths)) and (found < 0).all():
         raise UsageError(
             f"of {len(paths):,} paths none is on the volume, nor a folder on the way; they begin at its root"
         )
@@ -256,7 +260,7 @@ def walk_on(model: Model, asked: WorkRequest) -> Walk:
     # What a second of work takes on the wall, done by so many threads on so many processors.
     wall = host_time(1e6, model.host).wall_s
     paced = replace(reads, think_us=reads.think_us * wall, after_us=reads.after_us * wall)
-    return Walk(paced, host_time(reads.host_us, model.host), writes)
+    return Walk(paced, host_time(reads.host_us, model.host), writes, missing_paths(paths, found))
 
 
 class Met(NamedTuple):

@@ -130,6 +130,7 @@ class VolumeCase(Displayed):
     `coverage` is the share of the known metadata that could be read (None where that is unknown), `num_errors` counts
     the findings that are errors: what was not read is not walked either. `layout` has the tables that were walked.
     `least_written` is what a workload that changes the volume cannot but write, which is not in its times.
+    `missing_paths` are those of its list that are not on the volume: of these only what exists of the way is looked up.
     """
 
     volume: str
@@ -140,6 +141,7 @@ class VolumeCase(Displayed):
     num_errors: int = 0
     layout: VolumeLayout | None = field(default=None, compare=False)
     least_written: LeastWritten | None = None
+    missing_paths: tuple[str, ...] = ()
 
 
 @frozen
@@ -184,7 +186,7 @@ class OrdersCase(Displayed):
         Whose drivers and libraries do them.
     orders : tuple of OrderCase
         The quickest on the first drive first, those that do not apply last.
-    coverage, num_errors
+    coverage, num_errors, missing_paths
         As of :class:`VolumeCase`.
     """
 
@@ -193,6 +195,7 @@ class OrdersCase(Displayed):
     orders: tuple[OrderCase, ...]
     coverage: float | None = 1.0
     num_errors: int = 0
+    missing_paths: tuple[str, ...] = ()
 
 
 @frozen

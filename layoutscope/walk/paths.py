@@ -91,7 +91,7 @@ def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_I
     """
     # A list of paths may hold bytes that are no text; no name in the tables has them.
     words = [path.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for path in wanted]
-    split = [path.strip("/").split("/") for path in words]
+    split = [components_of(path) for path in words]
     depth = max(map(len, split), default=0)
     result = np.full((len(split), depth), -1, np.int64)
     reached = dict.fromkeys(range(len(split)), start_id)
@@ -105,6 +105,25 @@ def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_I
                 below[row] = int(model.entries.file_id[entry])
         reached = below
     return result
+
+
+def components_of(path: str) -> list[str]:
+    """Part a path into its names; doubled slashes and ``.``, as ``find .`` prints it, lead nowhere else."""
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def missing_paths(wanted: Sequence[str], found: NDArray[np.int64]) -> tuple[str, ...]:
+    """List the paths that do not exist, though a part of the way to them may.
+
+    Parameters
+    ----------
+    wanted : sequence of str
+        The paths.
+    found : (n_paths, depth) int64 array
+        Their entries, from :func:`entries_on_paths`.
+    """
+    there = (found >= 0).sum(axis=1).tolist()
+    return tuple(path for path, count in zip(wanted, there, strict=True) if count < len(components_of(path)))
 
 
 def _by_name(model: Model, parents: set[int]) -> dict[tuple[int, str], int]:

@@ -18,7 +18,7 @@ from layoutscope.arrays.lookup import first_places
 from layoutscope.walk.data import places_by_turn
 from layoutscope.walk.directories import bulk, listed_entries, lookups
 from layoutscope.walk.listing import buffers
-from layoutscope.walk.paths import entries_on_paths
+from layoutscope.walk.paths import components_of, entries_on_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,7 @@ def _folders(
     """Return the entries of the paths that lead to folders, -1 for the root, and which of the paths these are."""
     found, named = [], []
     for number, path in enumerate(wanted):
-        names = [name for name in path.strip("/").split("/") if name]
+        names = components_of(path)
         last = int(components[number, len(names) - 1]) if names else -1
         if not names or (last >= 0 and bool(model.entries.is_directory[last])):
             found.append(last)

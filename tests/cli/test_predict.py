@@ -354,3 +354,37 @@ def test_the_same_reads_take_the_same_time(run, image, tmp_path, pace):
     document = json.loads(result.stdout)
     assert document["expected"][0]["service_s"] == pytest.approx(document["times"][0]["service_s"], rel=1e-9)
     assert document["times"][0]["service_s"] > 0.1
+
+
+def test_paths_that_are_not_on_the_volume_are_told(run, image, tmp_path):
+    """How many, and the first ones; what exists is looked up as if the others were not there, however it is written."""
+    there = ["Users/jo", "./Users", "Users//jo/", "/"]
+    gone = [f"Users/none {number}\x1b" for number in range(7)]
+    for name, paths in (("whole", there), ("part", [*there, *gone])):
+        (tmp_path / name).write_text("\n".join(paths) + "\n")
+    words = ("--order", "paths", "--drive", "sata-ssd", "--paths")
+    text = run("predict", image, *words, tmp_path / "part").stdout
+    assert "\n7 paths of the list are not on the volume; what there is of the way is looked up:\n" in text
+    assert "\n  Users/none 0\\u001b\n" in text
+    assert "none 4" in text
+    assert "none 5" not in text
+    assert "\n  and 2 more\n" in text
+    assert "not on the volume" not in run("predict", image, *words, tmp_path / "whole").stdout
+    for order in ("paths", "backup-events"):
+        found = layoutscope.predict(image, order=order, paths=[*there, *gone], drives="sata-ssd")
+        assert found.volumes[0].missing_paths == tuple(gone)
+        assert layoutscope.predict(image, order=order, paths=there, drives="sata-ssd").volumes[0].missing_paths == ()
+
+
+def test_paths_that_are_missing_stand_in_json_and_over_all_orders(run, image, tmp_path):
+    """One that is missing is one path; the table of all orders tells it, too."""
+    (tmp_path / "list").write_text("Users/jo\nUsers/jo/none\n")
+    words = ("--drive", "sata-ssd", "--paths", tmp_path / "list")
+    (volume,) = json.loads(run("predict", image, "--order", "paths", *words, "--json").stdout)["volumes"]
+    assert volume["missing_paths"] == ["Users/jo/none"]
+    (case,) = json.loads(run("predict", image, "--order", "all", *words, "--json").stdout)["orders"]
+    assert case["missing_paths"] == ["Users/jo/none"]
+    text = run("predict", image, "--order", "all", *words).stdout
+    assert (
+        "\n1 path of the list is not on the volume; what there is of the way is looked up:\n  Users/jo/none\n" in text
+    )

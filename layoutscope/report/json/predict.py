@@ -34,6 +34,7 @@ def predict_document(result: PredictResult) -> dict[str, Any]:
                 "volume": volume.volume,
                 "coverage": volume.coverage,
                 "errors": volume.num_errors,
+                "missing_paths": list(volume.missing_paths),
                 "walk": walk_document(volume.walk),
                 "host_cpu_s": volume.host_time.cpu_s,
                 "host_wall_s": volume.host_time.wall_s,
@@ -51,6 +52,7 @@ def _orders(case: OrdersCase) -> dict[str, Any]:
         "volume": case.volume,
         "coverage": case.coverage,
         "errors": case.num_errors,
+        "missing_paths": list(case.missing_paths),
         "host": case.host,
         "orders": [
             {

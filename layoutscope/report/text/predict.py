@@ -117,6 +117,21 @@ def _about(volume: VolumeCase | OrdersCase) -> Iterator[Text]:
     if volume.coverage != 1 or volume.num_errors:
         read = f"{format_coverage(volume.coverage)} of the known metadata was read, with {volume.num_errors:,} errors"
         yield Text(f"{read}: what is missing is not walked, and takes longer than is said here", style="bold red")
+    yield from _missing(volume.missing_paths)
+
+
+def _missing(paths: Sequence[str]) -> Iterator[Text]:
+    """Tell how many paths of a list are not on the volume, and the first of them."""
+    if paths:
+        told = f"{format_count(len(paths), 'path')} of the list {'is' if len(paths) == 1 else 'are'} not on the volume"
+        yield Text(f"{told}; what there is of the way is looked up:", style="bold red")
+        yield from (Text(f"  {escape_text(path)}") for path in paths[:MOST_MISSING])
+        if len(paths) > MOST_MISSING:
+            yield Text(f"  and {len(paths) - MOST_MISSING:,} more")
+
+
+MOST_MISSING: Final = 5
+"""Paths that are told which are not on the volume."""
 
 
 def _volume(volume: VolumeCase) -> Iterator[RenderableType]:

@@ -117,10 +117,8 @@ def _check_request(path: Path, targets: list[Path], request: ReadRequest, *, for
     if is_capture(path):
         raise UsageError(f"{path}: is a capture; this needs the image itself")
     if not request.names:
-        leave_out = {"scan with names=False, then save": "scan --save NAME.lscope --no-names"}
-        raise UsageError(
-            f"names are part of the metadata; a capture can leave them out: {next(iter(leave_out))}", options=leave_out
-        )
+        told = {"scan(names=False), save": "scan --save NAME.lscope --no-names"}
+        raise UsageError(f"names are metadata, too; a capture can leave them out: {next(iter(told))}", options=told)
     if (request.second is not None) != (len(targets) > 1):
         why = "a Fusion set is extracted into two images" if request.second is not None else "there is one image"
         options = {"second and second_target": "--second IMAGE and --second-output FILE"}

@@ -65,8 +65,9 @@ MOST_MISSING: Final = 10
 def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     yield Text(escape_text(volume.volume), style="bold cyan")
     if volume.coverage != 1 or volume.num_errors:
-        read = f"{format_coverage(volume.coverage)} of the known metadata was read, with {volume.num_errors:,} errors"
-        yield Text(f"{read}: the plan is for what was read", style="bold red")
+        read = f"{format_coverage(volume.coverage)} of the known metadata was read"
+        errors = format_count(volume.num_errors, "error")
+        yield Text(f"{read}, with {errors}: the plan is for what was read", style="bold red")
     found = volume.interval
     between = f"{format_seconds(found.low_s)} to {format_seconds(found.high_s)}"
     work = f"{volume.order} as on {volume.host}, nothing cached, on {volume.drive} ({volume.title})"

@@ -115,8 +115,9 @@ def _timed(order: OrderCase, item: Prediction) -> str:
 def _about(volume: VolumeCase | OrdersCase) -> Iterator[Text]:
     yield Text(escape_text(volume.volume), style="bold cyan")
     if volume.coverage != 1 or volume.num_errors:
-        read = f"{format_coverage(volume.coverage)} of the known metadata was read, with {volume.num_errors:,} errors"
-        yield Text(f"{read}: what is missing is not walked, and takes longer than is said here", style="bold red")
+        read = f"{format_coverage(volume.coverage)} of the known metadata was read"
+        errors = format_count(volume.num_errors, "error")
+        yield Text(f"{read}, with {errors}: what is missing is not walked, and not in the times", style="bold red")
     yield from _missing(volume.missing_paths)
 
 

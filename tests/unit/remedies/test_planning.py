@@ -173,7 +173,8 @@ def test_damage_is_told_of_damaged_volumes_alone(apfs, planned):
     """A plan for what was read says so, and that no copy is planned; one for the whole does not."""
     facts = replace(apfs.facts, metadata_read_bytes=apfs.facts.metadata_known_bytes // 2)
     broken = plan_of(case_of(apfs.changed(facts=facts)), (BlockCopy(),))
-    assert "the plan is for what was read" in text_of(broken)
+    assert "with 0 errors: the plan is for what was read" in text_of(broken)
+    assert "with 1 error: the plan is for what was read" in text_of(replace(broken, num_errors=1))
     assert any("before it is repaired" in sentence for sentence in broken.unknown)
     assert "the plan is for what was read" not in text_of(planned)
     assert not any("repaired" in sentence for sentence in planned.unknown)

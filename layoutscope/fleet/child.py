@@ -88,7 +88,7 @@ def read_source(path: str, options: Mapping[str, Any], work: Path) -> dict[str, 
             status = "failed"
             if isinstance(error, OutputError):
                 return outcome(status, code, f"{UNWRITTEN}: {(cause.strerror or str(cause)).lower()}")
-        return outcome(status, code, str(error))
+        return outcome(status, code, error.typed)
     except OSError as error:
         return outcome("failed", EXIT_FAILED, f"{path}: {(error.strerror or str(error)).lower()}")
 

@@ -116,6 +116,11 @@ class Finding(Displayed):
             raise ValueError(f"unknown finding code {self.code!r}: add it to layoutscope.findings.CODES, or declare it")
 
     @property
+    def origin(self) -> Finding:
+        """What to quote of this: its cause, unless that is less grave."""
+        return self.cause if self.cause is not None and self.cause.level == self.level else self
+
+    @property
     def sides(self) -> str:
         """Both sides of the contradiction in brackets, as far as they are known."""
         known = [f"{name} {side}" for name, side in (("expected", self.expected), ("found", self.found)) if side]

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from layoutscope.errors import UsageError
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
 from layoutscope.partition import select_name
 from layoutscope.results.locked import locked_error, several_volumes
@@ -82,7 +83,8 @@ def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> Layoutsc
     if locked is not None:
         return locked
     before = f"{name}: " if name else ""
-    errors = (f": {item.message}" for layout in layouts for item in layout_findings(layout) if item.level == "error")
+    found = (item for layout in layouts for item in filesystem_of(layout).explained(layout_findings(layout)))
+    errors = (f": {item.origin.message}" for item in found if item.level == "error")
     return UsageError(f"{before}no volume that can be walked{next(errors, '')}")
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         VolumeRequest,
     )
     from layoutscope.filesystems.recognition import Content
+    from layoutscope.findings import Finding
     from layoutscope.image.source import Source, Window
     from layoutscope.ondisk.grammar import Described
     from layoutscope.tables import VolumeLayout
@@ -144,6 +145,13 @@ class Hfsplus:
 
         found = checked_volume(request)
         return [found for _ in layouts]
+
+    def explained(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+        """Name causes, as a check does."""
+        from layoutscope.filesystems.hfsplus.check.causes import CAUSES, TREE_NAME
+        from layoutscope.ondisk.consequences import with_causes
+
+        return with_causes(findings, CAUSES, TREE_NAME)
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume, after the journal's replay if that was asked for."""

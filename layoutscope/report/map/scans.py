@@ -177,21 +177,22 @@ def _warnings(volume: VolumeScan, *, names: bool) -> Iterator[str]:
     if facts.details.get("locked"):
         reason = next((f": {item.message}" for item in volume.findings if item.code.endswith("locked")), "")
         yield f"{who} is locked{escape_text(reason)}. Names, sizes and times of files were not read."
-    yield from _errors(who, volume.findings)
+    yield from _errors(who, filesystem_of(volume.layout).explained(volume.findings))
     if facts.num_missing_entries:
         yield f"At least {facts.num_missing_entries:,} entries of {who} are missing here."
 
 
 def _errors(who: str, findings: Sequence[Finding]) -> Iterator[str]:
-    """Count errors, and quote the first."""
+    """Count errors, and quote the first, or what it follows from."""
     errors = [item for item in findings if item.level == "error"]
     if not errors:
         return
     count = "one error" if len(errors) == 1 else f"{len(errors):,} errors, first of all"
-    place = errors[0].image_offset
+    first = errors[0].origin
+    place = first.image_offset
     where = "" if place is None else f" at byte {place:,}"
     state = "incomplete" if {item.code for item in errors} <= ABSENT else "damaged"
-    yield f"{who} is {state}: {count}{where}: {escape_text(errors[0].message)}."
+    yield f"{who} is {state}: {count}{where}: {escape_text(first.message)}."
 
 
 def _states(volume: VolumeScan, *, names: bool) -> Iterator[tuple[str, int]]:

@@ -143,7 +143,7 @@ def _others(result: ScanResult) -> Iterator[Text]:
 def _worst(where: str, findings: Sequence[Finding]) -> Iterator[Text]:
     """Count what is wrong, and quote the worst."""
     errors = [item for item in findings if item.level == "error"]
-    first = (errors or findings)[0]
+    first = (errors or findings)[0].origin
     numbers = {"error": len(errors), "warning": len(findings) - len(errors)}
     counts = [format_count(number, level) for level, number in numbers.items() if number]
     told = f"{where}: {', '.join(counts)}; {first.code}: {first.structure}: {first.message}"
@@ -200,12 +200,12 @@ def _state(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
         yield from _locked(volume)
         return
     # A container's space manager and object map belong to all of its volumes: none is sound without them.
-    findings = [item for one in _together(result, volume) for item in one.findings if item.level != "info"]
+    told = [item for one in _together(result, volume) for item in one.findings if item.level != "info"]
+    findings = filesystem_of(volume.layout).explained(told)
     if not findings:
         return
     yield from _worst(f"  {_called(findings)}", findings)
-    lost = volume.layout.facts.num_missing_entries
-    if lost:
+    if lost := volume.layout.facts.num_missing_entries:
         are = f"{format_count(lost, 'entry')} {'is' if lost == 1 else 'are'}"
         yield Text(f"  At least {are} missing: what follows is about the others.", style="bold red")
 

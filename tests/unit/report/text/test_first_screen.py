@@ -116,6 +116,20 @@ def test_damage_stands_before_any_time(results):
     assert "no damage seen" in sound
 
 
+def test_the_cause_is_quoted_and_not_what_it_brought_along(results):
+    """Reading a catalog whose leaf is lost finds first that the chain of leaves is broken; of two faults, the first."""
+    broken = Finding("leaf-chain-broken", "error", "catalog node 59", 4096, "the next leaf is another")
+    lost = Finding("pointer-invalid", "error", "catalog node 83", 8192, "a pointer leads to no node")
+    text = shown(changed(results[HFSPLUS], findings=(broken, lost)))
+    assert "DAMAGED: 2 errors; pointer-invalid: catalog node 83" in text
+    alone = shown(changed(results[HFSPLUS], findings=(broken,)))
+    assert "DAMAGED: 1 error; leaf-chain-broken: catalog node 59" in alone
+    other = shown(changed(results[HFSPLUS], findings=(broken, replace(lost, structure="attributes node 8"))))
+    assert "DAMAGED: 2 errors; leaf-chain-broken: catalog node 59" in other
+    odd = shown(changed(results[HFSPLUS], findings=(broken, replace(lost, level="warning"))))
+    assert "DAMAGED: 1 error, 1 warning; leaf-chain-broken: catalog node 59" in odd
+
+
 def test_damage_of_the_container_is_damage_of_its_volume(results):
     """What several volumes share can be broken alone; then none of them is called sound."""
     lost = Finding("checksum-mismatch", "error", "space manager", 4096, "checksum differs")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.analysis.story import drive_words
 from layoutscope.frozen import frozen
 from layoutscope.results.fleet import STATUSES
 from layoutscope.units import format_seconds, format_share
@@ -175,7 +176,7 @@ class Ranking:
         said = f"{number:,} source{'' if number == 1 else 's'}: {', '.join(ended) or 'none'}."
         if not self.places:
             return f"{said} There is no volume to compare." if fleet.volumes else f"{said} Nothing could be read."
-        time = f"{self.time(self.places[0])} on {fleet.drives[0]}"
+        time = f"{self.time(self.places[0])} on a {drive_words(fleet.drives[0])}"
         worst = fleet.volumes[self.places[0]]
         called = f"{worst.called} of {worst.path.rpartition('/')[2] or worst.path}"
         if len(self.places) == 1:
@@ -194,7 +195,8 @@ class Ranking:
         number = len(self.fleet.volumes)
         said = "1 volume" if number == 1 else f"{number:,} volumes"
         if self.fleet.drives:
-            said += f"; predicted times are of the order {self.fleet.order} on {', '.join(self.fleet.drives)}"
+            drives = ", ".join(map(drive_words, self.fleet.drives))
+            said += f"; predicted times are of the order {self.fleet.order} on {drives}"
         few = number - len(self.places)
         if self.fleet.drives and few:
             said += f"; {few:,} with fewer than {FEWEST_ENTRIES} entries, or without a prediction, not ranked"

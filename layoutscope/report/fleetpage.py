@@ -17,6 +17,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from layoutscope.analysis.story import drive_words
 from layoutscope.report import escape_text
 from layoutscope.report.fleetfacts import FEWEST_VOLUMES, Ranking
 from layoutscope.report.map.page import asset
@@ -99,7 +100,7 @@ def _table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
         yield f'<span><svg viewBox="0 0 10 10">{filled}</svg>{what}</span>'
     yield '<span class="muted">from the start of the volume to its end; the stronger, the denser</span></div>\n'
     yield '<div class="rows" tabindex="0" role="region" aria-label="all volumes"><table id="volumes"><thead><tr>'
-    numbers = ["1,000 entries", *fleet.drives] if fleet.drives else []
+    numbers = ["1,000 entries", *map(drive_words, fleet.drives)] if fleet.drives else []
     numbers = ["Size", "Entries", *numbers, *(item.title for item in fleet.metrics), "Age, days"]
     for title in ("Volume", "State", "Kind", "Layout", *numbers):
         ordered = ' aria-sort="descending"' if title == "1,000 entries" else ""
@@ -204,7 +205,7 @@ def _drawn(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iterat
     for drive in fleet.drives:
         known = [(volumes[place], colours[place]) for place in ranking.places if drive in volumes[place].seconds]
         times = [(card.seconds[drive] * 1000 / card.entries, colour) for card, colour in known]
-        yield from _histogram(f"1,000 entries on {drive}", times, math.log, format_seconds)
+        yield from _histogram(f"1,000 entries on {drive_words(drive)}", times, math.log, format_seconds)
     for item in fleet.metrics:
         held = zip(volumes, colours, strict=True)
         values = [(card.metrics[item.key], colour) for card, colour in held if item.key in card.metrics]
@@ -266,7 +267,7 @@ def _scatter(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iter
     oldest = max(age for _, age, _ in known) or 1.0
     low, high = min(pace for _, _, pace in known), max(pace for _, _, pace in known)
     span = math.log(high / low) or 1.0
-    yield f'<figure class="card"><h3>Age against 1,000 entries on {_shown(fleet.drives[0])}</h3>'
+    yield f'<figure class="card"><h3>Age against 1,000 entries on {_shown(drive_words(fleet.drives[0]))}</h3>'
     yield f'<svg viewBox="0 0 {WIDTH} {TALL}" role="img" aria-label="age against time, a point a volume">'
     for place, age, pace in known:
         x = LEFT + 8 + age / oldest * (WIDTH - LEFT - 18)

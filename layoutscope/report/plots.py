@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.analysis.story import drive_words
 from layoutscope.drive.seek import seek_curve
 from layoutscope.frozen import frozen
 from layoutscope.report import escape_text
@@ -47,15 +48,12 @@ AXES: Final = {
 }
 """What the horizontal axes say."""
 
-DRAW: Final = """
-const made = JSON.parse(document.getElementById("payload").textContent);
-await Plotly.newPlot("plot", made.data, made.layout, {displaylogo: false, responsive: true});
-document.documentElement.dataset.ready = "yes";
-"""
-"""What the page does once Plotly is there."""
+DASHES: Final = ("solid", "dash", "dot")
+"""Of drives beyond as many as there are colours."""
 
 HEIGHT_PIXELS: Final = 560
-"""Of the page of drives."""
+"""Of the page of drives, at least; and of each entry of its legend."""
+ENTRY_PIXELS: Final = 30
 
 SEEK_POINTS = 400
 """Points of a seek curve that are drawn."""
@@ -88,7 +86,7 @@ def series_page(series: Series) -> str:
 
 def _rows(series: Series) -> Iterator[list[str]]:
     """Yield the titles of the panels, row by row; each subject starts a row."""
-    yield from _wrapped([f"Enumeration on {row.drive}" for row in series.found.times])
+    yield from _wrapped([f"Enumeration on {drive_words(row.drive)}" for row in series.found.times])
     for subject, group in groupby(series.found.metrics, key=lambda row: row.subject):
         yield from _wrapped([f"{row.title} ({subject})" for row in group])
 
@@ -207,8 +205,8 @@ def forecast_page(found: ForecastResult) -> str:
 
     cycles = [point.cycle for point in found.points]
     panels: list[tuple[str, str, Sequence[ForecastRange | None]]] = [
-        (f"Enumeration on {time.profile}", "seconds", [point.times[number].seconds for point in found.points])
-        for number, time in enumerate(found.points[0].times)
+        (f"Enumeration on {drive_words(drive.profile)}", "seconds", [one.times[place].seconds for one in found.points])
+        for place, drive in enumerate(found.points[0].times)
     ]
     for metric in found.points[0].metrics:
         by_point = ({(item.name, item.subject): item.found for item in point.metrics} for point in found.points)
@@ -244,6 +242,7 @@ def drive_page(drives: Sequence[DriveFacts]) -> str:
             "name": item.profile.name,
             "legendgroup": item.profile.name,
             "line_color": COLOURS[number % len(COLOURS)],
+            "line_dash": DASHES[number // len(COLOURS) % len(DASHES)],
         }
         curve = seek_points(item.profile)
         if curve is not None:
@@ -255,7 +254,8 @@ def drive_page(drives: Sequence[DriveFacts]) -> str:
     figure.update_yaxes(title_text="ms", row=1, col=1)
     figure.update_xaxes(title_text="ms", type="log", row=1, col=2)
     figure.update_yaxes(title_text="% of reads that are no slower", row=1, col=2)
-    figure.update_layout(template="plotly_white", height=HEIGHT_PIXELS)
+    height = max(HEIGHT_PIXELS, 200 + ENTRY_PIXELS * len(drives))
+    figure.update_layout(template="plotly_white", height=height)
     return _page(figure, "layoutscope drives")
 
 
@@ -285,7 +285,7 @@ def _page(figure: Figure, title: str) -> str:
         title=escape(title),
         payload=script_json(json.loads(figure.to_json())),
         plotly=packed_plotly(),
-        script=started(DRAW),
+        script=started(asset("plots.js")),
     )
 
 

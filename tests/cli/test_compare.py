@@ -127,7 +127,7 @@ def test_a_series_follows_layouts_in_order(run, image, apfs_image, tmp_path):
         assert document["times"][0]["seconds"][number] == pytest.approx(volume.predictions[0].seconds)
     stamps = [int(place) for place in json.loads(run(*words, "--json", "--by", "xid").stdout)["places"]]
     assert stamps == sorted(stamps)
-    assert "Enumeration on sata-ssd" in target.read_text("utf-8")
+    assert "Enumeration on SATA SSD" in target.read_text("utf-8")
     assert "apfs.img" in run(*words).stdout
     assert "Last change (UTC)" in run(*words, "--by", "time").stdout
     assert run("series", image, "--by", "colour").exit_code == 2

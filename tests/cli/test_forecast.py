@@ -121,7 +121,7 @@ def test_the_page_asks_nothing_of_any_network(run, tmp_path):
     run("forecast", HFSPLUS, "--cycles", "1", *DRIVE, "--plot", target)
     page = target.read_text()
     assert "default-src 'none'" in page
-    assert "Enumeration on sata-ssd" in page
+    assert "Enumeration on SATA SSD" in page
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def card(name, *, seconds=1.0, reads=100, entries=1000, score=0.5, predicted=Tru
         "kind": "HFS+",
         "size_bytes": 2**30,
         "entries": entries,
-        "seconds": {"disk": seconds} if predicted else {},
+        "seconds": (seconds if isinstance(seconds, dict) else {"disk": seconds}) if predicted else {},
         "reads": reads,
     }
     given |= {"metrics": {SCORE.key: score}, "age_days": 10.0, "metadata": (0.1,) * BINS, "data": (0.9,) * BINS}
@@ -47,7 +47,17 @@ def test_the_first_sentence_counts_and_names_the_slowest():
     fleet = fleet_of(*cards, counts={"complete": 3, "damaged": 0, "failed": 2})
     said = Ranking(fleet).headline()
     assert said.startswith("5 sources: 3 complete, 2 failed. The slowest of 3 volumes is c of c.img: 4.00 s")
-    assert said.endswith("for 1,000 entries on disk, 4.0 times the median.")
+    assert said.endswith("for 1,000 entries on a disk, 4.0 times the median.")
+
+
+def test_drives_are_called_as_on_every_other_page():
+    """The usual drives in words, in the first sentences, the table and the charts; one of a file by its own name."""
+    cards = [card(name, seconds={"generic-7200": 1.0, "mine": 2.0}) for name in "abc"]
+    page = fleet_page(fleet_of(*cards, drives=("generic-7200", "mine")))
+    # Two sentences, the head of a column, two charts, and what one of them says.
+    assert page.count("desktop disk (7200 rpm)") == 6
+    assert "generic" not in page
+    assert "1,000 entries on mine</h3>" in page
 
 
 def test_what_is_damaged_is_called_so_beside_its_time():
@@ -170,7 +180,7 @@ def test_the_page_says_whose_driver_its_times_are_of(tmp_path):
         layoutscope.batch(IMAGES / "hfsplus-scattered.img.zst", tmp_path / host, drives="sata-ssd", host=host)
         layoutscope.write_report(tmp_path / host, tmp_path / f"{host}.html")
         assert (
-            f"predicted times are of the order fts as on {host} on sata-ssd" in (tmp_path / f"{host}.html").read_text()
+            f"predicted times are of the order fts as on {host} on SATA SSD" in (tmp_path / f"{host}.html").read_text()
         )
 
 

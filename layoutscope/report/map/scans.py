@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.analysis.story import story
+from layoutscope.analysis.story import drive_words, story
 from layoutscope.arrays.lookup import match
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.findings import ABSENT
@@ -290,7 +290,7 @@ def _metrics(label: str, volume: VolumeScan) -> MapFact:
 def _predictions(label: str, predictions: tuple[Prediction, ...]) -> MapFact:
     rows = tuple(
         (
-            item.drive,
+            drive_words(item.drive),
             format_seconds(item.seconds),
             f"{format_seconds(item.seconds_low)} to {format_seconds(item.seconds_high)}",
             ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in item.causes_s),

@@ -12,6 +12,8 @@ from plotly.subplots import make_subplots
 
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report.map.first import headline_of
+from layoutscope.report.map.model import images_of
+from layoutscope.report.map.panels import walk_words
 from layoutscope.report.map.pyramid import held_by, partition, used_span
 from layoutscope.report.map.segments import DAMAGED, METADATA, from_layouts, tree_class
 from layoutscope.report.notebook import framed
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.report.map.model import MapDisk, MapWalk
+    from layoutscope.report.map.model import MapDisk
     from layoutscope.report.map.pyramid import Share
     from layoutscope.report.map.segments import MapClass
 
@@ -34,13 +36,13 @@ COLUMNS: Final = 256
 ROWS: Final = 64
 MOST_POINTS: Final = 20_000
 CAUSE_COLOURS: Final = {
-    "seek": "#0072B2",
-    "rotation": "#D55E00",
-    "transfer": "#009E73",
-    "overhead": "#E69F00",
+    "seek": "#5B3A8E",
+    "rotation": "#B0699F",
+    "transfer": "#2A8C82",
+    "overhead": "#C7B27B",
     "host": "#8C8C8C",
 }
-
+"""As on the page, none of the colours of trees."""
 
 KEPT_HERE: Final = {"remove": ["sendChartToCloud", "editInChartStudio"]}
 """Buttons of Plotly that would send what is drawn to a server."""
@@ -143,16 +145,15 @@ def _legend(item: MapClass) -> go.Scatter:
 
 
 def _walk(disk: MapDisk) -> Traces:
-    return _walk_points(disk.walks[0], disk) if disk.walks else []
-
-
-def _walk_points(walk: MapWalk, disk: MapDisk) -> Traces:
+    if not disk.walks:
+        return []
+    walk = disk.walks[0]
     begin = np.cumsum(walk.service_s + walk.trace.think_us * 1e-6) - walk.service_s
     step = max(1, -(-len(begin) // MOST_POINTS))
     place = (walk.trace.image_offset - disk.image_offset) / MIB
     points, traits = [], filesystem_of(disk.layouts[0]).traits
     for code, tree in enumerate(walk.trace.trees):
-        own = np.flatnonzero(walk.trace.tree == code)[::step]
+        own = np.flatnonzero((walk.trace.tree == code) & (walk.trace.device == disk.device))[::step]
         if len(own):
             item = tree_class(traits.tree(tree))
             marker = {"size": 3, "color": item.light}
@@ -182,7 +183,7 @@ def _add(figure: go.Figure, traces: Traces, row: int, column: int) -> None:
 
 
 def _costs(disks: Sequence[MapDisk]) -> go.Figure:
-    rows = [(f"{disk.title}: {walk.drive}", walk) for disk in disks for walk in disk.walks]
+    rows = [(f"{disk.title}: {walk_words(walk)}", walk) for disk in images_of(disks) for walk in disk.walks]
     causes = list(dict.fromkeys(cause for _, walk in rows for cause in walk.causes_s))
     names = [name for name, _ in rows]
     bars = [
@@ -200,7 +201,7 @@ def _costs(disks: Sequence[MapDisk]) -> go.Figure:
 
 
 def _overview(disks: Sequence[MapDisk], addresses: Sequence[Traces], span: int) -> go.Figure:
-    scale = f"from byte 0 to {format_bytes(span)}; a cell is {format_bytes(span // (COLUMNS * ROWS))}"
+    scale = f"the first {format_bytes(span)}; a cell is {format_bytes(span // (COLUMNS * ROWS))}"
     titles = [f"{escape(disk.title)}<br><sub>{scale}</sub>" for disk in disks]
     figure = make_subplots(2, len(disks), subplot_titles=titles, vertical_spacing=0.08)
     for column, (disk, address) in enumerate(zip(disks, addresses, strict=True), 1):

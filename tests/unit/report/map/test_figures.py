@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import zstandard
 
 import layoutscope
+from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.writer import write
 from layoutscope.api.map import BROWSERS, write_picture
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
@@ -39,6 +42,23 @@ def test_picture_says_first_what_matters(result):
     assert len(named) == len(set(named))
     assert "catalog B-tree" in named
     assert "catalog" not in named
+
+
+def test_volumes_and_devices_of_a_set_are_told_apart(tmp_path):
+    """Each bar is one walk's, told once of the set; each device has the reads that go to it."""
+    write(SCENARIOS["fusion"], tmp_path / "main.img", tmp_path / "second.img")
+    found = scan(tmp_path / "main.img", second=tmp_path / "second.img")
+    drawn = layoutscope.layout_map(found)
+    bars = drawn["costs"].data[0].y
+    assert len(bars) == len(set(bars)) == sum(len(volume.predictions) for volume in found.volumes)
+    assert any(bar.endswith("Slow, notebook disk (5400 rpm)") for bar in bars)
+    walk = max(
+        (volume for volume in found.volumes if volume.predictions), key=lambda one: one.predictions[0].seconds
+    ).walk
+    reads = {}
+    for trace in drawn["walk"].data:
+        reads[trace.xaxis] = reads.get(trace.xaxis, 0) + len(trace.x)
+    assert sorted(reads.values()) == sorted(n for n in np.bincount(walk.trace.device, minlength=2).tolist() if n)
 
 
 def test_damage_among_sound_nodes_is_marked(tmp_path):

@@ -178,6 +178,22 @@ def test_a_printed_difference_is_two_pages(visit, pages):
     assert seen.run("() => getComputedStyle(document.querySelector('.swatch')).printColorAdjust") == "exact"
 
 
+@pytest.mark.parametrize("size", [(1400, 900), (794, 1123)])
+def test_printed_cells_stay_in_their_box(visit, pages, size):
+    """They were placed for the screen: on paper they are as large as their box, and cover nothing of what is below."""
+    seen = visit(pages("pair"), size=size)
+    seen.page.emulate_media(media="print")
+    boxes = seen.run(
+        """() => [...document.querySelectorAll('.cellbox')].map((box) =>
+          [box, box.querySelector('.cells')].map((one) => { const { x, y, width, height } = one.getBoundingClientRect();
+            return [x, y, width, height].map(Math.round).join(); }))"""
+    )
+    assert len(boxes) == 2
+    assert all(cells == box for box, cells in boxes)
+    assert seen.page.locator(".map .main-svg:visible").count() == 0
+    assert seen.page.get_by_text("nodes by").first.is_hidden()
+
+
 @pytest.mark.parametrize("name", ["pair", "locked", "fusion"])
 def test_a_notebook_has_the_same(browser, tmp_path, name):
     """Search, keys, legend, choices and words work in its frame; only the link is not there, as it has no address."""

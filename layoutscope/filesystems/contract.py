@@ -279,10 +279,7 @@ class FileSystem(Protocol):
         """Check all that can be checked; of each layout that :meth:`read` made what is wrong with it."""
 
     def explained(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-        """Name the cause of each finding of a volume that may follow from another one, as far as that is known.
-
-        Reading finds in the order of its steps: what is told first may be what another fault brought along.
-        """
+        """Name the cause of each finding of a volume that may follow from another one, as far as that is known."""
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume for people who look at single structures."""

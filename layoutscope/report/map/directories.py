@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.access.entries import ROOT_ID
 from layoutscope.arrays.lookup import dense_codes, first_places
 from layoutscope.frozen import frozen
 from layoutscope.report import escape_text
@@ -73,7 +74,7 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
     return {
         "id": [key for one, rows in kept for key in _keys(one, rows)],
         "parent": [key for one, rows in kept for key in _keys(one, one.parent[rows])],
-        "name": [name for one, rows in kept for name in _names(one, item.layouts, rows, len(kept), names=names)],
+        "name": [name for one, rows in kept for name in _names(one, item, rows, names=names)],
         "seconds": rounded(np.concatenate([one.seconds[rows] for one, rows in kept])),
         "entries": [count for one, rows in kept for count in one.entries[rows].tolist()],
         "bytes": [count for one, rows in kept for count in one.held_bytes[rows].tolist()],
@@ -103,13 +104,16 @@ def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
     folder_rows = np.flatnonzero(entries["kind"].equals("directory"))
     folders = entries["file_id"].data[folder_rows]
     parents = entries["parent_id"].data
+    # What the root lies in is no directory, unless damage made it one: nobody lists it.
+    above = parents[folder_rows[folders == ROOT_ID]]
+    inside = ~np.isin(parents, above[~np.isin(above, folders)])
     (listing, folder, caused), bound = dense_codes(parents, folders, walk.trace.directory_id)
+    codes = np.concatenate([listing[inside], folder, caused])
     there = np.zeros(bound, np.bool_)
-    for codes in (listing, folder, caused):
-        there[codes] = True
-    place = np.cumsum(there) - 1
-    found = first_places(np.concatenate([listing, folder, caused]), bound)
-    ids = np.sort(np.concatenate([parents, folders, walk.trace.directory_id])[found])
+    there[codes] = True
+    place = np.where(there, np.cumsum(there) - 1, -1)
+    numbers = np.concatenate([parents[inside], folders, walk.trace.directory_id])
+    ids = np.sort(numbers[first_places(codes, bound)])
     name_row, parent = np.full(len(ids), -1), np.full(len(ids), -1)
     # Of a directory that several entries name, as damage and links to directories have it, the first one counts.
     own = place[folder][::-1]
@@ -123,8 +127,8 @@ def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
         parent,
         name_row,
         np.bincount(place[caused], walk.read_seconds, minlength=len(ids)).astype(np.float64),
-        np.bincount(place[listing], minlength=len(ids)),
-        np.bincount(place[listing], size, minlength=len(ids)).astype(np.int64),
+        np.bincount(place[listing[inside]], minlength=len(ids)),
+        np.bincount(place[listing[inside]], size[inside], minlength=len(ids)).astype(np.int64),
     )
 
 
@@ -160,22 +164,18 @@ def _keys(volume: Directories, rows: NDArray[np.int64]) -> list[str | None]:
     return [f"{volume.volume}:{volume.ids[row]}" if row >= 0 else None for row in rows.tolist()]
 
 
-def _names(
-    volume: Directories, layouts: Sequence[VolumeLayout], rows: NDArray[np.int64], num_volumes: int, *, names: bool
-) -> list[str]:
-    layout = layouts[volume.volume]
-    texts = layout.columns("entries").texts("name").take(np.maximum(volume.name_row[rows], 0)).to_list()
-    of_volume = (layout.facts.name if names else "") or f"volume {volume.volume}"
+def _names(volume: Directories, item: MapDisk, rows: NDArray[np.int64], *, names: bool) -> list[str]:
+    entries = item.layouts[volume.volume].columns("entries")
+    texts = entries.texts("name").take(np.maximum(volume.name_row[rows], 0)).to_list()
     told = []
     for row, text in zip(rows.tolist(), texts, strict=True):
         number = int(volume.ids[row])
         if number == NO_DIRECTORY:
             told.append("no directory")
+        elif number == ROOT_ID:
+            told.append(f"{item.called.get(volume.volume, '')} /".lstrip())
         elif volume.name_row[row] >= 0 and names:
             told.append(escape_text(text or ""))
-        elif volume.parent[row] < 0 and volume.name_row[row] < 0:
-            # No entry names the topmost.
-            told.append("/" if num_volumes == 1 else f"{escape_text(of_volume)} /")
         else:
             told.append(f"directory {number}")
     return told

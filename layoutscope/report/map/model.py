@@ -109,6 +109,8 @@ class MapDisk:
         Checkpoints and snapshots with their transactions, where the file system has them.
     device : int
         Which image of a set it is; 0 for all others.
+    called : mapping of int to str
+        What tells its volumes apart, by the places of their layouts; empty where there is one.
     num_earlier : int
         So many of the last layouts are an earlier state of the disk, which the others are set against.
     """
@@ -127,6 +129,7 @@ class MapDisk:
     warnings: tuple[str, ...] = ()
     states: list[tuple[str, int]] = field(default_factory=list)
     device: int = 0
+    called: Mapping[int, str] = field(default_factory=dict)
     num_earlier: int = 0
 
 

@@ -138,15 +138,15 @@ def disk_data(
     owned = merge_touching(segments.take(np.flatnonzero((segments.owner != 0) & (segments.owner <= NODE_BUDGET))))
     tells_files = all_paths or len(owned) <= OWNER_BUDGET
     nodes = stacked([layout.columns("nodes") for layout in item.layouts])
-    here = nodes if not nodes["device"].data.any() else nodes.take(nodes["device"].data == item.device)
-    # Orders and ages of two states at once would say nothing.
-    here = here.take(slice(0, 0)) if item.num_earlier else here
+    # Ages of two states at once would say nothing.
+    here = nodes.take((nodes["device"].data == item.device) & (not item.num_earlier))
     return {
         "title": item.title if names else "volume",
         "start": item.image_offset,
         "size": item.size_bytes,
         "used": used_span(shares),
         "block": item.block_size_bytes,
+        "volumes": _volumes(item),
         "classes": [_class(share) for share in shares],
         "pyramid": _pyramid(shares, item.block_size_bytes),
         "owners": tiles(owned if tells_files else owned.take(np.flatnonzero(owned.owner > 0))),
@@ -157,10 +157,17 @@ def disk_data(
         "walks": [walk_panel(one, item, first_of(one.trace, item.walks)) for one in item.walks],
         "costs": [costs(one) for one in item.walks if not item.device],
         "directories": None if item.device else encode.packed_json(directories(item, names=names)),
-        "distances": distances(item, here),
+        "distances": distances(item),
         "history": written_when(item, here),
         "earlier": len(item.layouts) - item.num_earlier,
     }
+
+
+def _volumes(item: MapDisk) -> list[dict[str, Any]]:
+    """Name the volumes, where there are several, and say from which to before which of the nodes are each one's."""
+    ends = np.cumsum([0, *(len(layout.columns("nodes")) for layout in item.layouts)]).tolist()
+    places = range(len(item.layouts))
+    return [{"name": item.called.get(place, ""), "nodes": ends[place : place + 2]} for place in places]
 
 
 def _files(files: NDArray[np.uint64]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from layoutscope.analysis.story import drive_words
 from layoutscope.arrays.lookup import dense_codes, find, first_places
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report.map import encode
 from layoutscope.report.map.nodes import NODE_BUDGET
 from layoutscope.report.map.segments import verified_xids
@@ -20,7 +21,7 @@ from layoutscope.tables.schema import LIVE_STATES
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,6 +41,8 @@ POINTS: Final = 40_000
 """Reads that are drawn one by one; of a longer walk every n-th."""
 
 BINS: Final = 300
+READS_A_BIN: Final = 10
+"""Spans of time that rates are told of: so many at most, with so many reads each on average."""
 
 
 def density(x: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
@@ -72,15 +75,15 @@ TOUCHING: Final = 0
 NO_BIN: Final = 255
 
 
-def distances(item: MapDisk, nodes: Table) -> dict[str, Any]:
-    """Return the histograms and the key-order picture of one disk, whose nodes are those of all its layouts.
+def distances(item: MapDisk) -> dict[str, Any]:
+    """Return the histograms and the key-order pictures of one disk.
 
     Each histogram says of what it counts in which bin it is: of the reads that the page draws, and of files, with the
     page's node that holds each one's inode.
     """
     return {
         "seek": _seeks(item),
-        "key_order": _key_order(item, nodes),
+        "key_order": _key_orders(item),
         "to_data": _to_data(item),
     }
 
@@ -123,23 +126,28 @@ def _histogram(values: NDArray[np.int64]) -> tuple[dict[str, Any], NDArray[np.in
     return told, bins
 
 
-def _key_order(item: MapDisk, nodes: Table) -> list[dict[str, Any]]:
-    """Place on disk of each leaf over its place in key order, by tree, the largest trees first."""
-    is_leaf = nodes["kind"].equals("leaf") & nodes["key_rank"].is_known & nodes["image_offset"].is_known
+def _key_orders(item: MapDisk) -> list[dict[str, Any]]:
+    """Place on disk of each leaf over its place in key order, by volume and tree, the largest first."""
+    if item.num_earlier:  # orders of two states at once would say nothing
+        return []
+    layouts = enumerate(item.layouts)
+    found = [[{"volume": place, **one} for one in _orders(layout, item)] for place, layout in layouts]
+    return [one for own in sorted(found, key=lambda own: -sum(one["total"] for one in own)) for one in own]
+
+
+def _orders(layout: VolumeLayout, item: MapDisk) -> Iterator[dict[str, Any]]:
+    nodes, traits = layout.columns("nodes"), filesystem_of(layout).traits
+    is_here = nodes["image_offset"].is_known & (nodes["device"].data == item.device)
+    is_leaf = nodes["kind"].equals("leaf") & nodes["key_rank"].is_known & is_here
     # Ranks of what snapshots alone hold are of other trees.
     leaves = nodes.take(is_leaf & nodes["state"].is_in(LIVE_STATES))
     tree, names = leaves["tree"].numbered()
-    sizes = dict(zip(names, np.bincount(tree, minlength=len(names)).tolist(), strict=True))
-    # Two trees of one kind, of a leaf each, have no order: both leaves are their tree's first.
-    ordered = set(tree[leaves["key_rank"].data > 0].tolist())
-    several = (name for number, name in enumerate(names) if number in ordered)
-    chosen = sorted(several, key=lambda name: (-sizes[name], name))[:TREES]
-    return [_tree_order(name, leaves.take(tree == names.index(name)), item) for name in chosen]
-
-
-def _tree_order(tree: str, leaves: Table, item: MapDisk) -> dict[str, Any]:
-    place = (leaves["image_offset"].data - item.image_offset) / MIB
-    return {"tree": tree, "total": len(leaves), "picture": density(leaves["key_rank"].data, place)}
+    sizes = np.bincount(tree, minlength=len(names)).tolist()
+    ordered = [number for number, name in enumerate(names) if sizes[number] > 1 and not traits.tree(name).holds_several]
+    for number in sorted(ordered, key=lambda number: (-sizes[number], names[number]))[:TREES]:
+        own = leaves.take(tree == number)
+        place = (own["image_offset"].data - item.image_offset) / MIB
+        yield {"tree": names[number], "total": len(own), "picture": density(own["key_rank"].data, place)}
 
 
 def _to_data(item: MapDisk) -> dict[str, Any]:
@@ -240,7 +248,7 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
         "time": encode.array(np.floor(begin[shown] * TICKS_PER_SECOND).astype(np.int64), delta=True),
         "reads_of": first,
         **(reads if disk.walks[first] is item else {}),
-        "rates": _rates(begin, trace.image_offset, trace.length_bytes),
+        "rates": _rates(item.seconds, begin, trace),
     }
 
 
@@ -256,12 +264,15 @@ def _reach(trace: AccessTrace) -> tuple[int, int] | None:
     return int(trace.image_offset.min()), int((trace.image_offset + trace.length_bytes).max())
 
 
-def _rates(begin: NDArray[np.float64], offset: NDArray[np.int64], length: NDArray[np.int64]) -> dict[str, Any]:
+def _rates(seconds: float, begin: NDArray[np.float64], trace: AccessTrace) -> dict[str, Any]:
     """Seeks and bytes per second in equal spans of time."""
     if not len(begin):
         return {"width": 0.0, "seeks": [], "bytes": []}
-    edges = np.linspace(0.0, float(begin[-1]) or 1.0, BINS + 1)
+    # A span of a read or two would tell of them as if thousands a second went on like that.
+    spans = max(1, min(BINS, len(begin) // READS_A_BIN))
+    edges = np.linspace(0.0, seconds or 1.0, spans + 1)
     width = edges[1] - edges[0]
+    offset, length = trace.image_offset, trace.length_bytes
     moved = np.concatenate([[True], offset[1:] != offset[:-1] + length[:-1]])
     seeks = np.histogram(begin, edges, weights=moved.astype(np.float64))[0] / width
     moved_bytes = np.histogram(begin, edges, weights=length.astype(np.float64))[0] / width

@@ -144,18 +144,21 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
         coverage=coverage_of([volume.layout for volume in volumes]),
         warnings=(*outside, *(warning for volume in volumes for warning in _warnings(volume, names=names))),
         states=[state for volume in named for state in _states(volume, names=names)],
+        called=called,
     )
 
 
 def _called(volumes: Sequence[VolumeScan], *, names: bool) -> dict[int, str]:
-    """Name the volumes that can be listed, by their places, where there are several."""
-    listed = [(place, volume.layout.facts) for place, volume in enumerate(volumes) if volume.walk is not None]
-    if len(listed) < 2:
+    """Name the volumes by their places, where there are several, so that each is told from all others."""
+    facts = [volume.layout.facts for volume in volumes]
+    own = {place: escape_text(one.name) if names else "" for place, one in enumerate(facts) if one.volume is not None}
+    if len(own) < 2:
         return {}
-    return {
-        place: (escape_text(facts.name) if names else "") or f"volume {number}"
-        for number, (place, facts) in enumerate(listed, 1)
-    }
+    told = {}
+    for number, (place, name) in enumerate(own.items(), 1):
+        again = f" (volume {number})" if [*own.values()].count(name) > 1 else ""
+        told[place] = f"{name}{again}" if name else f"volume {number}"
+    return told
 
 
 def _slowness(volume: VolumeScan) -> float:

@@ -45,7 +45,7 @@ class MapClass:
     role: str = ""
 
 
-REGION: Final = MapClass("region", "other metadata", METADATA, "#FFA400", "#F0E442")
+REGION: Final = MapClass("region", "metadata outside trees", METADATA, "#FFA400", "#F0E442")
 FILE_DATA: Final = MapClass("data", "file data", DATA, "#B9BDC4", "#555B66")
 PENDING: Final = MapClass("pending-free", "freed, not yet reusable", DATA, "#D8C7A0", "#503F27")
 UNCLAIMED: Final = MapClass("unclaimed", "used, owner unknown", UNKNOWN, "#7A5C3E", "#A98462")

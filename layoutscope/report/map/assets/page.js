@@ -948,6 +948,31 @@
   }
   var sorted = ([a, b]) => a < b ? [a, b] : [b, a];
 
+  // src/payload.ts
+  function spreadOf(disk) {
+    const reads = disk.walks.map(({ reach }) => (reach ?? []).map((place) => place - disk.start));
+    const leaves = disk.distances.key_order.map(({ picture }) => picture.y.map((place) => place * 2 ** 20));
+    const places = [...reads, ...leaves].flat();
+    return places.length ? [Math.min(...places), Math.max(...places)] : [0, disk.used || disk.size];
+  }
+  function reachOf(disks) {
+    return Math.max(...disks.map(spreadOf).map(([low, high]) => high - low));
+  }
+  function placeRange(disk, scale) {
+    const low = Math.max(0, Math.min(spreadOf(disk)[0], disk.size - scale.reach));
+    return [(low - 0.04 * scale.reach) / 2 ** 20, (low + 1.04 * scale.reach) / 2 ** 20];
+  }
+  function ofVolume({ volumes }, place) {
+    const name = volumes[place]?.name;
+    return name ? `${name}: ` : "";
+  }
+  function placeTitle({ start }) {
+    return `place on disk, MiB${start ? ` from byte ${counted(start)}` : ""}`;
+  }
+  function labelOf(disk, tree) {
+    return disk.classes.find(({ key }) => key === tree)?.label ?? tree;
+  }
+
   // src/tables.ts
   var PARTS = 16;
   function textTable(title, tell) {
@@ -966,14 +991,15 @@
     return [element("table", {}, ...parts), ...note ? [element("p", { class: "muted" }, note)] : []];
   }
   var placeText = (mib) => bytesText(Math.max(0, Math.round(mib * 2 ** 20)));
-  async function partsOf(picture, x, y = placeText, most = PARTS) {
+  var spanOf = (x) => (low, high) => `${x(low)} to ${x(high)}`;
+  async function partsOf(picture, span, y = placeText, most = PARTS) {
     const counts = await unpack(picture.counts);
     const { columns, rows } = picture;
     const at = ([low, high], share) => low + share * (high - low);
     const parts = Math.min(PARTS, most, columns);
     return Array.from({ length: parts }, (_, part) => {
       const [first, end] = [part, part + 1].map((n) => Math.round(n * columns / parts));
-      const span = `${x(at(picture.x, first / columns))} to ${x(at(picture.x, end / columns))}`;
+      const [from, to] = [first, end].map((column) => at(picture.x, column / columns));
       let [many, low, high] = [0, rows, -1];
       for (let r = 0; r < rows; r++)
         for (let c = first; c < end; c++) {
@@ -984,7 +1010,7 @@
           high = r;
         }
       const [least, most2] = [low / rows, (high + 1) / rows].map((share) => y(at(picture.y, share)));
-      return [span, counted(many), many ? least : "", many ? most2 : ""];
+      return [span(from, to, end === columns), counted(many), many ? least : "", many ? most2 : ""];
     });
   }
 
@@ -1042,7 +1068,7 @@
     const title = "Transaction that wrote each node, over the address space";
     holder.append(element("h3", {}, title));
     const layout = {
-      xaxis: { title: { text: "place on disk, MiB" }, range: padded(h.picture.x) },
+      xaxis: { title: { text: placeTitle(disk) }, range: padded(h.picture.x) },
       yaxis: { title: { text: "transaction" }, range: padded(h.picture.y) }
     };
     const plot = plotIn(holder, 280, title);
@@ -1051,7 +1077,7 @@
     const place_ = (mib) => bytesText(Math.max(0, Math.round(mib * 2 ** 20)));
     const words = textTable(title, async () => ({
       columns,
-      rows: await partsOf(h.picture, place_, (xid2) => counted(Math.round(xid2))),
+      rows: await partsOf(h.picture, spanOf(place_), (xid2) => counted(Math.round(xid2))),
       note
     }));
     holder.append(words.box);
@@ -1124,7 +1150,7 @@
   function shadeKey(what, hue, hiddenKey) {
     const key = element("div", { class: "bar legend muted" }, `${what} in a cell: `);
     SHADES.forEach(([least, strength], i) => {
-      key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
+      key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `from ${100 * least} % ` : "less");
     });
     hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
     key.append(hiddenKey);
@@ -1150,11 +1176,13 @@
       })).filter(({ bytes }) => bytes > 0).sort((a, b) => b.bytes - a.bytes).map(({ label, bytes }) => `${label} ${bytesText(bytes)} (${shareText(bytes / (high - low))})`);
       rows.push([counted(low), counted(high), held.join(", ")]);
     }
-    const note = `What is seen now, in ${PARTS} equal parts; the table follows zoom, legend and slider.`;
+    const past = rows.length < PARTS ? ", without those past the end of the disk" : "";
+    const note = `What is seen now, in ${PARTS} equal parts${past}; the table follows zoom, legend and slider.`;
     return { columns: ["from byte", "to byte", "what it holds"], rows, note };
   }
 
   // src/files.ts
+  var ROOT = 2;
   var ZERO = "\0";
   var SLICE_MS = 8;
   var Names = class {
@@ -1265,10 +1293,14 @@
       const parts = [];
       const passed = /* @__PURE__ */ new Set();
       for (let at = entry2; at >= 0 && !passed.has(at); at = above[at]) {
-        if (above[at] >= 0 || !parts.length) parts.unshift(this.name(at));
+        if (above[at] >= 0 || !parts.length && !this.isRoot(at)) parts.unshift(this.name(at));
         passed.add(at);
       }
       return `/${parts.join("/")}`;
+    }
+    isRoot(entry2) {
+      const { id, above } = this.columns;
+      return above[entry2] < 0 && id.low[entry2] === ROOT && !id.high[entry2];
     }
     file(entry2) {
       const { volume, id, node } = this.columns;
@@ -1442,7 +1474,7 @@
       const { volume, id } = this.files.owner(i);
       const path = this.files.path(volume, id);
       const when = volume < this.disk.earlier ? "" : " as it was";
-      return (path === void 0 ? `file ${id}` : `file ${id} “${path}”`) + when;
+      return ofVolume(this.disk, volume) + (path === void 0 ? `file ${id}` : `file ${id} “${path}”`) + when;
     }
     /** What happened to a node between two states. */
     movesOf(i) {
@@ -1454,8 +1486,9 @@
     nodeText(i) {
       const n = this.nodes;
       if (i >= n.tree.length) return "a node past the page's budget of details";
+      const volume = this.disk.volumes.findIndex(({ nodes }) => i < nodes[1]);
       return [
-        `${n.trees[n.tree[i]]} ${n.kinds[n.kind[i]]} node ${n.id.text(i)}`,
+        `${ofVolume(this.disk, volume)}${n.trees[n.tree[i]]} ${n.kinds[n.kind[i]]} node ${n.id.text(i)}`,
         ...n.level[i] === 255 ? [] : [`level ${n.level[i]}`],
         ...n.xid[i] ? [`xid ${n.xid[i]}`] : [],
         ...this.movesOf(i),
@@ -1774,7 +1807,7 @@
     }
     const buttons = files.map(
       (file) => button(
-        `${file.path} (file ${file.id})${file.volume < map2.disk.earlier ? "" : ", as it was"}`,
+        `${ofVolume(map2.disk, file.volume)}${file.path} (file ${file.id})${file.volume < map2.disk.earlier ? "" : ", as it was"}`,
         () => showFile(map2, file)
       )
     );
@@ -1813,7 +1846,7 @@
     const first = extents.slice(0, TOLD).map(([start, length]) => `${bytesText(length)} at byte ${counted(start)}`);
     if (extents.length > TOLD) first.push(`and ${counted(extents.length - TOLD)} more`);
     map2.info.textContent = [
-      `${file.path}, file ${file.id}: ${data}`,
+      `${ofVolume(map2.disk, file.volume)}${file.path}, file ${file.id}: ${data}`,
       ...first.length ? [first.join(" · ")] : [],
       ...node === void 0 ? [] : [`its inode, where the larger ring is: ${map2.owners.nodeText(file.node)}`]
     ].join("\n");
@@ -1875,7 +1908,8 @@
       const fill = (k, i, top, alpha) => {
         pen.fillStyle = hueOf(disk.classes[k]);
         pen.globalAlpha = alpha;
-        pen.fillRect(i * pixel, top, Math.max(1, pixel), 24);
+        const left = Math.floor(i * pixel);
+        pen.fillRect(left, top, Math.max(1, Math.floor((i + 1) * pixel) - left), 24);
       };
       const shown = [...disk.classes.keys()].filter((k) => disk.classes[k].group !== "free" && !hidden.has(k));
       const metadata = shown.filter((k) => disk.classes[k].group === "metadata");
@@ -1961,6 +1995,7 @@
     places = cellPlaces("linear");
     async build() {
       this.pyramid = await Pyramid.of(this.disk);
+      this.view.size = this.widthOf(this.view.size);
       this.owners = await Owners.of(this.disk);
       this.selection = new Selection(this.owners.nodes, this.owners.places);
       this.selection.whenChosen(() => this.paint());
@@ -2105,12 +2140,16 @@
     show(from, size, silent = false) {
       const before = this.view;
       const { start } = this.disk;
-      const wide = Math.min(this.full, Math.max(size, CELLS * this.pyramid.cell));
+      const wide = this.widthOf(size);
       this.view = { from: Math.min(Math.max(from, start), Math.max(start, start + this.full - wide)), size: wide };
       const changed = before.from !== this.view.from || before.size !== wide;
       if (!silent && changed) this.earlier.push(before);
       if (changed) this.onView(this);
       return this.draw();
+    }
+    /** Bytes that are seen where somebody asks for so many: cells have a least size, and there is not more than all. */
+    widthOf(size) {
+      return Math.min(this.full, Math.max(size, CELLS * this.pyramid.cell));
     }
     async draw() {
       const { start } = this.disk;
@@ -2162,7 +2201,7 @@
         else if (!this.scaleKey.firstChild) this.scaleKey.append(shades.key());
         return by === "tree" ? null : shades;
       }
-      this.shades = new Scale(this.owners.nodes, by, this.disk.walks[0]?.label ?? "");
+      this.shades = new Scale(this.owners.nodes, by, this.disk.walks[0]?.drive ?? "");
       this.scaleKey.replaceChildren(this.shades.key());
       return this.shades;
     }
@@ -2525,24 +2564,6 @@
     };
   }
 
-  // src/payload.ts
-  function spreadOf(disk) {
-    const reads = disk.walks.map(({ reach }) => (reach ?? []).map((place) => place - disk.start));
-    const leaves = disk.distances.key_order.map(({ picture }) => picture.y.map((place) => place * 2 ** 20));
-    const places = [...reads, ...leaves].flat();
-    return places.length ? [Math.min(...places), Math.max(...places)] : [0, disk.used || disk.size];
-  }
-  function reachOf(disks) {
-    return Math.max(...disks.map(spreadOf).map(([low, high]) => high - low));
-  }
-  function placeRange(disk, scale) {
-    const low = Math.max(0, Math.min(spreadOf(disk)[0], disk.size - scale.reach));
-    return [(low - 0.04 * scale.reach) / 2 ** 20, (low + 1.04 * scale.reach) / 2 ** 20];
-  }
-  function labelOf(disk, tree) {
-    return disk.classes.find(({ key }) => key === tree)?.label ?? tree;
-  }
-
   // src/reads.ts
   function readsOf({ nodes, places, isChosen }, { offset, length }) {
     const touched = [];
@@ -2557,18 +2578,20 @@
     const { selection } = map2;
     const orders = disk.distances.key_order;
     if (!orders.length) holder.append(element("p", { class: "muted" }, "No tree here has leaves to compare."));
-    for (const { tree, total, picture } of orders) {
-      const title = `${labelOf(disk, tree)}: ${counted(total)} leaves`;
+    for (const { volume, tree, total, picture } of orders) {
+      const { name: ofVolume2, nodes } = disk.volumes[volume];
+      const called = `${ofVolume2 ? `${ofVolume2}, ` : ""}${labelOf(disk, tree)}`;
+      const title = `${called}: ${counted(total)} leaves`;
       const layout = {
         xaxis: { title: { text: "place in key order" }, range: padded(picture.x) },
-        yaxis: { title: { text: "place on disk, MiB" }, range: placeRange(disk, scale) }
+        yaxis: { title: { text: placeTitle(disk) }, range: placeRange(disk, scale) }
       };
       const { all } = selection;
       const own = all.trees.indexOf(tree);
       const leaf = all.kinds.indexOf("leaf");
       const placing = {
-        // What lies on another drive of a set has no place here.
-        has: (i) => all.tree[i] === own && all.kind[i] === leaf && all.rank[i] >= 0 && all.offset[i] >= 0,
+        // Ranks of another volume are of another tree; what lies on another drive of a set has no place here.
+        has: (i) => i >= nodes[0] && i < nodes[1] && all.tree[i] === own && all.kind[i] === leaf && all.rank[i] >= 0 && all.offset[i] >= 0,
         x: (i) => all.rank[i],
         y: (i) => (all.offset[i] - disk.start) / 2 ** 20
       };
@@ -2580,14 +2603,15 @@
       holder.append(heading);
       const plot = plotIn(holder, 260, title);
       const columns = ["places in key order", "leaves", "lowest place on disk", "highest place on disk"];
-      const note = `Equal parts of the key order; places are told to ${bytesText(step(picture.y, picture.rows))}.`;
+      const from = disk.start ? ` from byte ${counted(disk.start)}` : "";
+      const note = `Equal parts of the key order; places${from} are told to ${bytesText(step(picture.y, picture.rows))}.`;
       const words = textTable(`order of ${title}`, async () => ({
         columns,
-        rows: await partsOf(picture, (at) => counted(Math.round(at)), void 0, total),
+        rows: await partsOf(picture, ranksBetween, void 0, total),
         note
       }));
       holder.append(words.box);
-      const about = `chosen in key order of ${labelOf(disk, tree)}`;
+      const about = `chosen in key order of ${called}`;
       await brushed(plot, trace, layout, selection, placing, about);
       const follow2 = () => {
         const visible = map2.showsTree(tree);
@@ -2598,6 +2622,10 @@
       if (!map2.showsTree(tree)) follow2();
       await pause();
     }
+  }
+  function ranksBetween(low, high, isLast) {
+    const [first, last] = [Math.ceil(low), isLast ? Math.floor(high) : Math.ceil(high) - 1];
+    return last > first ? `${counted(first)} to ${counted(last)}` : counted(first);
   }
   var step = ([low, high], rows) => Math.round((high - low) / rows * 2 ** 20);
   function treeHue({ classes }, tree) {
@@ -2623,7 +2651,7 @@
     const drawn = step2 > 1 ? `, of one read in ${step2}` : "";
     await histogram({
       ...{ h, holder, selection },
-      title: "From the end of one read to the start of the next",
+      title: `From the end of one read to the start of the next${walk.name ? `: ${walk.name}` : ""}`,
       of: `reads of the first walk${drawn}`,
       choose: (wanted, words) => selection.at(
         Array.from(reads.offset).filter((_, i) => wanted.has(bins[i])),
@@ -2912,10 +2940,10 @@
     }
     disks;
     listeners = [];
-    /** Seconds of the slowest walk on a drive. */
-    seconds(drive) {
+    /** The most that something is of the walks on a drive. */
+    most(drive, of) {
       const walks = this.disks.flatMap((disk) => disk.walks).filter((walk) => walk.drive === drive);
-      return Math.max(0, ...walks.map((walk) => walk.total_s));
+      return Math.max(0, ...walks.map(of));
     }
     choose(walk) {
       for (const listener of this.listeners) listener(walk);
@@ -2952,7 +2980,7 @@
       map2.mark([], null);
       const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
       last = traces.length - 1;
-      const layout = walkLayout(disk, scale, drives.seconds(walk.drive));
+      const layout = walkLayout(disk, scale, drives, walk.drive);
       await plotly().react(plot, traces, layout, CONFIG);
       key.replaceChildren(legendOf(plot, treeHues(traces)));
       showTrees();
@@ -3016,11 +3044,14 @@
   var treeHues = (traces) => traces.flatMap(
     ({ meta, name, marker }) => meta ? [{ text: String(name), hue: String(marker.color) }] : []
   );
-  function walkRows(disk, { total_s, step: step2, rates }, { time, offset }) {
+  function walkRows(disk, { total_s, step: step2, rates }, { time, offset, length }) {
     const place = (at) => bytesText(at - disk.start);
     const rows = Array.from({ length: total_s ? PARTS : 0 }, (_, part) => {
       const [low, high] = [part, part + 1].map((n) => n * total_s / PARTS);
-      const own = Array.from(offset).filter((_2, i) => time[i] >= low && (time[i] < high || part === PARTS - 1));
+      const reads = Array.from(time.keys()).filter((i) => time[i] >= low && (time[i] < high || part === PARTS - 1));
+      const own = reads.map((i) => offset[i]);
+      const seeks2 = reads.filter((i) => !i || offset[i] !== offset[i - 1] + length[i - 1]).length;
+      const bytes = reads.reduce((all, i) => all + length[i], 0);
       const sum = (of) => of.reduce((all, each, i) => {
         const middle = (i + 0.5) * rates.width;
         return middle >= low && middle < high ? all + each * rates.width : all;
@@ -3030,13 +3061,14 @@
       return [
         span,
         counted(own.length),
-        counted(Math.round(sum(rates.seeks))),
-        bytesText(Math.round(sum(rates.bytes))),
+        counted(step2 > 1 ? Math.round(sum(rates.seeks)) : seeks2),
+        bytesText(step2 > 1 ? Math.round(sum(rates.bytes)) : bytes),
         ...ends
       ];
     });
     const drawn = step2 > 1 ? ` Reads are one in ${step2}, those that are drawn.` : "";
-    const columns = ["time", "reads", "seeks, about", "read, about", "lowest place", "highest place"];
+    const about = step2 > 1 ? ", about" : "";
+    const columns = ["time", "reads", `seeks${about}`, `read${about}`, "lowest place", "highest place"];
     return { columns, rows, note: `Equal spans of time; places are bytes from the disk's start.${drawn}` };
   }
   function told(walk) {
@@ -3077,9 +3109,10 @@
       };
     });
     const { width, seeks: seeks2, bytes } = walk.rates;
-    const time = seeks2.map((_, i) => i * width);
+    const time = [...seeks2.keys(), seeks2.length].map((i) => i * width);
     const rate = (name, y, yaxis, color) => ({
-      ...{ type: "scatter", mode: "lines", name, x: time, y, yaxis, line: { color, width: 1 }, showlegend: false }
+      ...{ type: "scatter", mode: "lines", name, x: time, y: [...y, ...y.slice(-1)], yaxis, showlegend: false },
+      line: { color, width: 1, shape: "hv" }
     });
     return [
       ...points.filter((trace) => trace.x.length),
@@ -3092,17 +3125,19 @@
       )
     ];
   }
-  function walkLayout(disk, scale, seconds2) {
-    const rate = { rangemode: "tozero", fixedrange: true };
+  function walkLayout(disk, scale, drives, drive) {
+    const seconds2 = drives.most(drive, ({ total_s }) => total_s);
+    const top = (of) => 1.05 * drives.most(drive, ({ rates }) => Math.max(0, ...rates[of])) || 1;
+    const rate = (most) => ({ range: [0, most], fixedrange: true });
     return plotLayout({
       xaxis: {
         title: { text: "seconds since the start of the walk" },
         range: [0, seconds2 || 1],
         anchor: "y3"
       },
-      yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: placeRange(disk, scale) },
-      yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate },
-      yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate },
+      yaxis: { title: { text: placeTitle(disk) }, domain: [0.42, 1], range: placeRange(disk, scale) },
+      yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate(top("seeks")) },
+      yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate(top("bytes") / 1e6) },
       margin: { l: 70, r: 12, t: 8, b: 42 },
       dragmode: "zoom",
       showlegend: false

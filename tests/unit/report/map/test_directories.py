@@ -58,27 +58,38 @@ def _boxes(found: dict) -> dict[str, tuple]:
 
 
 def test_folders_of_one_number_on_two_volumes_are_two_boxes():
-    """Each has its own volume's name, time, entries and bytes; the tops are called after their volumes."""
+    """Each has its own volume's name, time, entries and bytes; the roots are called after their volumes."""
     layouts = [_layout("Home", *HOME), _layout("Work", *WORK)]
     walks = [_walk(0, (16, 3.0), (2, 1.0)), _walk(0, (16, 9.0), drive="sata-ssd"), _walk(1, (16, 5.0))]
-    found = directories(MapDisk("both", "", layouts, 0, 4096, 4096, walks), names=True)
+    called = {0: "Home", 1: "Work"}
+    found = directories(MapDisk("both", "", layouts, 0, 4096, 4096, walks, called=called), names=True)
     assert _boxes(found) == {
-        "0:1": (None, "Home /", 0.0, 1, 0),
-        "0:2": ("0:1", "root", 1.0, 1, 0),
+        "0:2": (None, "Home /", 1.0, 1, 0),
         "0:16": ("0:2", "home", 3.0, 1, 700),
-        "1:1": (None, "Work /", 0.0, 1, 0),
-        "1:2": ("1:1", "root", 0.0, 1, 0),
+        "1:2": (None, "Work /", 0.0, 1, 0),
         "1:16": ("1:2", "work", 5.0, 1, 40),
     }
-    assert found["whole"] == {"seconds": 9.0, "entries": 6, "bytes": 740}
-    assert (found["shown"], found["total"]) == (6, 6)
+    assert found["whole"] == {"seconds": 9.0, "entries": 4, "bytes": 740}
+    assert (found["shown"], found["total"]) == (4, 4)
+
+
+def test_the_root_is_one_box():
+    """What it lies in is no directory; a directory whose own entry is lost is not called the root."""
+    lost = ((77, 78, "orphan", "file", 9),)
+    found = directories(MapDisk("", "", [_layout("Home", *HOME, *lost)], 0, 1, 1, [_walk(0, (16, 1.0))]), names=True)
+    assert _boxes(found) == {
+        "0:2": (None, "/", 0.0, 1, 0),
+        "0:16": ("0:2", "home", 1.0, 1, 700),
+        "0:77": (None, "directory 77", 0.0, 1, 9),
+    }
 
 
 def test_no_name_stands_where_names_are_left_out():
     """Numbers stand for directories, and for volumes."""
     layouts = [_layout("Home", *HOME), _layout("Work", *WORK)]
-    found = directories(MapDisk("", "", layouts, 0, 4096, 4096, [_walk(0, (2, 1.0)), _walk(1, (2, 1.0))]), names=False)
-    assert set(found["name"]) == {"volume 0 /", "volume 1 /", "directory 2", "directory 16"}
+    called, walks = {0: "volume 1", 1: "volume 2"}, [_walk(0, (2, 1.0)), _walk(1, (2, 1.0))]
+    found = directories(MapDisk("", "", layouts, 0, 4096, 4096, walks, called=called), names=False)
+    assert set(found["name"]) == {"volume 1 /", "volume 2 /", "directory 16"}
 
 
 def test_reads_that_no_directory_caused_have_a_box_of_their_own():
@@ -93,7 +104,7 @@ def test_a_directory_that_lies_in_itself_is_a_top():
     circle = ((5, 6, "x", "directory", 0), (6, 5, "y", "directory", 0), (5, 7, "z", "directory", 0))
     found = directories(MapDisk("", "", [_layout("Home", *circle, *HOME)], 0, 1, 1, [_walk(0, (7, 1.0))]), names=True)
     parents = dict(zip(found["id"], found["parent"], strict=True))
-    assert [parents[f"0:{number}"] for number in (5, 6, 7, 2)] == [None, None, None, "0:1"]
+    assert [parents[f"0:{number}"] for number in (5, 6, 7, 2)] == [None, None, None, None]
 
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +14,14 @@ from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
+from layoutscope.report.map.directories import directories
 from layoutscope.report.map.first import first_screen
 from layoutscope.report.map.model import first_walks
 from layoutscope.report.map.page import disk_shares
-from layoutscope.report.map.panels import NO_BIN, costs, distances, walk_panel
+from layoutscope.report.map.panels import NO_BIN, costs, distances, first_of, walk_panel
 from layoutscope.report.map.scans import disks
 from layoutscope.report.map.segments import from_layouts, verified_xids
 from layoutscope.report.map.text import OF_WALKS
-from layoutscope.tables.table import stacked
 from layoutscope.units import format_seconds
 from tests.layouts import layout, leaves
 from tests.pages import unpacked
@@ -104,8 +105,7 @@ def test_a_device_shows_its_own_reads_alone(devices):
 def test_distances_are_within_a_device(devices):
     """An inode and its data on two devices are in no bin; all others are, each with its node."""
     for disk in devices:
-        nodes = stacked([one.columns("nodes") for one in disk.layouts])
-        found = distances(disk, nodes)["to_data"]
+        found = distances(disk)["to_data"]
         expected = 0
         for one in disk.layouts:
             rows = one.nodes.filter(pl.col("device") == disk.device)["row"].to_list()
@@ -125,7 +125,7 @@ def test_distances_are_within_a_device(devices):
 def test_bins_count_what_the_bars_show(name):
     """Of reads and of files: as many in each bin as the bar is high; the first read has none before it."""
     (disk,) = disks([scan(FIXTURES / f"{name}-scattered.img.zst")])
-    found = distances(disk, stacked([one.columns("nodes") for one in disk.layouts]))
+    found = distances(disk)
     for key, column in (("seek", "reads"), ("to_data", "bin")):
         bins = _plain(found[key][column])
         counts = np.bincount(bins[bins != NO_BIN], minlength=1 + len(found[key]["counts"]))
@@ -142,8 +142,54 @@ def test_what_a_checksum_denies_has_no_transaction():
 def test_order_on_disk_leaves_out_what_snapshots_alone_hold():
     """Ranks of their leaves are of other trees: of the tree's leaves those of the live one are drawn, a rank each."""
     (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst", drives=())])
-    nodes = stacked([each.columns("nodes") for each in disk.layouts])
-    drawn = next(each for each in distances(disk, nodes)["key_order"] if each["tree"] == "fs")
+    drawn = next(each for each in distances(disk)["key_order"] if each["tree"] == "fs")
     fs = disk.layouts[-1].nodes.filter(tree="fs", kind="leaf")
     live = fs.filter(state="live")
     assert drawn["total"] == live.height == live["key_rank"].n_unique() < fs.height
+
+
+def test_order_on_disk_is_that_of_one_volume_each(devices, tmp_path):
+    """Two volumes have a file-system tree each: two pictures, each with the leaves of its volume alone."""
+    write(SCENARIOS["volumes"], tmp_path / "volumes.img")
+    for disk in (*devices, *disks([scan(tmp_path / "volumes.img")])):
+        drawn = {(one["volume"], one["tree"]): one for one in distances(disk)["key_order"]}
+        for (place, tree), one in drawn.items():
+            is_leaf = (pl.col("tree") == tree) & (pl.col("kind") == "leaf") & (pl.col("state") != "snapshot")
+            own = disk.layouts[place].nodes.filter(is_leaf & (pl.col("device") == disk.device))
+            assert one["total"] == own.height == own["key_rank"].n_unique() > 1
+            assert one["picture"]["y"] == (own["image_offset"].min() / 2**20, own["image_offset"].max() / 2**20)
+        assert "spaceman" not in {tree for _, tree in drawn}
+    assert [disk.called[place] for place, _ in drawn] == ["System", "Data"]
+
+
+def test_rates_are_means_of_several_reads(devices):
+    """One read in a thousandth of a second is not told as a thousand a second; all spans together are the walk."""
+    (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst")])
+    for one, walk in [(each, walk) for each in (disk, *devices) for walk in each.walks]:
+        panel = walk_panel(walk, one, first_of(walk.trace, one.walks))
+        rates = panel["rates"]
+        assert len(rates["seeks"]) <= max(1, panel["reads"] // 10)
+        total = walk.trace.length_bytes[walk.trace.device == one.device].sum()
+        assert sum(rates["bytes"]) * rates["width"] == pytest.approx(total, rel=1e-2)
+        assert len(rates["seeks"]) * rates["width"] == pytest.approx(walk.seconds if panel["reads"] else 0)
+
+
+def test_volumes_of_one_name_are_told_apart(tmp_path):
+    """By their numbers, in times, orders and directories; where names are left out, by nothing else."""
+    write(SCENARIOS["volumes"], tmp_path / "volumes.img")
+    result = scan(tmp_path / "volumes.img")
+    same = [
+        replace(one, layout=one.layout.changed(facts=replace(one.layout.facts, name="Data")))
+        if one.layout.facts.name == "System"
+        else one
+        for one in result.volumes
+    ]
+    for names, called in (
+        (True, ["Data (volume 1)", "Data (volume 2)", "VM"]),
+        (False, ["volume 1", "volume 2", "volume 3"]),
+    ):
+        (disk,) = disks([replace(result, volumes=tuple(same))], names=names)
+        assert list(disk.called.values()) == called
+        assert {walk.name for walk in disk.walks} == set(called[:2])
+        tops = [name for name in directories(disk, names=names)["name"] if name.endswith(" /")]
+        assert tops == [f"{name} /" for name in called[:2]]

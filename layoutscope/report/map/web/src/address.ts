@@ -132,6 +132,7 @@ export class AddressMap implements Choices, Pointed, Stripped {
 
   async build(): Promise<void> {
     this.pyramid = await Pyramid.of(this.disk);
+    this.view.size = this.widthOf(this.view.size);
     this.owners = await Owners.of(this.disk);
     this.selection = new Selection(this.owners.nodes, this.owners.places);
     this.selection.whenChosen(() => this.paint());
@@ -287,12 +288,17 @@ export class AddressMap implements Choices, Pointed, Stripped {
   show(from: number, size: number, silent = false): Promise<void> {
     const before = this.view;
     const { start } = this.disk;
-    const wide = Math.min(this.full, Math.max(size, CELLS * this.pyramid.cell));
+    const wide = this.widthOf(size);
     this.view = { from: Math.min(Math.max(from, start), Math.max(start, start + this.full - wide)), size: wide };
     const changed = before.from !== this.view.from || before.size !== wide;
     if (!silent && changed) this.earlier.push(before);
     if (changed) this.onView(this);
     return this.draw();
+  }
+
+  /** Bytes that are seen where somebody asks for so many: cells have a least size, and there is not more than all. */
+  private widthOf(size: number): number {
+    return Math.min(this.full, Math.max(size, CELLS * this.pyramid.cell));
   }
 
   async draw(): Promise<void> {
@@ -347,7 +353,7 @@ export class AddressMap implements Choices, Pointed, Stripped {
       else if (!this.scaleKey.firstChild) this.scaleKey.append(shades!.key());
       return by === "tree" ? null : shades;
     }
-    this.shades = new Shades(this.owners.nodes, by, this.disk.walks[0]?.label ?? "");
+    this.shades = new Shades(this.owners.nodes, by, this.disk.walks[0]?.drive ?? "");
     this.scaleKey.replaceChildren(this.shades.key());
     return this.shades;
   }

@@ -9,6 +9,7 @@ import {
   type Histogram,
   labelOf,
   placeRange,
+  placeTitle,
   type ReadDistances,
   type Scale,
 } from "./payload";
@@ -30,18 +31,26 @@ export async function orderPanel(disk: Disk, holder: HTMLElement, map: Filtered,
   const { selection } = map;
   const orders = disk.distances.key_order;
   if (!orders.length) holder.append(element("p", { class: "muted" }, "No tree here has leaves to compare."));
-  for (const { tree, total, picture } of orders) {
-    const title = `${labelOf(disk, tree)}: ${counted(total)} leaves`;
+  for (const { volume, tree, total, picture } of orders) {
+    const { name: ofVolume, nodes } = disk.volumes[volume]!;
+    const called = `${ofVolume ? `${ofVolume}, ` : ""}${labelOf(disk, tree)}`;
+    const title = `${called}: ${counted(total)} leaves`;
     const layout = {
       xaxis: { title: { text: "place in key order" }, range: padded(picture.x) },
-      yaxis: { title: { text: "place on disk, MiB" }, range: placeRange(disk, scale) },
+      yaxis: { title: { text: placeTitle(disk) }, range: placeRange(disk, scale) },
     };
     const { all } = selection;
     const own = all.trees.indexOf(tree);
     const leaf = all.kinds.indexOf("leaf");
     const placing = {
-      // What lies on another drive of a set has no place here.
-      has: (i: number) => all.tree[i] === own && all.kind[i] === leaf && all.rank[i]! >= 0 && all.offset[i]! >= 0,
+      // Ranks of another volume are of another tree; what lies on another drive of a set has no place here.
+      has: (i: number) =>
+        i >= nodes[0] &&
+        i < nodes[1] &&
+        all.tree[i] === own &&
+        all.kind[i] === leaf &&
+        all.rank[i]! >= 0 &&
+        all.offset[i]! >= 0,
       x: (i: number) => all.rank[i]!,
       y: (i: number) => (all.offset[i]! - disk.start) / 2 ** 20,
     };
@@ -55,14 +64,15 @@ export async function orderPanel(disk: Disk, holder: HTMLElement, map: Filtered,
     holder.append(heading);
     const plot = plotIn(holder, 260, title);
     const columns = ["places in key order", "leaves", "lowest place on disk", "highest place on disk"];
-    const note = `Equal parts of the key order; places are told to ${bytesText(step(picture.y, picture.rows))}.`;
+    const from = disk.start ? ` from byte ${counted(disk.start)}` : "";
+    const note = `Equal parts of the key order; places${from} are told to ${bytesText(step(picture.y, picture.rows))}.`;
     const words = textTable(`order of ${title}`, async () => ({
       columns,
-      rows: await partsOf(picture, (at) => counted(Math.round(at)), undefined, total),
+      rows: await partsOf(picture, ranksBetween, undefined, total),
       note,
     }));
     holder.append(words.box);
-    const about = `chosen in key order of ${labelOf(disk, tree)}`;
+    const about = `chosen in key order of ${called}`;
     await brushed(plot, trace, layout, selection, placing, about);
     const follow = () => {
       const visible = map.showsTree(tree);
@@ -73,6 +83,12 @@ export async function orderPanel(disk: Disk, holder: HTMLElement, map: Filtered,
     if (!map.showsTree(tree)) follow();
     await pause();
   }
+}
+
+/** The whole numbers from one place on and before another. */
+function ranksBetween(low: number, high: number, isLast: boolean): string {
+  const [first, last] = [Math.ceil(low), isLast ? Math.floor(high) : Math.ceil(high) - 1];
+  return last > first ? `${counted(first)} to ${counted(last)}` : counted(first);
 }
 
 /** How much of a place in MiB a row of a picture spans, in bytes. */
@@ -104,7 +120,7 @@ async function seeks(disk: Disk, h: ReadDistances, holder: HTMLElement, selectio
   const drawn = step > 1 ? `, of one read in ${step}` : "";
   await histogram({
     ...{ h, holder, selection },
-    title: "From the end of one read to the start of the next",
+    title: `From the end of one read to the start of the next${walk.name ? `: ${walk.name}` : ""}`,
     of: `reads of the first walk${drawn}`,
     choose: (wanted, words) =>
       selection.at(

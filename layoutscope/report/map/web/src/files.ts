@@ -12,6 +12,8 @@ export interface File {
   node: number;
 }
 
+/** Number of the directory that is the volume itself. */
+const ROOT = 2;
 /** Before each name: none holds one. */
 const ZERO = "\0";
 /** So many milliseconds are worked before the page may do something else. */
@@ -154,10 +156,15 @@ export class Files {
     const parts: string[] = [];
     const passed = new Set<number>(); // a damaged directory may be its own ancestor
     for (let at = entry; at >= 0 && !passed.has(at); at = above[at]!) {
-      if (above[at]! >= 0 || !parts.length) parts.unshift(this.name(at)); // the topmost is the volume itself
+      if (above[at]! >= 0 || (!parts.length && !this.isRoot(at))) parts.unshift(this.name(at)); // the root is the volume
       passed.add(at);
     }
     return `/${parts.join("/")}`;
+  }
+
+  private isRoot(entry: number): boolean {
+    const { id, above } = this.columns;
+    return above[entry]! < 0 && id.low[entry] === ROOT && !id.high[entry];
   }
 
   private file(entry: number): File {

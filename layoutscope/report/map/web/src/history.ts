@@ -2,10 +2,10 @@
 
 import { brushed } from "./brush";
 import { element } from "./dom";
-import type { Disk, History } from "./payload";
+import { type Disk, type History, placeTitle } from "./payload";
 import { padded, pictureTrace, plotIn } from "./plots";
 import type { Selection } from "./selection";
-import { partsOf, textTable } from "./tables";
+import { partsOf, spanOf, textTable } from "./tables";
 import type { Nodes } from "./unpack";
 import { bytesText, counted } from "./words";
 
@@ -73,7 +73,7 @@ export async function historyPanel(disk: Disk, holder: HTMLElement, selection: S
   const title = "Transaction that wrote each node, over the address space";
   holder.append(element("h3", {}, title));
   const layout = {
-    xaxis: { title: { text: "place on disk, MiB" }, range: padded(h.picture.x) },
+    xaxis: { title: { text: placeTitle(disk) }, range: padded(h.picture.x) },
     yaxis: { title: { text: "transaction" }, range: padded(h.picture.y) },
   };
   const plot = plotIn(holder, 280, title);
@@ -82,7 +82,7 @@ export async function historyPanel(disk: Disk, holder: HTMLElement, selection: S
   const place_ = (mib: number) => bytesText(Math.max(0, Math.round(mib * 2 ** 20)));
   const words = textTable(title, async () => ({
     columns,
-    rows: await partsOf(h.picture, place_, (xid) => counted(Math.round(xid))),
+    rows: await partsOf(h.picture, spanOf(place_), (xid) => counted(Math.round(xid))),
     note,
   }));
   holder.append(words.box);

@@ -81,7 +81,7 @@ function only(map: Filter, k: number, label: string, boxes: Boxes): HTMLElement 
 function shadeKey(what: string, hue: string, hiddenKey: HTMLElement): HTMLElement {
   const key = element("div", { class: "bar legend muted" }, `${what} in a cell: `);
   SHADES.forEach(([least, strength], i) => {
-    key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
+    key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `from ${100 * least} % ` : "less");
   });
   hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
   key.append(hiddenKey);

@@ -37,6 +37,7 @@ export function mapWords({ disk, from, cellSize, current, hiddenBytes }: Celled)
       .map(({ label, bytes }) => `${label} ${bytesText(bytes)} (${shareText(bytes / (high - low))})`);
     rows.push([counted(low), counted(high), held.join(", ")]);
   }
-  const note = `What is seen now, in ${PARTS} equal parts; the table follows zoom, legend and slider.`;
+  const past = rows.length < PARTS ? ", without those past the end of the disk" : "";
+  const note = `What is seen now, in ${PARTS} equal parts${past}; the table follows zoom, legend and slider.`;
   return { columns: ["from byte", "to byte", "what it holds"], rows, note };
 }

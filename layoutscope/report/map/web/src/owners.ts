@@ -1,7 +1,7 @@
 // Whose nodes and files lie in a stretch of disk.
 
 import { type File, Files } from "./files";
-import type { Disk, Tile } from "./payload";
+import { type Disk, ofVolume, type Tile } from "./payload";
 import { NodePlaces } from "./places";
 import { pause } from "./turns";
 import { type Nodes, type Numbers, nodesOf, unpackAll } from "./unpack";
@@ -108,7 +108,7 @@ export class Owners {
     const { volume, id } = this.files.owner(i);
     const path = this.files.path(volume, id);
     const when = volume < this.disk.earlier ? "" : " as it was";
-    return (path === undefined ? `file ${id}` : `file ${id} “${path}”`) + when;
+    return ofVolume(this.disk, volume) + (path === undefined ? `file ${id}` : `file ${id} “${path}”`) + when;
   }
 
   /** What happened to a node between two states. */
@@ -122,8 +122,9 @@ export class Owners {
   nodeText(i: number): string {
     const n = this.nodes;
     if (i >= n.tree.length) return "a node past the page's budget of details";
+    const volume = this.disk.volumes.findIndex(({ nodes }) => i < nodes[1]);
     return [
-      `${n.trees[n.tree[i]!]} ${n.kinds[n.kind[i]!]} node ${n.id.text(i)}`,
+      `${ofVolume(this.disk, volume)}${n.trees[n.tree[i]!]} ${n.kinds[n.kind[i]!]} node ${n.id.text(i)}`,
       ...(n.level[i] === 255 ? [] : [`level ${n.level[i]}`]),
       ...(n.xid[i] ? [`xid ${n.xid[i]}`] : []),
       ...this.movesOf(i),

@@ -1,5 +1,7 @@
 // What the page is given: the JSON that layoutscope/report/map/page.py writes.
 
+import { counted } from "./words";
+
 export interface PackedArray {
   type: "u1" | "u2" | "u4" | "i4" | "f4" | "f8";
   n: number;
@@ -148,6 +150,20 @@ export interface FileDistances extends Histogram {
   bin: PackedArray;
 }
 
+/** A volume, or what they share: its name, where its disk has several, and which of the nodes are its own. */
+export interface Volume {
+  name: string;
+  nodes: [number, number];
+}
+
+/** Leaves of a tree in key order, of one of the volumes. */
+export interface KeyOrder {
+  volume: number;
+  tree: string;
+  total: number;
+  picture: Picture;
+}
+
 export type Unit = "seconds" | "entries" | "bytes";
 
 export interface Directories extends Record<Unit, number[]> {
@@ -172,6 +188,7 @@ export interface Disk {
   size: number;
   used: number;
   block: number;
+  volumes: Volume[];
   classes: MapClass[];
   pyramid: { unit: number; cell: number; cells: PackedCells[] };
   owners: Tile[];
@@ -186,7 +203,7 @@ export interface Disk {
   distances: {
     seek: ReadDistances | null;
     to_data: FileDistances;
-    key_order: { tree: string; total: number; picture: Picture }[];
+    key_order: KeyOrder[];
   };
   history: History | null;
   /** So many volumes are of the later state, or of the only one; the others are of the earlier. */
@@ -218,6 +235,17 @@ export function reachOf(disks: Disk[]): number {
 export function placeRange(disk: Disk, scale: Scale): [number, number] {
   const low = Math.max(0, Math.min(spreadOf(disk)[0], disk.size - scale.reach)); // a disk ends where it ends
   return [(low - 0.04 * scale.reach) / 2 ** 20, (low + 1.04 * scale.reach) / 2 ** 20];
+}
+
+/** The name of a volume before what is told of it, where its disk has several. */
+export function ofVolume({ volumes }: Pick<Disk, "volumes">, place: number): string {
+  const name = volumes[place]?.name;
+  return name ? `${name}: ` : "";
+}
+
+/** What an axis of places says; they count from the disk's start, which is not that of the image in a partition. */
+export function placeTitle({ start }: Pick<Disk, "start">): string {
+  return `place on disk, MiB${start ? ` from byte ${counted(start)}` : ""}`;
 }
 
 /** A tree as the legend calls it. */

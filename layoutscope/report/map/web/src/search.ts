@@ -3,7 +3,7 @@
 import type { AddressMap } from "./address";
 import { element } from "./dom";
 import type { File } from "./files";
-import type { Disk } from "./payload";
+import { type Disk, ofVolume } from "./payload";
 import { bytesText, counted, plural } from "./words";
 
 const MOST = 12;
@@ -41,8 +41,9 @@ async function results(map: AddressMap, text: string): Promise<HTMLElement[] | u
     return [];
   }
   const buttons = files.map((file) =>
-    button(`${file.path} (file ${file.id})${file.volume < map.disk.earlier ? "" : ", as it was"}`, () =>
-      showFile(map, file),
+    button(
+      `${ofVolume(map.disk, file.volume)}${file.path} (file ${file.id})${file.volume < map.disk.earlier ? "" : ", as it was"}`,
+      () => showFile(map, file),
     ),
   );
   const byte = Number(text.replaceAll(",", ""));
@@ -87,7 +88,7 @@ async function showFile(map: AddressMap, file: File): Promise<void> {
   const first = extents.slice(0, TOLD).map(([start, length]) => `${bytesText(length)} at byte ${counted(start)}`);
   if (extents.length > TOLD) first.push(`and ${counted(extents.length - TOLD)} more`);
   map.info.textContent = [
-    `${file.path}, file ${file.id}: ${data}`,
+    `${ofVolume(map.disk, file.volume)}${file.path}, file ${file.id}: ${data}`,
     ...(first.length ? [first.join(" · ")] : []),
     ...(node === undefined ? [] : [`its inode, where the larger ring is: ${map.owners.nodeText(file.node)}`]),
   ].join("\n");

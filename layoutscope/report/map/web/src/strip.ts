@@ -83,7 +83,9 @@ export class Strip {
     const fill = (k: number, i: number, top: number, alpha: number) => {
       pen.fillStyle = hueOf(disk.classes[k]!);
       pen.globalAlpha = alpha;
-      pen.fillRect(i * pixel, top, Math.max(1, pixel), 24);
+      // Whole pixels: the edges of neighbours would blend, and look like gaps.
+      const left = Math.floor(i * pixel);
+      pen.fillRect(left, top, Math.max(1, Math.floor((i + 1) * pixel) - left), 24);
     };
     const shown = [...disk.classes.keys()].filter((k) => disk.classes[k]!.group !== "free" && !hidden.has(k));
     const metadata = shown.filter((k) => disk.classes[k]!.group === "metadata");

@@ -42,10 +42,13 @@ function content(title: string, { columns, rows, note }: Told): HTMLElement[] {
 /** Places on disk, in MiB, as bytes. */
 const placeText = (mib: number) => bytesText(Math.max(0, Math.round(mib * 2 ** 20)));
 
+/** Two places as a span. */
+export const spanOf = (x: (at: number) => string) => (low: number, high: number) => `${x(low)} to ${x(high)}`;
+
 /** A density picture by equal parts of its width: how many points each has, and between which heights they lie. */
 export async function partsOf(
   picture: Picture,
-  x: (at: number) => string,
+  span: (low: number, high: number, isLast: boolean) => string,
   y = placeText,
   most = PARTS,
 ): Promise<string[][]> {
@@ -55,7 +58,7 @@ export async function partsOf(
   const parts = Math.min(PARTS, most, columns);
   return Array.from({ length: parts }, (_, part) => {
     const [first, end] = [part, part + 1].map((n) => Math.round((n * columns) / parts)) as [number, number];
-    const span = `${x(at(picture.x, first / columns))} to ${x(at(picture.x, end / columns))}`;
+    const [from, to] = [first, end].map((column) => at(picture.x, column / columns)) as [number, number];
     let [many, low, high] = [0, rows, -1];
     for (let r = 0; r < rows; r++)
       for (let c = first; c < end; c++) {
@@ -66,6 +69,6 @@ export async function partsOf(
         high = r;
       }
     const [least, most] = [low / rows, (high + 1) / rows].map((share) => y(at(picture.y, share)));
-    return [span, counted(many), many ? least! : "", many ? most! : ""];
+    return [span(from, to, end === columns), counted(many), many ? least! : "", many ? most! : ""];
   });
 }

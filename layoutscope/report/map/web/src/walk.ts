@@ -3,7 +3,7 @@
 import { type Band, TRAIL } from "./band";
 import { chosenTrace } from "./brush";
 import { element, hueOf } from "./dom";
-import { type Disk, labelOf, placeRange, type Reads, type Scale, type Walk } from "./payload";
+import { type Disk, labelOf, placeRange, placeTitle, type Reads, type Scale, type Walk } from "./payload";
 import { CONFIG, type Fields, HUES, legendOf, plain, plotIn, plotLayout, plotly } from "./plots";
 import type { Player } from "./race";
 import { readsOf } from "./reads";
@@ -27,10 +27,10 @@ export class Drives {
 
   constructor(private readonly disks: Disk[]) {}
 
-  /** Seconds of the slowest walk on a drive. */
-  seconds(drive: string): number {
+  /** The most that something is of the walks on a drive. */
+  most(drive: string, of: (walk: Walk) => number): number {
     const walks = this.disks.flatMap((disk) => disk.walks).filter((walk) => walk.drive === drive);
-    return Math.max(0, ...walks.map((walk) => walk.total_s));
+    return Math.max(0, ...walks.map(of));
   }
 
   choose(walk: Walk): void {
@@ -87,7 +87,7 @@ export async function walkPanel(
     map.mark([], null);
     const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
     last = traces.length - 1;
-    const layout = walkLayout(disk, scale, drives.seconds(walk.drive));
+    const layout = walkLayout(disk, scale, drives, walk.drive);
     await plotly().react(plot, traces, layout, CONFIG);
     key.replaceChildren(legendOf(plot, treeHues(traces)));
     showTrees();
@@ -156,11 +156,14 @@ const treeHues = (traces: Fields[]) =>
   );
 
 /** A walk in equal spans of time: how many reads and bytes, and between which places. */
-function walkRows(disk: Disk, { total_s, step, rates }: Walk, { time, offset }: Unpacked): Told {
+function walkRows(disk: Disk, { total_s, step, rates }: Walk, { time, offset, length }: Unpacked): Told {
   const place = (at: number) => bytesText(at - disk.start);
   const rows = Array.from({ length: total_s ? PARTS : 0 }, (_, part) => {
     const [low, high] = [part, part + 1].map((n) => (n * total_s) / PARTS) as [number, number];
-    const own = Array.from(offset).filter((_, i) => time[i]! >= low && (time[i]! < high || part === PARTS - 1));
+    const reads = Array.from(time.keys()).filter((i) => time[i]! >= low && (time[i]! < high || part === PARTS - 1));
+    const own = reads.map((i) => offset[i]!);
+    const seeks = reads.filter((i) => !i || offset[i] !== offset[i - 1]! + length[i - 1]!).length;
+    const bytes = reads.reduce((all, i) => all + length[i]!, 0);
     const sum = (of: number[]) =>
       of.reduce((all, each, i) => {
         const middle = (i + 0.5) * rates.width;
@@ -171,13 +174,14 @@ function walkRows(disk: Disk, { total_s, step, rates }: Walk, { time, offset }: 
     return [
       span,
       counted(own.length),
-      counted(Math.round(sum(rates.seeks))),
-      bytesText(Math.round(sum(rates.bytes))),
+      counted(step > 1 ? Math.round(sum(rates.seeks)) : seeks),
+      bytesText(step > 1 ? Math.round(sum(rates.bytes)) : bytes),
       ...ends,
     ];
   });
   const drawn = step > 1 ? ` Reads are one in ${step}, those that are drawn.` : "";
-  const columns = ["time", "reads", "seeks, about", "read, about", "lowest place", "highest place"];
+  const about = step > 1 ? ", about" : "";
+  const columns = ["time", "reads", `seeks${about}`, `read${about}`, "lowest place", "highest place"];
   return { columns, rows, note: `Equal spans of time; places are bytes from the disk's start.${drawn}` };
 }
 
@@ -223,9 +227,11 @@ function walkTraces(disk: Disk, walk: Walk, reads: Unpacked): Fields[] {
     };
   });
   const { width, seeks, bytes } = walk.rates;
-  const time = seeks.map((_, i) => i * width);
+  const time = [...seeks.keys(), seeks.length].map((i) => i * width);
+  // Steps: each rate is that of a whole span.
   const rate = (name: string, y: number[], yaxis: string, color: string): Fields => ({
-    ...{ type: "scatter", mode: "lines", name, x: time, y, yaxis, line: { color, width: 1 }, showlegend: false },
+    ...{ type: "scatter", mode: "lines", name, x: time, y: [...y, ...y.slice(-1)], yaxis, showlegend: false },
+    line: { color, width: 1, shape: "hv" },
   });
   return [
     ...points.filter((trace) => trace.x.length),
@@ -239,17 +245,19 @@ function walkTraces(disk: Disk, walk: Walk, reads: Unpacked): Fields[] {
   ];
 }
 
-function walkLayout(disk: Disk, scale: Scale, seconds: number): Fields {
-  const rate = { rangemode: "tozero", fixedrange: true };
+function walkLayout(disk: Disk, scale: Scale, drives: Drives, drive: string): Fields {
+  const seconds = drives.most(drive, ({ total_s }) => total_s);
+  const top = (of: "seeks" | "bytes") => 1.05 * drives.most(drive, ({ rates }) => Math.max(0, ...rates[of])) || 1;
+  const rate = (most: number) => ({ range: [0, most], fixedrange: true });
   return plotLayout({
     xaxis: {
       title: { text: "seconds since the start of the walk" },
       range: [0, seconds || 1],
       anchor: "y3",
     },
-    yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: placeRange(disk, scale) },
-    yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate },
-    yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate },
+    yaxis: { title: { text: placeTitle(disk) }, domain: [0.42, 1], range: placeRange(disk, scale) },
+    yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate(top("seeks")) },
+    yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate(top("bytes") / 1e6) },
     margin: { l: 70, r: 12, t: 8, b: 42 },
     dragmode: "zoom",
     showlegend: false,

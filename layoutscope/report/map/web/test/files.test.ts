@@ -46,6 +46,7 @@ const paths = async (text: string, most = 9) => (await files.find(text, most))!.
 test("paths begin below the volume, and each volume has its own numbers", () => {
   assert.equal(files.path(0, "20"), "/Users/Letter.txt");
   assert.equal(files.path(1, "20"), "/Sums");
+  assert.equal(files.path(0, "2"), "/");
   assert.equal(files.path(0, "99"), undefined);
 });
 

@@ -240,6 +240,14 @@ def test_buttons_lead_to_disk_use_and_metadata(kind):
         assert size <= max(finest, high - low + 2 * finest // 16384)
         told = card.locator(".caption").inner_text()
         assert "a cell is" in told
+        shades = card.get_by_text(re.compile("^(metadata|changes) in a cell: "))
+        nodes_by = card.locator("select[title='what colours nodes']")
+        for by, is_there in (("fill", False), ("tree", True)):
+            nodes_by.select_option(by)
+            card.get_by_text("trees have their colours in the strip alone").wait_for(
+                state="detached" if is_there else "attached"
+            )
+            assert shades.is_visible() == is_there
 
 
 def test_the_strip_leads_the_map(kind):

@@ -96,13 +96,13 @@
   var MARKED = "damaged";
   var numPlain = (classes) => classes.length * SHADES.length + 2;
   function palette(classes) {
-    const shades = classes.flatMap(
+    const shades2 = classes.flatMap(
       (c) => SHADES.map(([, strength]) => ({
         ...HATCHED.has(c.key) ? hatchOn(c) : {},
         hue: shade(hueOf(c), strength)
       }))
     );
-    const plain2 = [{ hue: isDark() ? "#14171b" : "#ffffff" }, ...shades, { hue: hueOf(HIDDEN) }];
+    const plain2 = [{ hue: isDark() ? "#14171b" : "#ffffff" }, ...shades2, { hue: hueOf(HIDDEN) }];
     const marked = classes.find(({ key }) => key === MARKED);
     return marked ? [...plain2, ...plain2.map(({ hue }) => ({ hue, hatch: hueOf(marked) }))] : plain2;
   }
@@ -575,6 +575,15 @@
     }
     return `${n} B`;
   }
+  function placesText(low, high) {
+    const [factor, unit] = UNITS.find(([least]) => high >= least) ?? [1, "B"];
+    const apart = 1 - Math.floor(Math.log10((high - low) / factor));
+    const digits = factor === 1 ? 0 : Math.max(0, apart, 2 - Math.floor(Math.log10(high / factor)));
+    const [from, to] = [low, high].map(
+      (n) => (n / factor).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
+    );
+    return `${low < factor ? bytesText(low) : from} to ${to} ${unit}`;
+  }
   function secondsText(s) {
     if (!s) return "0 s";
     if (s < 1e-3) return `${+(s * 1e6).toPrecision(3)} us`;
@@ -811,7 +820,8 @@
         ...STEPS.map(swatch),
         ` ${told2(this.high)}`
       );
-      key.append(span, `${each}of several nodes in a cell, the highest; `, hatched[0], `${hatched[1]}${left}`);
+      key.append(span, `${each}of several nodes in a cell, the highest; `, hatched[0], `${hatched[1]}${left}; `);
+      key.append("trees have their colours in the strip alone");
       return key;
     }
   };
@@ -966,8 +976,9 @@
     const name = volumes[place]?.name;
     return name ? `${name}: ` : "";
   }
-  function placeTitle({ start }) {
-    return `place on disk, MiB${start ? ` from byte ${counted(start)}` : ""}`;
+  var PLACES = "place on disk, MiB";
+  function startText({ start }) {
+    return start ? `Places count from byte ${counted(start)}, where this disk begins.` : "";
   }
   function labelOf(disk, tree) {
     return disk.classes.find(({ key }) => key === tree)?.label ?? tree;
@@ -1067,8 +1078,9 @@
     const trace = await pictureTrace(h.picture, "%{x:,.1f} MiB<br>transaction %{y:,.0f}");
     const title = "Transaction that wrote each node, over the address space";
     holder.append(element("h3", {}, title));
+    if (disk.start) holder.append(element("p", { class: "muted" }, startText(disk)));
     const layout = {
-      xaxis: { title: { text: placeTitle(disk) }, range: padded(h.picture.x) },
+      xaxis: { title: { text: PLACES }, range: padded(h.picture.x) },
       yaxis: { title: { text: "transaction" }, range: padded(h.picture.y) }
     };
     const plot = plotIn(holder, 280, title);
@@ -1094,7 +1106,7 @@
   // src/legend.ts
   var FIRST = 2;
   var ALWAYS = ["damaged", "locked"];
-  function legend(map2, hiddenKey) {
+  function legend(map2, shadeKey, hiddenKey) {
     const { classes } = map2.disk;
     const boxes = /* @__PURE__ */ new Map();
     const isChange = classes.some(({ key }) => key === "stayed");
@@ -1109,7 +1121,9 @@
     const more = held.filter((k) => !first.has(k));
     const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map2, k, boxes)));
     if (more.length) bar.append(folded(map2, more, boxes));
-    return element("div", {}, bar, shadeKey(what, hueOf(classes[metadata[0] ?? 0]), hiddenKey));
+    shadeKey.replaceChildren(...shades(what, hueOf(classes[metadata[0] ?? 0])));
+    hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
+    return element("div", {}, bar, element("div", { class: "bar legend muted" }, shadeKey, hiddenKey));
   }
   function folded(map2, more, boxes) {
     const bytes = more.reduce((sum, k) => sum + map2.disk.classes[k].bytes, 0);
@@ -1147,14 +1161,12 @@
     const title = `show ${label} alone; again: everything`;
     return element("button", { type: "button", class: "only", title, "aria-label": title, onclick: press }, "only");
   }
-  function shadeKey(what, hue, hiddenKey) {
-    const key = element("div", { class: "bar legend muted" }, `${what} in a cell: `);
-    SHADES.forEach(([least, strength], i) => {
-      key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `from ${100 * least} % ` : "less");
-    });
-    hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
-    key.append(hiddenKey);
-    return key;
+  function shades(what, hue) {
+    const steps2 = SHADES.flatMap(([least, strength], i) => [
+      swatch(shade(hue, strength)),
+      i < SHADES.length - 1 ? ` from ${100 * least} % ` : " less"
+    ]);
+    return [`${what} in a cell: `, ...steps2];
   }
 
   // src/mapwords.ts
@@ -1991,11 +2003,12 @@
     peek;
     caption = element("span", { class: "muted caption" });
     scaleKey = element("div", {});
+    shadeKey = element("span", {});
     hiddenKey = element("span", {});
     places = cellPlaces("linear");
     async build() {
       this.pyramid = await Pyramid.of(this.disk);
-      this.view.size = this.widthOf(this.view.size);
+      this.view = this.possible(this.view.from, this.view.size);
       this.owners = await Owners.of(this.disk);
       this.selection = new Selection(this.owners.nodes, this.owners.places);
       this.selection.whenChosen(() => this.paint());
@@ -2008,7 +2021,7 @@
         element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
         this.info,
         ...slider ? [slider] : [],
-        legend(this, this.hiddenKey),
+        legend(this, this.shadeKey, this.hiddenKey),
         this.scaleKey,
         this.words.box,
         chosenTable(this.selection)
@@ -2139,17 +2152,17 @@
     }
     show(from, size, silent = false) {
       const before = this.view;
-      const { start } = this.disk;
-      const wide = this.widthOf(size);
-      this.view = { from: Math.min(Math.max(from, start), Math.max(start, start + this.full - wide)), size: wide };
-      const changed = before.from !== this.view.from || before.size !== wide;
+      this.view = this.possible(from, size);
+      const changed = before.from !== this.view.from || before.size !== this.view.size;
       if (!silent && changed) this.earlier.push(before);
       if (changed) this.onView(this);
       return this.draw();
     }
-    /** Bytes that are seen where somebody asks for so many: cells have a least size, and there is not more than all. */
-    widthOf(size) {
-      return Math.min(this.full, Math.max(size, CELLS * this.pyramid.cell));
+    /** What is seen where somebody asks for a stretch: cells have a least size, and there is not more than all. */
+    possible(from, size) {
+      const { start } = this.disk;
+      const wide = Math.min(this.full, Math.max(size, CELLS * this.pyramid.cell));
+      return { from: Math.min(Math.max(from, start), Math.max(start, start + this.full - wide)), size: wide };
     }
     async draw() {
       const { start } = this.disk;
@@ -2161,7 +2174,7 @@
       this.share(width);
       this.hiddenKey.hidden = !(this.hidden.size || this.maxXid !== Infinity);
       const end = Math.min(this.to, start + this.full);
-      this.caption.textContent = `${bytesText(this.from)} to ${bytesText(end)} · a cell is ${bytesText(this.cellSize)}`;
+      this.caption.textContent = `${placesText(this.from, end)} · a cell is ${bytesText(this.cellSize)}`;
       this.paint();
       this.strip.draw();
       const filtered = [...this.hidden].join();
@@ -2181,6 +2194,7 @@
       const picked = colours(classes, this.current, this.hiddenBytes, this.cellSize);
       const { nodes } = this.owners;
       const scale = this.scale();
+      this.shadeKey.hidden = scale !== null;
       if (scale) {
         const none = inks.length;
         inks.push(...scale.inks);
@@ -2195,11 +2209,11 @@
     }
     /** The scale that nodes are coloured by, with its legend; null where they have the colours of their trees. */
     scale() {
-      const { by, shades } = this;
-      if (by === "tree" || shades?.by === by) {
+      const { by, shades: shades2 } = this;
+      if (by === "tree" || shades2?.by === by) {
         if (by === "tree") this.scaleKey.replaceChildren();
-        else if (!this.scaleKey.firstChild) this.scaleKey.append(shades.key());
-        return by === "tree" ? null : shades;
+        else if (!this.scaleKey.firstChild) this.scaleKey.append(shades2.key());
+        return by === "tree" ? null : shades2;
       }
       this.shades = new Scale(this.owners.nodes, by, this.disk.walks[0]?.drive ?? "");
       this.scaleKey.replaceChildren(this.shades.key());
@@ -2578,13 +2592,14 @@
     const { selection } = map2;
     const orders = disk.distances.key_order;
     if (!orders.length) holder.append(element("p", { class: "muted" }, "No tree here has leaves to compare."));
+    if (orders.length && disk.start) holder.append(element("p", { class: "muted" }, startText(disk)));
     for (const { volume, tree, total, picture } of orders) {
       const { name: ofVolume2, nodes } = disk.volumes[volume];
       const called = `${ofVolume2 ? `${ofVolume2}, ` : ""}${labelOf(disk, tree)}`;
       const title = `${called}: ${counted(total)} leaves`;
       const layout = {
         xaxis: { title: { text: "place in key order" }, range: padded(picture.x) },
-        yaxis: { title: { text: placeTitle(disk) }, range: placeRange(disk, scale) }
+        yaxis: { title: { text: PLACES }, range: placeRange(disk, scale) }
       };
       const { all } = selection;
       const own = all.trees.indexOf(tree);
@@ -2603,8 +2618,7 @@
       holder.append(heading);
       const plot = plotIn(holder, 260, title);
       const columns = ["places in key order", "leaves", "lowest place on disk", "highest place on disk"];
-      const from = disk.start ? ` from byte ${counted(disk.start)}` : "";
-      const note = `Equal parts of the key order; places${from} are told to ${bytesText(step(picture.y, picture.rows))}.`;
+      const note = `Equal parts of the key order; places are told to ${bytesText(step(picture.y, picture.rows))}.`;
       const words = textTable(`order of ${title}`, async () => ({
         columns,
         rows: await partsOf(picture, ranksBetween, void 0, total),
@@ -2976,7 +2990,7 @@
       const made = { time, ...disk.walks[reads_of] };
       reads = await unpackAll({ ...made, time }, ["time", "offset", "length", "tree"]);
       reads.time = reads.time.map((tick) => tick / ticks);
-      note.textContent = `${walk.order}: ${told(walk)}; select a span of time to see its places in the map above`;
+      note.textContent = `${walk.order}: ${told(walk)}; select a span of time to see its places in the map above. ${startText(disk)}`;
       map2.mark([], null);
       const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
       last = traces.length - 1;
@@ -3135,7 +3149,7 @@
         range: [0, seconds2 || 1],
         anchor: "y3"
       },
-      yaxis: { title: { text: placeTitle(disk) }, domain: [0.42, 1], range: placeRange(disk, scale) },
+      yaxis: { title: { text: PLACES }, domain: [0.42, 1], range: placeRange(disk, scale) },
       yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate(top("seeks")) },
       yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate(top("bytes") / 1e6) },
       margin: { l: 70, r: 12, t: 8, b: 42 },
@@ -3180,10 +3194,7 @@
     const scale = { ...page2.scale, reach: reachOf(disks) };
     const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf);
     const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places[i], scale), kept2[i]));
-    for (const [i, map2] of maps.entries()) {
-      await map2.build();
-      if (kept2[i]?.view) await map2.show(map2.view.from, map2.view.size, true);
-    }
+    for (const map2 of maps) await map2.build();
     performance.mark("map");
     if (maps.length) aboveMaps(maps, document.querySelector("#map .above"));
     follow(maps);

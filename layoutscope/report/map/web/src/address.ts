@@ -30,7 +30,7 @@ import { searchField } from "./search";
 import { Selection } from "./selection";
 import { Strip, type Stripped } from "./strip";
 import { type TextTable, textTable } from "./tables";
-import { bytesText, counted, shareText } from "./words";
+import { bytesText, counted, placesText, shareText } from "./words";
 
 interface Overlay extends Fields {
   x: number[];
@@ -108,6 +108,7 @@ export class AddressMap implements Choices, Pointed, Stripped {
   private peek!: Peek;
   private readonly caption = element("span", { class: "muted caption" });
   private readonly scaleKey = element("div", {});
+  private readonly shadeKey = element("span", {});
   private readonly hiddenKey = element("span", {});
   private places: Places = cellPlaces("linear");
 
@@ -132,7 +133,7 @@ export class AddressMap implements Choices, Pointed, Stripped {
 
   async build(): Promise<void> {
     this.pyramid = await Pyramid.of(this.disk);
-    this.view.size = this.widthOf(this.view.size);
+    this.view = this.possible(this.view.from, this.view.size); // a link may ask for what is not there
     this.owners = await Owners.of(this.disk);
     this.selection = new Selection(this.owners.nodes, this.owners.places);
     this.selection.whenChosen(() => this.paint());
@@ -145,7 +146,7 @@ export class AddressMap implements Choices, Pointed, Stripped {
       element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
       this.info,
       ...(slider ? [slider] : []),
-      legend(this, this.hiddenKey),
+      legend(this, this.shadeKey, this.hiddenKey),
       this.scaleKey,
       this.words.box,
       chosenTable(this.selection),
@@ -287,18 +288,18 @@ export class AddressMap implements Choices, Pointed, Stripped {
 
   show(from: number, size: number, silent = false): Promise<void> {
     const before = this.view;
-    const { start } = this.disk;
-    const wide = this.widthOf(size);
-    this.view = { from: Math.min(Math.max(from, start), Math.max(start, start + this.full - wide)), size: wide };
-    const changed = before.from !== this.view.from || before.size !== wide;
+    this.view = this.possible(from, size);
+    const changed = before.from !== this.view.from || before.size !== this.view.size;
     if (!silent && changed) this.earlier.push(before);
     if (changed) this.onView(this);
     return this.draw();
   }
 
-  /** Bytes that are seen where somebody asks for so many: cells have a least size, and there is not more than all. */
-  private widthOf(size: number): number {
-    return Math.min(this.full, Math.max(size, CELLS * this.pyramid.cell));
+  /** What is seen where somebody asks for a stretch: cells have a least size, and there is not more than all. */
+  private possible(from: number, size: number): View {
+    const { start } = this.disk;
+    const wide = Math.min(this.full, Math.max(size, CELLS * this.pyramid.cell));
+    return { from: Math.min(Math.max(from, start), Math.max(start, start + this.full - wide)), size: wide };
   }
 
   async draw(): Promise<void> {
@@ -311,7 +312,7 @@ export class AddressMap implements Choices, Pointed, Stripped {
     this.share(width);
     this.hiddenKey.hidden = !(this.hidden.size || this.maxXid !== Infinity);
     const end = Math.min(this.to, start + this.full);
-    this.caption.textContent = `${bytesText(this.from)} to ${bytesText(end)} · a cell is ${bytesText(this.cellSize)}`;
+    this.caption.textContent = `${placesText(this.from, end)} · a cell is ${bytesText(this.cellSize)}`;
     this.paint();
     this.strip.draw();
     const filtered = [...this.hidden].join();
@@ -332,6 +333,7 @@ export class AddressMap implements Choices, Pointed, Stripped {
     const picked = colours(classes, this.current, this.hiddenBytes, this.cellSize);
     const { nodes } = this.owners;
     const scale = this.scale();
+    this.shadeKey.hidden = scale !== null;
     if (scale) {
       const none = inks.length;
       inks.push(...scale.inks);

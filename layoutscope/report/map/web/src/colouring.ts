@@ -114,7 +114,8 @@ export class Scale {
       ...STEPS.map(swatch),
       ` ${told(this.high)}`,
     );
-    key.append(span, `${each}of several nodes in a cell, the highest; `, hatched[0]!, `${hatched[1]}${left}`);
+    key.append(span, `${each}of several nodes in a cell, the highest; `, hatched[0]!, `${hatched[1]}${left}; `);
+    key.append("trees have their colours in the strip alone");
     return key;
   }
 }

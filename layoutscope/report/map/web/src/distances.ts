@@ -8,10 +8,11 @@ import {
   type FileDistances,
   type Histogram,
   labelOf,
+  PLACES,
   placeRange,
-  placeTitle,
   type ReadDistances,
   type Scale,
+  startText,
 } from "./payload";
 import { CONFIG, type Fields, HUES, type Plot, padded, pictureTrace, plotIn, plotLayout, plotly } from "./plots";
 import { readsOf } from "./reads";
@@ -31,13 +32,14 @@ export async function orderPanel(disk: Disk, holder: HTMLElement, map: Filtered,
   const { selection } = map;
   const orders = disk.distances.key_order;
   if (!orders.length) holder.append(element("p", { class: "muted" }, "No tree here has leaves to compare."));
+  if (orders.length && disk.start) holder.append(element("p", { class: "muted" }, startText(disk)));
   for (const { volume, tree, total, picture } of orders) {
     const { name: ofVolume, nodes } = disk.volumes[volume]!;
     const called = `${ofVolume ? `${ofVolume}, ` : ""}${labelOf(disk, tree)}`;
     const title = `${called}: ${counted(total)} leaves`;
     const layout = {
       xaxis: { title: { text: "place in key order" }, range: padded(picture.x) },
-      yaxis: { title: { text: placeTitle(disk) }, range: placeRange(disk, scale) },
+      yaxis: { title: { text: PLACES }, range: placeRange(disk, scale) },
     };
     const { all } = selection;
     const own = all.trees.indexOf(tree);
@@ -64,8 +66,7 @@ export async function orderPanel(disk: Disk, holder: HTMLElement, map: Filtered,
     holder.append(heading);
     const plot = plotIn(holder, 260, title);
     const columns = ["places in key order", "leaves", "lowest place on disk", "highest place on disk"];
-    const from = disk.start ? ` from byte ${counted(disk.start)}` : "";
-    const note = `Equal parts of the key order; places${from} are told to ${bytesText(step(picture.y, picture.rows))}.`;
+    const note = `Equal parts of the key order; places are told to ${bytesText(step(picture.y, picture.rows))}.`;
     const words = textTable(`order of ${title}`, async () => ({
       columns,
       rows: await partsOf(picture, ranksBetween, undefined, total),

@@ -2,7 +2,7 @@
 
 import { brushed } from "./brush";
 import { element } from "./dom";
-import { type Disk, type History, placeTitle } from "./payload";
+import { type Disk, type History, PLACES, startText } from "./payload";
 import { padded, pictureTrace, plotIn } from "./plots";
 import type { Selection } from "./selection";
 import { partsOf, spanOf, textTable } from "./tables";
@@ -72,8 +72,9 @@ export async function historyPanel(disk: Disk, holder: HTMLElement, selection: S
   const trace = await pictureTrace(h.picture, "%{x:,.1f} MiB<br>transaction %{y:,.0f}");
   const title = "Transaction that wrote each node, over the address space";
   holder.append(element("h3", {}, title));
+  if (disk.start) holder.append(element("p", { class: "muted" }, startText(disk)));
   const layout = {
-    xaxis: { title: { text: placeTitle(disk) }, range: padded(h.picture.x) },
+    xaxis: { title: { text: PLACES }, range: padded(h.picture.x) },
     yaxis: { title: { text: "transaction" }, range: padded(h.picture.y) },
   };
   const plot = plotIn(holder, 280, title);

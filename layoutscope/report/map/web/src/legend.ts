@@ -16,7 +16,7 @@ interface Filter {
   draw(): Promise<void>;
 }
 
-export function legend(map: Filter, hiddenKey: HTMLElement): HTMLElement {
+export function legend(map: Filter, shadeKey: HTMLElement, hiddenKey: HTMLElement): HTMLElement {
   const { classes } = map.disk;
   const boxes = new Map<number, HTMLInputElement>();
   const isChange = classes.some(({ key }) => key === "stayed");
@@ -33,7 +33,9 @@ export function legend(map: Filter, hiddenKey: HTMLElement): HTMLElement {
   const more = held.filter((k) => !first.has(k));
   const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map, k, boxes)));
   if (more.length) bar.append(folded(map, more, boxes));
-  return element("div", {}, bar, shadeKey(what, hueOf(classes[metadata[0] ?? 0]!), hiddenKey));
+  shadeKey.replaceChildren(...shades(what, hueOf(classes[metadata[0] ?? 0]!)));
+  hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
+  return element("div", {}, bar, element("div", { class: "bar legend muted" }, shadeKey, hiddenKey));
 }
 
 type Boxes = Map<number, HTMLInputElement>;
@@ -78,12 +80,11 @@ function only(map: Filter, k: number, label: string, boxes: Boxes): HTMLElement 
   return element("button", { type: "button", class: "only", title, "aria-label": title, onclick: press }, "only");
 }
 
-function shadeKey(what: string, hue: string, hiddenKey: HTMLElement): HTMLElement {
-  const key = element("div", { class: "bar legend muted" }, `${what} in a cell: `);
-  SHADES.forEach(([least, strength], i) => {
-    key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `from ${100 * least} % ` : "less");
-  });
-  hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
-  key.append(hiddenKey);
-  return key;
+/** What the shades mean, where nodes have the colours of their trees. */
+function shades(what: string, hue: string): (string | HTMLElement)[] {
+  const steps = SHADES.flatMap(([least, strength], i) => [
+    swatch(shade(hue, strength)),
+    i < SHADES.length - 1 ? ` from ${100 * least} % ` : " less",
+  ]);
+  return [`${what} in a cell: `, ...steps];
 }

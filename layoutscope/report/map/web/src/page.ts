@@ -72,10 +72,7 @@ async function draw(page: Payload, kept: (Partial<Choices> | null)[]): Promise<v
   const scale = { ...page.scale, reach: reachOf(disks) };
   const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf); // none of what there is nothing to show of
   const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places![i]!, scale), kept[i]));
-  for (const [i, map] of maps.entries()) {
-    await map.build();
-    if (kept[i]?.view) await map.show(map.view.from, map.view.size, true); // a link may ask for what is not there
-  }
+  for (const map of maps) await map.build();
   performance.mark("map");
   if (maps.length) aboveMaps(maps, document.querySelector<HTMLElement>("#map .above")!);
   follow(maps);

@@ -243,9 +243,12 @@ export function ofVolume({ volumes }: Pick<Disk, "volumes">, place: number): str
   return name ? `${name}: ` : "";
 }
 
-/** What an axis of places says; they count from the disk's start, which is not that of the image in a partition. */
-export function placeTitle({ start }: Pick<Disk, "start">): string {
-  return `place on disk, MiB${start ? ` from byte ${counted(start)}` : ""}`;
+/** What an axis of places says. */
+export const PLACES = "place on disk, MiB";
+
+/** From where places on a disk count, where that is not the start of the image, as in a partition. */
+export function startText({ start }: Pick<Disk, "start">): string {
+  return start ? `Places count from byte ${counted(start)}, where this disk begins.` : "";
 }
 
 /** A tree as the legend calls it. */

@@ -3,7 +3,7 @@
 import { type Band, TRAIL } from "./band";
 import { chosenTrace } from "./brush";
 import { element, hueOf } from "./dom";
-import { type Disk, labelOf, placeRange, placeTitle, type Reads, type Scale, type Walk } from "./payload";
+import { type Disk, labelOf, PLACES, placeRange, type Reads, type Scale, startText, type Walk } from "./payload";
 import { CONFIG, type Fields, HUES, legendOf, plain, plotIn, plotLayout, plotly } from "./plots";
 import type { Player } from "./race";
 import { readsOf } from "./reads";
@@ -83,7 +83,7 @@ export async function walkPanel(
     const made = { time, ...(disk.walks[reads_of] as Reads) };
     reads = await unpackAll({ ...made, time }, ["time", "offset", "length", "tree"]);
     reads.time = reads.time.map((tick) => tick / ticks);
-    note.textContent = `${walk.order}: ${told(walk)}; select a span of time to see its places in the map above`;
+    note.textContent = `${walk.order}: ${told(walk)}; select a span of time to see its places in the map above. ${startText(disk)}`;
     map.mark([], null);
     const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
     last = traces.length - 1;
@@ -255,7 +255,7 @@ function walkLayout(disk: Disk, scale: Scale, drives: Drives, drive: string): Fi
       range: [0, seconds || 1],
       anchor: "y3",
     },
-    yaxis: { title: { text: placeTitle(disk) }, domain: [0.42, 1], range: placeRange(disk, scale) },
+    yaxis: { title: { text: PLACES }, domain: [0.42, 1], range: placeRange(disk, scale) },
     yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate(top("seeks")) },
     yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate(top("bytes") / 1e6) },
     margin: { l: 70, r: 12, t: 8, b: 42 },

@@ -15,6 +15,17 @@ export function bytesText(n: number): string {
   return `${n} B`;
 }
 
+/** Two places of a disk, in one unit with as many digits as tell them apart where neither is too small for it. */
+export function placesText(low: number, high: number): string {
+  const [factor, unit] = UNITS.find(([least]) => high >= least) ?? [1, "B"];
+  const apart = 1 - Math.floor(Math.log10((high - low) / factor));
+  const digits = factor === 1 ? 0 : Math.max(0, apart, 2 - Math.floor(Math.log10(high / factor)));
+  const [from, to] = [low, high].map((n) =>
+    (n / factor).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+  );
+  return `${low < factor ? bytesText(low) : from} to ${to} ${unit}`;
+}
+
 export function secondsText(s: number): string {
   if (!s) return "0 s";
   if (s < 1e-3) return `${+(s * 1e6).toPrecision(3)} us`;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { subtreeTotals, withOthers } from "../src/costs";
-import { bytesText, plural, secondsText, shareText } from "../src/words";
+import { bytesText, placesText, plural, secondsText, shareText } from "../src/words";
 
 test("numbers read as in the report", () => {
   assert.deepEqual([0, 512, 4096, 3 * 2 ** 30, 1020 * 2 ** 30].map(bytesText), [
@@ -22,6 +22,16 @@ test("numbers read as in the report", () => {
   ]);
   assert.equal(plural(1, "piece"), "1 piece");
   assert.equal(plural(2000, "piece"), "2,000 pieces");
+});
+
+test("two places are told apart however near they are", () => {
+  const [mib, gib, tib] = [20, 30, 40].map((power) => 2 ** power) as [number, number, number];
+  assert.equal(placesText(0, 4.5 * gib), "0 B to 4.50 GiB");
+  assert.equal(placesText(29 * mib, 57 * mib), "29.0 to 57.0 MiB");
+  assert.equal(placesText(1000 * gib, 1000 * gib + 64 * mib), "1,000.000 to 1,000.063 GiB");
+  assert.equal(placesText(0, tib), "0 B to 1.00 TiB");
+  assert.equal(placesText(0, 512), "0 B to 512 B");
+  assert.equal(placesText(20480, 16 * mib), "20.0 KiB to 16.0 MiB");
 });
 
 test("a share is whole only where nothing is missing", () => {

@@ -1249,6 +1249,7 @@
     /** All names are there. */
     whole = Promise.resolve();
     asked = 0;
+    orphans = null;
     static async of(disk) {
       const { volume } = await unpackAll(disk.files, ["volume"]);
       const owners = { volume, id: await idsOf(disk.files) };
@@ -1304,11 +1305,24 @@
       const { above } = this.columns;
       const parts = [];
       const passed = /* @__PURE__ */ new Set();
-      for (let at = entry2; at >= 0 && !passed.has(at); at = above[at]) {
-        if (above[at] >= 0 || !parts.length && !this.isRoot(at)) parts.unshift(this.name(at));
+      let [at, topmost] = [entry2, entry2];
+      for (; at >= 0 && !passed.has(at) && !this.isRoot(at); at = above[at]) {
+        parts.unshift(this.name(at));
         passed.add(at);
+        topmost = at;
       }
-      return `/${parts.join("/")}`;
+      const lost = at < 0 ? this.lostOf(topmost) : passed.has(at) ? "in itself" : "";
+      return `${lost && `(${lost})`}/${parts.join("/")}`;
+    }
+    /** The directory that an entry lies in, of which none is named so; nothing where that is the root. */
+    lostOf(entry2) {
+      const { above, orphan } = this.columns;
+      if (!this.orphans) {
+        this.orphans = /* @__PURE__ */ new Map();
+        for (let i = 0; i < above.length; i++) if (above[i] < 0) this.orphans.set(i, this.orphans.size);
+      }
+      const number = orphan.text(this.orphans.get(entry2));
+      return number === String(ROOT) ? "" : `directory ${number}`;
     }
     isRoot(entry2) {
       const { id, above } = this.columns;
@@ -1385,7 +1399,7 @@
       const { above } = this.columns;
       let at = folder;
       for (let k = parts.length - 1; k >= 0; k--) {
-        if (at < 0 || above[at] < 0) return k === 0 && parts[0] === "";
+        if (at < 0 || this.isRoot(at)) return k === 0 && parts[0] === "";
         const name = this.name(at, true);
         if (k ? name !== parts[k] : !name.endsWith(parts[0])) return false;
         at = above[at];

@@ -83,6 +83,7 @@ export class Files {
   /** All names are there. */
   whole: Promise<unknown> = Promise.resolve();
   private asked = 0;
+  private orphans: Map<number, number> | null = null;
 
   constructor(
     private readonly owners: { volume: ArrayLike<number>; id: Ids },
@@ -155,11 +156,25 @@ export class Files {
     const { above } = this.columns;
     const parts: string[] = [];
     const passed = new Set<number>(); // a damaged directory may be its own ancestor
-    for (let at = entry; at >= 0 && !passed.has(at); at = above[at]!) {
-      if (above[at]! >= 0 || (!parts.length && !this.isRoot(at))) parts.unshift(this.name(at)); // the root is the volume
+    let [at, topmost] = [entry, entry];
+    for (; at >= 0 && !passed.has(at) && !this.isRoot(at); at = above[at]!) {
+      parts.unshift(this.name(at));
       passed.add(at);
+      topmost = at;
     }
-    return `/${parts.join("/")}`;
+    const lost = at < 0 ? this.lostOf(topmost) : passed.has(at) ? "in itself" : "";
+    return `${lost && `(${lost})`}/${parts.join("/")}`;
+  }
+
+  /** The directory that an entry lies in, of which none is named so; nothing where that is the root. */
+  private lostOf(entry: number): string {
+    const { above, orphan } = this.columns;
+    if (!this.orphans) {
+      this.orphans = new Map();
+      for (let i = 0; i < above.length; i++) if (above[i]! < 0) this.orphans.set(i, this.orphans.size);
+    }
+    const number = orphan.text(this.orphans.get(entry)!);
+    return number === String(ROOT) ? "" : `directory ${number}`;
   }
 
   private isRoot(entry: number): boolean {
@@ -243,7 +258,7 @@ export class Files {
     const { above } = this.columns;
     let at = folder;
     for (let k = parts.length - 1; k >= 0; k--) {
-      if (at < 0 || above[at]! < 0) return k === 0 && parts[0] === ""; // the topmost is the volume itself
+      if (at < 0 || this.isRoot(at)) return k === 0 && parts[0] === ""; // the root is the volume itself
       const name = this.name(at, true);
       if (k ? name !== parts[k] : !name.endsWith(parts[0]!)) return false;
       at = above[at]!;

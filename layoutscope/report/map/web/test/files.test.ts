@@ -40,6 +40,8 @@ const files = filesOf([
   entry(1, 2, 20, "Sums"),
   entry(1, 31, 30, "ring"),
   entry(1, 30, 31, "of"),
+  entry(1, 77, 40, "left"),
+  entry(1, 40, 41, "over"),
 ]);
 const paths = async (text: string, most = 9) => (await files.find(text, most))!.map(({ path }) => path);
 
@@ -51,7 +53,14 @@ test("paths begin below the volume, and each volume has its own numbers", () => 
 });
 
 test("a directory that is its own ancestor ends", () => {
-  assert.match(files.path(1, "30")!, /ring/);
+  assert.equal(files.path(1, "30"), "(in itself)/of/ring");
+});
+
+test("what lies in a directory that is lost is not said to lie in the root", async () => {
+  assert.equal(files.path(1, "41"), "(directory 77)/left/over");
+  assert.deepEqual(await paths("left/ov"), ["(directory 77)/left/over"]);
+  const rootless = filesOf([entry(0, 2, 16, "Users"), entry(0, 16, 20, "mine")]);
+  assert.equal(rootless.path(0, "20"), "/Users/mine");
 });
 
 test("files are found by part of a path in either case, and by number", async () => {
@@ -92,7 +101,7 @@ test("a search ends when the next one begins", async () => {
 test("a path is not told before all names are there", () => {
   const some = new Files(
     { volume: [], id: idsOf([]) },
-    { volume: [0], node: [-1], id: idsOf([5]), above: [-1], orphan: idsOf([1]) },
+    { volume: [0], node: [-1], id: idsOf([5]), above: [-1], orphan: idsOf([2]) },
     2,
   );
   assert.equal(some.path(0, "5"), undefined);

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from layoutscope.findings import Finding
 
@@ -90,17 +90,19 @@ def with_causes(
     tuple of Finding
         In the same order. A cause has no cause itself.
     """
-    told = [number for number, item in enumerate(findings) if item.level != "info"]
+    told: dict[str, list[int]] = {}
+    for number, item in enumerate(findings):
+        if item.level != "info":
+            told.setdefault(item.code, []).append(number)
     found: dict[int, int] = {}
     for row in rows:
-        causes = [number for number in told if _is_cause(findings[number], row)]
-        left = [number for number in told if number not in found and findings[number].code in row.consequences]
-        left = sorted({*left} - {*causes})
+        causes = sorted(n for n in _of(row.causes, told) if re.match(row.where, findings[n].structure))
+        left = sorted({n for n in _of(row.consequences, told) if n not in found} - {*causes}) if causes else []
         by_tree: dict[str, int] = {}
         for number in reversed(causes):
             by_tree[_tree_of(findings[number], tree_name) if row.is_of_one_tree else ""] = number
         by_structure = {findings[number].structure: number for number in reversed(causes)} if left else {}
-        for number in left if causes else ():
+        for number in left:
             item = findings[number]
             near = by_structure.get(item.structure)
             cause = by_tree.get(_tree_of(item, tree_name) if row.is_of_one_tree else "") if near is None else near
@@ -118,8 +120,8 @@ def _tree_of(item: Finding, tree_name: re.Pattern[str]) -> str:
     return found[1] if found else ""
 
 
-def _is_cause(item: Finding, row: Follows) -> bool:
-    return item.code in row.causes and re.match(row.where, item.structure) is not None
+def _of(codes: Iterable[str], told: dict[str, list[int]]) -> Iterator[int]:
+    return (number for code in codes for number in told.get(code, ()))
 
 
 def _first(found: dict[int, int], number: int) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -19,6 +20,15 @@ os.environ.pop("LAYOUTSCOPE_PASSWORD", None)
 # Their output is as wide as one that goes nowhere, whatever the terminal; processes of pytest-xdist are told its size.
 for size in ("COLUMNS", "LINES"):
     os.environ.pop(size, None)
+
+# Examples are the same in each run, and none is late on a busy machine; LAYOUTSCOPE_FUZZ asks for new ones.
+settings.register_profile(
+    "layoutscope",
+    deadline=None,
+    derandomize=os.environ.get("LAYOUTSCOPE_FUZZ", "1") == "1",
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("layoutscope")
 
 
 def shared_dir() -> Path | None:

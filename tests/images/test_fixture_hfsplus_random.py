@@ -63,7 +63,7 @@ def plans(draw):
     )
 
 
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(plans())
 def test_any_plan_reads_as_it_was_written(plan):
     """Whatever the plan: nodes, extents and entries are the planned ones, with both decoders, and nothing is amiss."""

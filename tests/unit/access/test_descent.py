@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.access.descent import descend, turns_of
@@ -28,7 +28,6 @@ def entries_of(parents: list[int], kinds: list[bool]) -> VolumeLayout:
     return VolumeLayout(facts, **empty, entries=entries, findings=findings_table([]))
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_descent_is_depth_first_in_listing_order(data):
     """Directories come, and every entry has its turn, as in a recursive walk of the same tree."""

@@ -151,7 +151,7 @@ def test_attributes_and_extended_fields_become_columns(natively, decoder):
 
 
 @given(st.booleans(), st.lists(st.tuples(st.integers(40, BLOCK - 1), st.integers(0, 255)), max_size=12))
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_kernel_and_twin_decode_the_same(has_files, wrong):
     """Whatever stands in a node whose checksum is right: columns, their types, numbers and findings are equal."""
     node = bytearray(files() if has_files else attributes())

@@ -116,7 +116,7 @@ def test_uniform_bitmaps(total, bit):
 
 
 @given(st.lists(st.sampled_from([(0, 1), (1, 1), (0, 64), (1, 64), (0, 200), (1, 7)]), max_size=20))
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_runs_equal_those_counted_bit_by_bit(pieces):
     """Runs that cross bytes and words are found once."""
     bits = [bit for bit, count in pieces for _ in range(count)]

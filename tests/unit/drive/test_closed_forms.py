@@ -117,7 +117,7 @@ def test_reads_that_begin_anywhere_take_at_most_a_turn():
     assert found[1, 3] == pytest.approx(10.0, abs=1e-3)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(near=st.integers(1, 900), further=st.integers(0, 99))
 def test_a_longer_seek_is_never_quicker(near, further):
     """Seek time does not fall with distance."""
@@ -125,7 +125,7 @@ def test_a_longer_seek_is_never_quicker(near, further):
     assert seeks[3] >= seeks[1]
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 1000))
 def test_a_faster_drive_is_never_slower(seed):
     """Random reads take less in sum at a higher rotation speed, and with quicker seeks."""
@@ -136,7 +136,7 @@ def test_a_faster_drive_is_never_slower(seed):
     assert turning.transfer_s < slow.transfer_s
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 1000))
 def test_more_segments_never_hit_less(seed):
     """Rereads of a small set hit more, the more segments there are."""

@@ -74,7 +74,7 @@ def test_random_placement_has_ratio_one():
     assert nearest_neighbour_ratio(Pieces(starts, starts + 1), 10**15) == pytest.approx(1, abs=0.02)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 10**6)), min_size=2, max_size=20),
     st.integers(0, 10**12),

@@ -65,7 +65,7 @@ def test_a_node_in_pieces_ends_with_its_last_piece():
     assert next(measured).value == 1
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.permutations(list(range(13))))
 def test_inversions_equal_the_count_of_all_pairs(permutation):
     """The bit-by-bit count equals the definition, pair by pair."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 TIMES = int(os.environ.get("LAYOUTSCOPE_FUZZ", "1"))
 """How many times as many examples as usual are tried, new ones each time if more than once."""
-EXAMPLES = settings(max_examples=80 * TIMES, deadline=None, derandomize=TIMES == 1)
+EXAMPLES = settings(max_examples=80 * TIMES)
 
 FENCE = 64
 """Elements before and after each buffer."""

@@ -55,7 +55,7 @@ def survives(data: bytes) -> None:
         assert "\n" not in str(error)  # noqa: PT017  (either outcome is right, but never another error)
 
 
-@settings(max_examples=300, deadline=1000)
+@settings(max_examples=300)
 @given(
     st.sampled_from(list(IMAGES)),
     st.lists(st.tuples(st.integers(0, 40_000), BYTES), min_size=1, max_size=6),
@@ -69,7 +69,7 @@ def test_mutated_maps_end_in_findings(name, changes, cut):
     survives(bytes(data[: len(data) - cut]))
 
 
-@settings(max_examples=200, deadline=1000)
+@settings(max_examples=200)
 @given(
     st.binary(max_size=5000),
     st.sampled_from([b"", b"EFI PART", b"ER", b"PM", b"\x55\xaa", b"BD", b"H+", b"NXSB"]),

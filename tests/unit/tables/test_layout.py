@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.findings import Finding
@@ -185,7 +185,6 @@ def test_findings_come_back_from_their_table():
 TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=5)), max_size=8)
 
 
-@settings(deadline=None)
 @given(TEXTS, st.data())
 def test_texts_are_found_in_any_order(texts, data):
     """Taken, compared and measured as a list would be."""

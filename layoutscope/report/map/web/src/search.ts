@@ -1,16 +1,34 @@
 // Finds a path, a file's number or a byte, and shows where it lies.
 
-import type { AddressMap } from "./address";
 import { element } from "./dom";
 import type { File } from "./files";
+import type { Owners } from "./owners";
 import { type Disk, ofVolume } from "./payload";
 import { bytesText, counted, plural } from "./words";
 
 const MOST = 12;
 const TOLD = 3;
 
+/** What is searched, and shows what was found. */
+export interface Searched {
+  readonly disk: Disk;
+  readonly owners: Owners;
+  readonly gone: AbortController;
+  readonly info: HTMLElement;
+  readonly view: { readonly size: number };
+  /** The bytes on the screen, from the first to behind the last, and those of a cell. */
+  readonly from: number;
+  readonly to: number;
+  readonly cellSize: number;
+  /** As many bytes as hold all that is in use. */
+  readonly used: number;
+  show(from: number, size: number): Promise<void>;
+  mark(marks: number[], head: number | null): unknown;
+  describe(cell: number): void;
+}
+
 /** A field above the map and what was found below it; "/" leads there from anywhere. */
-export function searchField(map: AddressMap): HTMLElement {
+export function searchField(map: Searched): HTMLElement {
   const hint = map.disk.entries.packed ? "path, file number or byte" : "byte";
   const field = element("input", { type: "search", placeholder: `${hint} ( / )`, "aria-label": `find a ${hint}` });
   const found = element("div", { class: "bar found", role: "status" });
@@ -33,7 +51,7 @@ export function searchField(map: AddressMap): HTMLElement {
 const muted = (text: string) => element("span", { class: "muted" }, text);
 
 /** What is found, as buttons; undefined where the next search has begun before. */
-async function results(map: AddressMap, text: string): Promise<HTMLElement[] | undefined> {
+async function results(map: Searched, text: string): Promise<HTMLElement[] | undefined> {
   const files = await map.owners.files.find(text, text ? MOST : 0);
   if (!files) return undefined;
   if (!text) {
@@ -67,14 +85,14 @@ function button(text: string, action: () => unknown): HTMLElement {
   return element("button", { type: "button", onclick: action }, text);
 }
 
-async function showByte(map: AddressMap, byte: number): Promise<void> {
+async function showByte(map: Searched, byte: number): Promise<void> {
   const size = map.view.size / 16;
   await map.show(byte - size / 2, size);
   await map.mark([byte], byte);
   map.describe(Math.floor((byte - map.from) / map.cellSize));
 }
 
-async function showFile(map: AddressMap, file: File): Promise<void> {
+async function showFile(map: Searched, file: File): Promise<void> {
   const extents = await map.owners.extentsOf(file);
   const bytes = extents.reduce((sum, [, length]) => sum + length, 0);
   const node = file.node < 0 ? undefined : map.owners.nodes.offset[file.node];

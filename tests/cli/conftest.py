@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +72,14 @@ def cut_off(image, tmp_path_factory) -> Path:
     with image.open("rb") as file:
         target.write_bytes(file.read(20 << 20))
     return target
+
+
+def ends(process: int) -> bool:
+    """Wait for the end of a process that somebody else started, by its file of ``os.pidfd_open``; close that."""
+    try:
+        return bool(select.select([process], [], [], 120)[0])
+    finally:
+        os.close(process)
 
 
 def files_of(folder):

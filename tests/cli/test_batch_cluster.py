@@ -64,8 +64,22 @@ def end(process):
     process.wait()
 
 
+WORKER = ("worker", "--nthreads", "1", "--memory-limit", "0", "--no-nanny", "--no-dashboard")
+HELD = """
+import time
+from layoutscope.fleet import cluster
+from layoutscope.fleet.attempt import attempt
+def hold(job, readers):
+    while job.source.path.endswith("disk 9.img.zst"):
+        time.sleep(0.1)
+    return attempt(job, readers)
+cluster.attempt = hold
+"""
+"""What a worker loads that never gives back a certain source: the batch is under way until somebody ends it."""
+
+
 @contextmanager
-def scheduler_of(folder):
+def scheduler_of(folder, *words):
     """Run a scheduler and four workers as programs, as on a cluster; gives its address, itself and the workers."""
     file, quiet = folder / "scheduler.json", {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     tell = ["--scheduler-file", str(file)]
@@ -78,12 +92,9 @@ def scheduler_of(folder):
             return process
 
         scheduler = begin("scheduler", "--port", "0", "--no-dashboard")
-        while not file.exists() or not file.read_text().strip():
-            continue
-        workers = [
-            begin("worker", "--nthreads", "1", "--memory-limit", "0", "--no-nanny", "--no-dashboard") for _ in range(4)
-        ]
-        yield json.loads(file.read_text())["address"], scheduler, workers, begin
+        while not file.exists() or not file.read_text().endswith("}"):
+            assert scheduler.poll() is None
+        yield json.loads(file.read_text())["address"], scheduler, [begin(*WORKER, *words) for _ in range(4)], begin
 
 
 @pytest.mark.slow
@@ -100,9 +111,7 @@ def test_workers_that_are_killed_at_random_cost_no_row(tmp_path):
                 victim = chosen.choice(workers)
                 os.killpg(victim.pid, signal.SIGKILL)
                 killed.append(victim.pid)
-                workers[workers.index(victim)] = begin(
-                    "worker", "--nthreads", "1", "--memory-limit", "0", "--no-nanny", "--no-dashboard"
-                )
+                workers[workers.index(victim)] = begin(*WORKER)
 
         killer = threading.Thread(target=kill)
         killer.start()
@@ -121,7 +130,8 @@ def test_a_scheduler_that_is_killed_costs_what_was_under_way(tmp_path):
     folder, fleet = poisoned(tmp_path / "images", 16), tmp_path / "killed"
     layoutscope.batch(folder, tmp_path / "calm")
     command = [sys.executable, "-m", "layoutscope", "batch", str(folder), "-o", str(fleet), "--scheduler"]
-    with scheduler_of(tmp_path) as (address, scheduler, _, _):
+    (tmp_path / "held.py").write_text(HELD)
+    with scheduler_of(tmp_path, "--preload", str(tmp_path / "held.py")) as (address, scheduler, _, _):
         quiet = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
         with subprocess.Popen([*command, address], text=True, **quiet) as asking:
             lines = [next(asking.stderr) for _ in range(3)]

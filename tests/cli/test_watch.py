@@ -13,11 +13,28 @@ from layoutscope.progress import Step
 
 IMAGE = "fixtures/images/apfs-scattered.img.zst"
 
-EAGER = (
-    "import sys; from layoutscope.cli import app, watch; "
-    "watch.DELAY_S = 0.0; watch.REDRAWN_EVERY_S = 0.005; app(sys.argv[1:])"
-)
-"""The command, with lines at once in place of after two seconds."""
+EAGER = """
+import sys, time
+from layoutscope.cli import app, watch
+watch.DELAY_S, watch.REDRAWN_EVERY_S, told = 0.0, 0.005, watch.Watch.__call__
+def drawn(bar):
+    return [(task.description, task.completed) for task in bar.tasks] if bar else []
+def wait(self, step):
+    while step.phase and (step.phase, step.done) not in drawn(self._bar):
+        time.sleep(0.001)
+    told(self, step)
+watch.Watch.__call__ = wait
+app(sys.argv[1:])
+"""
+"""The command, with lines at once in place of after two seconds, and no step before the last one is drawn."""
+
+PATIENT = """
+import sys
+from layoutscope.cli import app, watch
+watch.DELAY_S = 60.0
+app(sys.argv[1:], standalone_mode=False)
+print("rich.progress" in sys.modules)
+"""
 
 
 def _errors_of(arguments, *, program=EAGER, is_terminal=True, **environment):
@@ -74,10 +91,7 @@ def test_colours_are_left_out_where_nobody_wants_them():
 
 def test_what_is_quick_shows_nothing():
     """What ends before the delay is over is not worth a line, and what draws is not even loaded."""
-    patient = EAGER.replace("DELAY_S = 0.0", "DELAY_S = 60.0").replace(
-        "sys.argv[1:]", "sys.argv[1:], standalone_mode=False"
-    )
-    errors, output = _errors_of(["scan", IMAGE, "--json"], program=f"{patient}; print('rich.progress' in sys.modules)")
+    errors, output = _errors_of(["scan", IMAGE, "--json"], program=PATIENT)
     assert errors == ""
     assert output.endswith("False\n")
 

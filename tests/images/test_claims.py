@@ -6,7 +6,6 @@ import os
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -43,14 +42,13 @@ def sparse(path, data, size_bytes):
 
 
 def test_a_sweep_follows_what_is_stored(sound, tmp_path):
-    """A volume of 2 TiB in a file of 15 TiB that stores some KiB: two seconds of processor time are far too many."""
+    """A volume of 2 TiB in a file of 15 TiB that stores some KiB: no MiB is read."""
     changed = bytearray(sound)
     struct.pack_into(">I", changed, NUM_BLOCKS, 2**32 - 1)
     path = sparse(tmp_path / "a", changed, 15 << 40)
     plain = scan(path, drives=())
-    start = time.process_time()
     swept = scan(path, drives=(), sweep=True)
-    assert time.process_time() - start < 2
+    assert swept.image.read_bytes < 2**20
     found = swept.volumes[0].layout.nodes.filter(state="live")
     assert found.height == plain.volumes[0].layout.nodes.height
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 
 import pytest
 
@@ -27,12 +26,10 @@ def huge(reference_image, tmp_path):
     return path, small
 
 
-def test_a_small_volume_on_a_huge_disk_takes_seconds(huge):
+def test_a_small_volume_on_a_huge_disk_is_read_as_if_alone(huge):
     """Only the volume is read: as many bytes as of the image of the volume alone, and a few at the ends."""
     path, small = huge
     alone = scan(small, drives=())
-    started = time.process_time()
     found = scan(path, volume_at=14 * TIB, drives=())
-    assert time.process_time() - started < 5
     assert found.image.read_bytes < alone.image.read_bytes + 1024**2
     assert found.volumes[0].layout.entries.height == alone.volumes[0].layout.entries.height

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -127,7 +126,6 @@ def test_a_sweep_of_a_disk_that_nobody_wrote_ends(tmp_path, peer, form):
     with disk.open("r+b") as file:
         file.truncate({"vpc": 2 << 40, "vmdk": 2 << 40}.get(form, 8 << 40) - 2**34)
     image = convert(peer, disk, tmp_path / "a.img", form)
-    start = time.process_time()
     found = scan(image, drives=(), sweep=True)
-    assert time.process_time() - start < 20
+    assert found.image.read_bytes < 2**28
     assert found.image.hole_bytes > 2**40

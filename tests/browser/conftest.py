@@ -51,6 +51,7 @@ class Visit:
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce" if is_still else "no-preference",
         )
+        context.set_default_timeout(READY_MS)
         self.page = context.new_page()
         self.requests: list[str] = []
         self.complaints: list[str] = []
@@ -58,7 +59,7 @@ class Visit:
         self.page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.goto(path.as_uri() + fragment)
-        self.page.wait_for_selector("html[data-ready=yes]", timeout=READY_MS)
+        self.page.wait_for_selector("html[data-ready=yes]")
 
     def run(self, script: str):
         """Evaluate JavaScript in the page."""
@@ -92,6 +93,14 @@ def pages(scans, tmp_path_factory):
     for name, chosen in {**{name: [one] for name, one in scans.items()}, "both": list(scans.values())}.items():
         (folder / f"{name}.html").write_text(map_page(chosen), "utf-8")
     return folder
+
+
+def unfold(page, parts: str = "section > details") -> None:
+    """Open parts that are folded, and wait until each of the page's is drawn."""
+    page.evaluate("(parts) => document.querySelectorAll(parts).forEach((one) => { one.open = true; })", parts)
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('[data-drawn]')].every((one) => one.dataset.drawn === 'yes')"
+    )
 
 
 def drag(page, start, end, *, shift: bool = False) -> None:

@@ -14,11 +14,10 @@ from layoutscope.api.scan import scan
 from layoutscope.report.map.page import disk_shares
 from layoutscope.report.map.scans import disks
 from layoutscope.report.map.segments import from_layouts
-from tests.browser.conftest import Visit
+from tests.browser.conftest import READY_MS, Visit, unfold
 from tests.browser.kinds import FIXTURES, KINDS
 
 WEB = Path(__file__).resolve().parents[2] / "layoutscope" / "report" / "map" / "web"
-UNFOLDED = "() => document.querySelectorAll('details').forEach((folded) => { folded.open = true; })"
 SWATCHES = """(which) => [...document.querySelectorAll(which)].filter((s) => s.checkVisibility()).map((s) => {
   const style = getComputedStyle(s);
   return [style.backgroundColor, style.backgroundImage === 'none' ? '' : 'hatched'].join(' ').trim();
@@ -50,7 +49,7 @@ def _forced(browser, path: Path, scheme: str) -> Visit:
     seen = Visit(browser, path, dark=scheme == "dark")
     seen.page.emulate_media(forced_colors="active", color_scheme=scheme, reduced_motion="reduce")
     seen.page.reload()
-    seen.page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
+    seen.page.wait_for_selector("html[data-ready=yes]")
     return seen
 
 
@@ -102,9 +101,8 @@ def test_axe_finds_nothing(visit, pages, name):
         pytest.skip("axe-core is not installed (npm ci in layoutscope/report/map/web)")
     seen = visit(pages(name), dark=name in ("damaged", "difference"))
     seen.run("() => { const m = layoutscope.maps[0]; m.selection.between(m.disk.start, m.disk.start + m.full); }")
-    seen.run(UNFOLDED)
+    unfold(seen.page, "details")
     # Parts that were folded are drawn now, and have tables of their own.
-    seen.page.wait_for_selector("#distances .told, #distances p" if name != "difference" else "#map .told")
     seen.page.wait_for_function(
         """() => {
           const all = [...document.querySelectorAll('.told')];
@@ -112,7 +110,6 @@ def test_axe_finds_nothing(visit, pages, name):
           return all.every((one) => one.querySelector('table'));
         }"""
     )
-    seen.page.wait_for_timeout(500)
     seen.run(axe.read_text("utf-8"))
     broken = seen.run("async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html)])")
     assert broken == []
@@ -124,8 +121,7 @@ def test_a_phone_shows_everything_within_its_width(visit, pages, name, dark):
     """Nothing reaches over the edge, with every part unfolded; no legend lies over a picture; swatches differ."""
     seen = visit(pages(name), dark=dark, size=(390, 844))
     assert seen.page.locator(".band").first.bounding_box()["y"] < 844
-    seen.run(UNFOLDED)
-    seen.page.wait_for_timeout(500)
+    unfold(seen.page, "details")
     seen.page.wait_for_function("() => document.documentElement.scrollWidth <= 390")
     assert seen.page.locator(".js-plotly-plot .legend:visible").count() == 0
     for plot in seen.page.locator("#costs .plot, #walk .plot").all():
@@ -202,6 +198,7 @@ def test_a_notebook_has_the_same(browser, tmp_path, name):
     complaints = []
     page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.set_default_timeout(READY_MS)
     page.set_content(layout_map(results)._repr_html_())
     frame = page.frame_locator("iframe")
     frame.locator("html[data-ready=yes]").wait_for()

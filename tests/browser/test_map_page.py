@@ -15,7 +15,7 @@ from layoutscope.api.map import layout_map, map_page
 from layoutscope.report.map.pyramid import held_by, partition
 from layoutscope.report.map.scans import disks
 from layoutscope.report.map.segments import from_layouts
-from tests.browser.conftest import cells_of, drag
+from tests.browser.conftest import READY_MS, cells_of, drag, unfold
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
 WEB = Path(__file__).resolve().parents[2] / "layoutscope" / "report" / "map" / "web"
@@ -35,8 +35,7 @@ def test_page_draws_without_a_network(visit, pages, name):
     titles = seen.page.locator("section h2").all_inner_texts()
     assert {"Address space", "The walk", "Costs", "Directories by cost", "Distances", "Facts"} <= set(titles)
     assert ("History" in titles) == (name != "hfsplus")
-    seen.run("() => document.querySelectorAll('details').forEach((folded) => { folded.open = true; })")
-    seen.page.wait_for_timeout(500)
+    unfold(seen.page, "details")
     plots = seen.page.locator(".plot")
     assert plots.count() >= 6
     assert seen.page.locator(".plot .main-svg").count() >= plots.count()
@@ -335,8 +334,9 @@ def test_a_finger_reads_before_it_zooms(browser, pages):
     """The first tap tells what a cell holds and leaves the view; a second one at the same place zooms in."""
     context = browser.new_context(has_touch=True, viewport={"width": 390, "height": 844}, reduced_motion="reduce")
     page = context.new_page()
+    page.set_default_timeout(READY_MS)
     page.goto((pages / "apfs.html").as_uri())
-    page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
+    page.wait_for_selector("html[data-ready=yes]")
     page.locator(".map").scroll_into_view_if_needed()
     box = page.locator(".map").bounding_box()
     size = "() => layoutscope.maps[0].view.size"
@@ -353,8 +353,9 @@ def test_two_fingers_zoom(browser, pages):
     """Apart they zoom in to what lies between them, together they zoom out; neither chooses nor leaves the page."""
     context = browser.new_context(has_touch=True, viewport={"width": 390, "height": 844}, reduced_motion="reduce")
     page = context.new_page()
+    page.set_default_timeout(READY_MS)
     page.goto((pages / "apfs.html").as_uri())
-    page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
+    page.wait_for_selector("html[data-ready=yes]")
     page.locator(".map").scroll_into_view_if_needed()
     box = page.locator(".map").bounding_box()
     device = context.new_cdp_session(page)
@@ -365,15 +366,15 @@ def test_two_fingers_zoom(browser, pages):
             points = [{"x": box["x"] + 150 + side * distance / 2, "y": box["y"] + 40} for side in (-1, 1)]
             kind = "touchMove" if number else "touchStart"
             device.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-            page.wait_for_timeout(50)
         device.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-        page.wait_for_timeout(100)
-        return page.evaluate("() => layoutscope.maps[0].view.size")
 
-    whole = page.evaluate("() => layoutscope.maps[0].view.size")
-    near = pinch(40, 60, 90, 130, 200)
-    assert near <= whole / 2
-    assert pinch(200, 130, 90, 60, 40) > near
+    size = "layoutscope.maps[0].view.size"
+    whole = page.evaluate(f"() => {size}")
+    pinch(40, 60, 90, 130, 200)
+    page.wait_for_function(f"() => {size} <= {whole / 2}")
+    near = page.evaluate(f"() => {size}")
+    pinch(200, 130, 90, 60, 40)
+    page.wait_for_function(f"() => {size} > {near}")
     assert page.evaluate("() => layoutscope.maps[0].selection.nodes.length") == 0
     context.close()
 
@@ -521,8 +522,7 @@ def test_axe_finds_nothing(visit, pages, dark):
     if not axe.is_file():
         pytest.skip("axe-core is not installed (npm ci in layoutscope/report/map/web)")
     seen = visit(pages / "both.html", dark=dark)
-    seen.run("() => document.querySelectorAll('details').forEach((folded) => { folded.open = true; })")
-    seen.page.wait_for_selector("#distances .main-svg")
+    unfold(seen.page, "details")
     seen.run(axe.read_text("utf-8"))
     broken = seen.run("async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html)])")
     assert broken == []
@@ -636,8 +636,7 @@ def _kept(seen, panel: str, form: str) -> Path:
 def test_each_panel_is_kept_as_svg_and_png(browser, visit, pages):
     """What a panel shows is a file of its own: its words are in the SVG, which needs nothing else; the PNG is drawn."""
     seen = visit(pages / "both.html")
-    seen.run("() => document.querySelectorAll('details').forEach((folded) => { folded.open = true; })")
-    seen.page.wait_for_selector("#distances .main-svg")
+    unfold(seen.page, "details")
     alone = browser.new_page()
     for panel, words in PANEL_WORDS.items():
         svg = _kept(seen, panel, "SVG").read_text("utf-8")
@@ -686,6 +685,7 @@ def test_a_notebook_has_the_page_alive(browser, scans):
     page.on("request", lambda request: asked.append(request.url))
     page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.set_default_timeout(READY_MS)
     page.set_content(layout_map(scans["apfs"])._repr_html_())
     frame = page.frame_locator("iframe")
     frame.locator("html[data-ready=yes]").wait_for()

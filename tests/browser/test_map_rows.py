@@ -16,7 +16,7 @@ from layoutscope.api.scan import scan
 from layoutscope.report.map.page import disk_shares
 from layoutscope.report.map.pyramid import held_by
 from layoutscope.report.map.segments import METADATA, UNKNOWN, from_layouts
-from tests.browser.conftest import Visit, cells_of, drag
+from tests.browser.conftest import Visit, cells_of, drag, unfold
 from tests.browser.kinds import KINDS, Opened, nodes_of
 
 RESET = """async () => {
@@ -287,7 +287,7 @@ def test_orders_run_through_the_picture(kind):
     for order in ("snake", "hilbert", "linear"):
         card.get_by_label("how addresses run").select_option(order)
         page.wait_for_function(f"() => layoutscope.maps[0].drawn === '{order}'")
-        page.wait_for_timeout(100)
+        kind.seen.run("() => layoutscope.maps[0].draw()")
         assert kind.seen.run(held) == before
         cells = card.locator(".cells").bounding_box()
         if order == "hilbert":
@@ -446,10 +446,14 @@ def test_a_directory_chooses_its_nodes(kind):
     page.wait_for_selector("#directories .main-svg")
     for unit in ("entries", "bytes", "seconds"):
         page.get_by_label("what the boxes measure").first.select_option(unit)
-        page.wait_for_timeout(50)
-        values = kind.seen.run("() => document.querySelector('#directories .plot').data[0].values")
-        whole = kind.seen.run(f"() => layoutscope.page.disks[0].directories.whole.{unit}")
-        assert max(values) == pytest.approx(whole, rel=1e-3)
+        page.wait_for_function(
+            """(unit) => {
+              const whole = layoutscope.page.disks[0].directories.whole[unit];
+              const { values } = document.querySelector('#directories .plot').data[0];
+              return Math.abs(Math.max(...values) - whole) <= 1e-3 * whole;
+            }""",
+            arg=unit,
+        )
     kind.seen.run(
         """() => {
           const plot = document.querySelector('#directories .plot'), { ids, labels } = plot.data[0];
@@ -497,7 +501,7 @@ def _all_views_agree(kind, number: int) -> None:
 def test_what_is_brushed_in_any_view_is_chosen_in_all(kind, view):
     """With the pointer over each view; what a page has no nodes for has no such view."""
     page = kind.seen.page
-    kind.seen.run("() => document.querySelectorAll('section > details').forEach((d) => { d.open = true; })")
+    unfold(page)
     number = len(kind.disks) - 1
     wanted = {
         "address": ".map",
@@ -506,7 +510,6 @@ def test_what_is_brushed_in_any_view_is_chosen_in_all(kind, view):
         "distance": "#distances .plot",
         "age": "#history .plot",
     }[view]
-    page.wait_for_timeout(300)
     if view == "address":
         plot = page.locator(wanted).nth(number)
     else:
@@ -565,8 +568,7 @@ def test_the_order_has_a_point_for_each_leaf(kind):
 def test_bars_of_distances_choose_what_they_count(kind):
     """Of each bar: the nodes of the reads, or of the inodes, that the tables give; chosen ones stand there, too."""
     page = kind.seen.page
-    page.evaluate("() => { document.querySelector('#distances details').open = true; }")
-    page.wait_for_timeout(400)
+    unfold(page)
     plots = page.locator("#distances .plot")
     if not kind.is_listed:
         assert plots.count() == 0
@@ -641,8 +643,7 @@ def test_lists_keep_what_was_chosen_when_the_theme_is_turned(kind):
     kind.seen.run("() => { delete document.documentElement.dataset.ready; }")
     page.locator("#theme").click()
     page.wait_for_selector("html[data-ready=yes]")
-    page.wait_for_timeout(300)
-    assert kind.seen.run(state) == before
+    page.wait_for_function(f"(before) => JSON.stringify(({state})()) === JSON.stringify(before)", arg=before)
 
 
 def test_paths_numbers_and_bytes_are_found(kind):
@@ -749,8 +750,7 @@ def test_maps_of_several_disks_move_together(kind):
 def test_each_part_is_kept_as_a_picture(kind):
     """Every part that draws anything has both buttons, and each gives a picture."""
     page = kind.seen.page
-    kind.seen.run("() => document.querySelectorAll('section > details').forEach((d) => { d.open = true; })")
-    page.wait_for_timeout(300)
+    unfold(page)
     parts = page.locator("section:has(> .pictures, > details > .pictures)")
     names = parts.evaluate_all("all => all.map((one) => one.id)")
     assert {"what", "map"} <= set(names)
@@ -766,8 +766,7 @@ def test_each_part_is_kept_as_a_picture(kind):
 def test_every_plot_is_told_in_words(kind):
     """Below each plot a table has its data, in no more rows than one reads; the map's follow what is hidden."""
     page = kind.seen.page
-    kind.seen.run("() => document.querySelectorAll('section > details').forEach((d) => { d.open = true; })")
-    page.wait_for_timeout(500)
+    unfold(page)
     plots = page.locator(".card .plot").count()
     tables = page.locator(".card details.told")
     assert tables.count() == plots

@@ -2522,7 +2522,7 @@
     });
     return totals;
   }
-  function directoryPanel(disk, holder, map2) {
+  async function directoryPanel(disk, holder, map2) {
     const d = disk.directories;
     if (!d) return;
     const units = ["seconds", "entries", "bytes"];
@@ -2545,11 +2545,12 @@
       words.refresh();
       return draw2();
     });
-    draw2();
+    const drawn = draw2();
     plot.on("plotly_treemapclick", ({ points: [box] }) => {
       const nodes = map2.owners.files.nodesOf(box.id);
       if (nodes.length) map2.selection.choose(nodes, `with the entries of “${box.label}”`);
     });
+    await drawn;
   }
   var MOST_ROWS = 20;
   function directoryRows(d, unit) {
@@ -3178,11 +3179,12 @@
   function whenOpened(anchor, draw2) {
     const folded2 = document.querySelector(`#${anchor} details`);
     if (!folded2) return;
-    let drawn = false;
-    const go = () => {
-      if (!folded2.open || drawn) return;
-      drawn = true;
-      draw2(cardsOf(anchor));
+    folded2.dataset.drawn = "no";
+    const go = async () => {
+      if (!folded2.open || folded2.dataset.drawn !== "no") return;
+      folded2.dataset.drawn = "begun";
+      await Promise.all(draw2(cardsOf(anchor)));
+      folded2.dataset.drawn = "yes";
     };
     folded2.ontoggle = go;
     go();
@@ -3232,7 +3234,7 @@
     drives.whenChosen(() => race.restart());
     whenOpened("directories", (cards) => {
       for (const [i, disk] of disks.entries()) cards[i].hidden = !disk.directories;
-      for (const [i, disk] of disks.entries()) directoryPanel(disk, cards[i], maps[i]);
+      return disks.map((disk, i) => directoryPanel(disk, cards[i], maps[i]));
     });
     whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i], maps[i].selection)));
     whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i], maps[i].selection)));

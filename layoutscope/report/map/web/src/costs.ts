@@ -151,7 +151,11 @@ export function subtreeTotals(tree: Tree): number[] {
   return totals;
 }
 
-export function directoryPanel(disk: Disk, holder: HTMLElement, map: Pick<AddressMap, "selection" | "owners">): void {
+export async function directoryPanel(
+  disk: Disk,
+  holder: HTMLElement,
+  map: Pick<AddressMap, "selection" | "owners">,
+): Promise<void> {
   const d = disk.directories as Directories | null;
   if (!d) return;
   const units: Unit[] = ["seconds", "entries", "bytes"];
@@ -174,12 +178,13 @@ export function directoryPanel(disk: Disk, holder: HTMLElement, map: Pick<Addres
     words.refresh();
     return draw();
   });
-  draw();
+  const drawn = draw();
   // The boxes go deeper by themselves; what lies in the one that was clicked is chosen everywhere.
   plot.on("plotly_treemapclick", ({ points: [box] }: { points: [{ id: string; label: string }] }) => {
     const nodes = map.owners.files.nodesOf(box.id);
     if (nodes.length) map.selection.choose(nodes, `with the entries of “${box.label}”`);
   });
+  await drawn;
 }
 
 /** So many of the boxes stand in the table. */

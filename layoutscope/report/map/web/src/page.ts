@@ -33,15 +33,16 @@ declare global {
 
 const cardsOf = (anchor: string) => [...document.querySelectorAll<HTMLElement>(`#${anchor} .card`)];
 
-/** Draw a panel when it is unfolded for the first time; at once where it is open already. */
-function whenOpened(anchor: string, draw: (cards: HTMLElement[]) => unknown): void {
+/** Draw a panel when it is unfolded for the first time, at once where it is open already; it tells when that is done. */
+function whenOpened(anchor: string, draw: (cards: HTMLElement[]) => unknown[]): void {
   const folded = document.querySelector<HTMLDetailsElement>(`#${anchor} details`);
   if (!folded) return;
-  let drawn = false;
-  const go = () => {
-    if (!folded.open || drawn) return;
-    drawn = true;
-    draw(cardsOf(anchor));
+  folded.dataset.drawn = "no";
+  const go = async () => {
+    if (!folded.open || folded.dataset.drawn !== "no") return;
+    folded.dataset.drawn = "begun";
+    await Promise.all(draw(cardsOf(anchor)));
+    folded.dataset.drawn = "yes";
   };
   folded.ontoggle = go;
   go();
@@ -96,7 +97,7 @@ async function draw(page: Payload, kept: (Partial<Choices> | null)[]): Promise<v
   drives.whenChosen(() => race.restart());
   whenOpened("directories", (cards) => {
     for (const [i, disk] of disks.entries()) cards[i]!.hidden = !disk.directories; // before any is drawn in its width
-    for (const [i, disk] of disks.entries()) directoryPanel(disk, cards[i]!, maps[i]!);
+    return disks.map((disk, i) => directoryPanel(disk, cards[i]!, maps[i]!));
   });
   whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i]!, maps[i]!.selection)));
   whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i]!, maps[i]!.selection)));

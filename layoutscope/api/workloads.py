@@ -42,15 +42,6 @@ NEEDED: Final = ("paths", "file")
 """What an order may need; options of the command line are called so, too."""
 
 
-USED_BY: Final = {
-    "paths": ("paths", "backup-events"),
-    "file": ("read",),
-    "records": ("read",),
-    "offsets": ("read",),
-    "stat=False": ("fts",),
-}
-"""Orders that a keyword is for; others go on without it."""
-
 LEAST: Final = {"records": 1, "record_bytes": 1, "memory_bytes": 0, "threads": 1, "passes": 1, "top": 0}
 """What whole numbers of a workload are at least."""
 
@@ -112,10 +103,14 @@ def refuse_unused(work: WorkRequest) -> None:
     UsageError
         If something is given for another order.
     """
-    given = {name: getattr(work, name) for name in ("paths", "file", "records", "offsets")}
-    for keyword, value in {**given, "stat=False": not work.stat}.items():
-        if value and work.order not in USED_BY[keyword]:
-            options = {f"order={name!r}": f"--order {name}" for name in USED_BY[keyword]}
+    said = {
+        "paths": ("paths", work.paths), "file": ("file", work.file), "records": ("records", work.records),
+        "offsets": ("records", work.offsets), "stat=False": ("stat", not work.stat),
+    }  # fmt: skip
+    for keyword, (name, value) in said.items():
+        takers = [each.name for each in ORDERS.values() if name == each.needs or name in each.takes]
+        if value and work.order not in takers:
+            options = {f"order={taker!r}": f"--order {taker}" for taker in takers}
             told = f"the order {work.order} does not look at {keyword}; that goes with {' or '.join(options)}"
             option = "--no-stat" if keyword == "stat=False" else f"--{keyword}"
             raise UsageError(told, options={**options, f"look at {keyword};": f"look at {option};"})

@@ -92,6 +92,8 @@ class Order:
         Makes the reads of some work on a model.
     needs : str
         ``paths`` or ``file`` where the work must name them, an empty string otherwise.
+    takes : tuple of str
+        ``stat`` or ``records`` where it looks at them; others go on without.
     is_done_once : bool
         Whether it is done once, with nothing cached.
     does : str
@@ -105,6 +107,7 @@ class Order:
     name: str
     run: Callable[[Model, Work], AccessTrace]
     needs: Literal["", "paths", "file"] = ""
+    takes: tuple[Literal["stat", "records"], ...] = ()
     is_done_once: bool = False
     does: str = ""
     is_whole: bool = True
@@ -328,7 +331,12 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
         order.name: order
         for order in (
             Order("readdir-stat", by_touches(_readdir_stat), does="names and attributes: readdir, and stat of each"),
-            Order("fts", by_touches(_fts), does="names and attributes as fts(3) gets them: find -ls, chown -R"),
+            Order(
+                "fts",
+                by_touches(_fts),
+                takes=("stat",),
+                does="names and attributes as fts(3) gets them: find -ls, chown -R",
+            ),
             Order("du", by_touches(_du), does="names and attributes as du adds them up, entry by entry"),
             Order("backup", by_touches(_backup), does="all names and attributes, to find what changed"),
             Order(
@@ -363,7 +371,7 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
             Order("searchfs", _searchfs, is_done_once=True, does="the whole tree as searchfs reads it"),
             Order("paths", by_touches(_paths), needs="paths", does="paths of a list, looked up one by one"),
             Order("copy", by_touches(_copy), does="names, attributes and the contents of all files"),
-            Order("read", by_touches(_read), needs="file", does="the contents of one file"),
+            Order("read", by_touches(_read), needs="file", takes=("records",), does="the contents of one file"),
         )
     }
 )

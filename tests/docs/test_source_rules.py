@@ -27,6 +27,7 @@ CATCHES_ALL = {
     "image/containers/parserprocess.py",  # a stranger's library, in a process of its own
 }
 
+CLOCK = re.compile(r"\b(process_time|perf_counter|monotonic)(_ns)?\(|\bdeadline=\d")
 FILE_SYSTEM = re.compile(r"\b(hfsplus|apfs|HFSX|APFS)\b|HFS\+")
 FILE_SYSTEMS_NAMED = {
     "filesystems/registry.py",  # where the built-in ones are
@@ -124,6 +125,14 @@ def _takes_all(handler: ast.ExceptHandler) -> bool:
 def _raises(handler: ast.ExceptHandler) -> bool:
     """Whether what it catches, or what it makes of it, is raised."""
     return any(isinstance(node, ast.Raise) for node in ast.walk(handler))
+
+
+def test_no_test_reads_a_clock():
+    """Outside of benchmarks, what must be quick is counted, so that a busy machine fails nothing."""
+    tests = {*(ROOT / "tests").rglob("test_*.py")} - {*(ROOT / "tests/bench").iterdir(), Path(__file__)}
+    assert [path.name for path in tests if CLOCK.search(path.read_text())] == []
+    assert CLOCK.search("time.process_time() < 5")
+    assert CLOCK.search("@settings(deadline=200)")
 
 
 def test_layers_hold():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope.access.nodes import node_table
+from layoutscope.access.trace import place_of
 from layoutscope.arrays.lookup import distinct, first_places, order_of
 from layoutscope.arrays.ragged import heads, starts_of
 from layoutscope.drive import service
@@ -90,7 +91,7 @@ def walked(layout: VolumeLayout, trace: AccessTrace) -> ReadsOfNodes:
     """Find the node of each read."""
     nodes = node_table(layout)
     pieces = _pieces(layout, nodes)
-    at = _place(trace.device, trace.image_offset)
+    at = place_of(trace.device, trace.image_offset)
     by_place = order_of(at)
     node, within = np.full(len(trace), -1), np.zeros(len(trace), np.int64)
     if len(pieces.key):
@@ -102,7 +103,7 @@ def walked(layout: VolumeLayout, trace: AccessTrace) -> ReadsOfNodes:
         within[by_place] = pieces.before[found] + into
     is_used = np.zeros(len(nodes) + 1, bool)
     is_used[node] = True
-    order = order_of(_place(nodes.device, nodes.image_offset))
+    order = order_of(place_of(nodes.device, nodes.image_offset))
     return ReadsOfNodes(layout, trace, nodes, node, within, order[is_used[order]], by_place)
 
 
@@ -118,7 +119,7 @@ class _Pieces(NamedTuple):
 
 def _pieces(layout: VolumeLayout, nodes: NodeTable) -> _Pieces:
     own, fragments = np.flatnonzero(nodes.level >= 0), layout.columns("node_fragments")
-    key, length = _place(nodes.device, nodes.image_offset)[own], nodes.size_bytes[own]
+    key, length = place_of(nodes.device, nodes.image_offset)[own], nodes.size_bytes[own]
     before = np.zeros(len(own), np.int64)
     if len(fragments):
         # Pieces of a node stand together, in its order.
@@ -127,18 +128,12 @@ def _pieces(layout: VolumeLayout, nodes: NodeTable) -> _Pieces:
         head = heads(owner)
         ahead = np.cumsum(held) - held
         ahead -= np.repeat(ahead[head], np.diff(head, append=len(owner)))
-        place = _place(fragments["device"].filled(0), fragments["image_offset"].signed())
+        place = place_of(fragments["device"].filled(0), fragments["image_offset"].signed())
         whole, of_tree = ~np.isin(own, owner), np.isin(owner, own)
         columns = ((key, place), (length, held), (own, owner), (before, ahead))
         key, length, own, before = (np.concatenate([one[whole], other[of_tree]]) for one, other in columns)
     order = order_of(key)
     return _Pieces(key[order], length[order], own[order], before[order])
-
-
-def _place(device: NDArray[np.uint8], offset: I64) -> I64:
-    """One number for a place on a set of devices."""
-    # No device of a set comes near to 2**56 bytes.
-    return (device.astype(np.int64) << 56) + offset
 
 
 def by_address(reads: ReadsOfNodes) -> AccessTrace:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.access.trace import place_of
 from layoutscope.drive.recorded import BELOW, CHUNK, FILE_SYSTEM, Place, Recorded
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.results.recorded import PlacedDevice, Recording, Wanted
@@ -36,8 +37,6 @@ ENOUGH: Final = 0.5
 SURE: Final = 0.95
 """Share of the reads of metadata on nodes below which the unit, the start or the image must be wrong."""
 
-DEVICE_BITS: Final = 56
-
 
 class Spans:
     """What lies where on the images of a volume.
@@ -50,7 +49,7 @@ class Spans:
 
     def __init__(self, device: NDArray[np.uint8], start: NDArray[np.int64], length_bytes: NDArray[np.int64]) -> None:
         known = (start >= 0) & (length_bytes > 0)
-        first = start[known] + (device[known].astype(np.int64) << DEVICE_BITS)
+        first = place_of(device[known], start[known])
         order = np.argsort(first, kind="stable")
         self._start = first[order]
         # The end of what reaches furthest so far: a short piece may lie within a long one.
@@ -60,7 +59,7 @@ class Spans:
         """Mark the places that lie within one."""
         if not len(self._start):
             return np.zeros(len(offset), bool)
-        key = offset + (np.asarray(image, np.int64) << DEVICE_BITS)
+        key = place_of(image, offset)
         place = np.searchsorted(self._start, key, side="right") - 1
         inside: NDArray[np.bool_] = (offset >= 0) & (place >= 0) & (key < self._end[np.maximum(place, 0)])
         return inside

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.access.touches import nothing
+from layoutscope.access.trace import place_of
 from layoutscope.walk.data import WalkPart, data_trace, files_in_turn, read_in_turn
 from layoutscope.walk.directories import listed_entries, stat_walk
 from layoutscope.walk.listing import buffers
@@ -50,7 +51,7 @@ def first_places_on_disk(layout: VolumeLayout, file_id: NDArray[np.uint64]) -> N
     table = layout.columns("extents")
     known = np.flatnonzero(table["image_offset"].is_known & table["fork"].equals("data"))
     owner, logical = table["file_id"].data[known], table["logical_offset"].signed()[known]
-    at = table["image_offset"].signed()[known] + (table["device"].filled(0)[known].astype(np.int64) << DEVICE_BITS)
+    at = place_of(table["device"].filled(0)[known], table["image_offset"].signed()[known])
     order = np.lexsort((logical, owner))
     owner, at = owner[order], at[order]
     place = np.searchsorted(owner, file_id)
@@ -60,8 +61,5 @@ def first_places_on_disk(layout: VolumeLayout, file_id: NDArray[np.uint64]) -> N
     result[found] = at[place[found]]
     return result
 
-
-DEVICE_BITS = 56
-"""No device of a set comes near to 2 to this power in bytes."""
 
 NOWHERE = np.iinfo(np.int64).max

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.access.trace import place_of
 from layoutscope.arrays.ragged import ranges
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
@@ -138,7 +139,7 @@ def _blocks(trace: AccessTrace, block_bytes: int) -> tuple[NDArray[np.int64], ND
     """Return the numbers of all blocks that are read, and the read of each."""
     counts = trace.length_bytes // block_bytes
     blocks = ranges(trace.image_offset // block_bytes, counts)
-    return blocks + (np.repeat(trace.device.astype(np.int64), counts) << 56), np.repeat(np.arange(len(trace)), counts)
+    return place_of(np.repeat(trace.device, counts), blocks), np.repeat(np.arange(len(trace)), counts)
 
 
 def _steps_predicted(there: NDArray[np.int64], here: NDArray[np.int64]) -> NDArray[np.bool_]:

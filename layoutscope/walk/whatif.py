@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.access.trace import place_of
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
@@ -141,15 +142,6 @@ def first_reads(reads: AccessTrace, device: NDArray[np.uint8], image_offset: NDA
         going_on = np.flatnonzero(first + step < np.minimum(stop, len(place)))
         np.minimum.at(turn, order[first[going_on] + step], going_on)
     return turn
-
-
-def place_of(device: NDArray[np.uint8], image_offset: NDArray[Any]) -> NDArray[np.int64]:
-    """Return places on all images of a set as one number."""
-    return (np.asarray(device).astype(np.int64) << DEVICE_BITS) + np.asarray(image_offset).astype(np.int64)
-
-
-DEVICE_BITS: Final = 60
-"""No image is as long as 2 to this power in bytes."""
 
 
 def _walked(layout: VolumeLayout) -> I64:

@@ -88,11 +88,6 @@ class _Clock:
         return now
 
 
-def is_disk_line(line: str) -> bool:
-    """Whether a line begins as a disk line of ``fs_usage``."""
-    return BEGIN.match(line) is not None
-
-
 def read_fs_usage(data: bytes) -> Recorded:
     """Read what ``fs_usage`` wrote; lines of calls and titles are passed over."""
     reads: list[Read] = []

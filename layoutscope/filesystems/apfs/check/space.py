@@ -11,7 +11,7 @@ import numpy as np
 
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS
-from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES
+from layoutscope.filesystems.apfs.container.spaceman import BATCH_BITMAPS, QUEUE_NAMES
 from layoutscope.ondisk.records import CHUNK_INFO, CIB_HEAD, SPACEMAN_DEVICE, SPACEMAN_FREE_QUEUE, SPACEMAN_PHYS
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ CHUNK: Final = CHUNK_INFO
 CIB: Final = CIB_HEAD
 POOL_FACTOR: Final = 3
 """The internal pool has room for three versions of every chunk-info block and bitmap."""
-BATCH_BITMAPS: Final = 2048
 _POOL_BITMAP: Final = "bitmap of the internal pool"
 _IN_POOL: Final = frozenset({"spaceman-cab", "spaceman-cib", "spaceman-bitmap", "pending-free"})
 

@@ -9,7 +9,7 @@
 # mounted, as when it is ejected and plugged in. No names of files leave the machine. The archive goes into the folder you
 # stand in.
 set -u
-PATH=${KIT_TOOLS:+$KIT_TOOLS:}/usr/bin:/bin:/usr/sbin:/sbin:/usr/libexec:$PATH # KIT_TOOLS, KIT_DEV, KIT_PAUSE: to try it elsewhere
+PATH=${KIT_TOOLS:+$KIT_TOOLS:}/usr/bin:/bin:/usr/sbin:/sbin:/usr/libexec:$PATH # KIT_TOOLS, KIT_DEV: to try it elsewhere
 LC_ALL=C
 export PATH LC_ALL
 
@@ -22,7 +22,7 @@ mkdir "$out"
 recorder=
 device=
 
-pause() { sleep "${KIT_PAUSE:-2}"; }
+pause() { sleep 2; }
 fail() { echo "kit: $*" >&2; exit 1; }
 say() { echo "kit: $*" >&2; }
 

@@ -48,7 +48,10 @@ TOOLS = {
     '"info -plist /"|"info -plist /System/"*) exit 1;;\n'
     '"info -plist "*) cat "$KIT_TOOLS/info.plist";;\n'
     '"list -plist") cat "$KIT_TOOLS/info.plist";;\nesac',
-    "fs_usage": 'trap "exit 0" INT TERM\ncat "$KIT_TOOLS/lines"\necho "events lost" >&2\nwhile :; do sleep 0.1; done',
+    "fs_usage": 'trap "rm $KIT_TOOLS/recorded; exit 0" INT TERM\ncat "$KIT_TOOLS/lines"\necho "events lost" >&2\n'
+    'touch "$KIT_TOOLS/recorded"\nwhile :; do /bin/sleep 0.1; done',
+    # The script pauses so that fs_usage has told what was read: here until it has.
+    "sleep": 'until [ -e "$KIT_TOOLS/recorded" ]; do /bin/sleep 0.1; done',
     "find": 'printf "a\\nb\\nc\\n"',
     "osascript": "echo 3",
     "chown": ":",
@@ -94,7 +97,6 @@ def mac(tmp_path):
         "KIT_TOOLS": str(tools),
         "KIT_DEV": str(devices),
         "KIT_CALLS": str(tmp_path / "calls"),
-        "KIT_PAUSE": "0.3",
         "TMPDIR": str(tmp_path),
         "PATH": os.environ["PATH"],
     }

@@ -330,35 +330,35 @@ def test_the_address_leads_to_what_was_seen(visit, pages):
     assert wild.complaints == []
 
 
-def test_a_finger_reads_before_it_zooms(browser, pages):
-    """The first tap tells what a cell holds and leaves the view; a second one at the same place zooms in."""
+@pytest.fixture
+def phone(browser, pages):
+    """Return a page on a screen that is touched, its map in sight."""
     context = browser.new_context(has_touch=True, viewport={"width": 390, "height": 844}, reduced_motion="reduce")
+    context.set_default_timeout(READY_MS)
     page = context.new_page()
-    page.set_default_timeout(READY_MS)
     page.goto((pages / "apfs.html").as_uri())
     page.wait_for_selector("html[data-ready=yes]")
     page.locator(".map").scroll_into_view_if_needed()
-    box = page.locator(".map").bounding_box()
-    size = "() => layoutscope.maps[0].view.size"
-    before = page.evaluate(size)
-    page.touchscreen.tap(box["x"] + 60, box["y"] + 40)
-    page.wait_for_function("() => /bytes [\\d,]+ to /.test(layoutscope.maps[0].info.textContent)")
-    assert page.evaluate(size) == before
-    page.touchscreen.tap(box["x"] + 60, box["y"] + 40)
-    page.wait_for_function(f"() => layoutscope.maps[0].view.size < {before}")
+    yield page
     context.close()
 
 
-def test_two_fingers_zoom(browser, pages):
+def test_a_finger_reads_before_it_zooms(phone):
+    """The first tap tells what a cell holds and leaves the view; a second one at the same place zooms in."""
+    box = phone.locator(".map").bounding_box()
+    size = "() => layoutscope.maps[0].view.size"
+    before = phone.evaluate(size)
+    phone.touchscreen.tap(box["x"] + 60, box["y"] + 40)
+    phone.wait_for_function("() => /bytes [\\d,]+ to /.test(layoutscope.maps[0].info.textContent)")
+    assert phone.evaluate(size) == before
+    phone.touchscreen.tap(box["x"] + 60, box["y"] + 40)
+    phone.wait_for_function(f"() => layoutscope.maps[0].view.size < {before}")
+
+
+def test_two_fingers_zoom(phone):
     """Apart they zoom in to what lies between them, together they zoom out; neither chooses nor leaves the page."""
-    context = browser.new_context(has_touch=True, viewport={"width": 390, "height": 844}, reduced_motion="reduce")
-    page = context.new_page()
-    page.set_default_timeout(READY_MS)
-    page.goto((pages / "apfs.html").as_uri())
-    page.wait_for_selector("html[data-ready=yes]")
-    page.locator(".map").scroll_into_view_if_needed()
-    box = page.locator(".map").bounding_box()
-    device = context.new_cdp_session(page)
+    box = phone.locator(".map").bounding_box()
+    device = phone.context.new_cdp_session(phone)
 
     def pinch(*apart):
         """Put two fingers down, so many pixels apart, and move them."""
@@ -369,14 +369,13 @@ def test_two_fingers_zoom(browser, pages):
         device.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
     size = "layoutscope.maps[0].view.size"
-    whole = page.evaluate(f"() => {size}")
+    whole = phone.evaluate(f"() => {size}")
     pinch(40, 60, 90, 130, 200)
-    page.wait_for_function(f"() => {size} <= {whole / 2}")
-    near = page.evaluate(f"() => {size}")
+    phone.wait_for_function(f"() => {size} <= {whole / 2}")
+    near = phone.evaluate(f"() => {size}")
     pinch(200, 130, 90, 60, 40)
-    page.wait_for_function(f"() => {size} > {near}")
-    assert page.evaluate("() => layoutscope.maps[0].selection.nodes.length") == 0
-    context.close()
+    phone.wait_for_function(f"() => {size} > {near}")
+    assert phone.evaluate("() => layoutscope.maps[0].selection.nodes.length") == 0
 
 
 def test_other_colours_keep_the_view(visit, pages):

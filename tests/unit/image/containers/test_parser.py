@@ -86,6 +86,7 @@ def container(tmp_path, monkeypatch):
     (folder / "pyqcow.py").write_text(STAND_IN.format(outside=str(tmp_path / "escaped"), port=9))
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setattr(parser, "READ_SECONDS", 1.0)
+    monkeypatch.setattr(parser, "WAIT_SECONDS", 600.0)  # a second of a processor may take long
     monkeypatch.setattr(parser, "MEMORY_BYTES", 1 << 28)
 
     def write(words: str):

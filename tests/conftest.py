@@ -17,9 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # Tests keep nothing in the user's cache, and find nothing there, in processes that they start neither.
 os.environ["LAYOUTSCOPE_CACHE"] = ""
 os.environ.pop("LAYOUTSCOPE_PASSWORD", None)
-# Their output is as wide as one that goes nowhere, whatever the terminal; processes of pytest-xdist are told its size.
-for size in ("COLUMNS", "LINES"):
-    os.environ.pop(size, None)
+# Their output is that of one that goes nowhere, whatever the terminal, of which processes of pytest-xdist are told the
+# size, and whatever a service that runs them wants coloured.
+for told in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(told, None)
 
 # Examples are the same in each run, and none is late on a busy machine; LAYOUTSCOPE_FUZZ asks for new ones.
 settings.register_profile(

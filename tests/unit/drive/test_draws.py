@@ -10,7 +10,7 @@ import pytest
 from layoutscope import fit
 from layoutscope.drive import fusion_set, load_profile, service
 from layoutscope.drive.draws import SAMPLE_READS, SAMPLES, drawn_interval, drawn_seconds, sampled
-from layoutscope.drive.interval import contributions, interval_of
+from layoutscope.drive.interval import QUANTILES, contributions, interval_of
 from layoutscope.drive.priors import drawn, factors, fingerprint, num_draws, priors, uniform
 from layoutscope.drive.profile import Figure
 from layoutscope.drive.result import on_host
@@ -130,6 +130,15 @@ def test_quantiles_are_in_order_and_hold_the_median():
     found = interval_of(np.arange(1.0, 65.0), {})
     assert found.low_s < found.quarter_s < found.median_s < found.three_quarters_s < found.high_s
     assert (found.quarter_s, found.median_s, found.three_quarters_s) == pytest.approx((16.75, 32.5, 48.25))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 20, 64])
+def test_quantiles_are_those_of_numpy(count):
+    """Bit for bit, of draws in any order."""
+    seconds = np.random.default_rng(count).exponential(3.0, count)
+    found = interval_of(seconds, {})
+    ours = [found.low_s, found.quarter_s, found.median_s, found.three_quarters_s, found.high_s]
+    assert ours == np.quantile(seconds, QUANTILES).tolist()
 
 
 @pytest.mark.parametrize("seconds", [0.5, 2.0, 9.0])

@@ -127,7 +127,7 @@ def remade(layout: VolumeLayout, filled: Callable[[KeyedRecords], FilledTree] | 
 def has_names(layout: VolumeLayout) -> bool:
     """Whether entries have their names, on which their order in a catalog depends: hashes are all of one length."""
     names = layout.columns("entries").texts("name")
-    return names.known is None and len(np.unique(names.length)) > 1
+    return names.known is None and bool((names.length != names.length[:1]).any())
 
 
 def _by_key(table: Table, *, is_of_catalog: bool) -> I64:

@@ -97,9 +97,10 @@ def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> surfa
 
 def buffer_fields(profile: DriveProfile) -> dict[str, int]:
     """Return what a surface says of the drive's buffer."""
+    segment = segment_sectors(profile)
     return {
-        "segment_sectors": segment_sectors(profile),
-        "behind_sectors": behind_sectors(profile),
+        "segment_sectors": segment,
+        "behind_sectors": behind_sectors(profile, segment),
         "join": ("never", "next-sector", "window").index(profile.text("join", "window")),
     }
 
@@ -125,22 +126,20 @@ def segment_sectors(profile: DriveProfile) -> int:
     return min(outer_track_sectors(profile), whole)
 
 
-def num_segments(profile: DriveProfile) -> int:
-    """Return the number of buffer segments."""
-    segment = max(segment_sectors(profile), 1)
-    fitting = profile.number("buffer_bytes", 0.0) / SECTOR_BYTES / segment
+def num_segments(profile: DriveProfile, segment: int) -> int:
+    """Return the number of buffer segments of so many sectors."""
+    fitting = profile.number("buffer_bytes", 0.0) / SECTOR_BYTES / max(segment, 1)
     return max(int(profile.number("segments", fitting)), 1)
 
 
 def outer_track_sectors(profile: DriveProfile) -> int:
     """Return how many sectors an outer track holds."""
-    zones = listed_zones(profile) if "zones" in profile else datasheet_zones(profile)
-    return int(zones.sectors[0])
+    return int((listed_zones(profile).sectors if "zones" in profile else datasheet_tracks(profile)[0])[0])
 
 
-def behind_sectors(profile: DriveProfile) -> int:
+def behind_sectors(profile: DriveProfile, segment: int) -> int:
     """Return what a look-ahead that fills its segment leaves behind the last read; -1: it ends with the track."""
-    return -1 if profile.text("look_ahead", "segment") == "track" else segment_sectors(profile) // BACK_SHARE
+    return -1 if profile.text("look_ahead", "segment") == "track" else segment // BACK_SHARE
 
 
 def _build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[NDArray[np.int64], int]:
@@ -185,11 +184,11 @@ def listed_zones(profile: DriveProfile) -> Zones:
     )
 
 
-def datasheet_zones(profile: DriveProfile) -> Zones:
-    """Guess the zones from the sequential rates at the edges.
+def datasheet_tracks(profile: DriveProfile) -> tuple[NDArray[np.int64], float]:
+    """Guess how many sectors a track of each zone holds, (n_zones,) from the outer edge, and its skew in turns.
 
-    The rates are sustained ones: a turn and the skew of one track change bring one track. They fall linearly with the
-    cylinder. The skew hides the change of track.
+    The sequential rates are sustained ones: a turn and the skew of one track change bring one track. They fall
+    linearly with the cylinder. The skew hides the change of track.
     """
     turn = turn_ms(profile)
     switch = max(profile.number("track_to_track_ms"), profile.number("head_switch_ms", 0.0))
@@ -197,7 +196,12 @@ def datasheet_zones(profile: DriveProfile) -> Zones:
     # read loses a whole turn a track: makers turn each track by the time of a change, and a little more.
     skew = min(switch / turn + SKEW_MARGIN_TURNS, 1.0)
     rates = np.linspace(profile.number("outer_mb_s"), profile.number("inner_mb_s"), 2 * DATASHEET_ZONES + 1)[1::2]
-    sectors = np.maximum(np.rint(rates * 1000 * turn * (1 + skew) / SECTOR_BYTES), 1).astype(np.int64)
+    return np.maximum(np.rint(rates * 1000 * turn * (1 + skew) / SECTOR_BYTES), 1).astype(np.int64), skew
+
+
+def datasheet_zones(profile: DriveProfile) -> Zones:
+    """Lay out the tracks of :func:`datasheet_tracks` in zones of equal width."""
+    sectors, skew = datasheet_tracks(profile)
     num_sectors = profile.capacity_bytes // SECTOR_BYTES
     heads = int(profile.number("heads", DATASHEET_HEADS))
     cylinders = -(-num_sectors // int(sectors.sum() * heads))

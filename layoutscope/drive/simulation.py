@@ -266,7 +266,7 @@ def _sector_parts(parts: Parts, drive: NDArray[np.int64], flash: NDArray[np.int6
 
 def _run_disks(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -> ServedPieces:
     """Run one read after another."""
-    drives = new_drives(surface, work.num_disks, num_segments(disk))
+    drives = new_drives(surface, work.num_disks, num_segments(disk, surface.segment_sectors))
     return serve_in_order(drives, work.pieces, work.think, angle)
 
 
@@ -275,7 +275,7 @@ def _run_queue(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -
     if work.num_drives > 1:
         raise UsageError("a queue is modelled for single drives and for flash only")
     window = min(int(disk.number("queue_window", 1)), work.queue_depth)
-    return serve_queue(new_drives(surface, 1, num_segments(disk)), work.pieces, window, angle)
+    return serve_queue(new_drives(surface, 1, num_segments(disk, surface.segment_sectors)), work.pieces, window, angle)
 
 
 def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64], *, starts_outside: bool = True) -> Surface:

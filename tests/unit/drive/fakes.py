@@ -27,7 +27,7 @@ class FakeDrive:
         if profile.kind == "hdd":
             surface = build_surface(profile, 0, profile.capacity_bytes // SECTOR_BYTES - 1)
             self.per_ms = TURN / turn_ms(profile)
-            self.disk = drive_of(new_drives(surface, 1, num_segments(profile)), 0)
+            self.disk = drive_of(new_drives(surface, 1, num_segments(profile, surface.segment_sectors)), 0)
 
     def read(self, offset, length):
         """Return when the model began and how long it took."""

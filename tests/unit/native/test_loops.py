@@ -18,6 +18,12 @@ pytestmark = pytest.mark.usefixtures("native")
 KERNELS = {"closed": (loops.CLOSED_LOOP, loops.closed_loop), "queued": (loops.QUEUED_LOOP, loops.queued_loop)}
 
 
+def new_drives(profile, count) -> loops.Drives:
+    """Return disks of a kind, of which the first sectors are laid out."""
+    tracks = build_surface(profile, 0, 3000)
+    return loops.new_drives(tracks, count, num_segments(profile, tracks.segment_sectors))
+
+
 @st.composite
 def drives(draw) -> loops.Drives:
     """Return disks of every kind that the model knows, and as many of them as a set may have."""
@@ -37,7 +43,7 @@ def drives(draw) -> loops.Drives:
         read_hit_ms=draw(st.sampled_from([0.0, 0.2])),
         interface_mb_s=draw(st.sampled_from([None, 4.096])),
     )
-    return loops.new_drives(build_surface(profile, 0, 3000), draw(st.integers(1, 3)), num_segments(profile))
+    return new_drives(profile, draw(st.integers(1, 3)))
 
 
 @st.composite
@@ -124,7 +130,7 @@ def test_hostile_tables_are_refused_or_give_the_same(name, data):
 def test_what_is_refused_is_served_in_python(monkeypatch):
     """A disk whose times overflow the kernel's sums is served all the same, from the state before."""
     profile = disk()
-    some = loops.new_drives(build_surface(profile, 0, 3000), 1, num_segments(profile))
+    some = new_drives(profile, 1)
     parts = np.array([[0, 0, 5, 9, 0], [1, 0, 700, 705, 0]])
     think = np.zeros(2, np.int64)
     native = loops.serve_in_order(some, parts, think, 0)

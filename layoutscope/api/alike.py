@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.analysis.aged import volumes_alike
 from layoutscope.analysis.width import PLACEMENT
 from layoutscope.api.workloads import host_of, said_of, walk
 from layoutscope.drive import service
@@ -68,6 +67,8 @@ class VolumesAlike:
     """
 
     def __init__(self, layout: VolumeLayout, work: WorkRequest) -> None:
+        from layoutscope.analysis.aged import volumes_alike
+
         self._layout, self._host = layout, said_of(host_of(work))
         self._volumes = volumes_alike(layout, work.host)
         self._walks = [walk(volume.layout, work).reads for volume in self._volumes]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from layoutscope.results.verdict import Remedy
     from layoutscope.tables import VolumeLayout
 
-    Tried = Callable[[ReadsOfNodes, DriveProfile, Prediction], tuple[Remedy, ...]]
+    Tried = Callable[[ReadsOfNodes, DriveProfile], tuple[Remedy, ...]]
 
 SPAN_ENDS: Final = (0.01, 0.99)
 """Shares of the bytes before which a span begins and ends: a single stray node makes no span."""
@@ -61,7 +61,7 @@ def judge(
     profiles : sequence of DriveProfile
         The drives, those of the predictions among them.
     remedied : callable, optional
-        Tries remedies on the reads, on a drive, given what the walk takes on it now.
+        Tries remedies on the reads, on a drive.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def judge(
         plain,
         packed_seconds=scale * seconds_of(trace(packed, order=walk.order, host=walk.host), profile),
         causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
-        remedies=() if remedied is None else remedied(reads, profile, first),
+        remedies=() if remedied is None else remedied(reads, profile),
         placement=placement(reads, _saved(first.seconds, runs[CAUSES[Why.DISTANCE]])) if first.rotates else None,
         yardsticks=tuple(_yardsticks(layout, walk, profile)) if plain.is_worth_a_word else (),
     )

@@ -11,8 +11,9 @@ from layoutscope.analysis.aged import Asked, Drawn, churn_of, followed, measured
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
-from layoutscope.api.predict import DEFAULT_DRIVES, fits, knows_offset
+from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
+from layoutscope.api.served import knows_offset
 from layoutscope.api.workloads import checked, host_of, said_of, walk
 from layoutscope.drive import service
 from layoutscope.drive.draws import drawn_seconds

@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.analysis.owners import volume_name
+from layoutscope.api.served import quick_prediction
 from layoutscope.api.workloads import host_of, said_of, walk_on, why_not
-from layoutscope.drive import service
-from layoutscope.drive.result import on_host
 from layoutscope.results.predict import OrderCase, OrdersCase
-from layoutscope.results.scan import Prediction
 from layoutscope.walk.orders import ORDERS, model_of
 from layoutscope.walk.paths import entries_on_paths, missing_paths
 
@@ -61,10 +59,7 @@ def _case(model: Model, profiles: Sequence[DriveProfile], work: WorkRequest, sta
         return OrderCase(work.order, reason)
     reads = walk_on(model, work).reads
     said = said_of(model.host)
-    times = tuple(
-        Prediction.of(on_host(service(reads, profile, start_offset_bytes=start_offset_bytes), profile, said), profile)
-        for profile in profiles
-    )
+    times = tuple(quick_prediction(model.layout, reads, profile, said, start_offset_bytes) for profile in profiles)
     read_bytes = int(reads.length_bytes.sum())
     return OrderCase(work.order, "", len(reads), read_bytes, entries_of(model, work), times)
 

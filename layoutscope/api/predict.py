@@ -16,10 +16,10 @@ from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.orders import ALL, over_orders
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
+from layoutscope.api.served import knows_offset, quick_prediction
 from layoutscope.api.workloads import checked, host_of, parted, refuse_unused, said_of, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.draws import drawn_interval
-from layoutscope.drive.result import on_host
 from layoutscope.drive.uncertain import is_measured, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
@@ -211,19 +211,6 @@ def _drive(
     )
 
 
-def knows_offset(layout: VolumeLayout, start_offset_bytes: int) -> bool:
-    """Tell whether it is known where on its drive a volume lies: by a partition map around it, or because it is said.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    start_offset_bytes : int
-        Where the image starts, as far as that was said.
-    """
-    return layout.facts.image_offset > 0 or start_offset_bytes > 0
-
-
 @frozen
 class _Changed:
     """The reads of a workload with one thing changed; `drive` takes the place of the one that is asked about."""
@@ -357,7 +344,7 @@ def predict_enumeration(
     reads = walk(layout, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
     said = said_of(host_of(work))
-    results = tuple(Prediction.of(on_host(service(reads, profile), profile, said), profile) for profile in fitting)
+    results = tuple(quick_prediction(layout, reads, profile, said) for profile in fitting)
     return _walk_facts(layout, reads, work), results
 
 

@@ -13,8 +13,9 @@ from layoutscope.analysis.placing import place
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import keywords_of, profiles_of, takes
 from layoutscope.api.orders import entries_of
-from layoutscope.api.predict import DEFAULT_DRIVES, fits, knows_offset
+from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
+from layoutscope.api.served import knows_offset
 from layoutscope.api.workloads import checked, met_best, parted, refuse_unused, said_of
 from layoutscope.drive import service
 from layoutscope.drive.draws import drawn_interval

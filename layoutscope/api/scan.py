@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from layoutscope.analysis.verdict import judge
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
@@ -141,19 +139,16 @@ class _Enumerated(NamedTuple):
             return cls(walk, predictions, judge(layout, walk, predictions, profiles, _remedied(layout, host)))
 
 
-def _remedied(
-    layout: VolumeLayout, host: str
-) -> Callable[[ReadsOfNodes, DriveProfile, Prediction], tuple[Remedy, ...]]:
+def _remedied(layout: VolumeLayout, host: str) -> Callable[[ReadsOfNodes, DriveProfile], tuple[Remedy, ...]]:
     """Make what tries remedies on a volume's walk: the quick ones of a plan."""
 
-    def tried(reads: ReadsOfNodes, profile: DriveProfile, now: Prediction) -> tuple[Remedy, ...]:
+    def tried(reads: ReadsOfNodes, profile: DriveProfile) -> tuple[Remedy, ...]:
         from layoutscope.remedies.case import Case
         from layoutscope.remedies.quick import quick_remedies
-        from layoutscope.remedies.serving import Served
         from layoutscope.walk.host import host_profile
 
         case = Case(layout, profile, WorkRequest().order, host_profile(host))
-        return quick_remedies(case.having(reads), Served(now.seconds, np.array(now.draws_s)))
+        return quick_remedies(case.having(reads))
 
     return tried
 

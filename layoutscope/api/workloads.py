@@ -377,11 +377,9 @@ def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: WorkRe
         If there is no such drive, or the work names no file of the volume.
     """
     from layoutscope.analysis.costs import costs_of
-    from layoutscope.drive import service
-    from layoutscope.drive.result import on_host
-    from layoutscope.results.scan import Prediction
+    from layoutscope.api.served import quick_prediction
 
     (profile,) = profiles_of(drive)
     reads = walk(layout, work).reads
-    served = on_host(service(reads, profile), profile, said_of(host_of(work)))
-    return costs_of(layout, reads, Prediction.of(served, profile), work.order)
+    found = quick_prediction(layout, reads, profile, said_of(host_of(work)))
+    return costs_of(layout, reads, found, work.order)

@@ -5,6 +5,7 @@ Output: the `runs` of a `surface.Surface`, for the part of the disk that a trace
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -79,6 +80,7 @@ def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> surfa
     ticks_per_ms = surface.TURN / turn_ms(profile)
     runs, cylinders = _build_runs(profile, first_lbn, last_lbn)
     guess, shift = guess_table(runs)
+    reach = int(np.ptp(runs[:-1, surface.CYLINDER])) + 1
     ticks = {
         name: round(profile.number(f"{name}_ms", 0.0) * ticks_per_ms)
         for name in ("head_switch", "read_miss", "read_hit")
@@ -87,7 +89,7 @@ def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> surfa
         runs=runs,
         guess=guess,
         guess_shift=shift,
-        seek=seek_ticks(profile, cylinders, ticks_per_ms),
+        seek=seek_ticks(profile, cylinders, ticks_per_ms, reach),
         bus_sector=round(bus_ms(profile) * ticks_per_ms),
         start_anywhere=int(profile.number("start_anywhere", 0)),
         **buffer_fields(profile),
@@ -134,7 +136,8 @@ def num_segments(profile: DriveProfile, segment: int) -> int:
 
 def outer_track_sectors(profile: DriveProfile) -> int:
     """Return how many sectors an outer track holds."""
-    return int((listed_zones(profile).sectors if "zones" in profile else datasheet_tracks(profile)[0])[0])
+    zones = listed_zones(profile) if "zones" in profile else datasheet_zones(profile)
+    return int(zones.sectors[0])
 
 
 def behind_sectors(profile: DriveProfile, segment: int) -> int:
@@ -184,33 +187,38 @@ def listed_zones(profile: DriveProfile) -> Zones:
     )
 
 
-def datasheet_tracks(profile: DriveProfile) -> tuple[NDArray[np.int64], float]:
-    """Guess how many sectors a track of each zone holds, (n_zones,) from the outer edge, and its skew in turns.
+def datasheet_zones(profile: DriveProfile) -> Zones:
+    """Guess the zones from the sequential rates at the edges.
 
-    The sequential rates are sustained ones: a turn and the skew of one track change bring one track. They fall
-    linearly with the cylinder. The skew hides the change of track.
+    The rates are sustained ones: a turn and the skew of one track change bring one track. They fall linearly with the
+    cylinder. The skew hides the change of track.
     """
-    turn = turn_ms(profile)
-    switch = max(profile.number("track_to_track_ms"), profile.number("head_switch_ms", 0.0))
+    return _datasheet_zones(
+        turn_ms(profile),
+        max(profile.number("track_to_track_ms"), profile.number("head_switch_ms", 0.0)),
+        (profile.number("outer_mb_s"), profile.number("inner_mb_s")),
+        profile.capacity_bytes // SECTOR_BYTES,
+        (int(profile.number("heads", DATASHEET_HEADS)), int(profile.number("band_cylinders", DATASHEET_BAND))),
+    )
+
+
+@lru_cache(maxsize=64)
+def _datasheet_zones(
+    turn: float, switch: float, rates_mb_s: tuple[float, float], num_sectors: int, bands: tuple[int, int]
+) -> Zones:
+    # Who lays a drive out asks for its zones, and for its buffer, which is as large as an outer track.
     # Without skew, the sector that follows on the next track has passed while the head changes over, and a sequential
     # read loses a whole turn a track: makers turn each track by the time of a change, and a little more.
     skew = min(switch / turn + SKEW_MARGIN_TURNS, 1.0)
-    rates = np.linspace(profile.number("outer_mb_s"), profile.number("inner_mb_s"), 2 * DATASHEET_ZONES + 1)[1::2]
-    return np.maximum(np.rint(rates * 1000 * turn * (1 + skew) / SECTOR_BYTES), 1).astype(np.int64), skew
-
-
-def datasheet_zones(profile: DriveProfile) -> Zones:
-    """Lay out the tracks of :func:`datasheet_tracks` in zones of equal width."""
-    sectors, skew = datasheet_tracks(profile)
-    num_sectors = profile.capacity_bytes // SECTOR_BYTES
-    heads = int(profile.number("heads", DATASHEET_HEADS))
+    rates = np.linspace(*rates_mb_s, 2 * DATASHEET_ZONES + 1)[1::2]
+    sectors = np.maximum(np.rint(rates * 1000 * turn * (1 + skew) / SECTOR_BYTES), 1).astype(np.int64)
+    heads, band = bands
     cylinders = -(-num_sectors // int(sectors.sum() * heads))
     steps = np.arange(DATASHEET_ZONES, dtype=np.int64)
     first_lbn = np.append(0, np.cumsum(sectors * heads * cylinders)[:-1])
     skews = np.full(DATASHEET_ZONES, skew)
     # Current drives lay sectors out along a surface for a band of cylinders before the next head takes over: a step of
     # one track is shorter than a change of heads, each of which has to find its own track again.
-    band = int(profile.number("band_cylinders", DATASHEET_BAND))
     return Zones(first_lbn, steps * cylinders, sectors, num_sectors, heads, band, skews, skews)
 
 

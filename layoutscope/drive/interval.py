@@ -13,7 +13,7 @@ from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -75,10 +75,27 @@ def interval_of(
     of : str
         `LAYOUT` or `VOLUME`.
     """
-    ordered = sorted(seconds.tolist())
-    low, quarter, median, three_quarters, high = (_quantile(ordered, share) for share in QUANTILES)
+    low, quarter, median, three_quarters, high = quantiles(seconds).tolist()
     shares = contributions(seconds, columns)
     return Interval(of, low, quarter, median, three_quarters, high, shares, len(seconds))
+
+
+def quantiles(seconds: F64, shares: Sequence[float] = QUANTILES) -> F64:
+    """Return what lies at shares of the draws, in straight lines between them.
+
+    Parameters
+    ----------
+    seconds : (n_draws,) float64 array
+        The time of each draw.
+    shares : sequence of float
+        From 0, the least, to 1, the most.
+
+    Returns
+    -------
+    (n_shares,) float64 array
+    """
+    ordered = sorted(seconds.tolist())
+    return np.array([_quantile(ordered, share) for share in shares])
 
 
 def _quantile(ordered: list[float], share: float) -> float:

@@ -10,18 +10,18 @@ import numpy as np
 from layoutscope.display import Displayed
 from layoutscope.drive import hdd
 from layoutscope.drive.interval import interval_of
-from layoutscope.drive.scaled import scaled_seconds
-from layoutscope.drive.uncertain import UNSAID, model_drives, model_error, uncertain
+from layoutscope.drive.priors import num_draws
+from layoutscope.drive.uncertain import HOST, MODEL, UNSAID, model_drives, model_error, uncertain
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive.profile import DriveProfile
-    from layoutscope.drive.uncertain import Host
+    from layoutscope.drive.uncertain import Host, Uncertain
 
 
 @frozen
@@ -61,7 +61,7 @@ class ServiceResult(Displayed):
         From the start to the end of the last read and of what the host does behind it: `service_s` + `host_s`.
     seconds_low, seconds_high : float
         Between which times nine in ten draws of what is not known of the drive and the host lie
-        (`layoutscope.drive.scaled`); they reach to `seconds` where that lies outside.
+        (:func:`scaled_seconds`); they reach to `seconds` where that lies outside.
     service_s : float
         Sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`.
     seek_s, rotation_s, transfer_s : float
@@ -243,6 +243,66 @@ def on_host(result: ServiceResult, profile: DriveProfile, host: Host) -> Service
     likely = scaled_seconds(result.causes_s, served_s, profile, uncertain(profile, host), result.buffers)
     found = interval_of(likely, {}).reaching(result.seconds)
     return replace(result, seconds_low=found.low_s, seconds_high=found.high_s, draws_s=tuple(likely.tolist()))
+
+
+def scaled_seconds(
+    causes_s: Mapping[str, float],
+    phases: Sequence[float],
+    profile: DriveProfile,
+    unknown: Uncertain,
+    buffers: Sequence[float] = (),
+) -> NDArray[np.float64]:
+    """Scale the causes of a time by what is not known: where its difference to another time matters.
+
+    To first order a slower arm makes the seeks longer and nothing else. What another buffer would do is no factor on a
+    cause: a sample of the reads is served with each that is drawn. `layoutscope.drive.draws` serves the reads once for
+    each draw and knows better; this takes a few milliseconds, which the many changed walks of a plan can afford.
+
+    Parameters
+    ----------
+    causes_s : mapping of str to float
+        Seconds by cause: ``seek``, ``rotation``, ``transfer``, ``overhead``, ``host``.
+    phases : sequence of float
+        Seconds of the drive for each start angle, the first being that of the causes.
+    profile : DriveProfile
+        The drive or set as it is named.
+    unknown : Uncertain
+        What is not known of it, and of the host.
+    buffers : sequence of float
+        By how much the drive's time differs with the buffer of each draw; empty where the buffer is known.
+
+    Returns
+    -------
+    (n_draws,) float64 array
+    """
+    seconds = np.zeros(num_draws())
+    for cause, factor in cause_factors(profile, unknown).items():
+        seconds += causes_s[cause] * factor
+    seconds *= np.array(buffers) if buffers else 1.0
+    started = np.resize(np.array(phases) / max(phases[0], 1e-12), num_draws())
+    return np.asarray(seconds * started * unknown.of(MODEL) + causes_s["host"] * unknown.of(HOST))
+
+
+def cause_factors(profile: DriveProfile, unknown: Uncertain) -> dict[str, NDArray[np.float64]]:
+    """Return by how much each cause of a drive's time differs, draw by draw."""
+    if profile.geometry == "none":
+        latency = unknown.of("flash_latency")
+        return {
+            "seek": np.ones(num_draws()),
+            "rotation": np.ones(num_draws()),
+            "transfer": 1 / unknown.of("flash_rate"),
+            "overhead": latency,
+        }
+    turn = np.ones(num_draws())
+    if "rpm" in unknown.choice:
+        rotating = profile if not profile.members else next(m for m in profile.members if m.geometry != "none")
+        turn = rotating.number("rpm") / unknown.choice["rpm"].astype(np.float64)
+    return {
+        "seek": unknown.of("seek"),
+        "rotation": turn,
+        "transfer": 1 / unknown.of("rate"),
+        "overhead": unknown.of("overhead"),
+    }
 
 
 def hit_shares(outcome: NDArray[np.uint8]) -> dict[str, float]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from layoutscope.drive.profile import DriveProfile
 
 
-def seek_curve(profile: DriveProfile, cylinders: int) -> NDArray[np.float64]:
+def seek_curve(profile: DriveProfile, cylinders: int, reach: int | None = None) -> NDArray[np.float64]:
     """Return the time of a seek by distance.
 
     Parameters
@@ -31,22 +31,25 @@ def seek_curve(profile: DriveProfile, cylinders: int) -> NDArray[np.float64]:
         With a seek table, or with the times of one track, of the average and of the full stroke.
     cylinders : int
         Number of cylinders.
+    reach : int, optional
+        How many distances are asked for, the one of no cylinder among them; all without.
 
     Returns
     -------
-    (cylinders,) float64 array
+    (reach,) float64 array
         Milliseconds by distance in cylinders; 0 at distance 0.
     """
+    reach = cylinders if reach is None else reach
     if "seek_ms" not in profile:
-        return _fitted(cylinders, three_points(profile))
+        return _fitted(cylinders, three_points(profile), reach)
     known = np.array(profile.numbers("seek_distance_cylinders"), np.float64)
-    curve = table_curve(np.arange(cylinders, dtype=np.float64), known, np.array(profile.numbers("seek_ms"), np.float64))
+    curve = table_curve(np.arange(reach, dtype=np.float64), known, np.array(profile.numbers("seek_ms"), np.float64))
     curve[0] = 0
     return curve
 
 
-def seek_ticks(profile: DriveProfile, cylinders: int, ticks_per_ms: float) -> NDArray[np.int64]:
-    """Return the time of a seek by distance, in ticks.
+def seek_ticks(profile: DriveProfile, cylinders: int, ticks_per_ms: float, reach: int) -> NDArray[np.int64]:
+    """Return the time of a seek by distance, in ticks, as far as the arm goes.
 
     Parameters
     ----------
@@ -56,20 +59,24 @@ def seek_ticks(profile: DriveProfile, cylinders: int, ticks_per_ms: float) -> ND
         Number of cylinders.
     ticks_per_ms : float
         How many ticks a millisecond has.
+    reach : int
+        How many distances are needed, the one of no cylinder among them. A curve of all of them takes as long as
+        serving tens of thousands of reads.
 
     Returns
     -------
-    (cylinders,) int64 array
+    (reach,) int64 array
     """
     if "seek_ms" not in profile:
-        return _fitted_ticks(cylinders, three_points(profile), ticks_per_ms)
-    return _rounded(seek_curve(profile, cylinders), ticks_per_ms)
+        return _fitted_ticks(cylinders, three_points(profile), ticks_per_ms, reach)
+    return _rounded(seek_curve(profile, cylinders, reach), ticks_per_ms)
 
 
 @lru_cache(maxsize=8)
-def _fitted_ticks(cylinders: int, points: tuple[float, float, float], ticks_per_ms: float) -> NDArray[np.int64]:
-    """Fit the curve of a drive once: it takes as long as serving tens of thousands of reads."""
-    ticks = _rounded(_fitted(cylinders, points), ticks_per_ms)
+def _fitted_ticks(
+    cylinders: int, points: tuple[float, float, float], ticks_per_ms: float, reach: int
+) -> NDArray[np.int64]:
+    ticks = _rounded(_fitted(cylinders, points, reach), ticks_per_ms)
     ticks.setflags(write=False)
     return ticks
 
@@ -78,8 +85,8 @@ def _rounded(times_ms: NDArray[np.float64], ticks_per_ms: float) -> NDArray[np.i
     return np.rint(times_ms * ticks_per_ms).astype(np.int64)
 
 
-def _fitted(cylinders: int, points: tuple[float, float, float]) -> NDArray[np.float64]:
-    curve = three_point_curve(np.arange(cylinders, dtype=np.float64), *points)
+def _fitted(cylinders: int, points: tuple[float, float, float], reach: int) -> NDArray[np.float64]:
+    curve = three_point_curve(np.arange(reach, dtype=np.float64), *points, cylinders - 1)
     curve[0] = 0
     return curve
 
@@ -115,7 +122,7 @@ def table_curve(
 
 
 def three_point_curve(
-    distance: NDArray[np.float64], shortest_ms: float, mean_ms: float, longest_ms: float
+    distance: NDArray[np.float64], shortest_ms: float, mean_ms: float, longest_ms: float, stroke: float
 ) -> NDArray[np.float64]:
     """Fit a curve to the shortest and the longest seek and to the mean over all pairs of cylinders.
 
@@ -125,14 +132,16 @@ def three_point_curve(
     Parameters
     ----------
     distance : (n,) float64 array
-        Cylinders, rising; the last is the full stroke.
+        Cylinders.
     shortest_ms, mean_ms, longest_ms : float
         Times of one cylinder, of the mean over all pairs, of the full stroke.
+    stroke : float
+        The full stroke, in cylinders.
     """
     beyond = np.maximum(distance - 1, 0)
     # The shortest seek is mostly the time to settle on a track, which every seek has; so that the curve starts with it
     # at one cylinder and rises from there (Ruemmler and Wilkes, 1994).
-    share = beyond / max(beyond[-1], 1.0)
+    share = beyond / max(stroke - 1, 1.0)
     rise = longest_ms - shortest_ms
     mean = min(max((mean_ms - shortest_ms) / max(rise, 1e-9), MEAN_LINE), 1.0)
     if mean > MEAN_ROOT:

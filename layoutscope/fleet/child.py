@@ -179,9 +179,8 @@ def _predicted(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]
     """Serve each order on each drive that the volume fits on; the scan's own walk is one of them."""
     from layoutscope.api.keywords import profiles_of
     from layoutscope.api.predict import DEFAULT_DRIVES, fits
+    from layoutscope.api.served import quick_prediction
     from layoutscope.api.workloads import checked, host_of, said_of, walk
-    from layoutscope.drive import service
-    from layoutscope.drive.result import on_host
 
     if volume.walk is None:
         return []
@@ -192,7 +191,7 @@ def _predicted(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]
         reads = volume.walk.trace if order == volume.walk.order else walk(volume.layout, work).reads
         said = said_of(host_of(work))
         for profile in (each for each in profiles if fits(each, reads)):
-            time = on_host(service(reads, profile), profile, said)
+            time = quick_prediction(volume.layout, reads, profile, said)
             made.append(
                 {
                     "order": order,

@@ -11,7 +11,7 @@ from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError
 from layoutscope.remedies.case import NotHere, read_by
 from layoutscope.remedies.hardware import SolidState
-from layoutscope.remedies.serving import Served, seconds_alone, served, serves_a_sample
+from layoutscope.remedies.serving import Served, seconds_alone, served, whole
 from layoutscope.remedies.software import NamesOnly, OneSweep, RememberedWalk, TreeInKeyOrder
 from layoutscope.results.plan import HARDWARE
 from layoutscope.results.verdict import WORTH_S, Remedy
@@ -31,26 +31,23 @@ QUICK: Final[tuple[Treatment, ...]] = (
 """In the order of a plan, which rows that save alike keep."""
 
 
-def quick_remedies(case: Case, now: Served) -> tuple[Remedy, ...]:
+def quick_remedies(case: Case) -> tuple[Remedy, ...]:
     """Try these remedies, and rank them by what they save, as a plan does.
 
     Parameters
     ----------
     case : Case
         The work as it is.
-    now : Served
-        What it takes, on the drive and on those that are drawn.
     """
     # What a remedy itself takes is told by a plan, which has to serve the files for it.
     case.efforts_s["copying"] = 0.0
-    as_it_is = read_by(case, case.reads)
-    sample = seconds_alone(as_it_is) if any(map(serves_a_sample, as_it_is.parts)) else now.seconds
-    scale = now.seconds / sample if sample else 1.0
-    return tuple(sorted(_tried(case, now, scale), key=lambda item: item.seconds))
+    return tuple(sorted(_tried(case), key=lambda item: item.seconds))
 
 
-def _tried(case: Case, now: Served, scale: float) -> Iterator[Remedy]:
+def _tried(case: Case) -> Iterator[Remedy]:
     host = Host(case.host.name, case.host.threads, case.host.processors)
+    (part,) = read_by(case, case.reads).parts
+    now, scale = whole(part, host)
     # Of short work nothing is told: other drives are not drawn for it.
     is_told = now.seconds >= WORTH_S
     for treatment in QUICK:

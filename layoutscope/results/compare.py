@@ -58,7 +58,7 @@ class Cost(Displayed):
     Attributes
     ----------
     seconds, seconds_low, seconds_high : float
-        The time, and the ends of its scaled interval, as those of a scan.
+        The time, and the ends of its quick interval, as those of a scan.
     causes_s : tuple of (str, float)
         Seconds by cause; they sum up to `seconds`.
     rotates : bool

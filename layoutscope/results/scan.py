@@ -97,8 +97,8 @@ class Prediction(Displayed):
         The time on the drive as its profile stands.
     seconds_low, seconds_high : float
         Between which nine in ten draws of drives and computers like that lie; they reach to `seconds` where that
-        lies outside. Where `interval` is there, each draw served the reads; where it is None, as in a scan, the causes
-        of one run were scaled by the draws, and the ends are somewhat others.
+        lies outside. Where `interval` is None, as in a scan, the draws served a part of many reads
+        (`layoutscope.drive.draws.quick_service`), and the ends are somewhat others.
     causes_s : tuple of (str, float)
         Seconds by cause; they sum up to `seconds`.
     seeks : int
@@ -114,10 +114,9 @@ class Prediction(Displayed):
     summary : tuple of (str, float)
         Totals, means and percentiles, see :meth:`layoutscope.drive.ServiceResult.summary`.
     interval : Interval or None
-        Between which times it lies and what contributes, where drives like that were drawn; None where its causes were
-        scaled.
+        Between which times it lies and what contributes; None where that was drawn quickly.
     draws_s : tuple of float
-        Seconds of each draw, its causes scaled; those of two walks on one drive belong together one by one.
+        Seconds of each draw; those of two walks on one drive belong together one by one.
     """
 
     drive: str
@@ -151,7 +150,7 @@ class Prediction(Displayed):
         profile : DriveProfile
             The drive.
         interval : Interval, optional
-            Of draws; the one of the scaled causes without.
+            Of draws; that of the result without.
         """
         ends = None if interval is None else interval.reaching(result.seconds)
         return cls(

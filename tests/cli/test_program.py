@@ -67,7 +67,7 @@ def test_every_word_of_the_glossary_is_explained(run):
             text = run("explain", word.strip()).stdout
             assert all(part in text for part in re.split(r"\[[^]]*\]|\(|\)", idea.strip()[1:]))
             assert "](" not in text
-    assert "(docs/intervals.md)." in run("explain", "scaled interval").stdout
+    assert "(docs/intervals.md)." in run("explain", "quick interval").stdout
     assert "Not called here: cluster." in run("explain", "CLUMP").stdout
 
 

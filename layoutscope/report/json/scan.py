@@ -81,7 +81,7 @@ FIELDS: Final[dict[str, str]] = {
     "volumes[].predictions[].title": "its title",
     "volumes[].predictions[].rotates": "whether it has an arm",
     "volumes[].predictions[].seconds": "predicted time",
-    "volumes[].predictions[].seconds_low": "lower end of its scaled interval; that of predict is drawn anew",
+    "volumes[].predictions[].seconds_low": "lower end of its quick interval; that of predict may be another",
     "volumes[].predictions[].seconds_high": "upper end",
     "volumes[].predictions[].causes_s": "seconds by cause",
     "volumes[].predictions[].seeks": "reads that move the arm",

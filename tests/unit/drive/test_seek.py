@@ -29,7 +29,7 @@ def test_pair_weights_are_the_shares_of_ordered_pairs():
 )
 def test_three_points_are_met(shortest, mean, longest):
     """Shortest and longest exactly, the mean over all pairs within 1 %."""
-    curve = three_point_curve(np.arange(50_000.0), shortest, mean, longest)
+    curve = three_point_curve(np.arange(50_000.0), shortest, mean, longest, 49_999)
     assert curve[1] == pytest.approx(shortest)
     assert curve[-1] == pytest.approx(longest)
     curve[0] = 0
@@ -43,9 +43,18 @@ def test_without_a_full_stroke_the_curve_is_a_square_root():
     assert curve[0] == 0
 
 
+@pytest.mark.parametrize("changes", [{}, {"seek_ms": None, "track_to_track_ms": 1.0, "average_seek_ms": 12.0}])
+def test_a_part_of_a_curve_is_its_beginning(changes):
+    """As far as an arm goes the curve is that of the whole stroke, of a table and of a fitted one."""
+    profile = disk(**changes)
+    part = seek_curve(profile, 10_000, 300)
+    assert part == pytest.approx(seek_curve(profile, 10_000)[:300])
+    assert len(part) == 300
+
+
 @settings(max_examples=60)
 @given(shortest=st.floats(0.1, 2), mean=st.floats(2, 20), longest=st.floats(20, 40), cylinders=st.integers(2, 5000))
 def test_no_curve_falls(shortest, mean, longest, cylinders):
     """Whatever a datasheet says, a longer seek is never quicker."""
-    curve = three_point_curve(np.arange(float(cylinders)), shortest, mean, longest)
+    curve = three_point_curve(np.arange(float(cylinders)), shortest, mean, longest, cylinders - 1)
     assert (np.diff(curve[1:]) >= 0).all()

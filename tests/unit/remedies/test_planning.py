@@ -243,8 +243,7 @@ def test_quick_remedies_are_the_plans(name):
     for drive in ("generic-7200", "sata-ssd"):
         case = Case(made, load_profile(drive), "fts", host_profile("linux"))
         found = plan_of(case, QUICK)
-        now, _ = whole(Part(case.reads, case.drive), Host("linux", case.host.threads, case.host.processors))
-        told = quick_remedies(Case(made, load_profile(drive), "fts", host_profile("linux")), now)
+        told = quick_remedies(Case(made, load_profile(drive), "fts", host_profile("linux")))
         rows = [row for row in found.remedies if not row.why_not]
         assert [(item.name, item.helps) for item in told] == [(row.words.name, row.helps) for row in rows]
         assert [item.seconds for item in told] == pytest.approx([row.seconds for row in rows])

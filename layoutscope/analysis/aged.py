@@ -12,6 +12,7 @@ from layoutscope.aging.errors import model_errors
 from layoutscope.aging.remade import aged_layout
 from layoutscope.aging.space import FullError
 from layoutscope.aging.workloads import workload as workload_of
+from layoutscope.drive.interval import quantiles
 from layoutscope.drive.priors import drawn, priors
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
@@ -249,11 +250,11 @@ def _point(cycle: int, drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], 
 def _times(drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastTime, ...]:
     found, error = [], errors.get((SECONDS, ""), 0.0)
     for number, name in enumerate(drawn[0].profiles):
-        every = np.concatenate([item.drives[number] for item in drawn])
-        low, high = _widened(float(np.quantile(every, TAIL)), float(np.quantile(every, 1 - TAIL)), error)
-        seconds = _range([item.seconds[number] for item in drawn])
-        # As of a prediction: the drive as it is named may stand at the quick end of those like it.
-        found.append(ForecastTime(name, seconds, min(low, seconds.value), max(high, seconds.value)))
+        named = _range([item.seconds[number] for item in drawn])
+        low, high = quantiles(np.concatenate([item.drives[number] for item in drawn]), (TAIL, 1 - TAIL)).tolist()
+        # The drive that is named is one of those like it: it can be quicker than nearly all that are drawn.
+        ends = _widened(min(low, named.low), max(high, named.high), error)
+        found.append(ForecastTime(name, named, *ends))
     return tuple(found)
 
 

@@ -36,7 +36,7 @@ class ForecastTime(Displayed):
         On the drive as it is named: over what may happen to the layout.
     low_s, high_s : float
         Between which times nine of ten drives like it are, whatever happens to the layout, with what the model was off
-        by on volumes that real drivers aged.
+        by on volumes that real drivers aged. They reach to the ends of `seconds` where those lie outside.
     """
 
     profile: str

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fixtures.faults_hfsplus import FAULTS
 from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.check.rules import CHECKS
 from layoutscope.filesystems.hfsplus.tree import btree, shape, tree
@@ -50,6 +53,7 @@ FOUND = {
     "used-block-free": ("block-claimed-free", "allocation"),
     "free-block-used": ("block-unclaimed", "allocation"),
     "header-block-free": ("block-claimed-free", "allocation"),
+    "last-block-free": ("block-claimed-free", "allocation"),
     "journal-outside": ("journal-invalid", "journal place"),
     "journal-size": ("journal-invalid", "journal place"),
     "journal-magic": ("journal-invalid", "journal header"),
@@ -297,6 +301,15 @@ def test_children_of_a_lost_folder_are_named():
     lost = [item for item in check_volume(source) if item.code == "parent-missing"]
     assert len(lost) == 25
     assert not [item for item in check_volume(source, without={"parents"}) if item.code == "parent-missing"]
+
+
+def test_a_file_without_a_name_is_found_at_its_key():
+    """newfs_hfs makes a root folder without a name when asked to, which fsck_hfs refuses; threads alone have none."""
+    canvas, expected = render(replace(SCENARIOS["victim"], name=""))
+    source = MemorySource(bytes(canvas.to_bytearray()))
+    first = expected.node("catalog", expected.trees["catalog"]["first_leaf_node"]).image_offset
+    at = first + 14 + 2 + 4  # TN1150: behind the node descriptor key length and parent, then the name's length
+    assert {(item.code, item.image_offset) for item in check_volume(source)} == {("records-invalid", at)}
 
 
 REMARKABLE = {"journal-external": {"journal-external"}}

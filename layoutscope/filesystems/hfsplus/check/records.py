@@ -36,6 +36,11 @@ def check_record_types(subject: Subject) -> None:
         for row in subject.cases("records-invalid", np.flatnonzero(catalog.excess), "catalog records"):
             at = int(catalog.located.rows["data"][row])
             catalog.located.at(at).add("records-invalid", "error", "a record is longer than its type")
+        rows, _, _ = catalog.entries()
+        # A thread's key has an empty name (TN1150, "Catalog File Key"), and no other.
+        for row in subject.cases("records-invalid", rows[catalog.count[rows] == 0], "catalog records"):
+            at = int(catalog.located.rows["key"][row]) + KEY.num_name_units.offset
+            catalog.located.at(at).add("records-invalid", "error", "a file or folder has a name without letters")
     if attributes is not None:
         for row in subject.cases("records-invalid", np.flatnonzero(attributes.kind == 0), "attribute records"):
             message = "a record is of no known type, or shorter than it"

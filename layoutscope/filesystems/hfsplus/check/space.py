@@ -106,13 +106,12 @@ def _fixed(subject: Subject) -> list[_Part]:
     """Boot blocks with the volume header, its copy, and the journal."""
     volume, block, total = subject.volume, subject.volume.block_size_bytes, int(subject.volume.header.num_blocks)
     parts: list[_Part] = [(*_pair(0, -(-(HEADER_OFFSET + HEADER_BYTES) // block)), lambda _: "the volume header", None)]
-    end = total * block
-    # The copy lies 1024 bytes before the end of the partition, which may be behind the last whole block.
-    first = (volume.end_offset if volume.end_offset is not None else end - END_BYTES) // block
-    if first < total:
-        parts.append((*_pair(first, total), lambda _: "the alternate volume header", None))
-    else:
-        parts.append((*_pair(0, 0), lambda _: "", None))
+    # The copy lies 1024 bytes before the end of the partition, which may be behind the last whole block: that one is in
+    # use all the same, as newfs_hfs writes it and fsck_hfs wants it.
+    last = max(0, total - max(1, END_BYTES // block))
+    copy = volume.end_offset // block if volume.end_offset is not None else last
+    name = "the alternate volume header" if copy < total else "the end of the volume, which is always in use"
+    parts.append((*_pair(min(copy, last), total), lambda _: name, None))
     journal = subject.contents.journal
     if journal is not None:
         at = journal.info_offset // block

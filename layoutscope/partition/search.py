@@ -6,6 +6,7 @@ GPT, APM and MBR that names it.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
 from layoutscope.filesystems.registry import filesystem, filesystem_names
@@ -17,11 +18,18 @@ from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from layoutscope.filesystems.recognition import Content, MapRegion
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
 
 _MBR_SECTOR_SIZES: Final = (512, 4096)
+MOST_GAPS: Final = 64
+_STARTS: Final = (1, 4096, 1024**2)
+"""Bytes that partitions are aligned to: behind the one before, at a whole physical sector, or at a whole MiB."""
+_APPLE_GAP: Final = 128 * 1024**2
+"""What Disk Utility left free behind a partition (Technical Note TN2166)."""
 
 
 @frozen
@@ -165,10 +173,48 @@ def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:
 
 
 def _broken_promise(partition: Partition, content: Content) -> list[Finding]:
-    if content.kind != "unknown" or not partition.declared:
+    """Report a partition that holds nothing like what its type promises, or something else."""
+    if not partition.declared or _keeps(partition, content):
         return []
-    message = f"partition {partition.number} is of type {partition.type_name}, but does not start like it"
-    return [Finding("partition-content", "error", f"{partition.scheme} partition", partition.image_offset, message)]
+    is_empty = content.kind == "unknown"
+    message = (
+        f"is of type {partition.type_name}, but {'does not start like it' if is_empty else f'holds {content.label}'}"
+    )
+    return [_odd("partition-content", partition, message, "error" if is_empty else "warning")]
+
+
+def _keeps(partition: Partition, content: Content) -> bool:
+    if partition.scheme == "MBR" and content.kind in filesystem_names():
+        return True  # one type, AF, stands for both file systems of Apple
+    if partition.declared not in filesystem_names():
+        return content.kind in (partition.declared, "filevault")
+    return content.kind in (partition.declared, *filesystem(partition.declared).traits.relatives)
+
+
+def volumes_in_gaps(source: Source, search: VolumeSearch) -> Iterator[VolumeCandidate]:
+    """Yield what begins like a volume where a partition may have begun that no map names any more.
+
+    At most one for each gap, told by a few bytes at its start, so that reading it may fail.
+    """
+    for start, stop in islice(_gaps(source, search), MOST_GAPS):
+        aligned = {-(-start // unit) * unit for unit in _STARTS}
+        for place in sorted(each for each in {*aligned, *(each + _APPLE_GAP for each in aligned)} if each < stop):
+            found = recognise(source, place, stop - place, BULK, thorough=False)
+            if found.kind in filesystem_names() and not found.findings:
+                stack, at = (*found.layers, found.label), place + found.volume_offset
+                yield VolumeCandidate(found.kind, found.label, at, found.size_bytes, stack)
+                break
+
+
+def _gaps(source: Source, search: VolumeSearch) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each stretch of a disk with a map that neither a partition nor a map takes up."""
+    taken = [(item.image_offset, item.size_bytes) for item in search.partitions if item.type_name not in apm.NO_VOLUME]
+    taken += [(region.image_offset, region.length_bytes) for region in search.regions]
+    end = 0
+    for start, length in sorted([*taken, (source.size_bytes, 0)]) if search.schemes else ():
+        if start > end:
+            yield end, min(start, source.size_bytes)
+        end = max(end, start + length)
 
 
 def _odd_extents(source: Source, table: PartitionTable) -> list[Finding]:

@@ -121,6 +121,8 @@ LIMITS = tuple(
         ("partition.gpt.MAX_PARTITIONS", "time", "partitions; the first", f"{_LIMITS}test_entries_of_gpt"),
         ("partition.gpt.MAX_ADDRESS", "arithmetic with 64 bits", SILENT, f"{_LIMITS}test_addresses_of_gpt"),
         ("partition.apm.MAX_ENTRIES", "time", "entries; at most", f"{_LIMITS}test_entries_of_apple_maps"),
+        ("partition.search.MOST_GAPS", "time, against maps full of holes", SILENT,
+         "tests/unit/partition/test_gaps.py::test_a_map_full_of_holes_is_looked_at_in_part"),
         ("partition.mbr.MAX_LOGICAL", "time, against chains that lead back to themselves", "or never ends",
          f"{_LIMITS}test_chains_of_logical_partitions"),
         ("partition.corestorage.MOST_UNITS", "time", SILENT, f"{_LIMITS}test_metadata_of_core_storage"),

@@ -7,6 +7,7 @@ from tests.unit.partition.builders import (
     CORE_STORAGE,
     HFS,
     LINUX,
+    Disk,
     apfs,
     gpt_disk,
     gpt_entry,
@@ -162,6 +163,40 @@ def test_a_type_that_is_not_kept_is_told():
     assert [(item.code, item.level, item.image_offset) for item in found.findings] == [
         ("partition-content", "error", MIB)
     ]
+
+
+NTFS_BOOT = b"\xeb\x52\x90NTFS    ".ljust(510, b"\0") + b"\x55\xaa"
+
+
+@pytest.mark.parametrize(("kind", "held"), [(APFS, "NTFS"), (HFS, "NTFS"), (CORE_STORAGE, "NTFS"), (HFS, "APFS")])
+def test_what_a_type_does_not_promise_is_told(kind, held):
+    """What lies there is named beside the type; nothing of it is lost."""
+    disk = gpt_disk(4 * MIB, [gpt_entry(kind, 2048, 4095), gpt_entry(HFS, 4096, 8000)])
+    hfs_plus(disk, 2 * MIB, 3905 * 512)
+    disk.put(MIB, NTFS_BOOT) if held == "NTFS" else apfs(disk, MIB)
+    (finding,) = search(disk).findings
+    assert (finding.code, finding.level, finding.image_offset) == ("partition-content", "warning", MIB)
+    assert finding.message.endswith(f"but holds {held}")
+
+
+@pytest.mark.parametrize("kind", [LINUX, "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7"])
+def test_a_type_that_promises_nothing_of_ours_is_not_judged(kind):
+    """Basic data may hold anything: NTFS, and as well HFS+."""
+    for put in (lambda disk: disk.put(MIB, NTFS_BOOT), lambda disk: hfs_plus(disk, MIB, MIB)):
+        disk = gpt_disk(4 * MIB, [gpt_entry(kind, 2048, 4095)])
+        put(disk)
+        assert search(disk).findings == ()
+
+
+def test_classic_hfs_and_a_boot_record_keep_their_promise():
+    """HFS is of the type of HFS+; a boot record has one byte for both file systems of Apple."""
+    disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095)])
+    disk.put(MIB + 1024, b"BD")
+    assert search(disk).findings == ()
+    disk = Disk(4 * MIB).put(0, mbr((0xAF, 2048, 2048)))
+    apfs(disk, MIB)
+    assert [(item.kind, item.stack[0]) for item in search(disk).candidates] == [("apfs", "MBR")]
+    assert search(disk).findings == ()
 
 
 def test_core_storage_is_named():

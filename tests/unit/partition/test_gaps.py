@@ -1,0 +1,119 @@
+"""Volumes where no partition is: found behind a deleted entry, and nothing said of space that holds none."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.hfsplus.plan import VolumePlan
+from fixtures.hfsplus.writer import render
+from layoutscope import check
+from layoutscope.image import MemorySource
+from layoutscope.partition.search import volumes_in_gaps
+from tests.unit.partition.builders import APFS, HFS, LINUX, Disk, apfs, gpt_disk, gpt_entry, hfs_plus, mbr, search
+
+MIB = 1024**2
+VOLUME = VolumePlan(total_blocks=256)
+"""A MiB of it."""
+
+
+def gaps(disk: Disk) -> list[tuple[str, int, int]]:
+    """Return kind, start and space of each volume that no partition has."""
+    found = volumes_in_gaps(MemorySource(bytes(disk.data)), search(disk))
+    return [(item.kind, item.image_offset, item.size_bytes) for item in found]
+
+
+def two_partitions(second: dict[str, object] | None) -> Disk:
+    """Return 4 MiB: HFS+ in sectors 2048 to 4095, and an entry or none behind it."""
+    disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095), *([second] if second else [])])
+    hfs_plus(disk, MIB, MIB)
+    return disk
+
+
+def test_a_volume_behind_a_deleted_entry():
+    """A container at sector 4096, where no entry is: in the space up to the backup's entries."""
+    disk = two_partitions(None)
+    apfs(disk, 2 * MIB)
+    assert gaps(disk) == [("apfs", 2 * MIB, 2 * MIB - 512 - 16_384)]
+
+
+@pytest.mark.parametrize("start", [34 * 512, 40 * 512])
+def test_a_volume_before_the_first_partition(start):
+    """The first sector behind the entries, and the first whole 4 KiB behind them."""
+    disk = two_partitions(None)
+    apfs(disk, start)
+    assert gaps(disk) == [("apfs", start, MIB - start)]
+
+
+@pytest.mark.parametrize(
+    "disk",
+    [
+        two_partitions(None),
+        two_partitions(gpt_entry(APFS, 4096, 8000)),
+        two_partitions(gpt_entry(LINUX, 4096, 8000)),
+        Disk(4 * MIB).put(0, mbr((0xAF, 2048, 2048), (0x83, 4096, 4095))),
+    ],
+    ids=["zeros", "apfs", "linux", "mbr"],
+)
+def test_nothing_is_told_of_empty_space_and_of_partitions(disk):
+    """A container at sector 4096 is that of a partition where there is one, whatever its type."""
+    if len(search(disk).partitions) > 1:
+        apfs(disk, 2 * MIB)
+    assert gaps(disk) == []
+
+
+def test_a_bare_volume_has_no_gaps():
+    """Without a map no space is left over: a container at 1 MiB may be a file's content."""
+    disk = Disk(4 * MIB)
+    hfs_plus(disk, 0, 4 * MIB)
+    apfs(disk, MIB)
+    assert gaps(disk) == []
+
+
+@pytest.mark.parametrize(("hole", "expected"), [(63, 1), (64, 0)])
+def test_a_map_full_of_holes_is_looked_at_in_part(hole, expected):
+    """Of 100 holes of 4 KiB, each behind a partition of that size, the first 64 are looked into."""
+    disk = gpt_disk(
+        2 * MIB, [gpt_entry(LINUX, 34, 39), *(gpt_entry(LINUX, 48 + 16 * k, 55 + 16 * k) for k in range(100))]
+    )
+    apfs(disk.put(0, mbr((0xEE, 1, 4095))), (40 + 16 * hole) * 512)
+    assert len(gaps(disk)) == expected
+
+
+def written(path, volume: bytes, *, gap_bytes: int = 2 * MIB, spoil: bytes = b""):
+    """Write a disk with a volume in a partition, and the same once more behind it, where none is."""
+    last = 2 * MIB // 512 - 1
+    disk = gpt_disk(2 * MIB + gap_bytes, [gpt_entry(HFS, 2048, last)])
+    disk.put(MIB, volume).put(2 * MIB, (volume + bytes(MIB))[: gap_bytes - 33 * 512])
+    if spoil:
+        disk.put(2 * MIB + 1024 + 40, spoil)
+    path.write_bytes(disk.data)
+    return path
+
+
+@pytest.fixture(scope="module")
+def volume() -> bytes:
+    """Return a volume of 1 MiB."""
+    return bytes(render(VOLUME)[0].to_bytearray())
+
+
+def told(path) -> list[tuple[str, str, int | None]]:
+    """Return what a check says outside of volumes."""
+    return [(item.code, item.level, item.image_offset) for item in check(path).findings]
+
+
+def test_check_tells_where_the_volume_is(tmp_path, volume):
+    """The second volume is named with its size and the option that reads it; it is no damage."""
+    path = written(tmp_path / "disk.img", volume)
+    found = check(path)
+    (finding,) = found.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("volume-unpartitioned", "info", 2 * MIB)
+    assert "HFS+ of 1.00 MiB" in finding.message
+    assert f"--volume-at {2 * MIB}" in finding.message
+    assert found.exit_code == 0
+    assert len(check(path, volume_at=2 * MIB).volumes) == 1
+
+
+def test_check_says_nothing_of_what_cannot_be_read_or_is_larger(tmp_path, volume):
+    """A header whose blocks have no size leads nowhere; a volume larger than the gap was there before."""
+    assert told(written(tmp_path / "no.img", volume, spoil=bytes(4))) == []
+    assert told(written(tmp_path / "larger.img", volume, gap_bytes=MIB)) == []

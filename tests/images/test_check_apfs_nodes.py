@@ -7,6 +7,8 @@ import pytest
 from fixtures.apfs import locate as at
 from fixtures.apfs.structures.objects import OMAP_VALUE
 from fixtures.fault import Fault, planted
+from fixtures.faults_apfs import FAULTS
+from layoutscope import check
 from layoutscope.filesystems.apfs.check import nodes as rules
 from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
@@ -162,3 +164,27 @@ def test_size_in_a_map_is_that_of_the_node(victims):
 
 def _leads_to(image, place):
     return at.parse(image, OMAP_VALUE, place.value).ov_paddr
+
+
+def causes(name, victims):
+    """Return what the findings of a fault are about that follow from no other, and how many follow."""
+    with planted(next(fault for fault in FAULTS if fault.name == name), victims) as image:
+        found = check(image.path).every()
+    worse = [item for item in found if item.level != "info"]
+    alone = [item for item in worse if item.cause is None]
+    return {item.structure.partition(",")[0] for item in alone}, len(worse) - len(alone)
+
+
+@pytest.mark.parametrize("name", ["omap-leaf-checksum", "omap-leaf-oid", "omap-child-outside"])
+def test_what_a_map_lost_follows_from_the_map(name, victims):
+    """Nodes that no map knows any more are no faults of their own where the map itself has lost some of it."""
+    about, following = causes(name, victims)
+    assert about == {"omap tree"}
+    assert following
+
+
+def test_a_lost_node_follows_from_no_sound_map(victims):
+    """A broken leaf of another tree is told there, and the map has no part in it."""
+    about, _ = causes("leaf-checksum", victims)
+    assert about
+    assert "omap tree" not in about

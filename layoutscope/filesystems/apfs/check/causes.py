@@ -36,6 +36,12 @@ CONTAINER_CAUSES: Final[tuple[Follows, ...]] = (
     ),
     # A wrong entry of a map loses a node and all that hangs on it, or a whole volume.
     from_one("object-map-differs", _EVERYTHING | {"volume-unreadable"}),
+    # What a map has lost of itself it cannot name: nodes of the trees that it leads to, or a volume.
+    Follows(
+        _LOST | {"checksum-mismatch", "node-header-differs", "keys-unordered"},
+        frozenset({"node-missing", "tree-unreadable", "tree-rebuilt", "volume-unreadable"}),
+        r"(container-)?omap tree",
+    ),
     from_one("volume-unreadable", _BLOCKS),
     *(
         from_one(code, _NODES | {"count-differs"}, of_tree=True)

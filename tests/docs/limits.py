@@ -123,6 +123,8 @@ LIMITS = tuple(
         ("partition.apm.MAX_ENTRIES", "time", "entries; at most", f"{_LIMITS}test_entries_of_apple_maps"),
         ("partition.search.MOST_GAPS", "time, against maps full of holes", SILENT,
          "tests/unit/partition/test_gaps.py::test_a_map_full_of_holes_is_looked_at_in_part"),
+        ("filesystems.hfsplus.volume.probe.MOST_BLOCK_BYTES", "time, against copies of headers that claim huge blocks",
+         SILENT, "tests/unit/partition/test_probe.py::test_a_copy_that_claims_huge_blocks_leads_to_the_start"),
         ("partition.mbr.MAX_LOGICAL", "time, against chains that lead back to themselves", "or never ends",
          f"{_LIMITS}test_chains_of_logical_partitions"),
         ("partition.corestorage.MOST_UNITS", "time", SILENT, f"{_LIMITS}test_metadata_of_core_storage"),

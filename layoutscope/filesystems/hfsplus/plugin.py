@@ -127,11 +127,11 @@ class Hfsplus:
 
         return HOST_SOURCES
 
-    def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:  # noqa: ARG002  (it asks the copy of the header at once)
+    def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
         """Tell HFS+, HFSX, a wrapper around either, and classic HFS, which is only named."""
         from layoutscope.filesystems.hfsplus.volume.probe import probe
 
-        return probe(stretch)
+        return probe(stretch, thorough=thorough)
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a volume."""

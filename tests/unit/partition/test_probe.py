@@ -41,6 +41,53 @@ def test_a_lost_volume_header_is_replaced_by_its_copy():
     ]
 
 
+@pytest.mark.parametrize("in_partition", [True, False])
+def test_a_copy_does_not_outlive_another_file_system(in_partition):
+    """A stick of HFS+ that was formatted for exFAT keeps the copy at its end, and holds exFAT all the same."""
+    disk = gpt_disk(4 * MIB, [gpt_entry("EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", 2048, 4095)])
+    disk = disk if in_partition else Disk(MIB)
+    start = MIB if in_partition else 0
+    hfs_plus(disk, start, MIB)
+    disk.put(start, b"\xeb\x76\x90EXFAT   ".ljust(510, b"\0") + b"\x55\xaa").put(start + 1024, bytes(512))
+    found = search(disk)
+    assert [item.kind for item in found.candidates] == ["exfat"]
+    assert found.findings == ()
+
+
+def lost_map(start: int, *, has_header: bool) -> Disk:
+    """Return 2 MiB without a map, at whose end a volume of 250 blocks of 4 KiB ends that begins at a byte."""
+    disk = Disk(2 * MIB)
+    header = (b"H+\0\4".ljust(40, b"\0") + (4096).to_bytes(4, "big") + (250).to_bytes(4, "big")).ljust(512, b"\0")
+    disk.put(-1024, header)
+    return disk.put(start + 1024, header) if has_header else disk
+
+
+@pytest.mark.parametrize("spare", [0, 512, 3584])
+def test_a_volume_behind_a_lost_map_begins_where_its_header_is(spare):
+    """The copy at the end tells how long it is, to a block: up to 7 sectors may lie behind the last one."""
+    start = 2 * MIB - 250 * 4096 - spare
+    found = search(lost_map(start, has_header=True))
+    (volume,) = found.candidates
+    assert (volume.image_offset, volume.size_bytes) == (start, 250 * 4096 + spare)
+    assert volume.stack == (f"byte {start}", "HFS+")
+    assert found.findings == ()
+
+
+def test_a_copy_that_claims_huge_blocks_leads_to_the_start():
+    """Blocks of 2 MiB are none of HFS+: such a copy tells no length, and the volume is taken to fill the disk."""
+    disk = lost_map(0, has_header=False)
+    disk.put(-1024 + 40, (2 * MIB).to_bytes(4, "big") + (0).to_bytes(4, "big"))
+    assert [item.image_offset for item in search(disk).candidates] == [0]
+
+
+def test_a_volume_behind_a_lost_map_whose_header_is_lost_too():
+    """It begins where its blocks begin that end with the disk, not at byte 0; that its header is lost is told there."""
+    start = 2 * MIB - 250 * 4096
+    found = search(lost_map(start, has_header=False))
+    assert [item.image_offset for item in found.candidates] == [start]
+    assert [(item.code, item.image_offset) for item in found.findings] == [("volume-header-lost", start + 1024)]
+
+
 def wrapped(embedded: bytes = b"H+") -> Disk:
     """Return a wrapper in an APM partition at 32 KiB.
 

@@ -11,20 +11,23 @@ from layoutscope.filesystems.recognition import Content, MapRegion, parse_at
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import HFS_WRAPPER_VOLUME_START, MASTER_DIRECTORY_BLOCK, VOLUME_SIGNATURE
+from layoutscope.ondisk.records import HFS_WRAPPER_VOLUME_START, MASTER_DIRECTORY_BLOCK, VOLUME_HEADER, VOLUME_SIGNATURE
 
 HEADER_OFFSET: Final = HFS_WRAPPER_VOLUME_START.header.offset
 """Where the volume header of HFS, HFS+ and HFSX stands, and how far from the end its copy starts."""
+MOST_BLOCK_BYTES: Final = 1024**2
+"""Of allocation blocks, beyond which a size is taken to be none."""
 
 
-def probe(stretch: Window) -> Content | None:
+def probe(stretch: Window, *, thorough: bool = False) -> Content | None:
     """Tell HFS+, HFSX, a wrapper with either in it, and classic HFS, which is only named."""
     signature = _hfs_signature(stretch, HEADER_OFFSET)
     if signature == "hfs":
         return _wrapper(stretch)
     if signature is not None:
         return Content("hfsplus", _hfs_label(signature), 0, stretch.size_bytes)
-    return _by_alternate_header(stretch)
+    # Formatting for something else leaves the end as it was: there the copy outlives its volume.
+    return _by_alternate_header(stretch) if thorough else None
 
 
 def _hfs_signature(stretch: Window, volume_offset: int) -> str | None:
@@ -37,19 +40,32 @@ def _hfs_label(signature: str) -> str:
 
 
 def _by_alternate_header(stretch: Window) -> Content | None:
-    """Find a volume whose header is lost by the copy before its end."""
+    """Find a volume by the copy before its end: one whose header is lost, or that begins further on in the stretch."""
     place = stretch.size_bytes - HEADER_OFFSET
     signature = _hfs_signature(stretch, place) if place > HEADER_OFFSET else None
     if signature in (None, "hfs"):
         return None
-    finding = Finding(
-        "volume-header-lost",
-        "error",
-        "volume header",
-        stretch.origin + HEADER_OFFSET,
-        f"no volume header; its copy stands at byte {stretch.origin + place:,}",
+    start, findings = _start_by_copy(stretch, place), tuple[Finding, ...]()
+    at = stretch.origin + start
+    if _hfs_signature(stretch, start + HEADER_OFFSET) in (None, "hfs"):
+        message = f"no volume header; its copy stands at byte {stretch.origin + place:,}"
+        findings = (Finding("volume-header-lost", "error", "volume header", at + HEADER_OFFSET, message),)
+    layers = (f"byte {at}",) if start else ()
+    return Content(
+        "hfsplus", _hfs_label(str(signature)), start, place + HEADER_OFFSET - start, layers, "", (), findings
     )
-    return Content("hfsplus", _hfs_label(str(signature)), 0, stretch.size_bytes, findings=(finding,))
+
+
+def _start_by_copy(stretch: Window, place: int) -> int:
+    """Tell where the volume begins whose copy of the header stands at a place."""
+    copy: grammar.HfsplusVolume.VolumeHeader | None = parse_at(stretch, VOLUME_HEADER, place)
+    spare = 0 if copy is None else stretch.size_bytes - copy.num_blocks * copy.len_block
+    if copy is None or not 0 < copy.len_block <= min(MOST_BLOCK_BYTES, spare):
+        return 0
+    # The partition ends less than a block behind the last whole one, so that the start is known to so many bytes. On a
+    # disk whose map is lost there is more before it than that.
+    starts = range(spare, spare - copy.len_block, -512)
+    return next((at for at in starts if _hfs_signature(stretch, at + HEADER_OFFSET) not in (None, "hfs")), spare)
 
 
 def _wrapper(stretch: Window) -> Content:

@@ -59,8 +59,8 @@ def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
         The volume, or the container and its volumes.
     """
     held = dict.fromkeys(USES, 0)
-    tables = [layout.columns(name)["device"].filled(0) for layout in layouts for name in PLACED]
-    for device in np.unique(np.concatenate(tables)).tolist():
+    devices = [layout.columns(name)["device"].filled(0) for layout in layouts for name in PLACED]
+    for device in range(max((int(column.max(initial=0)) for column in devices), default=0) + 1):
         claimed = Pieces(np.empty(0, np.int64), np.empty(0, np.int64))
         for use, pieces in zip(USES, _pieces(layouts, device), strict=True):
             both = merged_pieces(in_order(claimed, pieces), 0)

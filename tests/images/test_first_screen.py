@@ -67,7 +67,7 @@ SENTENCES = {
     "Some drives: read the whole tree, leaf after leaf": ("aged/hfsplus-20000-c20.img", "aged/apfs-20000-c20.img"),
     "Under a second": ("driver/hfsplus-frag.img", "aged/apfs-20000-c20.img"),
     "Under a second: there": ("driver/apfs-snap.img", "driver/hfsplus-frag.img"),
-    "Under a second, most likely": ("driver/hfsplus-journaled-pop.img", "driver/hfsplus-4k.img"),
+    "Under a second, most likely": ("driver/hfsplus-frag.img", "driver/hfsplus-journaled-pop.img"),
     "more on most drives like it: see plan": ("driver/hfsplus-4k.img", "driver/hfsplus-journaled-pop.img"),
     "plan (what would help)": ("driver/hfsplus-4k.img", "driver/hfsplus-journaled-pop.img"),
     ", 1 read)": ("apple/dissect_case_sensitive_beta.raw", "apple/dissect_jhfs_converted.raw"),

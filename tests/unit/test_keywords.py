@@ -203,10 +203,10 @@ def test_reads_are_served_on_a_drive_by_its_name():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"paths": ["/Users"]}, "--paths; that goes with --order backup-events or --order paths"),
-        ({"file": "/Users"}, "--file; that goes with --order read"),
-        ({"order": "names", "stat": False}, "--no-stat; that goes with --order fts"),
-        ({"order": "copy", "records": 3}, "--records; that goes with --order read"),
+        ({"paths": ["/Users"]}, "look at paths; that goes with order='backup-events' or order='paths'"),
+        ({"file": "/Users"}, "look at file; that goes with order='read'"),
+        ({"order": "names", "stat": False}, "look at stat=False; that goes with order='fts'"),
+        ({"order": "copy", "records": 3}, "look at records; that goes with order='read'"),
     ],
 )
 @pytest.mark.parametrize("verb", [layoutscope.predict, layoutscope.trace])

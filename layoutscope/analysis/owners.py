@@ -11,6 +11,7 @@ import numpy as np
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.errors import UsageError
 from layoutscope.results.inspect import Owner
+from layoutscope.walk.paths import components_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ def resolve(layout: VolumeLayout, path: str) -> int | None:
     what the volume keeps decomposed, and to case where the volume does so.
     """
     file_id = ROOT_ID
-    for name in [part for part in path.split("/") if part not in ("", ".")]:
+    for name in components_of(path):
         child = _child(layout, file_id, name)
         if child is None:
             return None

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 NEEDED: Final = ("paths", "file")
 """What an order may need; options of the command line are called so, too."""
 
-
 LEAST: Final = {"records": 1, "record_bytes": 1, "memory_bytes": 0, "threads": 1, "passes": 1, "top": 0}
 """What whole numbers of a workload are at least."""
 

@@ -85,7 +85,7 @@ def node_density(layout: VolumeLayout, columns: int, on_device: tuple[int, int] 
     at, size = nodes["image_offset"].signed() - start, nodes["size_bytes"].filled(0)
     inside = nodes["image_offset"].is_known & (at >= 0) & (at < max(span, 1))
     if on_device is not None:
-        inside &= nodes["device"].filled(0) == device
+        inside &= is_on(nodes, device)
     place = at[inside] * columns // max(span, 1)
     held: NDArray[np.float64] = np.bincount(place, size[inside], minlength=columns).astype(np.float64)
     return held
@@ -111,13 +111,13 @@ def metadata_pieces(layout: VolumeLayout, device: int | None = None) -> Pieces:
     nodes, regions = live_nodes(layout), layout.columns("regions")
     rest = regions.take(~regions["type"].is_in(NOT_METADATA))
     if device is not None:
-        nodes, rest = (on_device(table, device) for table in (nodes, rest))
+        nodes, rest = (table.take(is_on(table, device)) for table in (nodes, rest))
     return in_order(placed_pieces(layout, nodes), _sorted(rest, "length_bytes"))
 
 
-def on_device(table: Table, device: int) -> Table:
-    """Take what lies on one image of a set: the same byte of another is another place."""
-    return table.take(table["device"].filled(0) == device)
+def is_on(table: Table, device: int) -> NDArray[np.bool_]:
+    """Mark what lies on one image of a set: the same byte of another is another place."""
+    return np.asarray(table["device"].filled(0) == device)
 
 
 def _sorted(table: Table, size: str) -> Pieces:

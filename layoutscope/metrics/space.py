@@ -18,7 +18,7 @@ import numpy as np
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric
-from layoutscope.metrics.pieces import Pieces, in_order, merged_pieces, metadata_pieces, on_device
+from layoutscope.metrics.pieces import Pieces, in_order, is_on, merged_pieces, metadata_pieces
 from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.units import GIB, MIB
 
@@ -94,7 +94,7 @@ def _typed(layout: VolumeLayout, kinds: tuple[str, ...]) -> Table:
 
 def _of(table: Table, device: int) -> Pieces:
     """Runs of bytes on one device as they stand in a table; holes are none."""
-    held = on_device(table.take(table["image_offset"].is_known), device)
+    held = table.take(table["image_offset"].is_known & is_on(table, device))
     start = held["image_offset"].data
     return Pieces(start, start + held["length_bytes"].data)
 

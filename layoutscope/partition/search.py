@@ -177,9 +177,8 @@ def _broken_promise(partition: Partition, content: Content) -> list[Finding]:
     if not partition.declared or _keeps(partition, content):
         return []
     is_empty = content.kind == "unknown"
-    message = (
-        f"is of type {partition.type_name}, but {'does not start like it' if is_empty else f'holds {content.label}'}"
-    )
+    does = "does not start like it" if is_empty else f"holds {content.label}"
+    message = f"is of type {partition.type_name}, but {does}"
     return [_odd("partition-content", partition, message, "error" if is_empty else "warning")]
 
 

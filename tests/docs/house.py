@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import argparse
 import ast
-import io
 import re
 import sys
-import tokenize
 import tomllib
-from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.docs.imports import Graph, Module, circles, floors, imports, read_modules, rooms
+from tests.docs.imports import Graph, Module, circles, imports, read_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +27,6 @@ FILE_SYSTEMS = ("hfsplus", "apfs")
 READERS = "layoutscope.filesystems"
 WORDS = re.compile(r"(?<!searc)(?<!squas)hfs|apfs", re.IGNORECASE)  # searchfs is a system call, squashfs another one
 IMAGES = re.compile(r"fixtures/images/[\w.-]+")  # examples open images, which bear the names of their file systems
-PRAGMAS = ("# noqa", "# type:", "# fmt:", "# pragma:")
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -92,11 +88,6 @@ def _functions(module: str, parent: ast.AST, *, public: bool = True) -> Iterator
             yield from _functions(module, node, public=public)
 
 
-def many_parameters() -> list[str]:
-    """Functions with more than five parameters."""
-    return [each.place for each in functions() if len(each.parameters) > 5]
-
-
 def findings_handed_in() -> list[str]:
     """Functions that are handed a list to write findings to."""
     handed = lambda each: any(  # noqa: E731
@@ -105,34 +96,7 @@ def findings_handed_in() -> list[str]:
     return [each.place for each in functions() if handed(each)]
 
 
-def unexplained_parameters() -> list[str]:
-    """Public functions with three parameters or more whose docstring has no section for them.
-
-    A command's docstring is what ``--help`` prints, and each of its options is explained where it is declared.
-    """
-    return [
-        each.place
-        for each in functions()
-        if each.is_public
-        and not each.module.startswith("layoutscope.cli.")
-        and len(each.parameters) >= 3
-        and "Parameters\n" not in (ast.get_docstring(each.node) or "")
-    ]
-
-
 # Names
-
-
-def shared_names() -> list[str]:
-    """Public functions and classes that are defined in more than one module."""
-    # A set for each module: the overloads of a function are one name in one place.
-    counts = Counter(
-        name
-        for module in modules().values()
-        for name in {node.name for node in module.tree.body if isinstance(node, DEFINITIONS)}
-        if not name.startswith("_")
-    )
-    return sorted(name for name, count in counts.items() if count > 1)
 
 
 def _outside() -> list[Module]:
@@ -160,62 +124,6 @@ def import_circles() -> list[str]:
     return [" > ".join(group) for group in circles(graph())]
 
 
-def arrows(package: str) -> list[str]:
-    """Imports between the rooms of a package."""
-    return [f"{room} > {other}" for room, targets in rooms(graph(), package).items() for other in sorted(targets)]
-
-
-def height(package: str) -> int:
-    """Return the floors of a package."""
-    return max(floors(rooms(graph(), package)).values()) + 1
-
-
-# Size and comments
-
-
-def lines() -> int:
-    """Return the hand-written lines."""
-    return sum(module.text.count("\n") for module in modules().values())
-
-
-def code_lines() -> int:
-    """Return the hand-written lines that are neither blank nor comments nor docstrings."""
-    return sum(_comments_and_code(module)[1] for module in modules().values())
-
-
-def comment_share() -> float:
-    """Return the lines with a comment that tells a tool nothing, in per cent of the lines with code."""
-    comments = code = 0
-    for module in modules().values():
-        own, rest = _comments_and_code(module)
-        comments += own
-        code += rest
-    return round(100 * comments / code, 2)
-
-
-def _comments_and_code(module: Module) -> tuple[int, int]:
-    comments, code = set(), set()
-    for token in tokenize.generate_tokens(io.StringIO(module.text).readline):
-        if token.type == tokenize.COMMENT:
-            if not token.string.startswith(PRAGMAS):
-                comments.add(token.start[0])
-        elif token.type not in _BLANK:
-            code.update(range(token.start[0], token.end[0] + 1))
-    return len(comments), len(code - _docstring_lines(module.tree))
-
-
-_BLANK = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-
-
-def _docstring_lines(tree: ast.Module) -> set[int]:
-    found: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, *DEFINITIONS)) and ast.get_docstring(node) is not None:
-            text = node.body[0]
-            found.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
-    return found
-
-
 # The table
 
 
@@ -226,7 +134,6 @@ class Measure:
     what: str
     aim: float
     found: Callable[[], list[str] | float]
-    more_is_better: bool = False
 
     @property
     def value(self) -> float:
@@ -242,33 +149,14 @@ class Measure:
     @property
     def holds(self) -> bool:
         """Whether the number is no worse than its limit."""
-        return self.value >= self.limit if self.more_is_better else self.value <= self.limit
-
-
-def _reader(name: str, aims: tuple[int, int, int]) -> list[Measure]:
-    """Return the rows of a reader; its rooms are its folders, and the modules that lie in none."""
-    package = f"{READERS}.{name}"
-    return [
-        Measure(f"{name}: rooms", aims[0], lambda: sorted(rooms(graph(), package))),
-        Measure(f"{name}: floors", aims[1], lambda: height(package)),
-        Measure(f"{name}: arrows", aims[2], lambda: arrows(package)),
-    ]
+        return self.value <= self.limit
 
 
 MEASURES = [
     Measure("import circles", 0, import_circles),
-    *_reader("apfs", (10, 6, 31)),
-    *_reader("hfsplus", (10, 6, 31)),
     Measure("functions that are handed a list of findings", 0, findings_handed_in),
     Measure("modules outside the readers with the name of a file system as a value", 0, literals),
     Measure("modules outside the readers that name a file system", 10, mentions),
-    Measure("public names defined in more than one module", 45, shared_names),
-    Measure("functions with more than five parameters", 35, many_parameters),
-    Measure("public functions of three parameters or more without a section for them", 0, unexplained_parameters),
-    Measure("lines with comments, per cent of code lines", 2, comment_share, more_is_better=True),
-    Measure("modules", 250, lambda: sorted(modules())),
-    Measure("lines", 39_000, lines),
-    Measure("lines of code", 24_000, code_lines),
 ]
 
 

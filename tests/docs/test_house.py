@@ -75,31 +75,3 @@ def test_floors_count_the_longest_way_down():
     """A room stands above everything it imports, and the rooms of a circle on one floor above what they import."""
     graph = {"roof": {"hall", "cellar"}, "hall": {"stairs"}, "stairs": {"hall", "cellar"}, "cellar": set()}
     assert floors(graph) == {"roof": 2, "hall": 1, "stairs": 1, "cellar": 0}
-
-
-def test_parameters_are_counted_without_the_object(package, monkeypatch):
-    """Six parameters are too many, self is none of them, those behind the star are."""
-    modules = package(
-        some="class A:\n"
-        "    def five(self, a, b, c, d, *, e): ...\n"
-        "    @staticmethod\n"
-        "    def six(a, b, c, d, e, f): ...\n"
-        "def seven(a, b, c, d, e, f, g): ...\n"
-    )
-    monkeypatch.setattr(house, "functions", lambda: [*house._functions("toy.some", modules["toy.some"].tree)])
-    assert house.many_parameters() == ["toy.some:4 six", "toy.some:5 seven"]
-
-
-def test_comments_are_lines_that_tell_a_person_something(package, monkeypatch):
-    """A docstring is no code, a pragma no comment: two comments in four lines of code are 50 per cent."""
-    modules = package(
-        some='"""Of nodes."""\n'
-        "# Odd.\n"
-        "A = 1  # odd too\n"
-        "B = 2  # noqa: E741\n"
-        "def read():\n"
-        '    """Read."""\n'
-        "    return B\n"
-    )
-    monkeypatch.setattr(house, "modules", lambda: modules)
-    assert house.comment_share() == 50.0

@@ -73,25 +73,6 @@ def _texts(tree: ast.Module) -> list[str]:
     return [node.value for node in constants if isinstance(node.value, str)]
 
 
-def test_modules_stay_short():
-    """No module is longer than 400 lines and no function longer than 50."""
-    long = []
-    for path in modules():
-        text = path.read_text()
-        long += [f"{path.relative_to(PACKAGE)}: {text.count(chr(10))} lines"] if text.count("\n") > 400 else []
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef) and _body_lines(node) > 50:
-                long.append(f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name}")
-    assert long == []
-
-
-def _body_lines(node: ast.FunctionDef) -> int:
-    """Lines of a function below its docstring."""
-    has_doc = ast.get_docstring(node) is not None and len(node.body) > 1
-    first = node.body[1] if has_doc else node.body[0]
-    return (node.end_lineno or 0) - first.lineno + 1
-
-
 def test_nothing_is_swallowed():
     """Where every exception is caught it is raised again, but at four edges, which tell it in a line."""
     found = {

@@ -53,6 +53,10 @@ class UsageError(LayoutscopeError):
     """The caller asked for something that is not there: a partition, a volume, a node."""
 
 
+class OutputError(LayoutscopeError):
+    """A result cannot be written where it was wanted."""
+
+
 class LockedError(LayoutscopeError):
     """What was asked for is encrypted, and nothing was given that opens it."""
 

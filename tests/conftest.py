@@ -98,6 +98,24 @@ def truth(shared):
     return get
 
 
+@pytest.fixture
+def marks(tmp_path):
+    """Return a function that writes a file as the tool does; skips where the file system keeps no marks of that."""
+    from layoutscope import ownfiles
+
+    def written(path: Path, text: str = "a,b\n") -> Path:
+        with ownfiles.new_file(path, {}) as file:
+            file.write(text.encode())
+        return path
+
+    probe = written(tmp_path / "probe")
+    has_marks = ownfiles.is_own(probe)
+    probe.unlink()
+    if not has_marks:
+        pytest.skip("the file system of temporary files keeps no extended attributes")
+    return written
+
+
 @pytest.fixture(scope="session")
 def victims(tmp_path_factory):
     """Write the APFS containers that faults are planted in; return the image and the layout of each by its name."""

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from layoutscope.api.documents import Walked, document_form, export_document
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
-from layoutscope.api.outputs import check_output, file_form, output
+from layoutscope.api.outputs import check_output, file_form, output, refuse_place
 from layoutscope.api.predict import predict
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.scan import scan
@@ -137,6 +137,8 @@ def _goals(
     form, folder = file_form("", file_format, FORMATS, "csv"), Path(target)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is no folder")
+    if not folder.exists():
+        refuse_place(folder, [path])
     files = {name: folder / f"{name}.{form}" for name in EXPORTED}
     if folder.is_dir():
         for file in files.values():

@@ -1,5 +1,7 @@
 """Writing results: into a temporary file beside the target, moved when complete; nothing is overwritten unasked.
 
+What may be replaced, and how, is the matter of :mod:`layoutscope.ownfiles`.
+
 Whoever wants to know what was written, listens (:func:`written_told_to`).
 """
 
@@ -11,8 +13,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from layoutscope import inputs
-from layoutscope.errors import LayoutscopeError, UsageError, did_you_mean
+from layoutscope import inputs, ownfiles
+from layoutscope.errors import LayoutscopeError, OutputError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -34,16 +36,7 @@ ENDINGS: Final = {
 FORCE: Final = {"force=True": "--force"}
 """What the command line has for the keyword by which something is overwritten."""
 
-HEAD_BYTES: Final = 4096
-LONGEST_CHARACTER: Final = 4
-BINARIES: Final = (b"PAR1", b"\x89PNG\r\n\x1a\n")
-"""How tables and pictures begin; all else that is written is text."""
-
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
-
-
-class OutputError(LayoutscopeError):
-    """A result cannot be written where it was wanted."""
 
 
 @contextmanager
@@ -124,7 +117,7 @@ def file_form(target: object, asked: str | None, forms: Collection[str], usual: 
     raise UsageError(f"{target}: ends in .{ending}, but {wanted}; name it .{asked or usual}")
 
 
-def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[str]] = ()) -> None:
+def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[str]] = ()) -> ownfiles.Seen:
     """Refuse before the work what would fail after it, and what would destroy what the work reads.
 
     Parameters
@@ -132,53 +125,61 @@ def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[s
     path : Path
         Where a result is to go.
     force : bool
-        Whether an existing file is overwritten; never one that is read or holds a disk, and never a device or a pipe.
+        Whether a file is replaced that was written here and not changed since; never one that is read or holds a disk.
     reads : iterable of path
         What will be read; what has been read already is known.
+
+    Returns
+    -------
+    Seen
+        What may be replaced: the state for which all this was found.
 
     Raises
     ------
     UsageError
-        If it is an input, a directory or no regular file but the null device, if the file exists and `force` is not
-        given or it holds a disk or what is never written here, or its folder does not exist.
+        If it is an input, a directory, a link or no regular file but the null device, if it would be a part of a
+        bundle or of a set of files, if the file exists and `force` is not given, it holds a disk or was not written
+        here, or its folder does not exist.
     """
-    refuse_input(path, reads)
     if is_null_device(path):
-        return
+        return {}
+    refuse_place(path, reads)
+    seen = ownfiles.look(path) if not path.is_dir() else {}
     if path.is_dir():
         raise UsageError(f"{path}: is a directory")
-    if path.exists() and not path.is_file():
+    if seen and not path.is_file():
         raise UsageError(f"{path}: is no regular file; results are written to files or to standard output")
-    if path.exists() and not force:
+    if seen and not force:
         raise UsageError(f"{path}: exists; force=True overwrites it", options=FORCE)
-    held = disk_in(path) if path.exists() else ""
+    held = disk_in(path) if seen else ""
     if held:
         why = f"holds a disk ({held}), which force=True does not overwrite"
         raise UsageError(f"{path}: {why}; remove it first", options=FORCE)
-    if path.exists() and not _may_be_ours(path):
-        why = "holds nothing that is written here, and force=True overwrites no more"
-        raise UsageError(f"{path}: {why}; remove it first", options=FORCE)
+    ownfiles.refuse_strangers(path, seen)
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: its folder does not exist")
+    return seen
+
+
+def refuse_place(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Refuse a place where no file or folder of ours may be, whatever is there.
+
+    Raises
+    ------
+    UsageError
+        If it is an input, a link, a place of the system, or would be a part of a bundle or of a set of files.
+    """
+    # Brings containers along, which those who write no file need not wait for.
+    from layoutscope.image.sets import refuse_part
+
+    refuse_input(path, reads)
+    ownfiles.refuse_special(path)
+    refuse_part(path)
 
 
 def is_null_device(path: Path) -> bool:
-    """Whether a path leads to the device that takes everything; it is written to, and never replaced."""
-    try:
-        return path.samefile(os.devnull)
-    except OSError:
-        return False
-
-
-def _may_be_ours(path: Path) -> bool:
-    """Whether what a file begins with may have been written here: a text, a picture, a table."""
-    with os.fdopen(inputs.open_untouched(path), "rb") as file:
-        head = file.read(HEAD_BYTES)
-    if head.startswith(BINARIES):
-        return True
-    # The last character may be cut in the midst.
-    text = head.decode("utf-8", "ignore").encode()
-    return b"\0" not in head and len(head) - len(text) < LONGEST_CHARACTER
+    """Whether a path names the device that takes everything; it is written to, and never replaced."""
+    return os.path.normpath(path) == os.path.normpath(os.devnull)
 
 
 def disk_in(path: Path) -> str:
@@ -219,8 +220,7 @@ def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> No
     """
     for each in reads:
         inputs.note(each)
-    # Whoever read nothing from the null device loses nothing by what is written to it.
-    if inputs.is_input(path) and not is_null_device(path):
+    if inputs.is_input(path):
         why = "is read as input, and nothing is written over that, with force=True neither"
         raise UsageError(f"{path}: {why}", options=FORCE)
 
@@ -234,7 +234,7 @@ def output(path: str | os.PathLike[str], *, force: bool = False, holds: str = ""
     path : path
         Where it appears.
     force : bool
-        Whether an existing file is overwritten.
+        Whether a file that was written here is overwritten.
     holds : str
         What will be in it, for those who want to know, such as ``12 rows``.
 
@@ -243,45 +243,20 @@ def output(path: str | os.PathLike[str], *, force: bool = False, holds: str = ""
     UsageError
         As :func:`check_output`.
     OutputError
-        If it cannot be written.
+        If it cannot be written, or something else has the name by then.
     """
-    # Brings random numbers and hashes along, which those who write no file need not wait for.
-    import tempfile
-
     target = Path(path)
-    check_output(target, force=force)
+    seen = check_output(target, force=force)
     if is_null_device(target):
         with target.open("wb") as file:
             yield file
         return
     try:
-        descriptor, part = tempfile.mkstemp(
-            prefix=f".{target.name[:64]}.", suffix=".part", dir=target.absolute().parent
-        )
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"{target}: its folder takes no new file: {reason}") from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+        with ownfiles.new_file(target, seen) as file:
             yield file
-            file.flush()
-            # A name that a crash leaves must not lead to a file that it has emptied.
-            os.fsync(file.fileno())
-        # A temporary file is made for its owner alone.
-        Path(part).chmod(0o666 & ~umask())
-        Path(part).replace(target)
         tell_written(target, target.stat().st_size, holds)
     except OSError as error:
         raise OutputError(f"{target}: {(error.strerror or str(error)).lower()}") from error
-    finally:
-        Path(part).unlink(missing_ok=True)
-
-
-def umask() -> int:
-    """Read the process's file mode mask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def write_page(path: str | os.PathLike[str], page: Callable[[], str], *, force: bool) -> None:

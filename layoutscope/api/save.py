@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import secrets
-import shutil
-import tempfile
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from layoutscope import ownfiles
 from layoutscope.api.naming import with_hashed_names
-from layoutscope.api.outputs import FORCE, OutputError, refuse_input, tell_written, umask
-from layoutscope.errors import UsageError
+from layoutscope.api.outputs import FORCE, refuse_place, tell_written
+from layoutscope.errors import OutputError, UsageError
 from layoutscope.progress import phase
 from layoutscope.tables.capture import is_capture, own_files, write_capture
 from layoutscope.version import __version__
@@ -25,7 +23,9 @@ if TYPE_CHECKING:
     from layoutscope.tables.layout import VolumeLayout
 
 
-def check_capture(path: str | os.PathLike[str], *, force: bool, reads: Iterable[str | os.PathLike[str]] = ()) -> None:
+def check_capture(
+    path: str | os.PathLike[str], *, force: bool, reads: Iterable[str | os.PathLike[str]] = ()
+) -> ownfiles.Seen:
     """Refuse before the work what would fail after it, and what would destroy anything but an old capture.
 
     Parameters
@@ -33,28 +33,38 @@ def check_capture(path: str | os.PathLike[str], *, force: bool, reads: Iterable[
     path : path
         Where a capture is to go.
     force : bool
-        Whether an existing capture is overwritten.
+        Whether a capture is overwritten of which each file was written here and not changed since.
     reads : iterable of path
         What will be read; what has been read already is known.
+
+    Returns
+    -------
+    Seen
+        What may be replaced: the state for which all this was found.
 
     Raises
     ------
     UsageError
-        If something exists there that is no capture or holds anything else, if it is an input or a capture and `force`
-        is not given, or its folder does not exist.
+        If something exists there that is no capture or holds anything else, if it is an input, a link, a part of
+        something else, or a capture and `force` is not given or a file of it was not written here, or its folder does
+        not exist.
     """
     target = Path(path)
-    refuse_input(target, reads)
+    refuse_place(target, reads)
+    seen: ownfiles.Seen = {}
     if target.exists():
         if not is_capture(target):
             raise UsageError(f"{target}: exists; it is no capture")
         if not force:
             raise UsageError(f"{target}: exists; force=True overwrites it", options=FORCE)
+        seen = ownfiles.look(target)
         _, strangers = own_files(target)
         if strangers:
             raise UsageError(f"{target}: is not overwritten: {strangers[0].name} in it belongs to no capture")
+        ownfiles.refuse_strangers(target, seen)
     if not target.absolute().parent.is_dir():
         raise UsageError(f"{target}: its folder does not exist")
+    return seen
 
 
 def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool = False, force: bool = False) -> None:
@@ -69,7 +79,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     hash_names : bool
         Whether names are replaced by hashes with a salt that nobody keeps: the same name has the same hash.
     force : bool
-        Whether an existing capture is overwritten.
+        Whether a capture that was written here is overwritten.
 
     Raises
     ------
@@ -85,7 +95,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     >>> layoutscope.scan("tuesday.lscope").volume.layout.facts.name
     'Scattered'
     """
-    check_capture(path, force=force)
+    seen = check_capture(path, force=force)
     layouts = [volume.layout for volume in result.volumes]
     salt = secrets.token_bytes(16)
     if hash_names:
@@ -98,49 +108,21 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     }
     try:
         with phase("saving the capture"):
-            _write(Path(path), layouts, about)
+            _write(Path(path), seen, layouts, about)
         stored = sum(file.stat().st_size for file in own_files(Path(path))[0])
         tell_written(path, stored, f"{sum(len(layout.columns('entries')) for layout in layouts):,} entries")
     except OSError as error:
         raise OutputError(f"{path}: {(error.strerror or str(error)).lower()}") from error
 
 
-def _write(target: Path, layouts: list[VolumeLayout], about: dict[str, Any]) -> None:
+def _write(target: Path, seen: ownfiles.Seen, layouts: list[VolumeLayout], about: dict[str, Any]) -> None:
     """Write into a folder beside the target, and move it there when it is complete."""
-    goal = target.resolve()
-    work = Path(tempfile.mkdtemp(prefix=f".{goal.name[:64]}.", suffix=".part", dir=goal.parent))
-    part, old = work / "new", work / "old"
+    work = ownfiles.make_folder(target.absolute().parent, f".{target.name[:64]}.", ownfiles.PART)
+    part = work / "new"
     try:
         part.mkdir()
         write_capture(part, layouts, about)
-        part.chmod(0o777 & ~umask())
-        _swap(part, goal, old)
+        part.chmod(0o777 & ~ownfiles.umask())
+        ownfiles.place(part, target, seen)
     finally:
-        shutil.rmtree(part, ignore_errors=True)
-        with suppress(OSError):
-            work.rmdir()
-
-
-def _swap(part: Path, goal: Path, old: Path) -> None:
-    """Put a capture in the place of an old one, which stays whole until then and goes file by file."""
-    is_there = goal.exists()
-    if is_there:
-        goal.replace(old)
-    try:
-        part.replace(goal)
-    except OSError:
-        if is_there:
-            old.replace(goal)
-        raise
-    if is_there:
-        _remove(old)
-
-
-def _remove(capture: Path) -> None:
-    """Remove a capture's own files and the folders that are empty then; a stranger stays, and its folder with it."""
-    files, _ = own_files(capture)
-    for file in files:
-        file.unlink()
-    for folder in {file.parent for file in files} - {capture}:
-        folder.rmdir()
-    capture.rmdir()
+        ownfiles.remove_folder(work)

@@ -6,14 +6,14 @@ An engine calls :func:`attempt` wherever it likes: it needs the batch's folder a
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope import ownfiles
 from layoutscope.bounded import LACKING_WORDS
-from layoutscope.errors import EXIT_FAILED
+from layoutscope.errors import EXIT_FAILED, LayoutscopeError
 from layoutscope.fleet import child
 from layoutscope.fleet.readers import MEMORY_PART, Readers
 from layoutscope.fleet.store import FleetFolder
@@ -57,8 +57,10 @@ def attempt(job: FleetJob, readers: Readers | None = None) -> dict[str, Any]:
         folder.commit(document, work / child.CAPTURE)
     except OSError as error:
         document = row_document(job, child.outcome("failed", EXIT_FAILED, _unwritten(error)), key)
+    except LayoutscopeError as error:
+        document = row_document(job, child.outcome("failed", EXIT_FAILED, str(error)), key)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        ownfiles.remove_folder(work)
     return document
 
 
@@ -98,8 +100,7 @@ def _read(job: FleetJob, work: Path, readers: Readers | None) -> dict[str, Any]:
                 known.give(reader, is_sound=_is_sound(found, job))
             if found is not None and (found["status"] != "failed" or not is_used or reader.is_killed):
                 return found
-            shutil.rmtree(work)
-            work.mkdir()
+            ownfiles.empty_folder(work)
     except InterruptedError as error:
         return child.outcome("failed", EXIT_FAILED, str(error))
     finally:
@@ -118,7 +119,7 @@ def _ended(job: FleetJob, work: Path, code: int | None, words: str) -> dict[str,
     """Say what a process made of a source."""
     limit = format_bytes(job.limits.memory_bytes)
     if code is None:
-        shutil.rmtree(work / child.CAPTURE, ignore_errors=True)
+        ownfiles.empty_folder(work)
         return child.outcome("failed", EXIT_FAILED, f"took longer than {job.limits.seconds:g} s, and was ended")
     try:
         found: dict[str, Any] = json.loads((work / child.RESULT).read_text("utf-8"))

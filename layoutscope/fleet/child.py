@@ -15,8 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope import bounded
-from layoutscope.api.outputs import OutputError
+from layoutscope import bounded, ownfiles
 from layoutscope.errors import (
     EXIT_COMPLETE,
     EXIT_DAMAGED,
@@ -26,6 +25,7 @@ from layoutscope.errors import (
     ImageError,
     LayoutscopeError,
     LockedError,
+    OutputError,
     UnsupportedError,
     UsageError,
 )
@@ -270,7 +270,6 @@ def _work(job: dict[str, Any]) -> None:
     except OSError as error:
         document = outcome("failed", EXIT_FAILED, f"{job['at']}: {(error.strerror or str(error)).lower()}")
     document["peak_memory_bytes"] = peak_memory_bytes()
-    part = work / f".{RESULT}"
-    part.write_text(json.dumps(document), "utf-8")
-    part.replace(work / RESULT)
+    with ownfiles.new_file(work / RESULT, {}) as file:
+        file.write(json.dumps(document).encode())
     sys.stdout.flush()

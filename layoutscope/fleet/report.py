@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.api.map import map_images
-from layoutscope.api.outputs import check_output, file_form, output
+from layoutscope.api.outputs import check_output, file_form, output, refuse_place
 from layoutscope.errors import LayoutscopeError, UsageError
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.fleet.views import FleetViews
@@ -129,7 +129,9 @@ def write_report(
 def _maps(known: FleetViews, place: Path, page: Path, *, force: bool, left_out: list[str]) -> dict[str, str]:
     """Write the maps of all captures; returns their addresses by source."""
     folder = page.with_name(f"{page.stem}-maps")
-    folder.mkdir(exist_ok=True)
+    if not folder.is_dir():
+        refuse_place(folder)
+        folder.mkdir()
     drawn = {}
     for source, capture in known.captures.items():
         goal = folder / f"{Path(capture).stem}.html"

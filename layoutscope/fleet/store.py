@@ -10,26 +10,32 @@ import errno
 import json
 import os
 import re
-import shutil
-import tempfile
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+import stat
+from contextlib import ExitStack, contextmanager
 from time import sleep
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from layoutscope.api.outputs import OutputError, output
-from layoutscope.errors import UsageError
+from layoutscope import ownfiles
+from layoutscope.api.outputs import check_output, output, refuse_place
+from layoutscope.api.save import check_capture
+from layoutscope.errors import OutputError, UsageError
 from layoutscope.fleet.columns import FLEET_FORMAT, FLEET_TABLES, plain_text
 from layoutscope.tables.capture import is_capture
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from layoutscope.frames import pl
 
 FLEET_MANIFEST: Final = "batch.json"
 LOCK: Final = "batch.lock"
+FOLDERS: Final = ("captures", "rows", "work")
+WORK: Final = "batch.work"
+"""The list of what was made in ``work``, a line each: the folder's name, and the number of its inode."""
+
+_WORK_LINE: Final = re.compile(r"(?P<name>[0-9a-f]+\.[a-z0-9_]{8}) (?P<inode>\d+)")
 LOCK_TRIES: Final = 20
 LOCK_WAIT_S: Final = 0.1
 LONGEST_NAME: Final = 64
@@ -54,6 +60,7 @@ class FleetFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._manifest: ownfiles.Seen | None = None
 
     def begin(self, *, resume: bool) -> None:
         """Make the folder, or take up the batch that is in it.
@@ -61,8 +68,11 @@ class FleetFolder:
         Raises
         ------
         UsageError
-            If something else is in it, or a batch is and is not to be resumed.
+            If something else is in it, or a batch is and is not to be resumed, or one of which a folder is a link or a
+            table was not written here, or changed since.
         """
+        refuse_place(self.path / FLEET_MANIFEST)
+        ownfiles.refuse_special(self.path)
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"{self.path}: is no folder")
         if not self.path.absolute().parent.is_dir():
@@ -74,6 +84,16 @@ class FleetFolder:
         if held and not resume:
             told = "holds a batch; resume=True takes it up, another folder begins a new one"
             raise UsageError(f"{self.path}: {told}", options=RESUME)
+        for name in FOLDERS:
+            self._refuse_no_folder(self.path / name)
+        for name in (FLEET_MANIFEST, *(f"{table}.parquet" for table in FLEET_TABLES)):
+            check_output(self.path / name, force=True)
+
+    def _refuse_no_folder(self, folder: Path) -> None:
+        """Refuse what is no folder by itself: what is behind a link is somebody else's."""
+        if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
+            kind = "a link" if folder.is_symlink() else "no folder"
+            raise UsageError(f"{folder}: is {kind}; a batch writes into a folder of its own. Remove it.")
 
     def is_ours(self) -> bool:
         """Whether a batch is in the folder; one of another version is refused."""
@@ -101,7 +121,7 @@ class FleetFolder:
         except ImportError:
             yield
             return
-        with (self.path / LOCK).open("a") as file:
+        with self._appended(LOCK) as file:
             for tries_left in reversed(range(LOCK_TRIES)):
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,13 +133,33 @@ class FleetFolder:
                     sleep(LOCK_WAIT_S)
             yield
 
+    def _appended(self, name: str) -> IO[str]:
+        """Open a file of the batch to append to it.
+
+        Raises
+        ------
+        UsageError
+            If it is a link or no regular file.
+        """
+        path = self.path / name
+        ownfiles.refuse_special(path)
+        # Opening a pipe waits for its reader otherwise.
+        flags = sum(getattr(os, each, 0) for each in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | flags, 0o666)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise UsageError(f"{path}: is no regular file. Remove it.")
+        return os.fdopen(descriptor, "a", encoding="utf-8")
+
     def prepare(self, about: Mapping[str, Any]) -> None:
         """Make the folders, and say what is done here; what was under way when another batch was ended goes."""
-        shutil.rmtree(self.path / "work", ignore_errors=True)
+        for name in FOLDERS:
+            self._refuse_no_folder(self.path / name)
+        self.clear_work()
         # First of all: a folder without it belongs to somebody else.
         self.tell(about)
         try:
-            for name in ("captures", "rows", "work"):
+            for name in FOLDERS:
                 (self.path / name).mkdir(exist_ok=True)
         except OSError as error:
             raise self._unwritten("the batch", error) from error
@@ -131,15 +171,28 @@ class FleetFolder:
             for name, columns in FLEET_TABLES.items()
         }
         document = {"format": FLEET_FORMAT, "made_by": f"layoutscope {__version__}", **about, "tables": tables}
+        target = self.path / FLEET_MANIFEST
+        # What this batch wrote itself is known also where the file system keeps no marks.
+        seen = ownfiles.look(target)
+        if seen != self._manifest:
+            seen = check_output(target, force=True)
         try:
-            _write_whole(self.path / FLEET_MANIFEST, json.dumps(document, indent=1).encode())
+            _write_whole(target, seen, json.dumps(document, indent=1).encode())
+            self._manifest = ownfiles.look(target)
         except OSError as error:
             raise self._unwritten("the batch", error) from error
 
     def new_work(self, identifier: str) -> Path:
         """Make an empty folder for what a source's process writes."""
         # Of its own: a worker that is thought to be lost may still be at it.
-        return Path(tempfile.mkdtemp(dir=self.path.absolute() / "work", prefix=f"{identifier}."))
+        made = ownfiles.make_folder(self.path.absolute() / "work", f"{identifier}.")
+        try:
+            with self._appended(WORK) as file:
+                file.write(f"{made.name} {made.stat().st_ino}\n")
+        except OSError:
+            ownfiles.remove_folder(made)
+            raise
+        return made
 
     def commit(self, document: dict[str, Any], capture: Path) -> None:
         """Put a capture and then its row in their places.
@@ -155,23 +208,41 @@ class FleetFolder:
         ------
         OSError
             If they cannot be written, or another batch has begun here since: what it reads counts.
+        LayoutscopeError
+            If what is in their places was not written here, or changed since.
         """
         if not capture.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "another batch has taken its place")
         goal = self.path / "captures" / f"{_plain_name(document['path'])}-{document['source']}.lscope"
-        self.row_file(document["source"]).unlink(missing_ok=True)
-        if goal.exists():
-            goal.replace(capture.parent / "old")
+        row = self.row_file(document["source"])
+        old, old_row = check_capture(goal, force=True), ownfiles.look(row)
+        ownfiles.refuse_strangers(row, old_row)
+        if old_row:
+            ownfiles.remove(row, old_row)
         document["capture"] = None
         if is_capture(capture):
-            capture.replace(goal)
+            ownfiles.place(capture, goal, old)
             document["capture"] = goal.relative_to(self.path).as_posix()
-        _write_whole(self.row_file(document["source"]), json.dumps(document).encode())
+        elif old:
+            ownfiles.remove(goal, old, aside=capture.parent / "old")
+        _write_whole(row, {}, json.dumps(document).encode())
 
     def clear_work(self) -> None:
-        """Remove what was under way somewhere when that was lost."""
-        for left in (self.path / "work").iterdir():
-            shutil.rmtree(left, ignore_errors=True)
+        """Remove what was under way somewhere when that was lost: what is in the list, and nothing else."""
+        path = self.path / WORK
+        seen = ownfiles.look(path)
+        if not seen:
+            return
+        ownfiles.refuse_special(path)
+        lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else [""]
+        found = [_WORK_LINE.fullmatch(line) for line in lines]
+        for line in found:
+            if line is not None and not (self.path / "work").is_symlink():
+                ownfiles.remove_abandoned(self.path / "work" / line["name"], int(line["inode"]))
+        # A list of something else is not ours.
+        if None in found:
+            raise UsageError(f"{path}: is not the list of what a batch has under way. Remove it.")
+        ownfiles.remove(path, seen)
 
     def row_file(self, identifier: str) -> Path:
         """Return where the row of a source stands."""
@@ -288,16 +359,15 @@ def _plain_name(path: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")[:LONGEST_NAME] or "disk"
 
 
-def _write_whole(target: Path, data: bytes) -> None:
+def _write_whole(target: Path, seen: ownfiles.Seen, data: bytes) -> None:
     """Write a file that appears when it is complete, and is on the disk by then."""
-    descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".part")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with ownfiles.new_file(target, seen, prefix=".") as file:
             _write_through(file, data)
-        os.replace(part, target)  # noqa: PTH105
-    except OSError:
-        with suppress(OSError):
-            os.unlink(part)  # noqa: PTH108
+    except OutputError as error:
+        # The folder may take no file for the same reasons as the file no bytes.
+        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileExistsError):
+            raise error.__cause__ from error
         raise
 
 

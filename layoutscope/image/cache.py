@@ -5,22 +5,33 @@ cannot be set back. Another image of the same name, or the same file written ane
 stands under its name only when it is whole and on the disk. Beside it lies a seal: a digest of its contents, and the
 state of the file in which they were so; a file that was touched since is read again before it is used. What was used
 longest ago goes when there is not enough room.
+
+Only what fits its seal is an image of the cache, whatever it is called: evidence is often named by its MD5, too. And a
+folder is a cache only where the cache itself said so, in a tag, when the folder was empty.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from layoutscope.errors import UsageError
+import numpy as np
+
+from layoutscope import inputs, ownfiles
+from layoutscope.errors import ImageError, OutputError, UsageError
+from layoutscope.image.compressed import CHUNK_BYTES
+from layoutscope.image.raw import RawFile
+from layoutscope.image.sets import refuse_part
+from layoutscope.progress import phase
 from layoutscope.units import parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 FOLDER_VARIABLE: Final = "LAYOUTSCOPE_CACHE"
 LIMIT_VARIABLE: Final = "LAYOUTSCOPE_CACHE_LIMIT"
@@ -31,12 +42,31 @@ PARTIAL: Final = ".partial-"
 ABANDONED_AFTER_S: Final = 24 * 3600
 """What an interrupted command began to write is removed when it is so old: no decompression takes that long."""
 
-_OWN: Final = re.compile(r"^(?P<name>.*)-[0-9a-f]{32}\.raw$", re.DOTALL)
-_STAT_BLOCK_BYTES: Final = 512
+TAG: Final = "CACHEDIR.TAG"
+TAG_TEXT: Final = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# This folder is a cache of layoutscope: images that it decompressed, and may remove at any time.\n"
+    "# Backups leave such folders out: https://bford.info/cachedir/\n"
+)
+"""What marks a folder as a cache, for others as well."""
 
+HOLE_UNIT_BYTES: Final = 4096
+"""Zero runs of this size and alignment become holes; the block size of the usual file systems."""
 
 SEAL: Final = ".seal"
-_MOST_SEAL_BYTES: Final = 256
+BROWSED: Final = frozenset({".DS_Store", "desktop.ini", "Thumbs.db", ".directory"})
+"""What programs leave in each folder that somebody looks at."""
+
+_OWN: Final = re.compile(r"(?P<name>.*)-[0-9a-f]{32}\.raw", re.DOTALL)
+_NAMES: Final = re.compile(rf".*-[0-9a-f]{{32}}(\.raw|{re.escape(SEAL)})|{re.escape(PARTIAL)}.*", re.DOTALL)
+_STAT_BLOCK_BYTES: Final = 512
+_MOST_SEAL_BYTES: Final = 512
+
+CACHE_DIR: Final = {"cache_dir": "--cache-dir"}
+NO_CACHE: Final = "Nothing is kept or removed there. Name an empty or new folder with cache_dir."
+
+_served: Final[set[str]] = set()
+"""Images that this process took from a cache and nobody named: inputs that may go, as a name only."""
 
 
 class KeptImage(NamedTuple):
@@ -109,13 +139,76 @@ def kept_name(name: str, status: os.stat_result) -> str:
     return f"{name[:100]}-{digest}.raw"
 
 
+def claim(folder: Path) -> None:
+    """Make a folder a cache, before anything is written to it.
+
+    Raises
+    ------
+    UsageError
+        If it holds anything else than a cache does.
+    OSError
+        If it cannot be made.
+    """
+    refuse_part(folder / TAG)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if is_cache(folder):
+        return
+    try:
+        with ownfiles.new_file(folder / TAG, {}, prefix=PARTIAL) as file:
+            file.write(TAG_TEXT.encode())
+    except OutputError:
+        # Another process may have been first.
+        if not is_cache(folder):
+            raise
+
+
+def is_cache(folder: Path) -> bool:
+    """Whether a folder is a cache; False where there is none, or an empty one, which may become one.
+
+    A folder without a tag in which each image fits its seal is one of an earlier version.
+
+    Raises
+    ------
+    UsageError
+        If it holds anything else; it is named.
+    """
+    if not folder.is_dir():
+        if folder.exists() or folder.is_symlink():
+            raise UsageError(f"{folder}: is no folder. {NO_CACHE}", options=CACHE_DIR)
+        return False
+    names = sorted(set(os.listdir(folder)) - BROWSED)  # noqa: PTH208  (names may be no UTF-8)
+    strangers = [name for name in names if name != TAG and not _NAMES.fullmatch(name)]
+    is_tagged = _has_tag(folder)
+    if not is_tagged:
+        images = [name for name in names if _OWN.fullmatch(name)]
+        unsealed = (name for name in images if not strangers and not _is_sealed(folder / name))
+        strangers += [*unsealed, *([TAG] if TAG in names else [])]
+    if strangers:
+        why = f"{folder}: holds {strangers[0]}, which is not of a cache"
+        raise UsageError(f"{why}. {NO_CACHE}", options=CACHE_DIR)
+    return is_tagged
+
+
+def _has_tag(folder: Path) -> bool:
+    with suppress(OSError, ValueError):
+        return stat.S_ISREG(os.lstat(folder / TAG).st_mode) and (folder / TAG).read_text("utf-8") == TAG_TEXT
+    return False
+
+
 def kept_images(folder: Path) -> list[KeptImage]:
-    """List the images that are kept in a folder, those first that were used last; other files are not ours."""
+    """List the images that are kept in a folder, those first that were used last; other files are not ours.
+
+    Raises
+    ------
+    UsageError
+        If the folder holds anything else than a cache does.
+    """
+    is_cache(folder)
     found = []
     for path in folder.iterdir() if folder.is_dir() else ():
-        match = _OWN.match(path.name)
+        match = _OWN.fullmatch(path.name)
         with suppress(OSError):
-            if match is not None and path.is_file() and not path.is_symlink():
+            if match is not None and _is_sealed(path):
                 found.append(_kept(match["name"], path))
     return sorted(found, key=lambda item: item.used, reverse=True)
 
@@ -123,6 +216,34 @@ def kept_images(folder: Path) -> list[KeptImage]:
 def _kept(name: str, path: Path) -> KeptImage:
     status = path.stat()
     return KeptImage(name, path, status.st_size, disk_bytes(status), status.st_mtime)
+
+
+def _is_sealed(path: Path) -> bool:
+    """Whether an image is what its seal says: in the state of then, or with the same contents, which are read."""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        return False
+    digest, is_untouched = sealed_digest(path)
+    if not digest or is_untouched:
+        return is_untouched
+    try:
+        with open_kept(path) as image:
+            is_same = digest_of(image) == digest
+    except ImageError:
+        return False
+    return is_same and seal(path, digest)
+
+
+def open_kept(path: Path) -> RawFile:
+    """Open an image that is kept; by that alone it is not an input that somebody named.
+
+    Raises
+    ------
+    ImageError
+        If there is none.
+    """
+    if not inputs.is_input(path):
+        _served.add(os.path.realpath(path))
+    return RawFile(path)
 
 
 def disk_bytes(status: os.stat_result) -> int:
@@ -143,20 +264,52 @@ def touch(path: Path, digest: str) -> None:
     """
     with suppress(OSError):
         os.utime(path)
-        text = f"{digest} {_state_of(path)}\n"
-        part = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name[-40:]}{SEAL}")
-        part.write_text(text)
-        part.replace(_seal_of(path))
+    seal(path, digest)
+
+
+def seal(path: Path, digest: str, image: Path | None = None) -> bool:
+    """Say beside an image what it holds, and in which state of its file; whether that could be written.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is kept.
+    digest : str
+        Of its contents.
+    image : Path, optional
+        Where it is now, before it gets that name.
+    """
+    place = _seal_of(path)
+    seen = ownfiles.look(place)
+    # What says something else is nobody's seal, and stays.
+    if seen and not ownfiles.is_own(place) and not sealed_digest(path)[0]:
+        return False
+    try:
+        text = f"{digest} {_state_of(image or path)}\n{path.name}\n"
+        with ownfiles.new_file(place, seen, prefix=PARTIAL) as file:
+            file.write(os.fsencode(text))
+    except (OSError, OutputError):
+        return False
+    return True
 
 
 def sealed_digest(path: Path) -> tuple[str, bool]:
     """Return the digest that an image was sealed with, and whether its file is as it was then; empty without a seal."""
     try:
+        if not stat.S_ISREG(os.lstat(_seal_of(path)).st_mode):
+            return "", False
         with _seal_of(path).open("rb") as file:
-            digest, _, state = file.read(_MOST_SEAL_BYTES).decode("ascii").strip().partition(" ")
-        return digest, state == _state_of(path)
-    except (OSError, ValueError):
+            facts, _, name = os.fsdecode(file.read(_MOST_SEAL_BYTES)).partition("\n")
+        match = _SEALED.fullmatch(facts)
+        # Earlier versions did not write the name.
+        if match is None or (name and name.removesuffix("\n") != path.name):
+            return "", False
+        return match["digest"], match["state"] == _state_of(path)
+    except OSError:
         return "", False
+
+
+_SEALED: Final = re.compile(r"(?P<digest>[0-9a-f]{32}) (?P<state>\d+ \d+ \d+ \d+)")
 
 
 def _seal_of(path: Path) -> Path:
@@ -186,9 +339,10 @@ def make_room(folder: Path, new_bytes: int) -> bool:
     """
     limit = limit_bytes()
     for path in folder.glob(f"{PARTIAL}*"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > ABANDONED_AFTER_S:
-                path.unlink()
+        seen = ownfiles.look(path)
+        if seen and ownfiles.is_unfinished(path) and time.time_ns() - seen[""].mtime_ns > ABANDONED_AFTER_S * 10**9:
+            with suppress(OSError, OutputError):
+                ownfiles.remove(path, seen)
     if new_bytes > limit:
         return False
     rest = kept_images(folder)
@@ -199,11 +353,65 @@ def make_room(folder: Path, new_bytes: int) -> bool:
 
 
 def remove(images: Iterable[KeptImage]) -> int:
-    """Remove images that are kept; returns the bytes that this gave back."""
+    """Remove images that are kept, but none that somebody named to be read; returns the bytes that this gave back."""
     freed = 0
     for item in images:
-        with suppress(OSError):
-            item.path.unlink()
-            freed += item.stored_bytes
-            _seal_of(item.path).unlink()
+        is_named = inputs.is_input(item.path) and os.path.realpath(item.path) not in _served
+        if is_named or not _is_sealed(item.path):
+            continue
+        seen = {path: ownfiles.look(path) for path in (item.path, _seal_of(item.path))}
+        with suppress(OSError, OutputError):
+            # As it was sealed still, now that its state is known.
+            if sealed_digest(item.path)[1]:
+                ownfiles.remove(item.path, seen[item.path])
+                freed += item.stored_bytes
+                ownfiles.remove(_seal_of(item.path), seen[_seal_of(item.path)])
     return freed
+
+
+class Digest:
+    """Of what an image holds, wherever its file has holes: runs of data with their places."""
+
+    def __init__(self) -> None:
+        import hashlib
+
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, offset: int, data: memoryview) -> None:
+        """Take in a run that holds more than zeros."""
+        self._hash.update(offset.to_bytes(8, "little"))
+        self._hash.update(data)
+
+    def of(self, size_bytes: int) -> str:
+        """Return the digest of an image of this length."""
+        whole = self._hash.copy()
+        whole.update(size_bytes.to_bytes(8, "little"))
+        return whole.hexdigest()
+
+
+def digest_of(image: RawFile) -> str:
+    """Read what is stored of an image that is kept."""
+    found, begun = Digest(), 0
+    holes = [*image.holes.tolist(), (image.size_bytes, 0)]
+    with phase("checking what is kept", image.size_bytes) as read:
+        for hole, length in holes:
+            for offset in range(begun, hole, CHUNK_BYTES):
+                chunk = image.read(offset, min(CHUNK_BYTES, image.size_bytes - offset))
+                for first, last in data_runs(chunk):
+                    found.add(offset + first, memoryview(chunk)[first:last])
+                begun = offset + CHUNK_BYTES
+            begun = max(begun, (hole + length) // CHUNK_BYTES * CHUNK_BYTES)
+            read.at(min(begun, image.size_bytes))
+    return found.of(image.size_bytes)
+
+
+def data_runs(chunk: bytes) -> Iterator[tuple[int, int]]:
+    """List the runs of blocks that hold anything but zeros, as pairs of start and stop in bytes."""
+    if chunk == bytes(len(chunk)):
+        return
+    whole = len(chunk) - len(chunk) % HOLE_UNIT_BYTES
+    blocks = np.frombuffer(chunk, np.uint64, whole // 8).reshape(-1, HOLE_UNIT_BYTES // 8)
+    is_data = np.concatenate([[False], blocks.any(axis=1), [whole < len(chunk)], [False]])
+    edges = np.flatnonzero(np.diff(is_data)) * HOLE_UNIT_BYTES
+    for start, stop in edges.reshape(-1, 2).tolist():
+        yield start, min(stop, len(chunk))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import string
 from typing import TYPE_CHECKING
 
@@ -11,16 +10,15 @@ import numpy as np
 
 from layoutscope.errors import ImageError
 from layoutscope.image.raw import RawFile
+from layoutscope.image.sets import LETTERED, NUMBERED
 from layoutscope.image.source import FillingSource, ReadCounter
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-_NUMBERED = re.compile(r"(?P<stem>.+\.)(?P<suffix>\d{2,6})")
-_LETTERED = re.compile(r"(?P<stem>.+\.)(?P<suffix>[a-z]{2,4})")
 
 
 def find_parts(path: Path) -> list[Path]:
@@ -41,7 +39,7 @@ def find_parts(path: Path) -> list[Path]:
     ImageError
         If a part in between is missing or no file, or the path is not the first part.
     """
-    match = _NUMBERED.fullmatch(path.name) or _LETTERED.fullmatch(path.name)
+    match = NUMBERED.fullmatch(path.name) or LETTERED.fullmatch(path.name)
     if match is None:
         return []
     siblings = _siblings(path, match["stem"], match["suffix"])

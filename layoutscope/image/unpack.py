@@ -7,7 +7,6 @@ grow to is bounded: by the space on the disk, by a largest size, and by refusing
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import tempfile
@@ -15,24 +14,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-import numpy as np
-
-from layoutscope.errors import ImageError
+from layoutscope import ownfiles
+from layoutscope.errors import ImageError, OutputError
 from layoutscope.image import cache
+from layoutscope.image.cache import disk_bytes
 from layoutscope.image.compressed import CHUNK_BYTES, SourceReader, in_blocks
 from layoutscope.image.raw import RawFile
 from layoutscope.progress import phase
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import BinaryIO
 
     from layoutscope.image.compressed import Compression
     from layoutscope.image.source import Source
-
-HOLE_UNIT_BYTES: Final = 4096
-"""Zero runs of this size and alignment become holes; the block size of the usual file systems."""
 
 RESERVE_BYTES: Final = 256 * 1024**2
 """Space on the disk that is left alone."""
@@ -43,26 +38,7 @@ MAX_LEADING_ZEROS_BYTES: Final = 1024**3
 MAX_IMAGE_BYTES: Final = 32 * 1024**4
 """Larger images should be decompressed by hand: whoever does so means it."""
 
-CACHE_DIR: Final = {"cache_dir": "--cache-dir"}
 _CHECK_EVERY_BYTES: Final = 64 * 1024**2
-
-
-class _Digest:
-    """Of what an image holds, wherever its file has holes: runs of data with their places."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.blake2b(digest_size=16)
-
-    def add(self, offset: int, data: memoryview) -> None:
-        """Take in a run that holds more than zeros."""
-        self._hash.update(offset.to_bytes(8, "little"))
-        self._hash.update(data)
-
-    def of(self, size_bytes: int) -> str:
-        """Return the digest of an image of this length."""
-        whole = self._hash.copy()
-        whole.update(size_bytes.to_bytes(8, "little"))
-        return whole.hexdigest()
 
 
 @dataclass(slots=True)
@@ -72,7 +48,7 @@ class _Written:
     size_bytes: int = 0
     stored_bytes: int = 0
     checked_bytes: int = 0
-    digest: _Digest = field(default_factory=_Digest)
+    digest: cache.Digest = field(default_factory=cache.Digest)
 
 
 def unpack(source: Source, way: Compression, *, cache_dir: Path | None) -> RawFile:
@@ -95,31 +71,16 @@ def unpack(source: Source, way: Compression, *, cache_dir: Path | None) -> RawFi
     """
     if cache_dir is None or not isinstance(source, RawFile):
         return _to_temporary(source, way)
+    cache.is_cache(cache_dir)
     kept = cache_dir / cache.kept_name(Path(source.name).name, source.status())
     with contextlib.suppress(ImageError):
-        image = RawFile(kept)
+        image = cache.open_kept(kept)
         digest, is_untouched = cache.sealed_digest(kept)
-        if is_untouched or (digest and _digest_of(image) == digest):
+        if is_untouched or (digest and cache.digest_of(image) == digest):
             cache.touch(kept, digest)
             return _named(image, source)
         image.close()
     return _named(_to_cache(source, way, kept), source)
-
-
-def _digest_of(image: RawFile) -> str:
-    """Read what is stored of an image that is kept."""
-    found, begun = _Digest(), 0
-    holes = [*image.holes.tolist(), (image.size_bytes, 0)]
-    with phase("checking what is kept", image.size_bytes) as read:
-        for hole, length in holes:
-            for offset in range(begun, hole, CHUNK_BYTES):
-                chunk = image.read(offset, min(CHUNK_BYTES, image.size_bytes - offset))
-                for first, last in _data_runs(chunk):
-                    found.add(offset + first, memoryview(chunk)[first:last])
-                begun = offset + CHUNK_BYTES
-            begun = max(begun, (hole + length) // CHUNK_BYTES * CHUNK_BYTES)
-            read.at(min(begun, image.size_bytes))
-    return found.of(image.size_bytes)
 
 
 def _named(image: RawFile, source: Source) -> RawFile:
@@ -133,7 +94,7 @@ def _to_temporary(source: Source, way: Compression) -> RawFile:
     except FileNotFoundError as error:
         raise ImageError(
             "is compressed, and no folder to decompress it into may be written to; name one with cache_dir or TMPDIR",
-            options=CACHE_DIR,
+            options=cache.CACHE_DIR,
         ) from error
     # The name is gone at once: whatever ends this process, nothing is left behind.
     with tempfile.TemporaryFile(dir=folder, prefix="layoutscope-") as target:
@@ -143,38 +104,36 @@ def _to_temporary(source: Source, way: Compression) -> RawFile:
 
 def _to_cache(source: RawFile, way: Compression, kept: Path) -> RawFile:
     """Decompress into the cache; what does not belong there is served all the same, and has no name any more."""
-    try:
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=kept.parent, prefix=cache.PARTIAL)
-    except OSError as error:
-        raise ImageError(
-            f"{kept.parent}: cannot be used as a cache: {(error.strerror or str(error)).lower()}"
-        ) from error
-    partial = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as target:
-            digest = _decompress(source, way, target, kept.parent)
-            # A name that a crash leaves must not lead to a file that it has emptied.
-            os.fsync(target.fileno())
+    with contextlib.ExitStack() as stack:
+        try:
+            cache.claim(kept.parent)
+            target, partial = stack.enter_context(ownfiles.part_file(kept.parent, cache.PARTIAL))
+        except (OSError, OutputError) as error:
+            cause = error.__cause__ if isinstance(error, OutputError) else error
+            reason = getattr(cause, "strerror", None) or str(error)
+            raise ImageError(f"{kept.parent}: cannot be used as a cache: {reason.lower()}") from error
+        digest = _decompress(source, way, cast("BinaryIO", target), kept.parent)
+        # A name that a crash leaves must not lead to a file that it has emptied.
+        os.fsync(target.fileno())
+        target.close()
         image = RawFile(partial)
         is_same = kept.name == cache.kept_name(Path(source.name).name, source.status())
-        if is_same and cache.make_room(kept.parent, cache.disk_bytes(image.status())):
-            # Only a whole image gets the name by which the next run finds it.
-            image = _moved(image, partial, kept)
-            cache.touch(kept, digest)
-        return image
-    finally:
-        with contextlib.suppress(FileNotFoundError, PermissionError):
-            partial.unlink()
+        # What has the name by now, and is not as it was sealed, is not replaced.
+        is_kept = is_same and not os.path.lexists(kept) and cache.make_room(kept.parent, disk_bytes(image.status()))
+        # Only a whole image that is sealed gets the name by which the next run finds it.
+        return _moved(image, partial, kept, digest) if is_kept and cache.seal(kept, digest, partial) else image
 
 
-def _moved(image: RawFile, partial: Path, kept: Path) -> RawFile:
-    try:
-        partial.replace(kept)
-    except PermissionError:
-        image.close()  # Windows gives no other name to what is open
-        partial.replace(kept)
-        return RawFile(kept)
+def _moved(image: RawFile, partial: Path, kept: Path, digest: str) -> RawFile:
+    """Give an image its name, unless another process was first."""
+    with contextlib.suppress(FileExistsError):
+        try:
+            ownfiles.place_new(partial, kept)
+        except PermissionError:
+            image.close()  # Windows gives no other name to what is open
+            ownfiles.place_new(partial, kept)
+            image = RawFile(kept)
+        cache.touch(kept, digest)
     return image
 
 
@@ -194,7 +153,7 @@ def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path
     except ImageError as error:
         raise ImageError(
             f"{source.name}: {error}".replace(f"{source.name}: {source.name}: ", f"{source.name}: "),
-            options=CACHE_DIR if error.typed != str(error) else None,
+            options=cache.CACHE_DIR if error.typed != str(error) else None,
         ) from error
     except OSError as error:
         raise ImageError(
@@ -205,24 +164,12 @@ def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path
 
 def _write_sparse(target: BinaryIO, chunk: bytes, written: _Written) -> None:
     """Write what is not zero, at its place."""
-    for start, stop in _data_runs(chunk):
+    for start, stop in cache.data_runs(chunk):
         target.seek(written.size_bytes + start)
         target.write(memoryview(chunk)[start:stop])
         written.digest.add(written.size_bytes + start, memoryview(chunk)[start:stop])
         written.stored_bytes += stop - start
     written.size_bytes += len(chunk)
-
-
-def _data_runs(chunk: bytes) -> Iterator[tuple[int, int]]:
-    """List the runs of blocks that hold anything but zeros, as pairs of start and stop in bytes."""
-    if chunk == bytes(len(chunk)):
-        return
-    whole = len(chunk) - len(chunk) % HOLE_UNIT_BYTES
-    blocks = np.frombuffer(chunk, np.uint64, whole // 8).reshape(-1, HOLE_UNIT_BYTES // 8)
-    is_data = np.concatenate([[False], blocks.any(axis=1), [whole < len(chunk)], [False]])
-    edges = np.flatnonzero(np.diff(is_data)) * HOLE_UNIT_BYTES
-    for start, stop in edges.reshape(-1, 2).tolist():
-        yield start, min(stop, len(chunk))
 
 
 def _check_bounds(source: Source, written: _Written, folder: Path) -> None:
@@ -243,5 +190,5 @@ def _check_space(folder: Path, source: Source) -> None:
         raise ImageError(
             f"does not fit decompressed into {folder} ({format_bytes(free)} left); "
             f"choose another disk with cache_dir or TMPDIR, {format_bytes(source.size_bytes)} were compressed",
-            options=CACHE_DIR,
+            options=cache.CACHE_DIR,
         )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope import inputs
+from layoutscope import inputs, ownfiles
 from layoutscope.errors import ImageError
 from layoutscope.frames import pl
 from layoutscope.tables.frames import parquet
@@ -98,11 +98,11 @@ def write_capture(folder: Path, layouts: Sequence[VolumeLayout], about: Mapping[
     for number, layout in enumerate(layouts):
         (folder / str(number)).mkdir()
         for table in TABLES:
-            (folder / str(number) / f"{table}.parquet").write_bytes(parquet(layout.table(table)))
+            ownfiles.write_new(folder / str(number) / f"{table}.parquet", parquet(layout.table(table)))
         volumes.append({"facts": asdict(layout.facts), "sha256": digests(folder / str(number))})
     manifest = {"format": FORMAT, **about, "volumes": volumes}
     # Last of all: without a manifest a folder is no capture, and so is what an interrupted save leaves behind.
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
+    ownfiles.write_new(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -39,10 +39,9 @@ def test_json_lines_keep_ids_as_strings(run, image):
     assert len(lines) == read_layouts(image)[0].nodes.height
 
 
-def test_existing_files_stay(run, image, tmp_path):
-    """An output is not overwritten unless forced, and nothing else is left in its folder."""
-    target = tmp_path / "out.csv"
-    target.write_text("mine")
+def test_existing_files_stay(run, image, tmp_path, marks):
+    """What the tool wrote is overwritten where that is forced, and nothing else is left in its folder."""
+    target = marks(tmp_path / "out.csv", "mine")
     refused = run("export", image, "--table", "free", "-o", target)
     assert (refused.exit_code, target.read_text()) == (2, "mine")
     assert run("export", image, "--table", "free", "-o", target, "--force").exit_code == 0

@@ -46,9 +46,9 @@ def test_a_locked_volume_has_no_tables_of_walks(run, reference_image, tmp_path):
     assert sorted(path.stem for path in folder.iterdir()) == sorted(TABLES)
 
 
-def test_all_tables_overwrite_nothing_unasked(run, image, tmp_path):
+def test_all_tables_overwrite_nothing_unasked(run, image, tmp_path, marks):
     """One file that is there stops all of them before anything is read; other files in the folder stay."""
-    (tmp_path / "nodes.csv").write_text("mine")
+    marks(tmp_path / "nodes.csv")
     (tmp_path / "other").write_text("mine, too")
     refused = run("export", image, "--table", "all", "-o", tmp_path)
     assert refused.exit_code == 2

@@ -211,12 +211,11 @@ def interrupted(opened):
         raise KeyboardInterrupt
 
 
-def test_an_interrupted_output_leaves_nothing(tmp_path):
+def test_an_interrupted_output_leaves_nothing(tmp_path, marks):
     """Ctrl-C in the midst of writing leaves neither the file nor a part of it, and an older file as it was."""
     from layoutscope.api.outputs import output
 
-    older = tmp_path / "older.csv"
-    older.write_text("older")
+    older = marks(tmp_path / "older.csv", "older")
     for target in (tmp_path / "new.csv", older):
         with pytest.raises(KeyboardInterrupt):
             interrupted(output(target, force=True))

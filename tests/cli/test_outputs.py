@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
@@ -15,6 +16,7 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope import inputs
 from layoutscope.api.outputs import disk_in
+from tests.conftest import ROOT
 from tests.unit.image.containers.test_udif import ZLIB, udif
 
 VERBS = {
@@ -187,12 +189,140 @@ def test_what_was_written_holds_no_disk(run, disk, tmp_path):
     assert disk_in(disk) == "HFS+"
 
 
-def test_other_outputs_are_still_overwritten(run, disk, tmp_path):
-    """Results of an earlier run are, with --force."""
-    target = tmp_path / "nodes.csv"
-    for words in ((), ("--force",)):
-        assert run("export", disk, "--table", "nodes", "-o", target, *words).exit_code == 0
-    assert run("export", disk, "--table", "nodes", "-o", target).exit_code == 2
+@pytest.mark.usefixtures("marks")
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "extract"])
+def test_results_are_overwritten_until_somebody_changes_them(run, disk, tmp_path, verb):
+    """With --force, as often as one likes; what was edited, or copied without its mark, is a file of its user."""
+    target, given = tmp_path / "result", {"image": disk, "other": small_disk(tmp_path / "other.img")}
+    words = [word.format(target=target, **given) for word in VERBS[verb]]
+    for force in ((), ("--force",), ("--force",)):
+        assert run(*words, *force).exit_code == 0
+    assert "exists; --force overwrites it" in run(*words).stderr
+    edited = target / "0" / "nodes.parquet" if target.is_dir() else target
+    edited.write_bytes(edited.read_bytes()[:-1] + b" ")
+    assert f"{edited}: exists and was changed since layoutscope wrote it" in refused(run, [target, disk], *words)
+    copied = edited.with_name("copy")
+    shutil.copyfile(edited, copied)
+    copied.replace(edited)
+    assert f"{edited}: exists and was not written by layoutscope" in refused(run, [target, disk], *words)
+
+
+@pytest.mark.parametrize("verb", ["export", "scan --save"])
+def test_without_marks_nothing_is_overwritten(run, disk, tmp_path, monkeypatch, verb):
+    """Where the file system keeps no attributes, results are written, and --force says why it replaces none."""
+
+    def refuse(*_args, **_named):
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    for name in ("setxattr", "getxattr"):
+        monkeypatch.setattr(os, name, refuse, raising=False)
+    target = tmp_path / "result"
+    words = [word.format(image=disk, target=target) for word in VERBS[verb]]
+    assert run(*words).exit_code == 0
+    assert "keeps no extended attributes" in refused(run, [target, disk], *words)
+
+
+SET_NAMES = {
+    "split": (("disk.001", "disk.002"), ("disk.003", "disk.017", "disk.000")),
+    "split of four digits": (("disk.0000",), ("disk.0001",)),
+    "split by letters": (("disk.aa", "disk.ab"), ("disk.ac",)),
+    "split of three letters": (("disk.aaa",), ("disk.aab", "disk.csv")),
+    "split without a prefix": (("xaa", "xab"), ("xac", "xzz")),
+    "split by digits without a prefix": (("x00",), ("x01",)),
+    "E01": (("e.E01",), ("e.E02", "e.E99", "e.EAA", "e.e02")),
+    "Ex01": (("e.Ex01",), ("e.Ex02",)),
+    "s01": (("e.s01",), ("e.s02",)),
+    "L01": (("e.L01",), ("e.L02",)),
+    "first segment lost": (("e.E02",), ("e.E01", "e.E03")),
+    "vmdk": (("v.vmdk",), ("v-s001.vmdk", "v-f001.vmdk", "v-flat.vmdk", "v-000001.vmdk")),
+    "extents of a vmdk": (("v-s001.vmdk",), ("v.vmdk", "v-s002.vmdk")),
+    "dmg": (("d.dmg",), ("d.002.dmgpart", "d.dmgpart")),
+    "AD1": (("a.ad1",), ("a.ad2",)),
+}
+FREE_NAMES = {
+    "E01": (("e.E01", "disk.img"), ("e.csv", "e.svg", "e.png", "f.E02", "disk.csv", "e.parquet", "e")),
+    "split": (("disk.001", "xaa"), ("disk.csv", "other.002", "disk.1", "nodes", "xaa.csv")),
+    "words": (("a.log", "a.img", "notes.txt", "run1"), ("a.lst", "a.csv", "notes.md", "run2", "map")),
+    "vmdk": (("v.vmdk", "d.dmg"), ("w.vmdk.csv", "v.csv", "v-flat.csv", "d.html")),
+}
+
+
+@pytest.mark.parametrize("case", SET_NAMES)
+def test_no_output_becomes_a_part_of_a_set(run, disk, tmp_path, case):
+    """Whatever writes, under each name that readers of such sets would take for one of theirs."""
+    there, wanted = SET_NAMES[case]
+    (tmp_path / "set").mkdir()
+    for name in there:
+        (tmp_path / "set" / name).write_bytes(b"part")
+    for name in wanted:
+        for words in (("export", disk, "--table", "nodes", "-o"), ("scan", disk, "--save")):
+            told = refused(run, [*(tmp_path / "set" / each for each in there)], *words, tmp_path / "set" / name)
+            assert "has the name of a part of" in told, name
+            assert f"beside {there[0]}" in told
+
+
+@pytest.mark.parametrize("case", FREE_NAMES)
+def test_other_names_beside_a_set_are_free(tmp_path, case):
+    """No name is refused by which no reader would take a file for a part."""
+    from layoutscope.image.sets import refuse_part
+
+    there, wanted = FREE_NAMES[case]
+    for name in there:
+        (tmp_path / name).write_bytes(b"part")
+    for name in wanted:
+        refuse_part(tmp_path / name)
+
+
+@pytest.mark.usefixtures("marks")
+def test_results_may_be_numbered(run, disk, tmp_path):
+    """What the tool wrote is nobody's image."""
+    for number in (1, 2, 3):
+        assert run("trace", disk, "-o", tmp_path / f"trace.00{number}", "--format", "csv").exit_code == 0
+
+
+def test_no_output_gets_into_a_bundle(run, disk, tmp_path):
+    """Neither files, captures nor batches, at any depth: whatever of a bundle is left, and other folders as a whole."""
+    for name, files in {
+        "a.sparsebundle": (),
+        "renamed": ("Info.plist", "bands/0"),
+        "no list": ("bands/3e",),
+        "no bands": ("Info.plist", "token"),
+        "vm.hdd": ("root.hds",),
+        "old.lscope": (),
+        "capture": ("manifest.json", "0/nodes.parquet"),
+    }.items():
+        for file in files:
+            (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / file).write_text("x")
+        for inner in ("", "bands", "bands/deep"):
+            folder = tmp_path / name / inner
+            folder.mkdir(parents=True, exist_ok=True)
+            for words in (("export", disk, "--table", "nodes", "-o"), ("scan", disk, "--save")):
+                assert "is inside of" in refused(run, [tmp_path / name, disk], *words, folder / "14"), (name, inner)
+            for words in (("batch", disk, "-o"), ("export", disk, "--table", "all", "-o")):
+                result = run(*words, folder / "14")
+                assert (result.exit_code, "is inside of" in result.stderr) == (2, True), (name, inner, result.stderr)
+                assert not (folder / "14").exists()
+            cached = run("scan", ROOT / "fixtures/images/hfsplus-scattered.img.zst", "--cache-dir", folder / "15")
+            assert (cached.exit_code, (folder / "15").exists()) == (2, False), cached.stderr
+    (tmp_path / "music" / "bands" / "ABBA").mkdir(parents=True)
+    assert run("export", disk, "--table", "nodes", "-o", tmp_path / "music" / "a.csv").exit_code == 0
+
+
+def test_places_of_the_system_take_no_output(run, disk, tmp_path, monkeypatch):
+    """Devices, processes and settings; the folder of files in memory is one of files."""
+    from layoutscope import ownfiles
+
+    for name in ("dev/shm", "proc", "plain"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "dev" / "stdout").symlink_to(tmp_path / "plain" / "log")
+    monkeypatch.setattr(ownfiles, "SPECIAL", (tmp_path / "dev", tmp_path / "proc"))
+    monkeypatch.setattr(ownfiles, "PLAIN_BELOW_SPECIAL", (tmp_path / "dev" / "shm",))
+    (tmp_path / "plain" / "far").symlink_to(tmp_path / "proc")
+    for name in ("dev/a.csv", "dev/stdout", "proc/a.csv", "plain/far/a.csv", "dev/shm/../a.csv"):
+        for words in (("export", disk, "--table", "nodes", "-o"), ("scan", disk, "--save")):
+            refused(run, [tmp_path / "dev", tmp_path / "proc", tmp_path / "plain"], *words, tmp_path / name)
+    assert run("export", disk, "--table", "nodes", "-o", tmp_path / "dev" / "shm" / "a.csv").exit_code == 0
 
 
 def test_a_foreign_folder_with_a_manifest_stays(run, disk, tmp_path):
@@ -225,17 +355,28 @@ def test_a_folder_that_holds_the_image_stays(run, tmp_path):
     refused(run, [capture], "scan", moved, "--save", capture)
 
 
-def test_a_capture_is_replaced_through_a_link(run, disk, tmp_path):
-    """The link stays one, and what it leads to is the new capture."""
-    capture, link = tmp_path / "disk.lscope", tmp_path / "link.lscope"
-    assert run("scan", disk, "--save", capture).exit_code == 0
-    link.symlink_to(capture)
-    assert run("scan", disk, "--save", link, "--no-names", "--force").exit_code == 0
-    assert link.is_symlink()
-    assert json.loads((capture / "manifest.json").read_text())["image"]["name"] == ""
-    assert names(tmp_path) == ["disk.img", "disk.lscope", "link.lscope"]
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("leads_to", ["a result", "a text", "nothing"])
+def test_nothing_is_written_through_a_link(run, disk, tmp_path, verb, leads_to):
+    """Neither a file nor a capture, wherever the link leads, and with --force neither."""
+    other = small_disk(tmp_path / "other.img")
+    given = {"image": disk, "other": other}
+    far, link = tmp_path / "far", tmp_path / "link"
+    if leads_to == "a result":
+        assert run(*(word.format(target=far, **given) for word in VERBS[verb])).exit_code == 0
+    elif leads_to == "a text":
+        far.write_text("mine")
+    link.symlink_to(far)
+    for force in ((), ("--force",)):
+        before = (names(tmp_path), digest(far) if far.exists() else None)
+        result = run(*(word.format(target=link, **given) for word in VERBS[verb]), *force)
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+        assert "is a link" in result.stderr
+        assert (names(tmp_path), digest(far) if far.exists() else None) == before
+        assert link.is_symlink()
 
 
+@pytest.mark.usefixtures("marks")
 def test_an_old_capture_survives_a_failure(disk, tmp_path, monkeypatch):
     """If the new one cannot be put in its place, the old one is there as it was."""
     from layoutscope import save, scan
@@ -245,14 +386,11 @@ def test_an_old_capture_survives_a_failure(disk, tmp_path, monkeypatch):
     result = scan(disk, drives=())
     save(result, capture)
     known = digest(capture)
-    replace = Path.replace
 
-    def fail(self, target):
-        if self.name == "new":
-            raise OSError(28, "No space left on device")
-        return replace(self, target)
+    def fail(*_names):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr("layoutscope.ownfiles._rename", fail)
     with pytest.raises(OutputError, match="no space left"):
         save(result, capture, force=True)
     assert digest(capture) == known
@@ -312,7 +450,7 @@ def test_everything_else_that_is_read_is_protected(run, disk, tmp_path):
         "fio.json": ("drives", "fit", "new", "--base", "generic-7200", "--fio", folder / "fio.json"),
     }.items():
         told = refused(run, every, *words, "-o", folder / name)
-        assert "input" in told or "holds a disk" in told, name
+        assert "input" in told or "holds a disk" in told or "not written by layoutscope" in told, name
     for name in ("disk.toml", "disk.map.zst", "set.toml"):
         words = ("predict", disk, "--drive", folder / "set.toml", "--ncdu", folder / name)
         assert run(*words, "--force").exit_code in (1, 2)
@@ -348,19 +486,18 @@ def test_what_is_never_written_here_is_not_overwritten(run, disk, tmp_path, verb
 def test_the_null_device_takes_everything(run, disk, tmp_path):
     """It is written to, never replaced, and needs no --force; that it was read from does not matter."""
     inputs.note(os.devnull)
+    result = run("export", disk, "--table", "nodes", "-o", os.devnull)
+    assert result.exit_code == 0, result.stderr
+    assert Path(os.devnull).is_char_device()
     alias = tmp_path / "alias"
     alias.symlink_to(os.devnull)
-    for target in (os.devnull, alias):
-        result = run("export", disk, "--table", "nodes", "-o", target)
-        assert result.exit_code == 0, result.stderr
-        assert Path(target).samefile(os.devnull)
-        assert Path(target).is_char_device()
+    assert run("export", disk, "--table", "nodes", "-o", alias).exit_code == 2
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
-def test_permissions_are_those_of_the_mask(run, disk, tmp_path, mask, mode):
+def test_permissions_are_those_of_the_mask(run, disk, tmp_path, marks, mask, mode):
     """New files, files in place of old ones, and captures."""
-    (tmp_path / "old.csv").write_text("a,b\n")
+    marks(tmp_path / "old.csv")
     before = os.umask(mask)
     try:
         for name in ("new.csv", "old.csv"):
@@ -374,12 +511,13 @@ def test_permissions_are_those_of_the_mask(run, disk, tmp_path, mask, mode):
 
 def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypatch):
     """Written under a name that nobody can guess, synced, renamed: in this order."""
+    from layoutscope import ownfiles
     from layoutscope.api.outputs import output
 
     done = []
-    fsync, replace = os.fsync, Path.replace
+    fsync, place = os.fsync, ownfiles.place
     monkeypatch.setattr(os, "fsync", lambda number: done.append("synced") or fsync(number))
-    monkeypatch.setattr(Path, "replace", lambda self, target: done.append(self.name) or replace(self, target))
+    monkeypatch.setattr(ownfiles, "place", lambda old, *more: done.append(old.name) or place(old, *more))
     with output(tmp_path / "a.csv") as file:
         file.write(b"a,b\n")
         (part,) = [name for name in names(tmp_path) if name.endswith(".part")]
@@ -389,7 +527,7 @@ def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, verb):
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, marks, verb):
     """Files may not grow beyond some bytes: one line, exit code 1, and what was there before is there."""
     import subprocess
     import sys
@@ -398,7 +536,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, verb):
     if verb == "scan --save":
         subprocess.run([sys.executable, "-m", "layoutscope", "scan", disk, "--save", target], check=True)
     elif verb != "extract":
-        target.write_text("image_offset,length_bytes\n0,512\n")
+        marks(target)
     other = small_disk(tmp_path / "other.img")
     words = [word.format(image=disk, target=target, other=other) for word in VERBS[verb]]
     known, listed = digest(target) if target.exists() else [], names(tmp_path)

@@ -139,7 +139,21 @@ def test_the_cache_is_used_shown_and_cleared(run, tmp_path, monkeypatch):
     shown = json.loads(run("cache", "show", "--json").stdout)
     assert [item["size_bytes"] for item in shown["images"]] == [kept.stat().st_size]
     assert "1 image removed" in run("cache", "clear").stdout
-    assert list(folder.iterdir()) == []
+    assert [path.name for path in folder.iterdir()] == ["CACHEDIR.TAG"]
+
+
+def test_evidence_is_no_cache(run, tmp_path):
+    """A folder with an image named by its MD5 is refused by whatever would write or remove there; nothing changes."""
+    (tmp_path / "case12-9dd4e461268c8034f5c8564e155c67a6.raw").write_bytes(b"evidence")
+    packed = tmp_path / "disk.img.zst"
+    packed.write_bytes((ROOT / PACKED).read_bytes())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for words in (("cache", "clear"), ("cache", "show"), ("scan", packed)):
+        result = run(*words, "--cache-dir", tmp_path)
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1), result.stderr
+        assert "which is not of a cache" in result.stderr
+        assert "--cache-dir" in result.stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_without_a_cache_nothing_is_kept(run, tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import ImageError
 from layoutscope.image import signatures
 from layoutscope.image.raw import RawFile
+from layoutscope.image.sets import is_band
 from layoutscope.image.source import FillingSource, ReadCounter
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class SparseBundle(FillingSource):
     @property
     def holes(self) -> NDArray[np.int64]:
         """Bands that are absent, shape (n, 2): offset and length in bytes."""
-        numbers = np.array([int(name, 16) for name in self._stored if _is_band(name)], np.int64)
+        numbers = np.array([int(name, 16) for name in self._stored if is_band(name)], np.int64)
         stored = runs_of(numbers * self._band_bytes, np.full(len(numbers), self._band_bytes))
         return subtract(np.array([[0, self.size_bytes]]), stored)
 
@@ -113,10 +114,6 @@ def _refuse_encrypted(path: Path, size_bytes: int) -> None:
         return
     if header is not None:
         raise signatures.encrypted_refusal(f"{path}: is an encrypted sparse bundle", header, size_bytes)
-
-
-def _is_band(name: str) -> bool:
-    return bool(name) and set(name) <= set("0123456789abcdef") and len(name) <= 14
 
 
 def _sizes(path: Path) -> tuple[int, int]:

@@ -7,7 +7,6 @@ beside the first one.
 
 from __future__ import annotations
 
-import re
 import select
 from collections import OrderedDict
 from functools import cached_property
@@ -23,6 +22,7 @@ from layoutscope.errors import ImageError, UnreadError, UnsupportedError
 from layoutscope.image.containers.allocation import refuse_expansion, refuse_qcow, stored_runs
 from layoutscope.image.containers.parser import Parser, ParserError
 from layoutscope.image.raw import RawFile
+from layoutscope.image.sets import EWF_SEGMENT
 from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.units import format_bytes
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from layoutscope.image.signatures import Signature
 
 INSTALL: Final = "pip install 'layoutscope[containers]'"
-EWF_SEGMENT: Final = re.compile(r"\.([ELS]x?)01$", re.IGNORECASE)
 MAX_EXTENTS: Final = 4096
 
 MAX_DISK_BYTES: Final = 64 * 1024**4

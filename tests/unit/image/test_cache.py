@@ -20,6 +20,11 @@ def packed(path, byte, size=256 * KIB):
     return path
 
 
+def names(folder):
+    """List what lies in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
 def first_byte(path, folder):
     """Read the image, from the cache or into it."""
     with open_image(path, cache_dir=folder) as source:
@@ -69,7 +74,7 @@ def test_a_file_that_changes_meanwhile_is_not_kept(tmp_path, monkeypatch):
 
     monkeypatch.setattr(unpack, "_decompress", slow)
     assert first_byte(path, tmp_path / "kept") == 1
-    assert list((tmp_path / "kept").iterdir()) == []
+    assert names(tmp_path / "kept") == [cache.TAG]
 
 
 def test_what_was_used_longest_ago_goes(tmp_path, monkeypatch):
@@ -101,16 +106,100 @@ def test_only_the_user_may_look_into_it(tmp_path):
     assert item.path.parent.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.usefixtures("marks")
 def test_what_was_abandoned_goes_and_strangers_stay(tmp_path):
-    """A partial image of yesterday is removed, one of now is not; a file of somebody else is never touched."""
+    """A partial image of yesterday is removed, one of now is not, nor a file that nobody here began."""
+    from layoutscope import ownfiles
+
+    folder, left = tmp_path / "kept", {}
+    first_byte(packed(tmp_path / "a.zst", 1), folder)
+    for name in ("old", "new"):
+        with ownfiles.part_file(folder, f"{cache.PARTIAL}{name}-") as (_, part):
+            left[name] = part
+            part.rename(tmp_path / name)
+        (tmp_path / name).rename(part)  # as a process leaves it that was killed
+    (folder / ".partial-mine").write_text("mine")
+    for path in (left["old"], folder / ".partial-mine"):
+        os.utime(path, (time.time() - 2 * 24 * 3600,) * 2)
+    first_byte(packed(tmp_path / "b.zst", 1), folder)
+    cache.remove(cache.kept_images(folder))
+    assert names(folder) == sorted([".partial-mine", cache.TAG, left["new"].name])
+
+
+EVIDENCE = "case12-9dd4e461268c8034f5c8564e155c67a6.raw"
+
+
+def test_evidence_in_a_cache_is_never_removed(tmp_path, monkeypatch):
+    """An image named by its MD5 that somebody put there counts for nothing, and neither room nor clearing takes it."""
+    folder = tmp_path / "kept"
+    first_byte(packed(tmp_path / "a.zst", 1), folder)
+    (folder / EVIDENCE).write_bytes(b"evidence" * 100_000)
+    os.utime(folder / EVIDENCE, (1, 1))
+    forged = folder / EVIDENCE.replace("12", "13")
+    forged.write_bytes(b"evidence")
+    forged.with_suffix(cache.SEAL).write_text(f"{'0' * 32} 1 2 3 4\n{forged.name}\n")
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, str(300 * KIB))
+    first_byte(packed(tmp_path / "b.zst", 2), folder)
+    assert [item.name for item in cache.kept_images(folder)] == ["b.zst"]
+    cache.remove(cache.kept_images(folder))
+    assert names(folder) == sorted([cache.TAG, EVIDENCE, forged.name, forged.with_suffix(cache.SEAL).name])
+
+
+def test_an_image_that_somebody_named_is_not_removed(tmp_path, monkeypatch):
+    """Whoever reads an image in the cache by its own name has it as long as the process lives."""
+    folder = tmp_path / "kept"
+    first_byte(packed(tmp_path / "a.zst", 1), folder)
+    (item,) = cache.kept_images(folder)
+    monkeypatch.setattr(cache, "_served", set())
+    open_image(item.path).close()
+    assert cache.remove([item]) == 0
+    assert item.path.exists()
+
+
+@pytest.mark.parametrize("stranger", ["notes.txt", EVIDENCE, "disk.E01", "folder", cache.TAG])
+@pytest.mark.parametrize("is_tagged", [False, True])
+def test_a_folder_that_holds_anything_else_is_no_cache(tmp_path, stranger, is_tagged):
+    """It is refused in one line before anything is written; names of the cache's own kind are passed over in one."""
     folder = tmp_path / "kept"
     folder.mkdir()
-    for name in (".partial-old", ".partial-new", "notes.raw"):
-        (folder / name).write_text("x")
-    os.utime(folder / ".partial-old", (time.time() - 2 * 24 * 3600,) * 2)
-    first_byte(packed(tmp_path / "a.zst", 1), folder)
-    cache.remove(cache.kept_images(folder))
-    assert sorted(path.name for path in folder.iterdir()) == [".partial-new", "notes.raw"]
+    if is_tagged and stranger != cache.TAG:
+        (folder / cache.TAG).write_text(cache.TAG_TEXT)
+    if stranger == "folder":
+        (folder / stranger).mkdir()
+    else:
+        (folder / stranger).write_text("Signature: 8a477f597d28d172789f06886806bc55\n# of another program\n")
+    before, image = names(folder), packed(tmp_path / "a.zst", 1)
+    if is_tagged and stranger == EVIDENCE:
+        assert first_byte(image, folder) == 1
+        return
+    for use in (lambda: first_byte(image, folder), lambda: cache.kept_images(folder)):
+        with pytest.raises(UsageError, match=f"holds {stranger}, which is not of a cache"):
+            use()
+    assert names(folder) == before
+
+
+def test_a_cache_of_an_earlier_version_goes_on(tmp_path):
+    """Without a tag, and with seals that do not name their image: where all fit, the folder gets its tag."""
+    folder, image = tmp_path / "kept", packed(tmp_path / "a.zst", 1)
+    first_byte(image, folder)
+    (kept,) = folder.glob("*.raw")
+    seal = kept.with_suffix(cache.SEAL)
+    seal.write_text(seal.read_text().split("\n")[0] + "\n")
+    (folder / cache.TAG).unlink()
+    assert [item.name for item in cache.kept_images(folder)] == ["a.zst"]
+    assert first_byte(packed(tmp_path / "b.zst", 2), folder) == 2
+    assert sorted(item.name for item in cache.kept_images(folder)) == ["a.zst", "b.zst"]
+    assert (folder / cache.TAG).read_text() == cache.TAG_TEXT
+
+
+def test_nothing_takes_the_place_of_a_file_with_an_images_name(tmp_path):
+    """The image is decompressed for this once; the file stays as it is."""
+    folder, image = tmp_path / "kept", packed(tmp_path / "a.zst", 1)
+    first_byte(packed(tmp_path / "b.zst", 2), folder)
+    stranger = folder / cache.kept_name("a.zst", image.stat())
+    stranger.write_bytes(b"mine")
+    assert first_byte(image, folder) == 1
+    assert stranger.read_bytes() == b"mine"
 
 
 def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
@@ -167,8 +256,8 @@ def test_an_image_that_was_touched_is_read_and_kept(tmp_path, monkeypatch):
     (item,) = cache.kept_images(tmp_path / "kept")
     os.utime(item.path, (1_000_000, 1_000_000))
     monkeypatch.setattr(unpack, "_to_cache", None)
-    read, digests = unpack._digest_of, []
-    monkeypatch.setattr(unpack, "_digest_of", lambda kept: digests.append(read(kept)) or digests[-1])
+    read, digests = cache.digest_of, []
+    monkeypatch.setattr(cache, "digest_of", lambda kept: digests.append(read(kept)) or digests[-1])
     for _ in range(2):
         with open_image(tmp_path / "disk.zst", cache_dir=tmp_path / "kept") as source:
             assert source.read(0, source.size_bytes) == image
@@ -178,9 +267,9 @@ def test_an_image_that_was_touched_is_read_and_kept(tmp_path, monkeypatch):
 def test_what_is_removed_leaves_no_seal(tmp_path):
     """Nothing of an image stays in the folder."""
     first_byte(packed(tmp_path / "disk.zst", 1), tmp_path / "kept")
-    assert len(list((tmp_path / "kept").iterdir())) == 2
+    assert len(list((tmp_path / "kept").iterdir())) == 3
     cache.remove(cache.kept_images(tmp_path / "kept"))
-    assert list((tmp_path / "kept").iterdir()) == []
+    assert names(tmp_path / "kept") == [cache.TAG]
 
 
 def test_a_user_without_a_home_has_no_cache(monkeypatch):

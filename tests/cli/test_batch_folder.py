@@ -1,0 +1,155 @@
+"""The folder of a batch: whatever in it is somebody else's stays, and nothing is reached through a link."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+
+import pytest
+
+import layoutscope
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import write
+from layoutscope.errors import UsageError
+from layoutscope.fleet.store import WORK, FleetFolder
+from tests.cli.test_batch import files_of
+
+pytestmark = pytest.mark.usefixtures("marks")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return a folder with two disks and a batch of them, not to be changed."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "disks").mkdir()
+    for name in ("hard-links", "victim"):
+        write(SCENARIOS[name], folder / "disks" / f"{name}.img")
+    layoutscope.batch(folder / "disks", folder / "fleet", drives=["generic-7200"], workers=1)
+    return folder
+
+
+@pytest.fixture
+def fleet(made, tmp_path):
+    """Return a copy of the batch that a test may change, with its marks."""
+    if not hasattr(os, "listxattr"):
+        pytest.skip("copies keep no marks on this system")
+    shutil.copytree(made / "fleet", tmp_path / "fleet")
+    return tmp_path / "fleet"
+
+
+def states(folder):
+    """Tell what is in a folder: kind, contents and time of change of each file, links not followed."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        status = path.lstat()
+        data = path.read_bytes() if stat.S_ISREG(status.st_mode) else None
+        found[path.relative_to(folder).as_posix()] = (stat.S_IFMT(status.st_mode), data, status.st_mtime_ns)
+    return found
+
+
+def resumed(run, made, fleet, *words):
+    """Take the batch up by the command line."""
+    return run("batch", made / "disks", "-o", fleet, "--resume", "--jobs", 1, "--drive", "generic-7200", *words)
+
+
+def test_a_batch_is_taken_up_as_often_as_one_likes(run, made, fleet):
+    """Its own files are replaced, those of its captures as well where something else is asked."""
+    for words in ((), ("--order", "names"), ()):
+        result = resumed(run, made, fleet, *words)
+        assert result.exit_code == 0, result.stderr
+    assert not (fleet / WORK).exists()
+
+
+@pytest.mark.parametrize("name", ["work", "rows", "captures"])
+def test_folders_behind_links_are_refused(run, made, fleet, tmp_path, name):
+    """The sub-folders of another folder stay, although a link in the batch leads to it."""
+    evidence = tmp_path / "evidence"
+    (evidence / "case1").mkdir(parents=True)
+    (evidence / "case1" / "disk.img").write_bytes(b"disk")
+    shutil.rmtree(fleet / name)
+    (fleet / name).symlink_to(evidence)
+    before = states(tmp_path)
+    result = resumed(run, made, fleet)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert f"{fleet / name}: is a link; a batch writes into a folder of its own" in result.stderr
+    assert states(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["batch.lock", "batch.work", "batch.json", "volumes.parquet", "."])
+def test_files_behind_links_are_refused(run, made, fleet, tmp_path, name):
+    """Nothing is written through them, nor is the folder reached by one."""
+    far, place = tmp_path / "far", fleet if name == "." else fleet / name
+    if place.exists():
+        place.rename(far)
+    else:
+        far.write_text("0a.abcdefgh 1\n")
+    place.symlink_to(far)
+    before = states(tmp_path)
+    result = resumed(run, made, fleet)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "is a link" in result.stderr
+    assert states(tmp_path) == before
+
+
+def test_only_what_the_batch_made_goes_from_its_work(made, fleet):
+    """A folder that it lists goes; one that has such a name and is another, or is not listed, stays."""
+    folder = FleetFolder(fleet)
+    ours, moved = folder.new_work("0a"), folder.new_work("0b")
+    (ours / "half").write_text("half")
+    moved.rename(moved.with_name("aside"))
+    for name in (moved.name, "evidence", "0c.abcdefgh"):
+        (fleet / "work" / name).mkdir()
+        (fleet / "work" / name / "disk.img").write_bytes(b"disk")
+    layoutscope.batch(made / "disks", fleet, drives=["generic-7200"], resume=True, workers=1)
+    left = sorted(path.name for path in (fleet / "work").iterdir())
+    assert left == sorted([moved.name, "aside", "evidence", "0c.abcdefgh"])
+    assert (fleet / "work" / "evidence" / "disk.img").read_bytes() == b"disk"
+
+
+def test_a_list_of_something_else_is_left_alone(run, made, fleet):
+    """No name in it is believed to be more than a name in the folder of work."""
+    (fleet / WORK).write_text("../captures 1\n")
+    result = resumed(run, made, fleet)
+    assert (result.exit_code, "is not the list of what a batch has under way" in result.stderr) == (2, True)
+    assert (fleet / WORK).read_text() == "../captures 1\n"
+
+
+@pytest.mark.parametrize("name", ["volumes.parquet", "batch.json"])
+def test_edited_tables_are_not_replaced(run, made, fleet, name):
+    """Whoever changed a table keeps it: the batch is not taken up."""
+    text = (fleet / name).read_bytes().replace(b"layoutscope 0", b"layoutscope X") + b"\n"
+    (fleet / name).write_bytes(text)
+    before = files_of(fleet)
+    result = resumed(run, made, fleet)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert f"{name}: exists and was changed since layoutscope wrote it" in result.stderr
+    assert files_of(fleet) == before
+
+
+@pytest.mark.parametrize("kind", ["rows", "captures"])
+def test_edited_rows_and_captures_are_not_replaced(run, made, fleet, kind):
+    """The source fails in one line, and what was changed stays."""
+    (first, *_), edited = sorted((fleet / "rows").iterdir()), None
+    if kind == "captures":
+        (capture,) = (fleet / "captures").glob(f"*-{first.stem}.lscope")
+        edited = capture / "0" / "nodes.parquet"
+    else:
+        edited = first
+    edited.write_bytes(edited.read_bytes() + b"\n")
+    before = edited.read_bytes()
+    result = resumed(run, made, fleet, "--order", "names")  # every source is read again
+    assert result.exit_code == 3
+    assert "was changed since layoutscope wrote it" in result.stderr + result.stdout
+    assert edited.read_bytes() == before
+
+
+def test_a_batch_is_made_where_the_file_system_keeps_no_marks(made, tmp_path, monkeypatch):
+    """What it writes twice it knows by itself; only taking it up needs them."""
+    for name in ("setxattr", "getxattr"):
+        monkeypatch.delattr(os, name, raising=False)
+    monkeypatch.setattr("layoutscope.ownfiles._IS_DARWIN", False)
+    done = layoutscope.batch(made / "disks", tmp_path / "fleet", drives=["generic-7200"], workers=1)
+    assert done.counts["complete"] == 2
+    with pytest.raises(UsageError, match="keeps no extended attributes"):
+        layoutscope.batch(made / "disks", tmp_path / "fleet", drives=["generic-7200"], workers=1, resume=True)

@@ -1,0 +1,287 @@
+"""What is deleted or replaced: only what was written here, in the state in which that was found; and in one module."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope import ownfiles
+from layoutscope.api.outputs import output
+from layoutscope.errors import OutputError, UsageError
+
+PACKAGE = Path(ownfiles.__file__).parent
+ALWAYS = {"unlink", "rmtree", "rmdir", "removedirs", "renames", "hardlink_to", "symlink_to"}
+OF_MODULES = ALWAYS | {
+    "replace",
+    "rename",
+    "remove",
+    "truncate",
+    "link",
+    "symlink",
+    "move",
+    "copyfile",
+    "copy",
+    "copy2",
+}
+EXCEPTIONS = {
+    "native/build.py: built.replace": "compiles the library where a developer says; the package never calls it",
+    "api/extract.py: self._file.truncate": "the length of an open file that nobody else has",
+    "image/unpack.py: target.truncate": "the length of an open file that nobody else has",
+}
+
+
+def calls_in(source: str) -> list[str]:
+    """List the calls by which a module may delete or replace files.
+
+    A string's ``replace`` has two arguments, that of dataclasses keywords or a name of its own, lists alone ``remove``.
+    """
+    tree, found = ast.parse(source), []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in ("os", "shutil"):
+            found += [f"from {node.module} import {each.name}" for each in node.names if each.name in OF_MODULES]
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        name, receiver = node.func.attr, ast.unparse(node.func.value)
+        is_path = name in ("replace", "rename") and len(node.args) == 1 and not node.keywords
+        is_path |= name in ("replace", "rename") and [each.arg for each in node.keywords] == ["target"]
+        of_module = receiver in ("os", "shutil") and name in OF_MODULES
+        if name in ALWAYS or name == "truncate" or of_module or is_path:
+            found.append(f"{receiver}.{name}")
+    return found
+
+
+def test_one_module_deletes_and_replaces():
+    """Nothing else in the package calls what removes, renames or cuts off a file, but for reasons that are given."""
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()}: {call}"
+        for path in PACKAGE.rglob("*.py")
+        if path.name != "ownfiles.py" and "_generated" not in path.parts
+        for call in calls_in(path.read_text("utf-8"))
+    }
+    assert found == set(EXCEPTIONS)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    ["path.unlink()", "path.unlink(missing_ok=True)", "shutil.rmtree(x)", "os.replace(a, b)", "a.replace(b)",
+     "os.remove(a)", "os.rename(a, b)", "a.rename(b)", "os.renames(a, b)", "os.removedirs(a)", "a.rmdir()",
+     "os.truncate(a, 0)", "a.truncate(0)", "from os import unlink", "from shutil import rmtree as gone",
+     "a.b(c).replace(d)", "shutil.move(a, b)", "a.replace(target=b)", "os.link(a, b)"],
+)  # fmt: skip
+def test_each_such_call_is_found(planted):
+    """The test above would fail."""
+    assert calls_in(planted)
+
+
+@pytest.mark.parametrize(
+    "harmless", ["text.replace('a', 'b')", "replace(item, a=1)", "dataclasses.replace(item, a=1)", "found.remove(x)",
+                 "time.replace(tzinfo=None)", "shutil.disk_usage(a)"],
+)  # fmt: skip
+def test_other_calls_are_not(harmless):
+    """Strings, dataclasses, lists and times are no files."""
+    assert calls_in(harmless) == []
+
+
+def put(path: Path, text: str = "mine") -> None:
+    """Write as others do: in place."""
+    path.write_text(text)
+
+
+def put_new(path: Path, data: bytes = b"mine") -> None:
+    """Write as others do who move a finished file into its place."""
+    path.with_suffix(".other").write_bytes(data)
+    path.with_suffix(".other").replace(path)
+
+
+def put_link(path: Path) -> None:
+    """Put a link there, which leads to nothing."""
+    path.unlink(missing_ok=True)
+    path.symlink_to("nowhere")
+
+
+def put_disk(path: Path) -> None:
+    """Put a disk there."""
+    put_new(path, bytes(render(SCENARIOS["hard-links"])[0].to_bytearray()))
+
+
+def put_folder(path: Path) -> None:
+    """Put an empty folder there."""
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+STRANGERS = {"file": put_new, "edit": put, "link": put_link, "disk": put_disk, "folder": put_folder}
+
+
+def contents(path: Path) -> object:
+    """What is at a place, whatever it is."""
+    if path.is_symlink():
+        return path.readlink()
+    return sorted(path.iterdir()) if path.is_dir() else path.read_bytes()
+
+
+@pytest.fixture(params=["renameat2", "link", "placeholder"])
+def way(request, monkeypatch):
+    """Have each way of renaming used, which file systems have more or fewer of."""
+
+    def refuse(*_args, **_named):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    if request.param != "renameat2":
+        monkeypatch.setattr(ownfiles, "_rename_function", lambda: None)
+    elif ownfiles._rename_function() is None:
+        pytest.skip("this system has no such rename")
+    if request.param == "placeholder":
+        monkeypatch.setattr(os, "link", refuse)
+    return request.param
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_what_appears_meanwhile_is_not_replaced(tmp_path, stranger, force):
+    """Nothing was there at the check; whatever is there when the result is complete stays."""
+    target = tmp_path / "a.csv"
+    before = None
+
+    def write() -> None:
+        nonlocal before
+        with output(target, force=force) as file:
+            file.write(b"result")
+            STRANGERS[stranger](target)
+            before = contents(target)
+
+    with pytest.raises(OutputError, match=r"a\.csv: appeared while the result was made, and is not replaced"):
+        write()
+    assert contents(target) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_what_takes_the_place_of_an_old_result_is_not_replaced(tmp_path, marks, stranger):
+    """The old result might have been; what was put in its place since the check, or written into it, stays."""
+    target, before = marks(tmp_path / "a.csv", "four"), None
+
+    def write() -> None:
+        nonlocal before
+        with output(target, force=True) as file:
+            file.write(b"result")
+            STRANGERS[stranger](target)
+            before = contents(target)
+
+    with pytest.raises(OutputError, match=r"a\.csv: was changed while the result was made, and stays as it is"):
+        write()
+    assert contents(target) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_what_is_replaced_in_the_last_moment_is_put_back(tmp_path, marks, monkeypatch, stranger):
+    """What got there between the last look and the rename is put back, and the command fails."""
+    target, before, look = marks(tmp_path / "a.csv", "four"), [], ownfiles.look
+
+    def looked(path):
+        seen = look(path)
+        # The first look is that of the check, the second the last one.
+        if path == target and is_writing and not before:
+            STRANGERS[stranger](target)
+            before.append(contents(target))
+        return seen
+
+    is_writing = False
+    monkeypatch.setattr(ownfiles, "look", looked)
+
+    def write() -> None:
+        nonlocal is_writing
+        with output(target, force=True) as file:
+            file.write(b"result")
+            is_writing = True
+
+    with pytest.raises(OutputError, match=r"a\.csv: was changed while the result was made, and stays as it is"):
+        write()
+    assert [contents(target)] == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("force", [False, True])
+def test_results_get_their_names_in_every_way(tmp_path, marks, force):
+    """New files, and with force in the place of old ones; folders as well."""
+    target = tmp_path / "a.csv"
+    if force:
+        marks(target)
+    with output(target, force=force) as file:
+        file.write(b"result")
+    assert (target.read_bytes(), ownfiles.is_own(target)) == (b"result", True)
+    work = ownfiles.make_folder(tmp_path, ".work.")
+    for text in (b"one", b"two"):
+        (work / "new").mkdir()
+        ownfiles.write_new(work / "new" / "file", text)
+        ownfiles.place(work / "new", tmp_path / "folder", ownfiles.look(tmp_path / "folder"))
+        assert (tmp_path / "folder" / "file").read_bytes() == text
+    ownfiles.remove_folder(work)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "folder"]
+
+
+def test_an_edit_of_the_same_length_and_moment_is_seen(tmp_path, marks):
+    """The time of a finished file is none that the file system's clock tells."""
+    target = marks(tmp_path / "a.csv", "four")
+    before = target.stat()
+    put(target)
+    os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns // 4_000_000 * 4_000_000))
+    with pytest.raises(UsageError, match="was changed since layoutscope wrote it"), output(target, force=True):
+        pass
+    assert target.read_text() == "mine"
+
+
+@pytest.mark.parametrize("change", ["edited", "added", "removed", "linked"])
+def test_a_folder_that_was_changed_meanwhile_stays(tmp_path, marks, change):
+    """As a file does: a capture with a file that was changed while the new one was made is not replaced."""
+    goal, work = tmp_path / "folder", ownfiles.make_folder(tmp_path, ".work.")
+    for folder in (goal, work / "new"):
+        (folder / "0").mkdir(parents=True)
+        marks(folder / "0" / "file")
+    seen = ownfiles.look(goal)
+    if change in ("removed", "linked"):
+        (goal / "0" / "file").unlink()
+    if change == "linked":
+        (goal / "0" / "file").symlink_to("/nowhere")
+    if change in ("edited", "added"):
+        put(goal / "0" / ("file" if change == "edited" else "other"))
+    before = ownfiles.look(goal)
+    with pytest.raises(OutputError, match="was changed while the result was made"):
+        ownfiles.place(work / "new", goal, seen)
+    assert ownfiles.look(goal) == before
+    with pytest.raises(OutputError, match="was changed meanwhile, and is not removed"):
+        ownfiles.remove(goal, seen, aside=work / "old")
+    assert ownfiles.look(goal) == before
+
+
+def test_only_folders_that_were_made_here_go(tmp_path):
+    """One that has the name of such a folder by now is another one's, and so is what a link in it leads to."""
+    made, evidence = ownfiles.make_folder(tmp_path, "work."), tmp_path / "evidence"
+    (evidence / "case1").mkdir(parents=True)
+    (evidence / "case1" / "disk.img").write_bytes(b"disk")
+    (made / "link").symlink_to(evidence)
+    ownfiles.empty_folder(made)
+    assert list(made.iterdir()) == []
+    made.rename(tmp_path / "aside")
+    made.symlink_to(evidence)
+    for other in (made, evidence):
+        ownfiles.empty_folder(other)
+        ownfiles.remove_folder(other)
+        ownfiles.remove_abandoned(other, 0)
+    ownfiles.remove_abandoned(made, evidence.stat().st_ino)
+    assert (evidence / "case1" / "disk.img").read_bytes() == b"disk"
+    with suppress(OSError):
+        ownfiles.remove_folder(tmp_path / "aside")
+    assert not (tmp_path / "aside").exists()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from layoutscope.cli.options import OUTPUT, WORKLOAD, AsJson, Enumerating, Force, ReadingSeveral, byte_count
-from layoutscope.cli.running import Group, show, warn
+from layoutscope.cli.running import STANDARD_OUTPUT, Group, show, warn
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class QueryPlace(Group):
             "-o",
             "--output",
             metavar="FILE",
-            show_default="standard output",
+            show_default=STANDARD_OUTPUT,
             help="File for the answer.",
         ),
     ] = None

@@ -295,7 +295,7 @@ def _write_whole(target: Path, data: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             _write_through(file, data)
         os.replace(part, target)  # noqa: PTH105
-    except OSError:
+    except BaseException:  # a signal, too
         with suppress(OSError):
             os.unlink(part)  # noqa: PTH108
         raise

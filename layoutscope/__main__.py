@@ -86,7 +86,20 @@ def may_be_disk(stream: int) -> bool:
 
 
 def work() -> None:
-    """Run the command itself."""
+    """Run the command itself; DuckDB is not waited for where it goes on although it was interrupted."""
+    try:
+        run_command()
+    except SystemExit as ended:
+        asking = sys.modules.get("layoutscope.fleet.asking")
+        if asking is not None and asking.is_at_work():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(ended.code if isinstance(ended.code, int) else 1)
+        raise
+
+
+def run_command() -> None:
+    """Run the command in this process, which ends with it."""
     # numpy starts a thread for each processor, which wait for matrices that nothing here multiplies.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Loading modules makes many objects and no garbage; looking through all of them again and again is for nothing.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from layoutscope.results.fleet import SourceEnd
 
 FLEET_LIMITS = "Limits of each process"
+QUERY_LIMITS = "Limits of a query"
 
 
 class ReadingFleet(ReadingSeveral):
@@ -146,6 +147,19 @@ class QueryPlace(Group):
         ),
     ] = None
     force: Force = False
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            rich_help_panel=QUERY_LIMITS,
+            show_default="a quarter of the machine's",
+            help="Memory that the answer may take, such as 4GiB.",
+        ),
+    ] = None
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0, rich_help_panel=QUERY_LIMITS, help="Time that the answer may take."),
+    ] = 300.0
 
 
 def query_fleet(
@@ -171,7 +185,8 @@ def query_fleet(
     if answer.output is not None:
         file_form(answer.output, answer.file_format, ANSWER_FORMATS, "csv")
         check_output(answer.output, force=answer.force, reads=[place])
-    result = run(place, sql, **reading.asked())
+    limits = {"memory_bytes": byte_count(answer.memory), "timeout_ms": answer.timeout * 1000}
+    result = run(place, sql, **limits, **reading.asked())
     for line in result.left_out:
         warn(f"left out: {line}")
     if answer.output is not None:

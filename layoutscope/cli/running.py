@@ -297,9 +297,8 @@ def refuse_disks() -> int:
         if held or stat.S_ISBLK(status.st_mode):
             with suppress(UsageError):
                 inputs.note(path, stream)  # from now on nothing is printed there
-            raise UsageError(
-                f"{path}: {f'holds a disk ({held})' if held else 'is a disk'}, and {name} leads there; send it elsewhere"
-            )
+            what = f"holds a disk ({held})" if held else "is a disk"
+            raise UsageError(f"{path}: {what}, and {name} leads there; send it elsewhere")
     return EXIT_COMPLETE
 
 

@@ -39,7 +39,7 @@ STOPS = {
 """Where they stop in the middle of that: the others where their file is whole and has its name not yet."""
 
 WAIT = "print('writing', flush=True)\n    while True: time.sleep(0.1)"
-"""What stops a verb until a signal comes; one that comes just before a sleep does not end it, which is Python's own gap."""
+"""What stops a verb until a signal comes; one that comes just before a sleep does not end that, Python's own gap."""
 
 PROGRAM = """
 import os, signal, sys, time

@@ -34,7 +34,7 @@ def printed_into(place: Path, way: int, stream: str, *words: object, folder: Pat
     before = place.read_bytes()
     descriptor = os.open(place, way)
     try:
-        streams = {each: subprocess.PIPE for each in NAMES} | {stream: descriptor}
+        streams = dict.fromkeys(NAMES, subprocess.PIPE) | {stream: descriptor}
         result = subprocess.run(
             [sys.executable, "-m", "layoutscope", *map(str, words)], text=True, check=False, timeout=120, cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT)}, **(dict.fromkeys(NAMES, descriptor) if both else streams),
@@ -95,8 +95,8 @@ def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
         layoutscope.save(layoutscope.scan(disks / "H"), disks / "c.lscope")
         cases += [("c.lscope/manifest.json", ("scan", "c.lscope")), ("c.lscope/0/nodes.parquet", ("batch", "c.lscope"))]
     for number, (name, words) in enumerate(cases):
-        words += ("-o", f"fleet{number}") if words[0] == "batch" else ()
-        result, is_unchanged = printed_into(disks / name, os.O_RDWR, stream, *words, folder=disks)
+        more = ("-o", f"fleet{number}") if words[0] == "batch" else ()
+        result, is_unchanged = printed_into(disks / name, os.O_RDWR, stream, *words, *more, folder=disks)
         said = (result.stderr if stream == "stdout" else result.stdout) or ""
         assert is_unchanged, (name, words)
         assert result.returncode == 2, (name, words, said)

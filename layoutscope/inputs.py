@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from io import BufferedReader
 
 MOST_TEXT_BYTES: Final = 1 << 30
@@ -205,7 +206,7 @@ def read_bytes(path: Path, most_bytes: int) -> bytes:
     """
     note(path)
     data, left = bytearray(), most_bytes + 1
-    with path.open("rb") as file:
+    with os.fdopen(open_untouched(path, waits=True), "rb") as file:
         # Python makes room for all that is asked for, before anything has come.
         while left and (piece := file.read(min(left, PIECE_BYTES))):
             data += piece
@@ -215,16 +216,24 @@ def read_bytes(path: Path, most_bytes: int) -> bytes:
     return bytes(data)
 
 
-def open_untouched(path: str | os.PathLike[str]) -> int:
-    """Open a file for reading alone, without waiting for it, and without a trace of that where the system allows it.
+def open_untouched(path: str | os.PathLike[str], *, waits: bool = False) -> int:
+    """Open a file or a folder for reading alone, without a new time of access where the system allows it.
+
+    Parameters
+    ----------
+    path : path
+        Which.
+    waits : bool
+        Whether the writer of a pipe is waited for: one that was named for itself is, but a stranger may have laid one
+        beside an image.
 
     Raises
     ------
     OSError, ValueError
         If it cannot be opened.
     """
-    # Opening a pipe waits for its writer otherwise, for ever where a stranger laid it beside an image.
-    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"))
+    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_BINARY"))
+    flags |= 0 if waits else getattr(os, "O_NONBLOCK", 0)
     try:
         return os.open(path, flags | getattr(os, "O_NOATIME", 0))
     except PermissionError:
@@ -259,6 +268,43 @@ def open_file(path: Path) -> BufferedReader:
     file = os.fdopen(descriptor, "rb")
     _refuse_streams(path, os.fstat(descriptor))
     return file
+
+
+def list_folder(folder: str | os.PathLike[str]) -> list[str]:
+    """Return the names in a folder, without a new time of access where the system allows it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    if os.listdir not in os.supports_fd:
+        return os.listdir(folder)  # noqa: PTH208  (names may be no UTF-8)
+    descriptor = open_untouched(folder)
+    try:
+        return os.listdir(descriptor)  # noqa: PTH208
+    finally:
+        os.close(descriptor)
+
+
+def walk_files(folder: str) -> Iterator[str]:
+    """Yield the paths of all that is in a folder but folders, as :func:`os.walk` does: no link to a folder is followed.
+
+    Parameters
+    ----------
+    folder : str
+        Where; the files of each folder come before its folders, and one that cannot be read is passed over.
+    """
+    try:
+        names = sorted(list_folder(folder))
+    except OSError:
+        return
+    places = [os.path.join(folder, name) for name in names]  # noqa: PTH118
+    folders = [place for place in places if os.path.isdir(place)]  # noqa: PTH112
+    yield from sorted(set(places).difference(folders))
+    for place in folders:
+        if not os.path.islink(place):  # noqa: PTH114
+            yield from walk_files(place)
 
 
 def _status(file: str | os.PathLike[str] | int) -> os.stat_result | None:

@@ -192,10 +192,10 @@ def run(command: Callable[[], None]) -> None:
     os.close(noise[1])
     os.close(codes[1])
     status = _wait(child, waited)
-    code = _read(codes[0])
-    if code in (b"", bytes([NO_MEMORY])):
+    ended = _read(codes[0])
+    if ended in (b"", bytes([NO_MEMORY])):
         _remove_temporary(made)
-    _end(status, code, _read(noise[0]), line)
+    _end(status, ended, _read(noise[0]), line)
 
 
 def _work(command: Callable[[], None], into: int, parent: int) -> int:

@@ -185,8 +185,8 @@ def query_fleet(
     if answer.output is not None:
         file_form(answer.output, answer.file_format, ANSWER_FORMATS, "csv")
         check_output(answer.output, force=answer.force, reads=[place])
-    limits = {"memory_bytes": byte_count(answer.memory), "timeout_ms": answer.timeout * 1000}
-    result = run(place, sql, **limits, **reading.asked())
+    memory_bytes, timeout_ms = byte_count(answer.memory), answer.timeout * 1000
+    result = run(place, sql, memory_bytes=memory_bytes, timeout_ms=timeout_ms, **reading.asked())
     for line in result.left_out:
         warn(f"left out: {line}")
     if answer.output is not None:

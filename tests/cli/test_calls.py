@@ -29,7 +29,7 @@ CALLS = {**VERBS, "checkpoints": ("checkpoints", "{apfs}"), "scan --sweep": ("sc
          "validate": ("validate", "{kit}", "--drive", "generic-7200"),
          "scan with a map": ("scan", "{disk}", "--ddrescue-map", "{map}"), "qcow2": ("scan", "{qcow2}"),
          "list of paths": ("trace", "{disk}", "--order", "paths", "--paths", "{list}"),
-         "list of offsets": ("trace", "{disk}", "--order", "read", "--file", "/a", "--offsets", "{offsets}"),
+         "list of offsets": ("trace", "{disk}", "--order", "read", "--file", "/three", "--offsets", "{offsets}"),
          "password": ("scan", "{apfs}", "--password-file", "{list}"),
          "profile": ("predict", "{disk}", "--drive", "{profile}"),
          "report of parts": ("scan", "{bundle}", "--evidence", "{out}.txt"),

@@ -26,6 +26,8 @@ WRITING = {
     "map": ("map", "A", "-o", "out.html"),
     "trace": ("trace", "H", "-o", "out.csv"),
     "kit": ("kit", "-o", "out.sh"),
+    "extract": ("extract", "H", "-o", "out.img"),
+    "compressed extract": ("extract", "A", "-o", "out.img.zst"),
     "save": ("scan", "A", "--save", "out.lscope"),
     "query": ("query", "H", "SELECT count(*) FROM nodes"),
     "cache": ("scan", "zst", "--cache-dir", "."),

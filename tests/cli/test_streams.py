@@ -78,6 +78,22 @@ def test_nothing_is_printed_where_both_streams_lead_to_a_disk(disks):
 
 
 @pytest.mark.parametrize("stream", NAMES)
+def test_nothing_is_printed_into_a_device_of_blocks(tmp_path, stream):
+    """Whatever it holds; a file stands for the device, as nobody but root makes one."""
+    code = "import stat\nstat.S_ISBLK = stat.S_ISREG\nfrom layoutscope.__main__ import main\nmain()"
+    place = tmp_path / "device"
+    streams = dict.fromkeys(NAMES, subprocess.PIPE)
+    with place.open("wb") as file:
+        result = subprocess.run(
+            [sys.executable, "-c", code, "kit"], text=True, check=False, timeout=120,
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, **{**streams, stream: file},
+        )  # fmt: skip
+    said = result.stderr if stream == "stdout" else result.stdout
+    assert (result.returncode, place.read_bytes()) == (2, b"")
+    assert said == f"layoutscope: {place}: is a disk, and {NAMES[stream]} leads there; send it elsewhere\n"
+
+
+@pytest.mark.parametrize("stream", NAMES)
 def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
     """Lists of paths, passwords, tables of captures and images that hold nothing known are inputs as well."""
     (disks / "list").write_text(f"{disks / 'A'}\n")

@@ -5,9 +5,51 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import stat
 import sys
+import weakref
+from contextlib import suppress
 
 from layoutscope import bounded, system
+
+TYPE_CHECKING = False  # that of typing takes memory
+if TYPE_CHECKING:
+    from types import FrameType
+
+ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
+"""What asks a process to end: a service manager, a terminal that is gone, and the system when its time is used up."""
+
+
+class Ended(SystemExit):
+    """A signal asks this process to end: whatever tidies up on the way out does so, as at Ctrl-C.
+
+    Parameters
+    ----------
+    number : int
+        The signal's.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)  # as shells report it
+        self.args = (f"ended by {signal.Signals(number).name}",)
+
+
+def raise_signals() -> None:
+    """Raise signals that ask this process to end in the main thread; those that are ignored (``nohup``) stay so."""
+    raised: list[weakref.ref[Ended]] = []
+
+    def end(number: int, _: FrameType | None) -> None:
+        # ``timeout`` sends its signal twice, to the process and to its group. One that is on its way out already is not
+        # interrupted; one that a library has swallowed is raised again.
+        if raised and raised[-1]() is not None:
+            return
+        error = Ended(number)
+        raised[:] = [weakref.ref(error)]
+        raise error
+
+    for name in ENDING:
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
+            signal.signal(getattr(signal, name), end)
 
 
 def open_closed_streams() -> None:
@@ -37,23 +79,54 @@ def main() -> None:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
+def may_be_disk(stream: int) -> bool:
+    """Whether a standard stream leads to a device of blocks, or to a file that holds something already."""
+    status = os.fstat(stream)
+    return stat.S_ISBLK(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_size > 0)
+
+
 def work() -> None:
-    """Run the command itself."""
+    """Run the command itself; DuckDB is not waited for where it goes on although it was interrupted."""
+    try:
+        run_command()
+    except SystemExit as ended:
+        asking = sys.modules.get("layoutscope.fleet.asking")
+        if asking is not None and asking.is_at_work():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(ended.code if isinstance(ended.code, int) else 1)
+        raise
+
+
+def run_command() -> None:
+    """Run the command in this process, which ends with it."""
     # numpy starts a thread for each processor, which wait for matrices that nothing here multiplies.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Loading modules makes many objects and no garbage; looking through all of them again and again is for nothing.
     gc.set_threshold(bounded.GARBAGE_AFTER_OBJECTS)
+    raise_signals()
     try:
+        if any(map(may_be_disk, (1, 2))):
+            from layoutscope.cli.running import exit_code, refuse_disks
+
+            if code := exit_code(refuse_disks):
+                sys.exit(code)
         from layoutscope.cli import app
 
         app()
+    except Ended as ended:
+        with suppress(OSError):  # the terminal may be what has gone
+            sys.stderr.write(f"layoutscope: {ended}\n")
+        raise
     except KeyboardInterrupt:
         from layoutscope.errors import EXIT_INTERRUPTED
 
         sys.exit(EXIT_INTERRUPTED)
     finally:
-        # The exit code is settled: Ctrl-C while threads are joined has nothing to interrupt but a traceback.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # The exit code is settled: a signal while threads are joined has nothing to interrupt but a traceback.
+        for name in ("SIGINT", *ENDING):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), signal.SIG_IGN)
         # All memory is given back at once: no circle in it need be looked for. DuckDB tells of what is left to it.
         if "duckdb" not in sys.modules:
             gc.freeze()

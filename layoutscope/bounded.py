@@ -4,6 +4,9 @@ Without memory a process may end where no line of Python runs any more: a librar
 Rust as well, the stack cannot grow. So a second process waits and tells. It loads next to nothing: it has the same
 limit. Both are in one process group: what a terminal sends (Ctrl-C, Ctrl-Z) reaches both, and what was sent to the
 waiting one alone is passed on. Without a limit (``ulimit -v``, ``ulimit -d``) there is no second process.
+
+A process that ended so has removed none of its temporary files. It records where it makes them, and the process that
+waits removes those that are left.
 """
 
 from __future__ import annotations
@@ -95,7 +98,7 @@ def terminal() -> TextIO:
 
 def memory_limit() -> tuple[int, str] | None:
     """Return how much memory this process may map, and the option of ``ulimit`` that says so; None without a limit."""
-    if resource is None or not hasattr(os, "fork") or not hasattr(signal, "sigwaitinfo"):
+    if resource is None or not hasattr(os, "memfd_create") or not hasattr(signal, "sigwaitinfo"):
         return None
     known = (("RLIMIT_AS", "-v"), ("RLIMIT_DATA", "-d"))
     limits = [(resource.getrlimit(getattr(resource, name))[0], way) for name, way in known if hasattr(resource, name)]
@@ -110,7 +113,7 @@ def lacks_memory(error: BaseException | None) -> bool:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True
         # Names of files say nothing: only what libraries raise is looked at for words.
-        is_raised = isinstance(error, ImportError | RuntimeError | SystemError) or _is_of_rust(error)
+        is_raised = isinstance(error, ImportError | RuntimeError | SystemError) or _is_of_library(error)
         if is_raised and _says_lack(str(error)):
             return True
         error = error.__cause__ or error.__context__
@@ -121,8 +124,9 @@ def _says_lack(text: str) -> bool:
     return any(word in text.lower() for word in LACKING_WORDS)
 
 
-def _is_of_rust(error: BaseException) -> bool:
-    return any(kind.__module__.startswith(("polars", "pyo3")) for kind in type(error).__mro__)
+def _is_of_library(error: BaseException) -> bool:
+    """Whether an error is of a library with memory of its own: of polars and Rust, or of DuckDB."""
+    return any(kind.__module__.startswith(("polars", "pyo3", "_duckdb", "duckdb")) for kind in type(error).__mro__)
 
 
 def _is_of_loading(error: BaseException) -> bool:
@@ -170,6 +174,7 @@ def run(command: Callable[[], None]) -> None:
         waited = [getattr(signal, name) for name in PASSED_ON] + [signal.SIGCHLD]
         before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
         noise, codes, parent = os.pipe(), os.pipe(), os.getpid()
+        made = os.memfd_create("layoutscope temporary files")
         child = os.fork()
     except (MemoryError, OSError):
         _tell(line)
@@ -178,6 +183,7 @@ def run(command: Callable[[], None]) -> None:
         code = NO_MEMORY
         try:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            _record_temporary(made)
             code = _work(command, noise[1], parent)
         finally:
             # What a library ends by itself says nothing here.
@@ -186,7 +192,10 @@ def run(command: Callable[[], None]) -> None:
     os.close(noise[1])
     os.close(codes[1])
     status = _wait(child, waited)
-    _end(status, _read(codes[0]), _read(noise[0]), line)
+    ended = _read(codes[0])
+    if ended in (b"", bytes([NO_MEMORY])):
+        _remove_temporary(made)
+    _end(status, ended, _read(noise[0]), line)
 
 
 def _work(command: Callable[[], None], into: int, parent: int) -> int:
@@ -219,6 +228,59 @@ def _work(command: Callable[[], None], into: int, parent: int) -> int:
     except OSError:
         code = code or 1
     return code
+
+
+def _record_temporary(into: int) -> None:
+    """Record each temporary file and folder of this process before it is made.
+
+    Parameters
+    ----------
+    into : int
+        Descriptor of a file in memory, which takes absolute paths, a NUL behind each.
+    """
+
+    def hear(event: str, arguments: tuple[object, ...]) -> None:
+        if event in ("tempfile.mkstemp", "tempfile.mkdtemp"):
+            os.write(into, os.fsencode(os.path.abspath(str(arguments[0]))) + b"\0")  # noqa: PTH100  (pathlib takes memory)
+
+    sys.addaudithook(hear)
+
+
+def _remove_temporary(record: int) -> None:
+    """Remove the temporary files and folders that a process has left."""
+    recorded = os.pread(record, os.fstat(record).st_size, 0)
+    for path in recorded.split(b"\0")[:-1]:
+        try:
+            _remove(path, but=b"old")
+        except FileNotFoundError:
+            continue  # the process has moved it to its place, or has removed it itself
+        except OSError as error:
+            _tell(f"layoutscope: {os.fsdecode(path)}: is left: {(error.strerror or str(error)).lower()}")
+
+
+def _remove(path: bytes, *, but: bytes = b"") -> None:
+    """Remove a file, or a folder with all that is in it.
+
+    Parameters
+    ----------
+    path : bytes
+        Which.
+    but : bytes
+        What stays in the folder, and the folder with it: there waits what is replaced, and that is a user's.
+    """
+    try:
+        names = os.listdir(path)  # noqa: PTH208  (pathlib takes memory)
+    except NotADirectoryError:
+        os.unlink(path)  # noqa: PTH108
+        return
+    for name in names:
+        place = os.path.join(path, name)  # noqa: PTH118
+        if name != but and os.path.islink(place):  # noqa: PTH114
+            os.unlink(place)  # noqa: PTH108
+        elif name != but:
+            _remove(place)
+    if but not in names:
+        os.rmdir(path)  # noqa: PTH106
 
 
 def _run_to_code(command: Callable[[], None], held: Held) -> int:

@@ -2,7 +2,8 @@
 
 Images come in many files (parts of a split one, bands of a bundle, the second device of a set, tables of a capture),
 and each may be named in many ways. So whatever is opened for reading is noted by what it is, device and inode, in the
-one place where it is opened; whoever is about to write asks here.
+one place where it is opened; whoever is about to write asks here. Standard output and standard error are opened by
+whoever starts this process, so they are compared with each input.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ import errno
 import io
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.errors import UsageError
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from io import BufferedReader
 
 MOST_TEXT_BYTES: Final = 1 << 30
@@ -40,6 +45,11 @@ def note(file: object, descriptor: int | None = None) -> None:
         is passed over.
     descriptor : int, optional
         The file that was opened there, where it is open: another may lie there by now.
+
+    Raises
+    ------
+    UsageError
+        If standard output or standard error leads there: what is printed would be written into it.
     """
     if not isinstance(file, str | os.PathLike):
         return
@@ -47,6 +57,74 @@ def note(file: object, descriptor: int | None = None) -> None:
     status = _status(path if descriptor is None else descriptor)
     if status is not None:
         _READ.setdefault(_identity(status), {})[os.path.realpath(path)] = status.st_ctime_ns
+        _refuse_streams(path, status)
+
+
+def _refuse_streams(path: str | os.PathLike[str], status: os.stat_result) -> None:
+    """Refuse an input to which standard output or standard error leads, or a folder that holds what one leads to."""
+    for stream, name in _streams().items():
+        kept = _keeping(stream)
+        if kept is None:
+            continue
+        around = stream_path(stream).parents if stat.S_ISDIR(status.st_mode) else ()
+        if _identity(status) == kept or any(_identity(status) == _identity(each.stat()) for each in around):
+            _READ.setdefault(kept, {})  # nothing more is printed there
+            raise UsageError(f"{os.fspath(path)}: is read as input, and {name} leads there; send it elsewhere")
+
+
+def leave_inputs() -> bool:
+    """Turn standard output and standard error away from what is read, so that nothing printed is written there.
+
+    Returns
+    -------
+    bool
+        Whether one of them led there. What is said on standard error goes to standard output then, if that does not.
+    """
+    led = [stream for stream in _streams() if _keeping(stream) in _READ]
+    for stream in led:
+        is_error_alone = stream != 1 and 1 not in led
+        elsewhere = 1 if is_error_alone else os.open(os.devnull, os.O_WRONLY)
+        os.dup2(elsewhere, stream)
+    return bool(led)
+
+
+def _streams() -> dict[int, str]:
+    """Return the descriptors of what is printed to, with their names; under a limit of memory there is one more."""
+    streams = {1: "standard output", 2: "standard error"}
+    try:
+        streams[sys.stderr.fileno()] = "standard error"
+    except (AttributeError, OSError, ValueError):
+        return streams  # it was closed, or is no file
+    return streams
+
+
+def _keeping(stream: int) -> tuple[int, int] | None:
+    """Return what a stream leads to, if that keeps what is written there: a file or a disk, no terminal and no pipe."""
+    status = _status(stream)
+    if status is None:
+        return None
+    is_disk = stat.S_ISBLK(status.st_mode) or (  # a raw disk of macOS is a device of characters, as terminals are
+        stat.S_ISCHR(status.st_mode) and not os.isatty(stream) and not _is_null(status)
+    )
+    return _identity(status) if is_disk or stat.S_ISREG(status.st_mode) else None
+
+
+def stream_path(stream: int) -> Path:
+    """Return a path by which what a descriptor leads to can be opened for reading."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        return Path(os.fsdecode(fcntl.fcntl(stream, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0")))
+    link = Path(f"/proc/self/fd/{stream}")
+    named = Path(os.path.realpath(link))
+    status = _status(named)
+    is_there = status is not None and _identity(status) == _identity(os.fstat(stream))
+    return named if is_there else link
+
+
+def _is_null(status: os.stat_result) -> bool:
+    null = _status(os.devnull)
+    return null is not None and _identity(null) == _identity(status)
 
 
 def split_volume(path: str | os.PathLike[str]) -> tuple[str, str | None]:
@@ -128,7 +206,7 @@ def read_bytes(path: Path, most_bytes: int) -> bytes:
     """
     note(path)
     data, left = bytearray(), most_bytes + 1
-    with path.open("rb") as file:
+    with os.fdopen(open_untouched(path, waits=True), "rb") as file:
         # Python makes room for all that is asked for, before anything has come.
         while left and (piece := file.read(min(left, PIECE_BYTES))):
             data += piece
@@ -138,16 +216,24 @@ def read_bytes(path: Path, most_bytes: int) -> bytes:
     return bytes(data)
 
 
-def open_untouched(path: str | os.PathLike[str]) -> int:
-    """Open a file for reading alone, without waiting for it, and without a trace of that where the system allows it.
+def open_untouched(path: str | os.PathLike[str], *, waits: bool = False) -> int:
+    """Open a file or a folder for reading alone, without a new time of access where the system allows it.
+
+    Parameters
+    ----------
+    path : path
+        Which.
+    waits : bool
+        Whether the writer of a pipe is waited for: one that was named for itself is, but a stranger may have laid one
+        beside an image.
 
     Raises
     ------
     OSError, ValueError
         If it cannot be opened.
     """
-    # Opening a pipe waits for its writer otherwise, for ever where a stranger laid it beside an image.
-    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"))
+    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_BINARY"))
+    flags |= 0 if waits else getattr(os, "O_NONBLOCK", 0)
     try:
         return os.open(path, flags | getattr(os, "O_NOATIME", 0))
     except PermissionError:
@@ -172,12 +258,53 @@ def open_file(path: Path) -> BufferedReader:
     ------
     OSError
         If it cannot be opened, or is no regular file: a pipe would be waited for, a device read without end.
+    UsageError
+        If standard output or standard error leads there.
     """
     descriptor = open_untouched(path)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "is no regular file", str(path))
-    return os.fdopen(descriptor, "rb")
+    file = os.fdopen(descriptor, "rb")
+    _refuse_streams(path, os.fstat(descriptor))
+    return file
+
+
+def list_folder(folder: str | os.PathLike[str]) -> list[str]:
+    """Return the names in a folder, without a new time of access where the system allows it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    if os.listdir not in os.supports_fd:
+        return os.listdir(folder)  # noqa: PTH208  (names may be no UTF-8)
+    descriptor = open_untouched(folder)
+    try:
+        return os.listdir(descriptor)  # noqa: PTH208
+    finally:
+        os.close(descriptor)
+
+
+def walk_files(folder: str) -> Iterator[str]:
+    """Yield the paths of all that is in a folder but folders, as :func:`os.walk` does: no link to a folder is followed.
+
+    Parameters
+    ----------
+    folder : str
+        Where; the files of each folder come before its folders, and one that cannot be read is passed over.
+    """
+    try:
+        names = sorted(list_folder(folder))
+    except OSError:
+        return
+    places = [os.path.join(folder, name) for name in names]  # noqa: PTH118
+    folders = [place for place in places if os.path.isdir(place)]  # noqa: PTH112
+    yield from sorted(set(places).difference(folders))
+    for place in folders:
+        if not os.path.islink(place):  # noqa: PTH114
+            yield from walk_files(place)
 
 
 def _status(file: str | os.PathLike[str] | int) -> os.stat_result | None:

@@ -98,6 +98,8 @@ def examined(
         raise
     except BaseException as error:
         work.exit_code = EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else EXIT_FAILED
+        if isinstance(error, SystemExit) and isinstance(error.code, int):
+            work.exit_code = error.code  # a signal other than that of Ctrl-C
         work.error = str(error) or type(error).__name__
         raise
     finally:

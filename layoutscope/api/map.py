@@ -19,7 +19,7 @@ from layoutscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Unpack
+    from typing import IO, Unpack
 
     from plotly.graph_objects import Figure
 
@@ -168,7 +168,7 @@ def _several(result: ScanResult | Sequence[ScanResult]) -> Sequence[ScanResult]:
 @takes(PageOptions)
 def write_map(
     result: ScanResult | Sequence[ScanResult],
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | IO[bytes],
     *,
     names: bool = True,
     force: bool = False,
@@ -180,7 +180,7 @@ def write_map(
     ----------
     result : ScanResult or sequence of ScanResult
         What is shown, side by side.
-    path : path
+    path : path or binary file
         Where to.
     names : bool
         Whether names from the images may appear.
@@ -203,15 +203,18 @@ def write_map(
     """
     file_form(path, "html", ("html",), "html")
     with phase("drawing the map"):
-        page = map_page(_several(result), names=names, **shown)
+        page = map_page(_several(result), names=names, **shown).encode("utf-8", "replace")
+    if not isinstance(path, str | os.PathLike):
+        path.write(page)
+        return
     with output(path, force=force) as file:
-        file.write(page.encode("utf-8", "replace"))
+        file.write(page)
 
 
 @takes(PageOptions, Enumeration, ReadOptions, called="map")
 def map_images(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    target: str | os.PathLike[str],
+    target: str | os.PathLike[str] | IO[bytes],
     *,
     picture: str | os.PathLike[str] | None = None,
     force: bool = False,
@@ -223,7 +226,7 @@ def map_images(
     ----------
     paths : path or sequence of path
         One or more images.
-    target : path
+    target : path or binary file
         Where to.
     picture : path, optional
         Where an overview goes as PNG or SVG.
@@ -256,11 +259,13 @@ def map_images(
     if difference and picture is not None:
         raise UsageError("a difference is drawn on the page alone, and not as a picture besides")
     file_form(target, "html", ("html",), "html")
-    check_output(Path(target), force=force, reads=images)
+    page = Path(target) if isinstance(target, str | os.PathLike) else None
+    if page is not None:
+        check_output(page, force=force, reads=images)
     if picture is not None:
         _picture_form(picture)
         check_output(Path(picture), force=force, reads=images)
-        if Path(picture).absolute() == Path(target).absolute():
+        if page is not None and Path(picture).absolute() == page.absolute():
             raise UsageError(f"{picture}: is named for the page and for the picture")
     names = options.get("names", True) and all(image.request.names for image in images if isinstance(image, OpenImage))
     with reporting(options.get("progress")):

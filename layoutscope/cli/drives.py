@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from layoutscope.cli.options import OUTPUT, AsJson, Force, StartOffset, byte_count
-from layoutscope.cli.running import Group, warn
+from layoutscope.cli.running import STANDARD_OUTPUT, Group, warn
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class DriveFiles(Group):
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE.toml", show_default="standard output", help="fit, measure: where it goes."
+            "-o", "--output", metavar="FILE.toml", show_default=STANDARD_OUTPUT, help="fit, measure: where it goes."
         ),
     ] = None
     force: Force = False
@@ -215,9 +215,7 @@ class KitFile(Group):
 
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE.sh", show_default="standard output", help="Where the script goes."
-        ),
+        typer.Option("-o", "--output", metavar="FILE.sh", show_default=STANDARD_OUTPUT, help="Where the script goes."),
     ] = None
     force: Force = False
 

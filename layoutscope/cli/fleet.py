@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from layoutscope.cli.options import OUTPUT, WORKLOAD, AsJson, Enumerating, Force, ReadingSeveral, byte_count
-from layoutscope.cli.running import Group, show, warn
+from layoutscope.cli.running import STANDARD_OUTPUT, Group, show, warn
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
     from layoutscope.results.fleet import SourceEnd
 
 FLEET_LIMITS = "Limits of each process"
+QUERY_LIMITS = "Limits of a query"
 
 
 class ReadingFleet(ReadingSeveral):
@@ -141,11 +142,24 @@ class QueryPlace(Group):
             "-o",
             "--output",
             metavar="FILE",
-            show_default="standard output",
+            show_default=STANDARD_OUTPUT,
             help="File for the answer.",
         ),
     ] = None
     force: Force = False
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            rich_help_panel=QUERY_LIMITS,
+            show_default="a quarter of the machine's",
+            help="Memory that the answer may take, such as 4GiB.",
+        ),
+    ] = None
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0, rich_help_panel=QUERY_LIMITS, help="Time that the answer may take."),
+    ] = 300.0
 
 
 def query_fleet(
@@ -171,7 +185,8 @@ def query_fleet(
     if answer.output is not None:
         file_form(answer.output, answer.file_format, ANSWER_FORMATS, "csv")
         check_output(answer.output, force=answer.force, reads=[place])
-    result = run(place, sql, **reading.asked())
+    memory_bytes, timeout_ms = byte_count(answer.memory), answer.timeout * 1000
+    result = run(place, sql, memory_bytes=memory_bytes, timeout_ms=timeout_ms, **reading.asked())
     for line in result.left_out:
         warn(f"left out: {line}")
     if answer.output is not None:

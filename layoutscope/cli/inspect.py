@@ -22,7 +22,7 @@ from layoutscope.cli.options import (
     WorkInMemory,
     byte_count,
 )
-from layoutscope.cli.running import Group, show, warn
+from layoutscope.cli.running import STANDARD_OUTPUT, Group, show, warn
 from layoutscope.errors import EXIT_DAMAGED, UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Target(Group):
 
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", show_default="standard output", help="Where it is written to."),
+        typer.Option("-o", "--output", metavar="FILE", show_default=STANDARD_OUTPUT, help="Where it is written to."),
     ] = None
     force: Force = False
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import inspect
 import os
+import stat
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, get_origin, get_type_hints
 
 import typer
 from typer.models import ArgumentInfo, ParameterInfo
 
+from layoutscope import inputs
 from layoutscope.bounded import lacks_memory
 from layoutscope.cli.watch import watched
 from layoutscope.errors import (
@@ -41,6 +43,12 @@ _NEVER: Final = 2**31 - 1
 
 READING: Final = "reading"
 """The argument by which every command takes how images are read."""
+
+
+STANDARD_OUTPUT: Final = "standard output"
+"""What an option shows as its default where a result can go there; ``-`` asks for it."""
+
+DASH: Final = Path("-")
 
 
 class Group:
@@ -145,6 +153,7 @@ class Command:
         raise typer.Exit(exit_code(lambda: self._run(given)))
 
     def _run(self, given: dict[str, Any]) -> int:
+        given = {name: self._streamed(name, value) for name, value in given.items()}
         damage, locked = Damage(), list[str]()
         for name, group in self._groups.items():
             given[name] = group(**{item.name: given.pop(item.name) for item in self._options[name]})
@@ -163,6 +172,18 @@ class Command:
         for line in said if reading is None or not reading.quiet else ():
             warn(line)
         return damage.exit_code() if code is None else code
+
+    def _streamed(self, name: str, value: Any) -> Any:
+        """Take ``-`` for standard output where a result can go there, which is what None stands for; else refuse it."""
+        item = self.__signature__.parameters[name]
+        if _is_argument(item) or DASH not in (value if isinstance(value, list) else [value]):
+            return value
+        marks = [mark for mark in item.annotation.__metadata__ if isinstance(mark, ParameterInfo)]
+        if any(getattr(mark, "show_default", None) == STANDARD_OUTPUT for mark in marks):
+            return None
+        flags = [flag for mark in marks for flag in mark.param_decls or () if flag.startswith("--")]
+        flag = flags[0] if flags else f"--{name.replace('_', '-')}"
+        raise UsageError(f"{flag} -: name a file; '-' is standard output, which takes no result of {flag} here")
 
     def _examine(self, given: dict[str, Any], damage: Damage) -> int | None:
         """Run the command between two hashes of what it examines."""
@@ -231,8 +252,11 @@ def exit_code(command: Callable[[], int]) -> int:
     """Run a command and return its exit code; nothing but programming errors leaves it."""
     try:
         code = command()
+        if inputs.leave_inputs():
+            raise UsageError("standard output or standard error leads to what was read; send it elsewhere")
         sys.stdout.flush()
     except LayoutscopeError as error:
+        inputs.leave_inputs()
         if lacks_memory(error):
             raise  # as one line by :mod:`layoutscope.bounded`
         code = fail(error, EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED)
@@ -255,6 +279,27 @@ def exit_code(command: Callable[[], int]) -> int:
             raise
         code = fail(LayoutscopeError("there is not enough memory for this"), EXIT_FAILED)
     return code
+
+
+def refuse_disks() -> int:
+    """Refuse standard output or standard error that leads to a disk, as ``>> disk.img`` asks for; returns 0.
+
+    Raises
+    ------
+    UsageError
+        If one of them leads to a device of blocks, or to a file that holds a disk, whatever will be read.
+    """
+    from layoutscope.api.outputs import disk_in
+
+    for stream, name in ((1, "standard output"), (2, "standard error")):
+        status, path = os.fstat(stream), inputs.stream_path(stream)
+        held = disk_in(path) if stat.S_ISREG(status.st_mode) else ""
+        if held or stat.S_ISBLK(status.st_mode):
+            with suppress(UsageError):
+                inputs.note(path, stream)  # from now on nothing is printed there
+            what = f"holds a disk ({held})" if held else "is a disk"
+            raise UsageError(f"{path}: {what}, and {name} leads there; send it elsewhere")
+    return EXIT_COMPLETE
 
 
 def fail(error: LayoutscopeError, code: int) -> int:

@@ -10,7 +10,7 @@ import typer
 
 from layoutscope.cli.choices import Ordering
 from layoutscope.cli.options import DAMAGED, OUTPUT, AsJson, Enumerating, Force, Image, Reading, ReadingSeveral
-from layoutscope.cli.running import Group, show
+from layoutscope.cli.running import STANDARD_OUTPUT, Group, show
 
 
 class Screen(Group):
@@ -51,7 +51,16 @@ class Pages(Group):
 
     panel = OUTPUT
 
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.html", help="Where the page is written to.")]
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE.html",
+            show_default=STANDARD_OUTPUT,
+            help="Where the page is written to; - is standard output.",
+        ),
+    ]
     png: Annotated[
         Path | None,
         typer.Option(metavar="FILE", show_default="not drawn", help="Write an overview too, as PNG or SVG."),
@@ -118,7 +127,8 @@ def map_images(
 
     asked = enumerating.asked(reading)
     shown = {"difference": pages.difference, "all_paths": pages.all_paths}
-    results = run(images, pages.output, picture=pages.png, force=pages.force, **shown, **asked)
+    target = sys.stdout.buffer if pages.output is None else pages.output
+    results = run(images, target, picture=pages.png, force=pages.force, **shown, **asked)
     return max(result.exit_code for result in results)
 
 

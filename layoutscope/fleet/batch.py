@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from layoutscope import system
+from layoutscope import inputs, system
 from layoutscope.api.keywords import keywords_of, profiles_of, several, takes
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.fleet.cluster import HERE, SchedulerEngine
@@ -130,6 +130,8 @@ def batch(
     folder.begin(resume=bool(own.get("resume")))
     with folder.locked():
         found = find_sources(several(sources), folder.path)
+        for source in found:
+            inputs.note(source.path)  # other processes read it: what is printed here must not go there
         limits, engine = _shared_out(own)
         folder.prepare({"sources": len(found)})
         jobs = [FleetJob(source, str(folder.path.absolute()), limits, work) for source in found]

@@ -9,6 +9,7 @@ from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope import inputs
 from layoutscope.frozen import frozen
 from layoutscope.image.remote import address_identity, is_address
 from layoutscope.version import __version__
@@ -130,14 +131,10 @@ def _files(path: str) -> Iterator[str]:
         except ImageError:
             return
         return
-    for folder, folders, names in os.walk(path):
-        folders.sort()
-        yield from (os.path.join(folder, name) for name in sorted(names))  # noqa: PTH118
+    yield from inputs.walk_files(path)
 
 
 def _ends(path: str, size_bytes: int) -> bytes:
-    from layoutscope import inputs
-
     with inputs.open_file(Path(path)) as file:
         begin = file.read(END_BYTES)
         file.seek(max(0, size_bytes - END_BYTES))

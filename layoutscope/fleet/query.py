@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from layoutscope.api.keywords import keywords_of, takes
 from layoutscope.api.outputs import file_form, output, written_unheard
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
-from layoutscope.fleet.asking import duckdb
+from layoutscope.fleet.asking import Limits, duckdb
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.fleet.views import VIEWS, FleetViews
 from layoutscope.inputs import split_volume
@@ -28,13 +28,36 @@ if TYPE_CHECKING:
 ANSWER_FORMATS: Final = ("csv", "json", "md", "parquet")
 
 
+USUAL_MS: Final = 300_000.0
+"""A query that takes longer is ended."""
+
+
 def views() -> ViewList:
     """List what a query can ask for: views with their columns, and these with units."""
     return ViewList(tuple(ViewFacts(name, columns) for name, columns in VIEWS.items()))
 
 
-@takes(ReadOptions)
-def query(path: str | os.PathLike[str], sql: str, **options: Unpack[ReadOptions]) -> QueryResult:
+class QueryLimits(TypedDict, total=False):
+    """What an answer may cost; reading an image for it is not counted.
+
+    Attributes
+    ----------
+    memory_bytes : int, bytes, optional
+        Memory that DuckDB and the rows may take; a quarter of this machine's without it, but 1 GiB at least.
+    timeout_ms : float, milliseconds, default 300000.0
+        Time after which the query is ended.
+    """
+
+    memory_bytes: int | None
+    timeout_ms: float
+
+
+class QueryOptions(QueryLimits, ReadOptions, total=False):
+    """All keywords of :func:`query`."""
+
+
+@takes(QueryLimits, ReadOptions)
+def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions]) -> QueryResult:
     """Ask a question in SQL, which only reads.
 
     Parameters
@@ -45,7 +68,8 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[ReadOptions]
     sql : str
         ``SELECT`` over the views of :func:`views`, in DuckDB's dialect.
     **options
-        How an image is read: :class:`~layoutscope.options.ReadOptions`.
+        What the answer may cost, and how an image is read: :class:`QueryLimits` and
+        :class:`~layoutscope.options.ReadOptions`.
 
     Returns
     -------
@@ -61,6 +85,8 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[ReadOptions]
         If nothing can be read.
     UnsupportedError
         If DuckDB is not installed.
+    LayoutscopeError
+        If the query cannot be answered, or not within its limits.
 
     Examples
     --------
@@ -70,12 +96,16 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[ReadOptions]
     >>> found.frame["nodes"].to_list()
     [210]
     """
+    reading: dict[str, Any] = dict(options)
+    own = {name: reading.pop(name) for name in QueryLimits.__annotations__ if name in reading}
+    memory_bytes, seconds = own.get("memory_bytes"), own.get("timeout_ms", USUAL_MS) / 1000
+    Limits(memory_bytes, seconds)  # refuses them before the work
     folder = Path(path)
     if (folder / FLEET_MANIFEST).is_file():
-        _refuse_reading(folder, options)
+        _refuse_reading(folder, reading)
         if not FleetFolder(folder).is_ours():
             raise UsageError(f"{folder}: is no batch; its {FLEET_MANIFEST} is none of layoutscope's")
-        return _answered(folder, sql)
+        return _answered(folder, sql, Limits(memory_bytes, seconds))
     duckdb()
     name, volume = split_volume(os.fspath(path))
     if name.startswith("@") or (Path(name).is_dir() and not is_capture(Path(name))):
@@ -86,12 +116,12 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[ReadOptions]
         from layoutscope.fleet.batch import batch
 
         with written_unheard():
-            found = batch([name], Path(work) / "one", **{**options, **more})
+            found = batch([name], Path(work) / "one", **{**reading, **more})
         if len(found.sources) != 1:
             raise UsageError(f"{name}: is not one image")
         if not found.sources[0].has_capture:
             raise ImageError(found.sources[0].message)
-        return _answered(Path(work) / "one", sql)
+        return _answered(Path(work) / "one", sql, Limits(memory_bytes, seconds))
 
 
 def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
@@ -107,9 +137,9 @@ def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
         raise UsageError(f"{folder}: is a batch, whose images were read; {late[0].replace('_', '-')} is told to batch")
 
 
-def _answered(folder: Path, sql: str) -> QueryResult:
+def _answered(folder: Path, sql: str, limits: Limits) -> QueryResult:
     """Answer a question; where a capture cannot be read, from the others."""
-    with FleetViews(folder, sql) as known:
+    with FleetViews(folder, sql, limits) as known:
         known.check(sql)
         try:
             frame = known.frame(sql)

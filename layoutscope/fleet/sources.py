@@ -149,7 +149,7 @@ class _Walk:
             return []
         self._seen.add(identity)
         try:
-            names = sorted(os.listdir(path))  # noqa: PTH208  (names may be no UTF-8)
+            names = sorted(inputs.list_folder(path))
         except OSError as error:
             return [FleetSource(path, failed=_why(error))]
         inside = [os.path.join(path, name) for name in names]  # noqa: PTH118

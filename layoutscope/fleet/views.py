@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from layoutscope.errors import LayoutscopeError, UsageError
-from layoutscope.fleet.asking import check_reads_only, duckdb
+from layoutscope.fleet.asking import Limits, check_reads_only, duckdb, is_at_work, within
 from layoutscope.fleet.columns import FLEET_TABLES
 from layoutscope.tables.schema import TABLES, Column
 
@@ -75,6 +75,12 @@ PLAIN: Final = frozenset({
 """Types that frames have, too, besides decimals; all others become text."""
 
 _CAPTURE: Final = re.compile(r"captures/[A-Za-z0-9._-]+\.lscope")
+_OVER_LIMIT: Final = re.compile(r"Out of Memory Error: .* used\)")
+"""How DuckDB says that its own limit is reached; where the system gives no memory it knows of no use."""
+
+_LEFT: Final[list[Any]] = []
+"""Connections that still work after they were interrupted."""
+
 _KIND: Final = re.compile(r"^(?:INTERNAL|[A-Z][A-Za-z /]+) Error: ")
 
 
@@ -87,6 +93,8 @@ class FleetViews:
         The folder of a batch.
     asked : str
         What will be asked: tables of captures that it does not name are looked for in none, and have no rows.
+    limits : Limits, optional
+        What answers may cost, all together; the usual memory without it.
 
     Attributes
     ----------
@@ -96,11 +104,13 @@ class FleetViews:
         A line for each table of a capture that is not among the rows.
     """
 
-    def __init__(self, folder: Path, asked: str) -> None:
+    def __init__(self, folder: Path, asked: str, limits: Limits | None = None) -> None:
         self.folder, self.left_out, self.captures = folder.resolve(), list[str](), dict[str, str]()
-        self._connection = duckdb().connect(":memory:", config=dict(SETTINGS))
+        self._limits = limits or Limits()
         self._files: dict[str, list[str]] = {name: [] for name in CAPTURED}
         with self._told():
+            settings = {**SETTINGS, "memory_limit": f"{self._limits.memory_bytes} B"}
+            self._connection = duckdb().connect(":memory:", config=settings)
             for view, file in FILES.items():
                 self._connection.execute(f"CREATE VIEW {view} AS {self._over_all(view, file)}")
             self._find_captured([name for name in CAPTURED if _names(asked, name)])
@@ -114,7 +124,10 @@ class FleetViews:
 
     def close(self) -> None:
         """Let go of the files."""
-        self._connection.close()
+        if is_at_work():
+            _LEFT.append(self._connection)  # to close it waits for the end of the work
+        else:
+            self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -132,36 +145,44 @@ class FleetViews:
         LayoutscopeError
             If it cannot be answered.
         """
+        with self._told():
+            return within(self._limits, self._connection, lambda: self._frame(sql))
+
+    def _frame(self, sql: str) -> pl.DataFrame:
         from layoutscope.frames import pl
 
-        with self._told():
-            found = self._connection.sql(sql)
-            names, kinds = list(found.columns), [str(kind) for kind in found.types]
-            doubled = next((name for place, name in enumerate(names) if name in names[:place]), None)
-            if doubled is not None:
-                raise UsageError(f"two columns are called {doubled}; give one of them another name with AS")
-            if not all(map(_is_plain, kinds)):
-                told = zip(map(_quoted, names), kinds, strict=True)
-                found = found.project(
-                    ", ".join(name if _is_plain(kind) else f"{name}::VARCHAR AS {name}" for name, kind in told)
-                )
-            return pl.DataFrame(_Stream(found))
+        found = self._connection.sql(sql)
+        names, kinds = list(found.columns), [str(kind) for kind in found.types]
+        doubled = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if doubled is not None:
+            raise UsageError(f"two columns are called {doubled}; give one of them another name with AS")
+        if not all(map(_is_plain, kinds)):
+            told = zip(map(_quoted, names), kinds, strict=True)
+            found = found.project(
+                ", ".join(name if _is_plain(kind) else f"{name}::VARCHAR AS {name}" for name, kind in told)
+            )
+        return pl.DataFrame(_Stream(found))
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Return the rows of a query of our own, without the captures that cannot be read."""
         with self._told():
             try:
-                found = self._connection.execute(sql).fetchall()
+                found = self._fetched(sql)
             except duckdb().Error:
                 if not self.without_damaged(sql):
                     raise
-                found = self._connection.execute(sql).fetchall()
+                found = self._fetched(sql)
             names = [column[0] for column in self._connection.description]
             return [dict(zip(names, row, strict=True)) for row in found]
 
+    def _fetched(self, sql: str) -> list[tuple[Any, ...]]:
+        return within(self._limits, self._connection, lambda: list(self._connection.execute(sql).fetchall()))
+
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Tell in one line what DuckDB does not take."""
+        """Tell in one line what DuckDB does not take, and what polars does not take of its answer."""
+        from layoutscope.frames import pl
+
         package = duckdb()
         try:
             yield
@@ -169,8 +190,13 @@ class FleetViews:
             raise UsageError(one_line(error)) from None
         except (package.PermissionException, package.InvalidInputException, package.ConversionException) as error:
             raise UsageError(one_line(error)) from None
-        except package.Error as error:
-            raise LayoutscopeError(f"the query cannot be answered: {one_line(error)}") from None
+        except (package.Error, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            # What DuckDB finds out while polars takes the rows comes as an error of polars.
+            if not _OVER_LIMIT.search(str(error)):
+                raise LayoutscopeError(f"the query cannot be answered: {one_line(error)}") from None
+        else:
+            return
+        raise self._limits.too_large()  # outside of the handler: the system has memory left
 
     def _over_all(self, view: str, file: str) -> str:
         """Select the columns of a table over all sources; those that an older batch has not are null."""
@@ -255,7 +281,7 @@ class FleetViews:
             If it does.
         """
         with self._told():
-            check_reads_only(sql, self._connection, VIEWS)
+            within(self._limits, self._connection, lambda: check_reads_only(sql, self._connection, VIEWS))
 
     def without_damaged(self, sql: str) -> bool:
         """Leave out the tables of captures that cannot be read, after a query failed.
@@ -284,7 +310,7 @@ class FleetViews:
         told = ", ".join(_selected(column, {column.name}) for column in VIEWS[name][len(_OF_LAYOUT) :])
         every = f"SELECT bit_xor(hash(COLUMNS(*))) FROM (SELECT {told} FROM read_parquet({_files([path])}))"  # noqa: S608
         try:
-            self._connection.execute(every).fetchall()
+            self._fetched(every)
         except duckdb().OutOfMemoryException:
             raise
         except duckdb().Error as error:

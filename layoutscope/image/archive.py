@@ -10,6 +10,7 @@ import io
 import re
 import tarfile
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from layoutscope import inputs
@@ -18,7 +19,6 @@ from layoutscope.errors import ImageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
-    from pathlib import Path
 
 MOST_MEMBERS: Final = 10_000
 MOST_MEMBER_BYTES: Final = 1 << 29
@@ -130,7 +130,7 @@ def _lying(folder: Path) -> dict[str, bytes]:
 
 
 def _plain(folder: Path) -> Iterator[Path]:
-    yield from sorted(place for place in folder.rglob("*") if place.is_file())
+    yield from sorted(place for place in map(Path, inputs.walk_files(str(folder))) if place.is_file())
 
 
 def _shown(name: str) -> str:

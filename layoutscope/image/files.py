@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutscope import inputs
@@ -13,8 +14,6 @@ from layoutscope.image.signatures import head_of, signature_of, trailer_of
 from layoutscope.image.split import find_parts
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from layoutscope.image.source import Source
 
 
@@ -33,7 +32,7 @@ def files_of(path: Path) -> list[Path]:
     """
     if path.is_dir():
         inputs.note(path)
-        return sorted(item for item in path.rglob("*") if item.is_file())
+        return sorted(item for item in map(Path, inputs.walk_files(str(path))) if item.is_file())
     parts = find_parts(path)
     if parts:
         return parts

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope import inputs
 from layoutscope.errors import ImageError
 from layoutscope.image.raw import RawFile
 from layoutscope.image.sets import LETTERED, NUMBERED
@@ -62,7 +63,7 @@ def _siblings(path: Path, stem: str, suffix: str) -> dict[str, Path]:
     """List the files beside it whose names differ only in the suffix, by suffix."""
     kind = str.isdigit if suffix.isdigit() else str.isalpha
     found = {}
-    for candidate in path.parent.iterdir():
+    for candidate in map(path.parent.joinpath, inputs.list_folder(path.parent)):
         rest = candidate.name.removeprefix(stem)
         is_part = candidate.name.startswith(stem) and len(rest) == len(suffix)
         if is_part and rest.isascii() and kind(rest) and rest == rest.lower() and not candidate.is_dir():

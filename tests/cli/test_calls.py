@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from fixtures.apfs.writer import write as write_apfs
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope.cli.application import COMMANDS
+from layoutscope.drive.profile import profile_folder
 from tests.cli.test_evidence import VERBS
 
 CALLS = {**VERBS, "checkpoints": ("checkpoints", "{apfs}"), "scan --sweep": ("scan", "{disk}", "--sweep"),
@@ -25,7 +27,13 @@ CALLS = {**VERBS, "checkpoints": ("checkpoints", "{apfs}"), "scan --sweep": ("sc
          "scan of a capture": ("scan", "{capture}"), "replay": ("replay", "{trace}"),
          "plan": ("plan", "{disk}"),
          "validate": ("validate", "{kit}", "--drive", "generic-7200"),
-         "scan with a map": ("scan", "{disk}", "--ddrescue-map", "{map}"), "qcow2": ("scan", "{qcow2}")}  # fmt: skip
+         "scan with a map": ("scan", "{disk}", "--ddrescue-map", "{map}"), "qcow2": ("scan", "{qcow2}"),
+         "list of paths": ("trace", "{disk}", "--order", "paths", "--paths", "{list}"),
+         "list of offsets": ("trace", "{disk}", "--order", "read", "--file", "/three", "--offsets", "{offsets}"),
+         "password": ("scan", "{apfs}", "--password-file", "{list}"),
+         "profile": ("predict", "{disk}", "--drive", "{profile}"),
+         "report of parts": ("scan", "{bundle}", "--evidence", "{out}.txt"),
+         "check of a capture": ("predict", "{capture}", "--evidence", "{out}.txt")}  # fmt: skip
 """Every verb that reads a file, and every way in which an image lies in files."""
 
 READING = {"read", "pread64", "preadv", "preadv2", "readv", "lseek", "fstat", "newfstatat", "stat", "lstat", "statx",
@@ -59,9 +67,12 @@ def files(tmp_path_factory):
     run = [sys.executable, "-m", "layoutscope", "scan", folder / "disk.img", "--save", folder / "a.lscope"]
     subprocess.run(run, check=True, capture_output=True)
     _kit(folder / "kit.tar.gz")
+    (folder / "list").write_text("/a\n/b\n")
+    (folder / "offsets").write_text("0\n4096\n")
+    (folder / "mine.toml").write_bytes(profile_folder().joinpath("generic-7200.toml").read_bytes())
     names = {"kit": "kit.tar.gz", "disk": "disk.img", "other": "other.img", "apfs": "apfs.img", "part": "set.001",
              "qcow2": "a.qcow2", "bundle": "a.sparsebundle", "trace": "trace.csv", "map": "a.map",
-             "capture": "a.lscope"}  # fmt: skip
+             "capture": "a.lscope", "list": "list", "offsets": "offsets", "profile": "mine.toml"}  # fmt: skip
     return folder, {name: folder / path for name, path in names.items()}
 
 
@@ -242,7 +253,38 @@ def test_python_is_asked_to_read_alone(name, words, tmp_path):
     changing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     assert [arguments for arguments in opened if arguments[2] & changing] == []
     if hasattr(os, "O_NOATIME"):
-        images = [
-            arguments for arguments in opened if arguments[0].endswith((".img", ".001", ".002", ".qcow2", "bands/0"))
-        ]
-        assert [arguments for arguments in images if not arguments[2] & os.O_NOATIME] == []
+        assert [arguments for arguments in opened if not arguments[2] & os.O_NOATIME] == []
+
+
+LONG_AGO_NS = 10**18
+"""A day of 2001: a time of access before that of the last change is renewed by whoever reads, also under relatime."""
+
+
+def accessed(folder):
+    """Return the times of access of a folder and all that is in it, from the top: to list a folder is an access."""
+    return {str(path): path.stat().st_atime_ns for path in (folder, *folder.rglob("*")) if path.exists()}
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOATIME"), reason="this system has no way to read without a trace")
+@pytest.mark.parametrize("name", [*CALLS, "batch", "query"])
+def test_no_time_of_access_is_changed(name, files, words, tmp_path):
+    """Of no file and no folder, whoever opens it: this program, or a library in C or Rust."""
+    folder, given = files
+    if name in CALLS:
+        folder, command = words(name)
+    else:
+        pytest.importorskip("duckdb")
+        sources = [given[each] for each in ("disk", "capture", "bundle", "part")]
+        command = ["batch", *sources, "-o", tmp_path / "out"] if name == "batch" else ["query", sources[1], "SELECT 1"]
+    control = tmp_path / "control"
+    control.write_bytes(b"read")
+    places = [control, *map(Path, sorted(accessed(folder), reverse=True))]
+    for path in places:
+        os.utime(path, ns=(LONG_AGO_NS, path.stat().st_mtime_ns))
+    control.read_bytes()
+    if control.stat().st_atime_ns == LONG_AGO_NS:
+        pytest.skip("this file system keeps no times of access")
+    run = [sys.executable, "-m", "layoutscope", *map(str, command)]
+    result = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert result.returncode in (0, 3), result.stderr
+    assert [str(path) for path in places[1:] if path.stat().st_atime_ns != LONG_AGO_NS] == []

@@ -58,7 +58,7 @@ class SparseBundle(FillingSource):
         self.size_bytes, self._band_bytes = sizes
         self.counter = ReadCounter()
         self._bands = path / "bands"
-        self._stored = frozenset(item.name for item in self._bands.iterdir())
+        self._stored = frozenset(inputs.list_folder(self._bands))
         self._open: OrderedDict[int, RawFile] = OrderedDict()
         _refuse_encrypted(path, self.size_bytes)
 

@@ -1,0 +1,237 @@
+"""What a query may cost, who ends it, and that all that DuckDB says ends in one line."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import layoutscope
+from layoutscope.errors import LayoutscopeError, UsageError
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
+
+from layoutscope.fleet import asking, views  # noqa: E402  (needs DuckDB)
+
+ROOT = Path(__file__).resolve().parents[2]
+HFS = ROOT / "fixtures/images/hfsplus-scattered.img.zst"
+AROUND = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+ENDLESS = (
+    "SELECT count(*) FROM range(100000000000000)",
+    "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b",
+    "WITH RECURSIVE a AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM a) SELECT count(*) FROM a",
+)
+LARGE = (
+    "SELECT list(range) FROM range(3000000000)",  # DuckDB's own memory
+    "SELECT * FROM range(3000000000)",  # that of the rows
+    "SELECT repeat('x', 100000000) AS a FROM range(1000)",  # long texts, which DuckDB does not count
+)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    """A batch of one image."""
+    folder = tmp_path_factory.mktemp("limits") / "fleet"
+    layoutscope.batch([HFS], folder)
+    return folder
+
+
+@pytest.mark.parametrize("sql", ENDLESS)
+def test_a_query_ends_when_its_time_is_over(fleet, sql):
+    """The line names the limit and what changes it; the next query is answered."""
+    with pytest.raises(LayoutscopeError, match=r"takes longer than 0\.5 s; timeout_ms allows more") as ended:
+        layoutscope.query(fleet, sql, timeout_ms=500)
+    assert ended.value.typed == "the query takes longer than 0.5 s; --timeout allows more"
+    assert not asking.is_at_work()
+    assert layoutscope.query(fleet, "SELECT 1 AS a").frame.rows() == [(1,)]
+
+
+@pytest.mark.parametrize("sql", LARGE)
+def test_a_query_ends_when_it_takes_too_much_memory(fleet, sql):
+    """Whoever takes it; in a process of its own, whose peak is measured."""
+    limit_mib, loaded_mib = 300, 300
+    words = [sys.executable, "-m", "layoutscope", "query", fleet, sql, "--memory", f"{limit_mib}MiB", "-o", "a.csv"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=AROUND, cwd=fleet.parent) as process:
+        said = process.stderr.read()
+        _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert said == "layoutscope: the query takes more memory than 300 MiB; --memory allows more\n"
+    assert process.returncode == 1
+    peak_mib = used.ru_maxrss >> (20 if sys.platform == "darwin" else 10)
+    # What is taken between two looks is beyond the limit: for half a second at most, of some hundred MiB a second.
+    assert peak_mib < loaded_mib + limit_mib + 1024
+    assert not (fleet.parent / "a.csv").exists()
+
+
+@pytest.mark.parametrize(("option", "value"), [("timeout_ms", 0), ("memory_bytes", 0), ("timeout_ms", -1)])
+def test_a_limit_that_leaves_nothing_is_refused(option, value):
+    """Before anything is read."""
+    with pytest.raises(UsageError, match="some memory and some time"):
+        layoutscope.query("absent.img", "SELECT 1", **{option: value})
+
+
+def test_without_options_there_are_limits(fleet, monkeypatch):
+    """A quarter of the memory of this machine, five minutes; and a spill has no place."""
+    found = []
+    monkeypatch.setattr("layoutscope.fleet.query.Limits", lambda *given: found.append(given) or asking.Limits(*given))
+    sql = "SELECT current_setting('memory_limit') AS m, current_setting('temp_directory') AS t"
+    told = layoutscope.query(fleet, sql).frame.rows()[0]
+    assert found[-1] == (None, 300.0)
+    assert asking.usual_memory_bytes() >= 1 << 30
+    number, unit = told[0].split()
+    assert float(number) * 1024 ** ["KiB", "MiB", "GiB"].index(unit) * 1024 == pytest.approx(
+        asking.usual_memory_bytes(), rel=0.1
+    )
+    assert told[1] == ""
+
+
+SIGNALS = {"SIGINT": (130, ""), "SIGTERM": (143, "layoutscope: ended by SIGTERM\n")}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("name", SIGNALS)
+@pytest.mark.parametrize("sql", [*ENDLESS, "SELECT sum(length(repeat('x', 1000000) || range)) FROM range(30000000)"])
+def test_a_query_hears_signals(fleet, sql, name):
+    """At once, though DuckDB is at work; the line of a shell that ends by a signal is all there is."""
+    code = (
+        "import sys\nfrom layoutscope.fleet import asking\nfrom layoutscope.__main__ import main\n"
+        "check = asking.Limits.check\n"
+        "asking.Limits.check = lambda self: print('at work', flush=True) or check(self)\nmain()"
+    )
+    usual = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL}[name]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "query", fleet, sql],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=AROUND,
+        preexec_fn=lambda: signal.signal(getattr(signal, name), usual),  # noqa: PLW1509  (no thread runs here)
+    ) as process:  # fmt: skip
+        while process.stdout.readline() != "at work\n":
+            pass
+        sent = time.monotonic()
+        process.send_signal(getattr(signal, name))
+        said = process.communicate(timeout=120)[1]
+        took = time.monotonic() - sent
+    assert (process.returncode, said) == SIGNALS[name]
+    assert took < 30  # not the hour that the query takes
+
+
+def test_who_does_not_hear_is_left_alone(fleet, monkeypatch):
+    """A single piece of work may be of any size; nobody waits for its end, and what it holds is not taken away."""
+    release = asking.Event()
+    monkeypatch.setattr(views.FleetViews, "_frame", lambda *_: release.wait())
+    before = len(views._LEFT)
+    with pytest.raises(LayoutscopeError, match="takes longer than"):
+        layoutscope.query(fleet, "SELECT 1", timeout_ms=200)
+    assert asking.is_at_work()
+    assert len(views._LEFT) == before + 1
+    release.set()
+    for thread in asking.threading.enumerate():
+        if thread.name == asking.WORKER:
+            thread.join()
+    assert not asking.is_at_work()
+
+
+STATEMENTS = [
+    "INSERT INTO sources VALUES (1)", "UPDATE sources SET status = 1", "CREATE TABLE a (b INT)", "DELETE FROM sources",
+    "PREPARE a AS SELECT 1", "EXECUTE a", "ALTER TABLE sources ADD COLUMN a INT", "BEGIN TRANSACTION", "COMMIT",
+    "ROLLBACK", "COPY sources TO 'a'", "ANALYZE", "SET VARIABLE a = 1", "CREATE MACRO a() AS 1", "EXPLAIN SELECT 1",
+    "EXPLAIN ANALYZE SELECT 1", "DROP VIEW sources", "EXPORT DATABASE 'a'", "IMPORT DATABASE 'a'", "PRAGMA version",
+    "VACUUM", "CALL range(1)", "SET threads = 1", "RESET threads", "LOAD a", "INSTALL a", "FORCE INSTALL a",
+    "ATTACH 'a'", "DETACH a", "USE a", "COPY FROM DATABASE a TO b", "UPDATE EXTENSIONS", "UPDATE EXTENSIONS (a)",
+    "CHECKPOINT", "FORCE CHECKPOINT", "DEALLOCATE a", "CREATE SECRET a (TYPE s3)", "DROP SECRET a", "CREATE SCHEMA a",
+    "CREATE SEQUENCE a", "CREATE TYPE a AS ENUM ('b')", "CREATE INDEX a ON sources (status)",
+    "COMMENT ON VIEW sources IS 'a'",
+    "MERGE INTO sources USING volumes ON true WHEN MATCHED THEN DELETE", "PIVOT sources ON status USING count(*)",
+    "UNPIVOT sources ON status INTO NAME a VALUE b", "TRUNCATE sources",
+    "SELECT \x00 1", "SELECT '\udcff'", "SELECT 1" + " + 1" * 20000, "(" * 5000 + "SELECT 1" + ")" * 5000,
+    ";;;", "\ufeffSELECT",
+]  # fmt: skip
+"""One of each kind that DuckDB parses, and some that it does not."""
+
+
+@pytest.mark.parametrize("sql", STATEMENTS, ids=lambda sql: sql[:30].encode("ascii", "backslashreplace").decode())
+def test_every_kind_of_statement_is_answered_or_refused_in_one_line(fleet, sql):
+    """Nothing but an error of this package leaves a query, and nothing is written."""
+    before = {file: file.stat().st_mtime_ns for file in fleet.rglob("*")}
+    try:
+        layoutscope.query(fleet, sql, timeout_ms=60_000)
+    except LayoutscopeError as error:
+        assert "\n" not in str(error)  # noqa: PT017  (a few of them are answered)
+    assert {file: file.stat().st_mtime_ns for file in fleet.rglob("*")} == before
+    assert not Path("a").exists()
+
+
+def test_a_kind_without_a_name_is_refused(fleet, monkeypatch):
+    """DuckDB parses kinds of statements that its package for Python has no name for: 29, in version 1.4."""
+
+    class Statement:
+        @property
+        def type(self):
+            raise ValueError("29 is not a valid StatementType")
+
+    monkeypatch.setattr(duckdb, "extract_statements", lambda _: [Statement()])
+    with pytest.raises(UsageError, match="a query only reads"):
+        layoutscope.query(fleet, "UPDATE EXTENSIONS")
+
+
+EXCEPTIONS = sorted(
+    {each for each in vars(duckdb).values() if isinstance(each, type) and issubclass(each, duckdb.Error)},
+    key=lambda each: each.__name__,
+)
+
+
+@pytest.mark.parametrize("kind", EXCEPTIONS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("place", ["connect", "extract_statements", "frame"])
+def test_every_exception_of_duckdb_is_one_line(fleet, monkeypatch, kind, place):
+    """Wherever it comes: at the start, while a query is parsed, and while it is answered."""
+
+    def fail(*_, **__):
+        raise kind(f"{kind.__name__.removesuffix('Exception')} Error: first\nsecond\n\nthird")
+
+    if place == "frame":
+        monkeypatch.setattr(views.FleetViews, "_frame", fail)
+    else:
+        monkeypatch.setattr(duckdb, place, fail)
+    with pytest.raises(LayoutscopeError) as ended:
+        layoutscope.query(fleet, "SELECT 1")
+    assert "first" in str(ended.value)
+    assert "\n" not in str(ended.value)
+
+
+def test_errors_while_rows_are_taken_are_one_line(fleet):
+    """Those come as errors of polars, which takes the rows."""
+    sql = "SELECT CASE WHEN range = 5000000 THEN error('boom') ELSE range END AS a FROM range(6000000)"
+    with pytest.raises(LayoutscopeError, match="boom") as ended:
+        layoutscope.query(fleet, sql)
+    assert "\n" not in str(ended.value)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
+@pytest.mark.parametrize("mib", [130, 176, 192, 208, 256, 512, 768, 1024])
+def test_too_little_memory_is_one_line(fleet, mib):
+    """From where libraries do not load to where DuckDB gets none."""
+    code = f"import resource, sys\nresource.setrlimit(resource.RLIMIT_AS, ({mib << 20}, {mib << 20}))\n"
+    code += "from layoutscope.__main__ import main\nmain()"
+    words = [sys.executable, "-c", code, "query", fleet, "SELECT 1 AS a"]
+    result = subprocess.run(words, capture_output=True, text=True, check=False, env=AROUND, timeout=120)
+    assert result.returncode in (0, 1)
+    if result.returncode:
+        assert result.stderr == f"layoutscope: not enough memory: limited to {mib:,} MiB (ulimit -v)\n"
+
+
+@pytest.mark.parametrize("form", [None, "csv", "md", "json"])
+def test_names_of_columns_are_escaped_as_cells_are(fleet, form):
+    """Whoever sent the query names them: a terminal, a spreadsheet and Markdown act on none."""
+    sql = 'SELECT 1 AS "\x1b[31m", 2 AS "=1+1", 3 AS "a,b""c", 4 AS "<b>|x", 5 AS "x\u202ey"'
+    words = [sys.executable, "-m", "layoutscope", "query", fleet, sql, *(["--format", form] if form else [])]
+    result = subprocess.run(words, capture_output=True, text=True, check=False, env=AROUND, timeout=120)
+    assert result.returncode == 0, result.stderr
+    assert "\x1b" not in result.stdout
+    assert form == "json" or "\u202e" not in result.stdout
+    if form == "csv":
+        assert result.stdout.splitlines()[0] == '\\u001b[31m,\'=1+1,"a,b""c",<b>|x,x\\u202ey'
+    if form == "md":
+        assert r"\<b\>\|x" in result.stdout.splitlines()[0]

@@ -1,0 +1,196 @@
+"""Standard output and standard error: never an image, and ``-o -`` where a result can be printed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import layoutscope
+from fixtures.apfs.scenarios import SCENARIOS as APFS
+from fixtures.apfs.writer import write as write_apfs
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import write
+
+ROOT = Path(__file__).resolve().parents[2]
+WAYS = {"appended": os.O_WRONLY | os.O_APPEND, "read and written": os.O_RDWR, "written from the start": os.O_WRONLY}
+NAMES = {"stdout": "standard output", "stderr": "standard error"}
+
+
+@pytest.fixture
+def disks(tmp_path):
+    """Return a folder with an image of each file system."""
+    write(SCENARIOS["hard-links"], tmp_path / "H")
+    write_apfs(APFS["basic"], tmp_path / "A")
+    return tmp_path
+
+
+def printed_into(place: Path, way: int, stream: str, *words: object, folder: Path, both=False):
+    """Run a command with a file as one of its standard streams, or as both; returns its end, and the file's change."""
+    before = place.read_bytes()
+    descriptor = os.open(place, way)
+    try:
+        streams = dict.fromkeys(NAMES, subprocess.PIPE) | {stream: descriptor}
+        result = subprocess.run(
+            [sys.executable, "-m", "layoutscope", *map(str, words)], text=True, check=False, timeout=120, cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, **(dict.fromkeys(NAMES, descriptor) if both else streams),
+        )  # fmt: skip
+    finally:
+        os.close(descriptor)
+    return result, place.read_bytes() == before
+
+
+VERBS = [
+    ("export", "H", "--table", "nodes"),
+    ("scan", "H"),
+    ("scan", "H", "--json", "--evidence", "report.txt"),
+    ("map", "H", "-o", "-"),
+    ("trace", "H"),
+    ("kit",),
+    ("--help",),
+    ("scan", "absent"),
+    ("export", "A", "--table", "nodes"),
+]
+
+
+@pytest.mark.parametrize("stream", NAMES)
+@pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
+@pytest.mark.parametrize("words", VERBS, ids=" ".join)
+def test_nothing_is_printed_into_a_disk(disks, words, way, stream):
+    """Whether the disk is what is read or any other: one line on the stream that is safe, and exit code 2."""
+    place = disks / "H"
+    result, is_unchanged = printed_into(place, way, stream, *words, folder=disks)
+    assert is_unchanged
+    assert result.returncode == 2
+    said = result.stderr if stream == "stdout" else result.stdout
+    assert said == f"layoutscope: {place}: holds a disk (HFS+), and {NAMES[stream]} leads there; send it elsewhere\n"
+    assert not (disks / "report.txt").exists()
+
+
+def test_nothing_is_printed_where_both_streams_lead_to_a_disk(disks):
+    """The exit code says it all."""
+    result, is_unchanged = printed_into(disks / "H", os.O_RDWR, "stdout", "scan", "H", folder=disks, both=True)
+    assert (result.returncode, is_unchanged) == (2, True)
+
+
+@pytest.mark.parametrize("stream", NAMES)
+def test_nothing_is_printed_into_a_device_of_blocks(tmp_path, stream):
+    """Whatever it holds; a file stands for the device, as nobody but root makes one."""
+    code = "import stat\nstat.S_ISBLK = stat.S_ISREG\nfrom layoutscope.__main__ import main\nmain()"
+    place = tmp_path / "device"
+    streams = dict.fromkeys(NAMES, subprocess.PIPE)
+    with place.open("wb") as file:
+        result = subprocess.run(
+            [sys.executable, "-c", code, "kit"], text=True, check=False, timeout=120,
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, **{**streams, stream: file},
+        )  # fmt: skip
+    said = result.stderr if stream == "stdout" else result.stdout
+    assert (result.returncode, place.read_bytes()) == (2, b"")
+    assert said == f"layoutscope: {place}: is a disk, and {NAMES[stream]} leads there; send it elsewhere\n"
+
+
+@pytest.mark.parametrize("stream", NAMES)
+def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
+    """Lists of paths, passwords, tables of captures and images that hold nothing known are inputs as well."""
+    (disks / "list").write_text(f"{disks / 'A'}\n")
+    (disks / "empty").write_bytes(bytes(1 << 20))
+    cases = [
+        ("list", ("predict", "H", "--order", "paths", "--paths", "list")),
+        ("list", ("scan", "A", "--password-file", "list")),
+        ("list", ("batch", "@list")),
+        ("empty", ("scan", "empty")),
+        ("empty", ("batch", "empty")),
+        ("empty", ("batch", ".")),
+        ("empty", ("export", "H", "--table", "nodes", "--ddrescue-map", "empty")),
+    ]
+    if find_spec("polars"):
+        layoutscope.save(layoutscope.scan(disks / "H"), disks / "c.lscope")
+        cases += [("c.lscope/manifest.json", ("scan", "c.lscope")), ("c.lscope/0/nodes.parquet", ("batch", "c.lscope"))]
+    for number, (name, words) in enumerate(cases):
+        more = ("-o", f"fleet{number}") if words[0] == "batch" else ()
+        result, is_unchanged = printed_into(disks / name, os.O_RDWR, stream, *words, *more, folder=disks)
+        said = (result.stderr if stream == "stdout" else result.stdout) or ""
+        assert is_unchanged, (name, words)
+        assert result.returncode == 2, (name, words, said)
+        assert said.count("\n") == 1, said
+        assert f"is read as input, and {NAMES[stream]} leads there" in said
+
+
+def test_other_files_are_printed_to_as_ever(disks):
+    """A log that has lines, a table that is appended to, and both streams in one file."""
+    log = disks / "log.txt"
+    log.write_text("earlier\n")
+    for stream in NAMES:
+        result, _ = printed_into(log, os.O_WRONLY | os.O_APPEND, stream, "scan", "absent", folder=disks)
+        assert result.returncode == 1
+    assert log.read_text() == "earlier\nlayoutscope: absent: no such file\n"
+    result, _ = printed_into(log, os.O_WRONLY | os.O_APPEND, "stdout", "scan", "H", folder=disks, both=True)
+    assert result.returncode == 0
+    assert "HFS+" in log.read_text()
+
+
+STREAMED = [
+    ("export", "H", "--table", "nodes"),
+    ("export", "H", "--table", "nodes", "--format", "parquet"),
+    ("export", "H", "--format", "bodyfile"),
+    ("trace", "H"),
+    ("trace", "H", "--format", "fio"),
+    ("kit",),
+    ("drives", "fit", "hitachi.json"),
+    ("query", "H", "SELECT count(*) FROM nodes"),
+]
+
+
+def test_a_dash_is_standard_output(shell, disks):
+    """Every verb that prints without -o prints the same with -o -; the map is a page."""
+    for words in STREAMED:
+        named = [disks / word if (disks / word).is_file() else word for word in words]
+        printed = [
+            subprocess.run(
+                [sys.executable, "-m", "layoutscope", *map(str, named), *more],
+                capture_output=True, check=False, timeout=120, cwd=disks, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )
+            for more in ((), ("-o", "-"))
+        ]  # fmt: skip
+        assert [each.returncode for each in printed] == [printed[0].returncode] * 2
+        assert printed[0].stdout == printed[1].stdout, words
+        assert printed[0].stderr == printed[1].stderr, words
+        assert printed[0].stdout or words[0] == "drives"
+    page = shell("map", disks / "H", "-o", "-")
+    assert page.returncode == 0
+    assert page.stdout.startswith("<!DOCTYPE html>")
+    assert page.stdout.rstrip().endswith("</html>")
+    assert not (ROOT / "-").exists()
+    assert not (disks / "-").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("extract", "H", "-o", "-"),
+        ("batch", "H", "-o", "-"),
+        ("report", ".", "-o", "-"),
+        ("scan", "H", "--save", "-"),
+        ("scan", "H", "--map", "-"),
+        ("scan", "H", "--evidence", "-"),
+        ("map", "H", "-o", "map.html", "--png", "-"),
+        ("plan", "H", "--emit-order", "-"),
+        ("compare", "H", "A", "--nodes", "-"),
+    ],
+    ids=" ".join,
+)
+def test_a_dash_is_no_name_of_a_file(disks, words):
+    """Where nothing is printed in its place it is refused, and no file is made."""
+    before = sorted(disks.iterdir())
+    result = subprocess.run(
+        [sys.executable, "-m", "layoutscope", *words], capture_output=True, text=True, check=False, timeout=120,
+        cwd=disks, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "-: name a file" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert sorted(disks.iterdir()) == before

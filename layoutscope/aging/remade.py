@@ -104,7 +104,7 @@ def _nodes(layout: VolumeLayout, volume: AgingVolume, name: str, rows: dict[str,
         for column in ("xid", "parent_row", "locator_row")
     )
     frame = frame.with_columns(last_key_id=pl.col("first_key_id"), tree=pl.lit(name), state=pl.lit("live"))
-    return frame.with_columns(volume=pl.lit(old["volume"], pl.UInt8), valid=pl.lit(old["valid"]))
+    return frame.with_columns(volume=pl.lit(old["volume"], pl.UInt32), valid=pl.lit(old["valid"]))
 
 
 def _filled(tree: AgingTree, number: int) -> tuple[I64, I64]:
@@ -223,5 +223,5 @@ def _free(layout: VolumeLayout, volume: AgingVolume) -> pl.DataFrame:
             "image_offset": start * volume.block_bytes + layout.facts.image_offset,
             "length_bytes": count * volume.block_bytes,
         }
-    ).with_columns(volume=pl.lit(owner.facts.volume, pl.UInt8))
+    ).with_columns(volume=pl.lit(owner.facts.volume, pl.UInt32))
     return made.select(owner.free.columns).cast(owner.free.schema)

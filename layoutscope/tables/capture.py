@@ -274,7 +274,7 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
         If it contradicts the schema.
     """
     _check_claims(path, name)
-    frame = pl.read_parquet(path, glob=False)
+    frame = _widened(pl.read_parquet(path, glob=False))
     if dict(frame.schema) != {column.name: column.dtype for column in TABLES[name]}:
         raise ValueError(f"the columns of {name} are not those of this version")
     _check_lengths(name, frame)
@@ -282,6 +282,13 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     _check_nulls(name, frame)
     _check_ranges(name, frame)
     _check_words(name, frame)
+    return frame
+
+
+def _widened(frame: pl.DataFrame) -> pl.DataFrame:
+    """Give the number of the volume its present type: it had 8 bits, which 255 volumes fill."""
+    if frame.schema.get("volume") == pl.UInt8:
+        return frame.with_columns(pl.col("volume").cast(pl.UInt32))
     return frame
 
 

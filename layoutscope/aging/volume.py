@@ -120,11 +120,15 @@ def blocks_of(size_bytes: I64, block_bytes: int) -> I64:
 
 
 def numbers_of(layout: VolumeLayout) -> I64:
-    """Return all ids of files of a volume in ascending order; the place of one is its number."""
+    """Return all ids of files of a volume in ascending order; the place of one is its number.
+
+    Ids from 2**63 on, which damage alone makes, are negative here.
+    """
     table = layout.columns("entries")
-    links = table["link_id"].present().astype(np.uint64)
-    found = np.concatenate([table["file_id"].data, table["parent_id"].data, links])
-    return distinct(found.astype(np.uint64)).astype(np.int64)
+    links = table["link_id"].present()
+    return distinct(
+        np.concatenate([each.astype(np.int64) for each in (table["file_id"].data, table["parent_id"].data, links)])
+    )
 
 
 def made_anew(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 KIB: Final = 1024
 MIB: Final = 1024**2
@@ -117,6 +120,22 @@ def format_count(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{count:,} {noun}s"
+
+
+MOST_LISTED: Final = 8
+"""So many names stand in one sentence; the rest is counted."""
+
+
+def format_list(items: Sequence[str], between: str = ", ") -> str:
+    """List names in a sentence, which a disk may have a thousand of.
+
+    Examples
+    --------
+    >>> format_list(["a", "b"]), format_list(["a"] * 1000)
+    ('a, b', 'a, a, a, a, a, a, a, a and 992 more')
+    """
+    left = len(items) - MOST_LISTED
+    return between.join(items[:MOST_LISTED]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def format_ratio(ratio: float | None) -> str:

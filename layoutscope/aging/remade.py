@@ -60,7 +60,7 @@ def _followed(volume: AgingVolume) -> pl.Expr:
     """Tell which nodes are made anew: live ones of the trees that age, and free ones whose numbers are taken."""
     mine = pl.col("tree").cast(pl.String).is_in(list(volume.trees)) & (pl.col("state").cast(pl.String) == "live")
     taken = np.concatenate([level.ident for level in volume.trees[volume.main].levels])
-    is_used = pl.col("node_id").cast(pl.Int64).is_in(pl.Series(taken).implode())
+    is_used = pl.col("node_id").is_in(pl.Series(taken.view(np.uint64)).implode())
     return mine & (pl.col("level").is_not_null() | (is_used & (pl.col("kind").cast(pl.String) == "free")))
 
 
@@ -85,7 +85,7 @@ def _nodes(layout: VolumeLayout, volume: AgingVolume, name: str, rows: dict[str,
         part: dict[str, Any] = {
             "row": starts[number] + np.arange(n),
             "device": np.zeros(n, np.int64),
-            "node_id": level.ident if name == volume.main else level.block,
+            "node_id": (level.ident if name == volume.main else level.block).view(np.uint64),
             "image_offset": volume.place_of(name, level) + layout.facts.image_offset,
             "size_bytes": np.full(n, old["size_bytes"]),
             "level": np.full(n, number),
@@ -93,7 +93,7 @@ def _nodes(layout: VolumeLayout, volume: AgingVolume, name: str, rows: dict[str,
             "used_bytes": np.clip(load - count * volume.entry_bytes[name], 0, capacity),
             "free_bytes": np.maximum(capacity - load - volume.unused_table(name, count), 0),
             "key_rank": np.arange(n),
-            "first_key_id": _ids(volume, level, name),
+            "first_key_id": _ids(volume, level, name).view(np.uint64),
             "xid": level.xid,
             "parent_row": _parents(tree, number, starts),
             "locator_row": _locators(volume, level, rows) if name == volume.main else np.full(n, NOWHERE),
@@ -104,7 +104,7 @@ def _nodes(layout: VolumeLayout, volume: AgingVolume, name: str, rows: dict[str,
         for column in ("xid", "parent_row", "locator_row")
     )
     frame = frame.with_columns(last_key_id=pl.col("first_key_id"), tree=pl.lit(name), state=pl.lit("live"))
-    return frame.with_columns(volume=pl.lit(old["volume"], pl.UInt8), valid=pl.lit(old["valid"]))
+    return frame.with_columns(volume=pl.lit(old["volume"], pl.UInt32), valid=pl.lit(old["valid"]))
 
 
 def _filled(tree: AgingTree, number: int) -> tuple[I64, I64]:
@@ -130,7 +130,7 @@ def real_ids(volume: AgingVolume, ident: I64) -> I64:
     if not len(numbers):
         return ident
     known = np.minimum(ident, len(numbers) - 1)
-    return np.where(ident < len(numbers), numbers[known], int(numbers[-1]) + 1 + ident - len(numbers))
+    return np.where(ident < len(numbers), numbers[known], numbers[-1:] + (1 + ident - len(numbers)))
 
 
 def _parents(tree: AgingTree, number: int, starts: I64) -> I64:
@@ -158,7 +158,7 @@ def _entries(layout: VolumeLayout, volume: AgingVolume, first_row: int) -> pl.Da
     valence = np.bincount(entries.parent, minlength=int(entries.ident.max(initial=0)) + 1)
     values = {
         "row": np.arange(len(entries)),
-        "file_id": real_ids(volume, entries.ident),
+        "file_id": real_ids(volume, entries.ident).view(np.uint64),
         "size_bytes": entries.size_bytes,
         "entry_rank": rank,
     }
@@ -189,10 +189,10 @@ def _extents(layout: VolumeLayout, volume: AgingVolume) -> pl.DataFrame:
     table = layout.extents
     data = volume.data
     mine = data.ident >= len(volume.numbers)
-    stays = np.isin(table["file_id"].cast(pl.Int64).to_numpy(), volume.numbers)
+    held = layout.columns("extents")["file_id"].signed()
+    stays = np.isin(held, volume.numbers)
     left = real_ids(volume, data.ident[~mine & (data.ident >= 0)])
-    held = table["file_id"].cast(pl.Int64)
-    gone = stays & ~np.isin(held.to_numpy(), left) & table["image_offset"].is_not_null().to_numpy()
+    gone = stays & ~np.isin(held, left) & table["image_offset"].is_not_null().to_numpy()
     kept = table.filter(pl.Series(~gone))
     ident, start, count = data.ident[mine], data.start[mine], data.count[mine]
     first = np.flatnonzero(np.diff(ident, prepend=-1))
@@ -200,7 +200,7 @@ def _extents(layout: VolumeLayout, volume: AgingVolume) -> pl.DataFrame:
     bytes_ = volume.block_bytes
     made = pl.DataFrame(
         {
-            "file_id": real_ids(volume, ident),
+            "file_id": real_ids(volume, ident).view(np.uint64),
             "logical_offset": (before - np.repeat(before[first], np.diff(first, append=len(ident)))) * bytes_,
             "image_offset": start * bytes_ + layout.facts.image_offset,
             "length_bytes": count * bytes_,
@@ -223,5 +223,5 @@ def _free(layout: VolumeLayout, volume: AgingVolume) -> pl.DataFrame:
             "image_offset": start * volume.block_bytes + layout.facts.image_offset,
             "length_bytes": count * volume.block_bytes,
         }
-    ).with_columns(volume=pl.lit(owner.facts.volume, pl.UInt8))
+    ).with_columns(volume=pl.lit(owner.facts.volume, pl.UInt32))
     return made.select(owner.free.columns).cast(owner.free.schema)

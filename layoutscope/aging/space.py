@@ -81,8 +81,7 @@ class FreeBlocks:
         FullError
             If there are not so many.
         """
-        if count > self.num_free:
-            raise FullError(f"the volume is full: {count:,} blocks are written, and {self.num_free:,} are free")
+        self.check_room(count)
         found = self._free_from(max(after, self._low), count)
         if len(found) < count:
             rest = self._free_from(self._low, count)
@@ -94,6 +93,17 @@ class FreeBlocks:
         if not after:
             self._low = int(found[-1]) + 1 if count else self._low
         return found
+
+    def check_room(self, count: int) -> None:
+        """Refuse what does not fit.
+
+        Raises
+        ------
+        FullError
+            If so many blocks are not free.
+        """
+        if count > self.num_free:
+            raise FullError(f"the volume is full: {count:,} blocks are written, and {self.num_free:,} are free")
 
     def give_back(self, blocks: I64) -> None:
         """Free blocks that are in use; those that are not followed, and what is free already, are left out."""

@@ -15,7 +15,7 @@ from layoutscope.tables import VolumeLayout, build_table, findings_table
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -120,11 +120,15 @@ def blocks_of(size_bytes: I64, block_bytes: int) -> I64:
 
 
 def numbers_of(layout: VolumeLayout) -> I64:
-    """Return all ids of files of a volume in ascending order; the place of one is its number."""
+    """Return all ids of files of a volume in ascending order; the place of one is its number.
+
+    Ids from 2**63 on, which damage alone makes, are negative here.
+    """
     table = layout.columns("entries")
-    links = table["link_id"].present().astype(np.uint64)
-    found = np.concatenate([table["file_id"].data, table["parent_id"].data, links])
-    return distinct(found.astype(np.uint64)).astype(np.int64)
+    links = table["link_id"].present()
+    return distinct(
+        np.concatenate([each.astype(np.int64) for each in (table["file_id"].data, table["parent_id"].data, links)])
+    )
 
 
 def made_anew(
@@ -211,7 +215,22 @@ def read_data(layout: VolumeLayout, numbers: I64) -> Data:
     ids = table["file_id"].data[there].astype(np.int64)
     place = np.minimum(np.searchsorted(numbers, ids), max(len(numbers) - 1, 0))
     known = numbers[place] == ids if len(numbers) else np.zeros(len(ids), bool)
-    return Data(np.where(known, place, NOWHERE), start, -(-table["length_bytes"].signed()[there] // bytes_))
+    count = -(-table["length_bytes"].signed()[there] // bytes_)
+    return Data(np.where(known, place, NOWHERE), *_within(start, count, layout.facts.size_bytes // bytes_))
+
+
+def _within(start: I64, count: I64, num_blocks: int) -> tuple[I64, I64]:
+    """Cut extents to the volume; damaged ones may claim more than it has, alone or together."""
+    start = np.clip(start, 0, num_blocks)
+    count = np.clip(count, 0, num_blocks - start)
+    # Clones share extents. Where all together claim more than the volume, each block counts for one extent alone.
+    if int(count.sum(dtype=np.float64)) > num_blocks:
+        order = np.argsort(start, kind="stable")
+        ends = np.maximum.accumulate((start + count)[order])
+        begin = np.maximum(start[order], np.concatenate([[0], ends[:-1]]))
+        left = np.maximum((start + count)[order] - begin, 0)
+        start[order], count[order] = begin, left
+    return start, count
 
 
 def read_free(layout: VolumeLayout) -> FreeBlocks:
@@ -235,7 +254,11 @@ class ReadTree:
 
 
 def found_tree(layout: VolumeLayout, name: str) -> ReadTree | None:
-    """Find the live nodes of a tree; nothing where it has none, or lies on several devices."""
+    """Find the live nodes of a tree; nothing where no leaf of it was read, or where it is on several devices.
+
+    Of a damaged tree whole levels may be missing. What is above such a gap leads to none of the nodes below, and is
+    left out: a node that needs one above it gets a new one.
+    """
     nodes = layout.columns("nodes")
     live = nodes["tree"].equals(name) & nodes["state"].equals("live") & nodes["level"].is_known
     live &= nodes["image_offset"].is_known
@@ -246,8 +269,39 @@ def found_tree(layout: VolumeLayout, name: str) -> ReadTree | None:
     rows = []
     for number in range(int(level[live].max()) + 1):
         mine = np.flatnonzero(live & (level == number))
+        if not len(mine):
+            break
         rows.append(mine[np.argsort(rank[mine], kind="stable")])
+    if not rows:
+        return None
     return ReadTree(tuple(rows), tuple(offset[part] // layout.facts.block_size_bytes for part in rows))
+
+
+def unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> list[str]:
+    """Say in sentences what of a damaged volume does not age; nothing of a sound one.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The volume.
+    trees : iterable of str
+        The trees that are followed on a sound volume.
+    """
+    owners = [owner for owner in (layout, layout.container) if owner is not None]
+    if not any(owner.num_errors for owner in owners):
+        return []
+    notes = ["The volume is damaged: what was not read of it does not age."]
+    nodes = layout.columns("nodes")
+    for name in trees:
+        read = found_tree(layout, name)
+        if read is None:
+            notes.append(f"No leaf of its {name} tree was read: that tree does not age.")
+            continue
+        live = nodes["tree"].equals(name) & nodes["state"].equals("live") & nodes["level"].is_known
+        if len(read.rows) <= int(nodes["level"].filled(0)[live].max()):
+            level = len(read.rows)
+            notes.append(f"No node of level {level} of its {name} tree was read: nodes from there up are made new.")
+    return notes
 
 
 def made_tree(

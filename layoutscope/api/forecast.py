@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.aging.volume import unaged_parts
 from layoutscope.aging.workloads import workload as workload_of
 from layoutscope.analysis.aged import Asked, Drawn, churn_of, followed, measured_layout, planned, readable
 from layoutscope.api.images import only_volume
@@ -171,6 +172,7 @@ def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int, h
     notes, num_held = [*assumed, narrow, *begin.policy.assumes], begin.space.num_pinned
     if layout.facts.details.get("snapshots"):
         notes.append(f"Snapshots that the volume has hold {num_held:,} blocks of it: these are not free when replaced.")
+    notes += unaged_parts(layout, begin.entry_bytes)
     if plan.cycles_a_step > 1:
         notes.append(f"{plan.cycles_a_step} cycles are followed as one.")
     if plan.steps * plan.cycles_a_step < cycles:

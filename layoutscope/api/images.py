@@ -102,8 +102,7 @@ def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
     if not walked:
         raise nothing_to_walk(layouts)
     if len(walked) > 1:
-        names = ", ".join(repr(layout.facts.name) for layout in walked)
-        raise several_volumes(len(walked), names)
+        raise several_volumes(walked)
     return walked[0]
 
 

@@ -162,8 +162,8 @@ DRAWS: Final = 2
 def _emitted(cases: Sequence[Case], asked: PlanRequest, name: str) -> EmittedOrder:
     """Write the list of all files of one volume, and the script that goes with it."""
     if len(cases) != 1:
-        names = ", ".join(repr(case.layout.facts.name) for case in cases)
-        raise several_volumes(len(cases), names, name) if cases else UsageError(f"{name}: has no files to list")
+        layouts = [case.layout for case in cases]
+        raise several_volumes(layouts, name) if cases else UsageError(f"{name}: has no files to list")
     if not _has_names(cases[0].layout):
         raise UsageError(f"{name}: names were left out, so that no list of them can be written")
     found = file_list(cases[0], asked.memory_bytes, is_null_separated=asked.is_null_separated)

@@ -152,8 +152,7 @@ def predict(
             orders = tuple(replace(case, volume=name) for case, name in zip(each, called, strict=True))
             return PredictResult(image.about, (), orders)
         if ncdu is not None and len(walked) > 1:
-            names = ", ".join(repr(layout.facts.name) for layout in walked)
-            raise several_volumes(len(walked), names, image.about.name)
+            raise several_volumes(walked, image.about.name)
         if ncdu is not None and profiles:
             _write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
         named = drives is not None

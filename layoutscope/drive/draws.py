@@ -98,8 +98,10 @@ def drawn_seconds(
         known, part = (_served_as_named(reads, profile, start_offset_bytes).sum() for reads in (trace, sample))
         scale = known / max(part, 1e-9)
     seconds = np.zeros(num_draws())
+    # No drive takes any time for no reads: the many small volumes of a disk are read as they are mounted.
+    wanted = numbers if len(sample) else numbers[:0]
     for number, service_ms in _served_by_draws(
-        sample, profile, unknown, start_offset_bytes=start_offset_bytes, numbers=numbers
+        sample, profile, unknown, start_offset_bytes=start_offset_bytes, numbers=wanted
     ):
         seconds[number] = service_ms.sum() / 1000
     return np.asarray((seconds * scale * unknown.of(MODEL) + host_s)[numbers])

@@ -35,7 +35,7 @@ FLEET_TABLES: Final[dict[str, tuple[Column, ...]]] = {
     "volumes": (
         _SOURCE,
         Column("volume", "String", "", "which volume: its layers and its name, its number where that is shared"),
-        Column("number", "UInt8", "", "its number on the image, from 1; null for a container's own"),
+        Column("number", "UInt32", "", "its number on the image, from 1; null for a container's own"),
         Column("filesystem", "String", "", "what it is"),
         Column("variant", "String", "", "which kind of that"),
         Column("name", "String", "", "its name"),

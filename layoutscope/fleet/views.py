@@ -31,7 +31,7 @@ CAPTURED: Final = ("nodes", "entries", "extents", "regions", "free")
 _OF_LAYOUT: Final = (
     Column("source", "String", "", "which source: its row in sources"),
     Column("volume", "String", "", "which volume: its layers and its name, as in volumes"),
-    Column("number", "UInt8", "", "its number on the image, from 1; null for a container's own"),
+    Column("number", "UInt32", "", "its number on the image, from 1; null for a container's own"),
     Column("layout", "UInt32", "", "place of the volume in its capture, from 0; rows are numbered anew in each"),
 )
 

@@ -1,4 +1,4 @@
-"""Images on servers and in object stores, as fsspec opens them: ``https://``, ``s3://``, ``sftp://`` and others.
+"""Images on servers and in object stores: ``https://``, and what fsspec opens, as ``s3://``, ``sftp://`` and others.
 
 They are read by ranges, in blocks that are kept in a cache of bounded size; blocks that are wanted together and lie
 side by side are one request. What came over the network is counted, so that a scan says how little of a disk it took.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.image.web import WAITS_S, WHOLE, WebFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,15 +35,10 @@ CACHE_BYTES: Final = 64 * 1024**2
 LARGE_BYTES: Final = 8 * 1024**2
 """A read of so many bytes goes past the cache, which has other things to keep."""
 
-WAITS_S: Final = (0.5, 2.0, 8.0)
-"""Before each further attempt where a request failed: the cause may pass."""
-
 _ADDRESS: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/{1,2}(?P<rest>[^/].*)", re.DOTALL)
 
 _CHANGING: Final = {"etag", "lastmodified", "mtime", "versionid", "md5", "contentmd5", "digest"}
 """What servers call that which changes with a file."""
-
-WHOLE: Final = "its server gives no parts of it; download it first"
 
 Result = TypeVar("Result")
 
@@ -63,37 +59,29 @@ class RemoteSource(FillingSource):
     Parameters
     ----------
     address : str
-        As of fsspec, whose settings and environment say how to log in.
+        Of a web server, or as of fsspec, whose settings and environment say how to log in.
 
     Raises
     ------
     UnsupportedError
-        If fsspec is not installed, or what it needs for this kind of address.
+        If fsspec is needed and not installed, or what it needs for this kind of address.
     ImageError
         If there is no such file, or its server gives no ranges.
     """
 
     def __init__(self, address: str) -> None:
         self.name = whole_address(address)
-        self._files, self._path = _opened(self.name)
-        self.size_bytes = int(_facts(self.name)["size"])
         self.counter = ReadCounter()
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
-        if self.name.startswith("http") and self.size_bytes > BLOCK_BYTES:
-            self._try_ranges()
-
-    def _try_ranges(self) -> None:
-        """Read the second block in the one way that gives up where a server sends everything from the start."""
-        kept: dict[str, Any] = {"size": self.size_bytes, "cache_type": "none", "block_size": BLOCK_BYTES}
-        with self._files.open(self._path, **kept) as file:
-            file.seek(BLOCK_BYTES)
-            try:
-                data = _again(self.name, lambda: file.read(BLOCK_BYTES), over=(ValueError,))
-            except ValueError as error:
-                raise ImageError(f"{self.name}: {WHOLE}") from error
-        self._blocks[1] = bytes(data)
-        self.counter.reads += 1
-        self.counter.bytes += len(data)
+        self._file: WebFile | _StoredFile
+        if _is_web(self.name):
+            self._file = WebFile(self.name, BLOCK_BYTES)
+            self._blocks[0] = self._file.start
+            self.counter.reads += 1
+            self.counter.bytes += len(self._file.start)
+        else:
+            self._file = _StoredFile(self.name)
+        self.size_bytes = self._file.size_bytes
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         if len(target) >= LARGE_BYTES:
@@ -158,11 +146,7 @@ class RemoteSource(FillingSource):
         """Ask the server for ranges, all at once where it allows that."""
         if not ranges:
             return []
-        starts, stops = [first for first, _ in ranges], [last for _, last in ranges]
-        paths = [self._path] * len(ranges)
-        found: list[bytes] = _again(
-            self.name, lambda: self._files.cat_ranges(paths, starts, stops, on_error="raise", max_gap=None)
-        )
+        found = self._file.read_ranges(ranges)
         for (first, last), data in zip(ranges, found, strict=True):
             self.counter.reads += 1
             self.counter.bytes += len(data)
@@ -173,8 +157,30 @@ class RemoteSource(FillingSource):
         return found
 
     def close(self) -> None:
-        """Forget what was read."""
+        """Forget what was read, and close what is open."""
         self._blocks.clear()
+        self._file.close()
+
+
+class _StoredFile:
+    """A file as fsspec opens it."""
+
+    def __init__(self, address: str) -> None:
+        self.name = address
+        self._files, self._path = _opened(address)
+        self.size_bytes = int(_facts(address)["size"])
+
+    def read_ranges(self, ranges: list[tuple[int, int]]) -> list[bytes]:
+        """Read ranges, all at once where the kind of server allows that."""
+        starts, stops = [first for first, _ in ranges], [last for _, last in ranges]
+        paths = [self._path] * len(ranges)
+        found: list[bytes] = _again(
+            self.name, lambda: self._files.cat_ranges(paths, starts, stops, on_error="raise", max_gap=None)
+        )
+        return found
+
+    def close(self) -> None:
+        """Do nothing: fsspec keeps connections for other files."""
 
 
 def address_identity(address: str) -> dict[str, Any]:
@@ -201,13 +207,17 @@ def address_identity(address: str) -> dict[str, Any]:
 
 
 def _facts(address: str) -> dict[str, Any]:
-    """Ask a server about a file.
+    """Ask a server about a file, by what fsspec calls its facts.
 
     Raises
     ------
     ImageError
         If there is none, or it can only be had whole.
     """
+    if _is_web(whole_address(address)):
+        file = WebFile(whole_address(address), 1)
+        file.close()
+        return {"size": file.size_bytes, **file.facts}
     files, path = _opened(whole_address(address))
     # What was asked before may be kept for long, and this asks whether it still holds.
     files.invalidate_cache()
@@ -217,6 +227,10 @@ def _facts(address: str) -> dict[str, Any]:
     if facts.get("size") is None or not facts.get("partial", True):
         raise ImageError(f"{whole_address(address)}: {WHOLE}")
     return facts
+
+
+def _is_web(address: str) -> bool:
+    return address.startswith(("http://", "https://"))
 
 
 def _opened(address: str) -> tuple[Any, str]:
@@ -237,8 +251,8 @@ def _opened(address: str) -> tuple[Any, str]:
     return files, path
 
 
-def _again(name: str, ask: Callable[[], Result], over: tuple[type[Exception], ...] = ()) -> Result:
-    """Ask a server, and again where that failed for a cause that may pass, which the errors in `over` are not.
+def _again(name: str, ask: Callable[[], Result]) -> Result:
+    """Ask a server, and again where that failed for a cause that may pass.
 
     Raises
     ------
@@ -248,8 +262,6 @@ def _again(name: str, ask: Callable[[], Result], over: tuple[type[Exception], ..
     for wait in (*WAITS_S, None):
         try:
             return ask()
-        except over:
-            raise
         except FileNotFoundError as error:
             raise ImageError(f"{name}: no such file") from error
         except PermissionError as error:

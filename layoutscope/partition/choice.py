@@ -9,7 +9,7 @@ from layoutscope.filesystems.registry import filesystems, labels, variants
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import VolumeCandidate
-from layoutscope.units import format_bytes
+from layoutscope.units import format_bytes, format_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,13 +130,16 @@ def refusal(
 
 def _stacks(found: Sequence[VolumeCandidate]) -> str:
     stacks = [" > ".join(candidate.stack) for candidate in found if len(candidate.stack) > 1]
-    return f" ({'; '.join(stacks[:8])})" if stacks else ""
+    return f" ({format_list(stacks, '; ')})" if stacks else ""
 
 
 def _list(found: Sequence[VolumeCandidate]) -> str:
-    return "; ".join(
-        f"{' > '.join(item.stack)} ({format_bytes(item.size_bytes)}){f': {item.about}' if item.about else ''}"
-        for item in found[:8]
+    return format_list(
+        [
+            f"{' > '.join(item.stack)} ({format_bytes(item.size_bytes)}){f': {item.about}' if item.about else ''}"
+            for item in found
+        ],
+        "; ",
     )
 
 
@@ -169,5 +172,5 @@ def select_name(names: Sequence[str], wanted: str) -> int:
             return matches[0]
         if matches:
             raise UsageError(f"{len(matches)} volumes are named {wanted!r}; choose by number, 1 to {len(names)}")
-    listed = ", ".join(f"{number} {name!r}" for number, name in enumerate(names, 1))
+    listed = format_list([f"{number} {name!r}" for number, name in enumerate(names, 1)])
     raise UsageError(f"no volume {wanted!r}{did_you_mean(wanted, names)}; there are {listed or 'none'}")

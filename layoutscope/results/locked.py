@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from layoutscope.errors import LockedError, UsageError
 from layoutscope.filesystems.registry import filesystem_of, read_options
+from layoutscope.units import format_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,19 +20,18 @@ def is_locked(layout: VolumeLayout) -> bool:
     return bool(layout.facts.details.get("locked"))
 
 
-def several_volumes(count: int, names: str, name: str = "") -> UsageError:
+def several_volumes(layouts: Sequence[VolumeLayout], name: str = "") -> UsageError:
     """Say that one volume must be chosen among several, and how.
 
     Parameters
     ----------
-    count : int
-        How many there are.
-    names : str
-        What they are called.
+    layouts : sequence of VolumeLayout
+        The volumes.
     name : str
         The image.
     """
-    told = f"{count} volumes can be walked ({names}); choose one with volume=NAME, or as IMAGE:VOLUME"
+    names = format_list([repr(layout.facts.name) for layout in layouts]) or "none"
+    told = f"{len(layouts)} volumes can be walked ({names}); choose one with volume=NAME, or as IMAGE:VOLUME"
     return UsageError(f"{name}: {told}" if name else told, options={"volume=NAME": "--volume"})
 
 
@@ -67,7 +67,7 @@ def _locked(layouts: Sequence[VolumeLayout]) -> tuple[str, str]:
     locked = [layout for layout in layouts if is_locked(layout)]
     if not locked:
         return "", ""
-    names = ", ".join(repr(layout.facts.name) for layout in locked)
+    names = format_list([repr(layout.facts.name) for layout in locked])
     which = f"the volume {names} is" if len(locked) == 1 else f"the volumes {names} are"
     findings = [warnings_of(layout) for layout in locked]
     if all(any("hardware" in code for code in codes) for codes in findings):

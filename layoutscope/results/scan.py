@@ -253,8 +253,7 @@ class ScanResult(Shown):
         if not found and locked is not None:
             raise locked
         if len(found) != 1:
-            names = ", ".join(repr(volume.layout.facts.name) for volume in found) or "none"
-            raise several_volumes(len(found), names, self.image.name)
+            raise several_volumes([volume.layout for volume in found], self.image.name)
         return found[0]
 
     @property

@@ -276,7 +276,7 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     _check_claims(path, name)
     # By our own descriptor, which leaves the time of access alone; polars would open a path itself.
     with inputs.open_file(path) as file:
-        frame = pl.read_parquet(file)
+        frame = _widened(pl.read_parquet(file))
     if dict(frame.schema) != {column.name: column.dtype for column in TABLES[name]}:
         raise ValueError(f"the columns of {name} are not those of this version")
     _check_lengths(name, frame)
@@ -284,6 +284,13 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     _check_nulls(name, frame)
     _check_ranges(name, frame)
     _check_words(name, frame)
+    return frame
+
+
+def _widened(frame: pl.DataFrame) -> pl.DataFrame:
+    """Give the number of the volume its present type: it had 8 bits, which 255 volumes fill."""
+    if frame.schema.get("volume") == pl.UInt8:
+        return frame.with_columns(pl.col("volume").cast(pl.UInt32))
     return frame
 
 

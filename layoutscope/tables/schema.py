@@ -56,7 +56,7 @@ class Column(NamedTuple):
 
 _ROW = Column("row", "UInt32", "", "stable key of the row")
 _DEVICE = Column("device", "UInt8", "", "image of a Fusion set, 0 otherwise")
-_VOLUME = Column("volume", "UInt8", "", "number of the volume on the image, from 1; null for a container's own")
+_VOLUME = Column("volume", "UInt32", "", "number of the volume on the image, from 1; null for a container's own")
 _OFFSET = Column("image_offset", "Int64", "bytes", "start, from the start of the image")
 _LENGTH = Column("length_bytes", "Int64", "bytes", "length")
 

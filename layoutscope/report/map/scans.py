@@ -17,7 +17,7 @@ from layoutscope.report import escape_text
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
 from layoutscope.report.map.segments import verified_xids
 from layoutscope.tables import coverage_of
-from layoutscope.units import format_bytes, format_seconds, format_share, format_value
+from layoutscope.units import format_bytes, format_list, format_seconds, format_share, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -217,7 +217,7 @@ def _states(volume: VolumeScan, *, names: bool) -> Iterator[tuple[str, int]]:
 
 
 def _title(result: ScanResult, volumes: list[VolumeScan]) -> str:
-    names = ", ".join(escape_text(volume.layout.facts.name) for volume in volumes)
+    names = format_list([escape_text(volume.layout.facts.name) for volume in volumes])
     return f"{escape_text(PurePath(result.image.name).name)}: {names}"
 
 

@@ -273,6 +273,8 @@ class ApfsVolume:
 
     def _given(self, order: I64, kind: I64, count: I64, *, is_try: bool = False) -> tuple[I64, I64, I64]:
         """Give blocks in an order: to data, nodes and references, each in the order in which it was told."""
+        # A damaged file may claim any size: what does not fit is refused before it is listed block by block.
+        self.space.check_room(int(count.sum()))
         kinds = np.repeat(kind[order], count[order])
         blocks = np.empty(len(kinds), np.int64)
         is_data = kinds == DATA

@@ -1,0 +1,422 @@
+"""Files on web servers: what a server may do wrong, each kind with its own message, and none without a bound."""
+
+from __future__ import annotations
+
+import base64
+import re
+import socket
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+
+from layoutscope.errors import ImageError
+from layoutscope.image import web
+from layoutscope.image.web import WebFile
+
+DATA = bytes(range(256)) * 256
+TOTAL = len(DATA)
+FIRST = 4096
+"""What is read when a file is opened."""
+MOST_SENT = 16 * 1024**2
+"""More than what a client and a server have in their sockets' buffers; the endless answers would pass it at once."""
+
+
+class Server:
+    """Gives the N-th request the N-th answer, and the last one to all that follow; notes requests and counts bytes.
+
+    An answer is a function of the connection and the range that was asked for.
+    """
+
+    def __init__(self, *answers):
+        self.answers, self.requests, self.sent = answers, [], 0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}/disk.img"
+        self.closing = threading.Event()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        with connection:
+            connection.settimeout(10)
+            try:
+                while request := self._request(connection):
+                    self.requests.append(request)
+                    answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
+                    asked = re.search(r"\r\nRange: bytes=(\d+)-(\d+)\r\n", request)
+                    if answer(lambda data: self._send(connection, data), int(asked[1]), int(asked[2]) + 1) is CLOSE:
+                        return
+            except OSError:
+                return
+
+    @staticmethod
+    def _request(connection):
+        request = b""
+        while not request.endswith(b"\r\n\r\n"):
+            data = connection.recv(4096)
+            if not data:
+                return ""
+            request += data
+        return request.decode("latin-1")
+
+    def _send(self, connection, data):
+        if self.closing.is_set():
+            raise OSError("closing")
+        connection.sendall(data)
+        self.sent += len(data)
+
+    def close(self):
+        """Listen no more, and send nothing more."""
+        self.closing.set()
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._thread.join()
+
+
+CLOSE = object()
+"""What an answer returns after which the server closes the connection."""
+
+
+def head(status, *fields):
+    """Write the head of an answer."""
+    return "\r\n".join([f"HTTP/1.1 {status} So", *fields, "", ""]).encode()
+
+
+def part(**changes):
+    """Answer with a range as it should be, but for some fields, which may be functions of the range; None: left out."""
+    body = changes.pop("body", lambda first, stop: DATA[first:stop])
+
+    def answer(send, first, stop):
+        stop = min(stop, TOTAL)
+        fields = {
+            "content_range": f"bytes {first}-{stop - 1}/{TOTAL}",
+            "content_length": str(stop - first),
+            "etag": '"one"',
+        } | {name: value(first, stop) if callable(value) else value for name, value in changes.items()}
+        lines = [f"{name.replace('_', '-')}: {value}" for name, value in fields.items() if value is not None]
+        send(head(206, *lines) + body(first, stop))
+        return CLOSE if len(body(first, stop)) != stop - first or fields["content_length"] is None else None
+
+    return answer
+
+
+def status(code, *fields):
+    """Answer with a status alone."""
+
+    def answer(send, _first, _stop):
+        send(head(code, *fields, "Content-Length: 0"))
+
+    return answer
+
+
+def endless(start, data):
+    """Answer with something that never ends."""
+
+    def answer(send, first, stop):
+        send(start(first, stop))
+        while True:
+            send(data)
+
+    return answer
+
+
+def slowly(start):
+    """Answer with a byte now and then, forever."""
+    pause = threading.Event()
+
+    def answer(send, first, stop):
+        send(start(first, stop))
+        while not pause.wait(0.02):
+            send(b"x")
+
+    return answer
+
+
+def silent(_send, _first, _stop):
+    """Answer nothing until the client gives up: it has 10 seconds, after which the server closes."""
+
+
+def raw(data):
+    """Answer with any bytes, and close."""
+
+    def answer(send, _first, _stop):
+        send(data)
+        return CLOSE
+
+    return answer
+
+
+def ranged(first, stop, *fields):
+    """Write the head of an answer that has a range and no length."""
+    return head(206, f"Content-Range: bytes {first}-{stop - 1}/{TOTAL}", *fields)
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """Return a function that starts a server; attempts follow one another at once."""
+    monkeypatch.setattr(web, "WAITS_S", (0.0, 0.0))
+    started = []
+
+    def start(*answers):
+        started.append(Server(*answers))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.close()
+
+
+good = part()
+TRIES = 3
+LATE = "the server failed: it gave no whole answer within 0.5 seconds"
+GOT = "the server failed: bytes 8,192 to 12,287 were asked for, and"
+
+BAD = {
+    "packed": (
+        endless(lambda first, stop: ranged(first, stop, "Content-Encoding: gzip"), bytes(65536)),
+        rf"{GOT} a packed answer \(Content-Encoding: gzip\) came", 1,
+    ),
+    "wrapped": (
+        part(transfer_encoding="gzip, chunked"),
+        rf"{GOT} an answer in another form \(Transfer-Encoding: gzip, chunked\) came", 1,
+    ),
+    "shifted": (
+        part(content_range=lambda first, stop: f"bytes {first + 512}-{stop + 511}/{TOTAL}"),
+        f"{GOT} bytes 8,704 to 12,799 of 65,536 came", 1,
+    ),
+    "short range": (
+        part(content_range=lambda first, stop: f"bytes {first}-{stop - 2}/{TOTAL}"),
+        f"{GOT} bytes 8,192 to 12,286 of 65,536 came", 1,
+    ),
+    "no range": (part(content_range=None), f"{GOT} an answer without Content-Range came", 1),
+    "odd range": (part(content_range="bytes all/some"), f"{GOT} Content-Range: bytes all/some came", 1),
+    "no total": (
+        part(content_range=lambda first, stop: f"bytes {first}-{stop - 1}/*"),
+        rf"{GOT} Content-Range: bytes 8192-12287/\* came", 1,
+    ),
+    "negative length": (part(content_length="-1"), f"{GOT} a length of -1 bytes came", 1),
+    "absurd length": (part(content_length="9" * 40), f"{GOT} a length of {'9' * 40} bytes came", 1),
+    "longer length": (part(content_length="4097"), f"{GOT} a length of 4097 bytes came", 1),
+    "length in words": (part(content_length="many"), f"{GOT} a length of many bytes came", 1),
+    "other total": (
+        part(content_range=lambda first, stop: f"bytes {first}-{stop - 1}/{TOTAL + 1}"),
+        "changed on its server while it was read: its length was 65,536 bytes, and is 65,537", 1,
+    ),
+    "other ETag": (part(etag='"two"'), 'changed on its server while it was read: its ETag was "one", and is "two"', 1),
+    "whole": (status(200), r"its server gives no parts of it; download it first \(status 200 where", 1),
+    "401": (status(401), r"its server asks for a password \(401\)", 1),
+    "403": (status(403), r"permission denied by its server \(403\)", 1),
+    "404": (status(404), "no such file$", 1),
+    "416": (status(416), r"its server has no bytes 8,192 to 12,287 \(416\)", 1),
+    "400": (status(400), "its server refused the request: it answered 400 Bad Request", 1),
+    "500": (status(500), "the server failed: it answered 500 Internal Server Error", TRIES),
+    "429": (status(429), "the server failed: it answered 429 Too Many Requests", TRIES),
+    "599": (status(599), "the server failed: it answered 599$", TRIES),
+    "circle": (status(302, "Location: /disk.img"), "its server redirects more than 5 times, the last time to http:", 6),
+    "to a file": (
+        status(302, "Location: file:///etc/passwd"),
+        "its server redirects to file:///etc/passwd, which is not followed", 1,
+    ),
+    "to another scheme": (status(307, "Location: ftp://host/x"), "redirects to ftp://host/x, which is not followed", 1),
+    "to nowhere": (status(301), r"it redirects \(status 301\) to nowhere", 1),
+    "no HTTP": (raw(b"SSH-2.0-OpenSSH_9.6\r\n"), "cannot be reached: SSH-2.0-OpenSSH_9.6", TRIES),
+    "dropped": (raw(b""), "cannot be reached: Remote end closed connection", 1 + TRIES),
+    "cut off": (
+        part(body=lambda first, _stop: DATA[first : first + 100]),
+        "the server failed: its answer ended after 100 of the 4,096 bytes from 8,192 on", TRIES,
+    ),
+    "many fields": (
+        raw(head(206, *(f"X-{number}: 1" for number in range(101)))),
+        "cannot be reached: got more than 100 headers", TRIES,
+    ),
+    "long field": (raw(b"HTTP/1.1 206 So\r\nX: " + bytes(70000)), "cannot be reached: got more than 65536", TRIES),
+    "no such chunk": (
+        lambda send, first, stop: send(ranged(first, stop, "Transfer-Encoding: chunked") + b"zz\r\n"),
+        "cannot be reached: ", TRIES,
+    ),
+    "silent": (silent, LATE, 1),
+    "slow head": (slowly(lambda _first, _stop: b"HTTP/1.1 206 So\r\nX: "), LATE, 1),
+    "slow body": (slowly(ranged), LATE, 1),
+    "waits on": (endless(lambda *_: b"", head(100)), LATE, 1),
+}  # fmt: skip
+"""What a server does once a file is open: the message, and how often it is asked, on new connections or the first."""
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_server_that_misbehaves_is_named_and_bounded(serve, monkeypatch, name):
+    """One line that says what was asked and what came; few requests, a bounded time, and no more bytes than wanted."""
+    answer, message, tries = BAD[name]
+    server = serve(good, answer)
+    file = WebFile(server.address, FIRST)
+    if "0.5 seconds" in message:
+        monkeypatch.setattr(web, "TIMEOUT_S", 0.5)
+        monkeypatch.setattr(web, "SLOWEST_BYTES_S", 2**60)
+    with pytest.raises(ImageError, match=f"^{server.address}: .*{message}") as caught:
+        file.read_ranges([(8192, 12288)])
+    assert "\n" not in str(caught.value)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert len(server.requests) == 1 + tries
+    assert server.sent < MOST_SENT
+    file.close()
+
+
+@pytest.mark.parametrize("name", ["404", "401", "500", "whole", "no range", "negative length", "circle", "packed"])
+def test_the_first_answer_is_judged_likewise(serve, name):
+    """A file that cannot be opened says why, and is never taken for an absent one."""
+    answer, message, tries = BAD[name]
+    server = serve(answer)
+    with pytest.raises(ImageError, match=message.replace("8,192 to 12,287", "0 to 4,095")):
+        WebFile(server.address, FIRST)
+    assert len(server.requests) == tries
+
+
+ODD_BUT_RIGHT = {
+    "as it should be": good,
+    "no length": part(content_length=None),
+    "weak validators left out": part(etag=None),
+    "in chunks": lambda send, first, stop: send(
+        ranged(first, stop, "Transfer-Encoding: chunked")
+        + b"".join(b"400\r\n" + DATA[at : at + 1024] + b"\r\n" for at in range(first, stop, 1024))
+        + b"0\r\n\r\n"
+    ),
+    "chunks without end": endless(
+        lambda first, stop: ranged(first, stop, "Transfer-Encoding: chunked")
+        + b"1000\r\n" + DATA[first:stop] + b"\r\n",
+        b"10000\r\n" + bytes(65536) + b"\r\n",
+    ),
+    "a body without end": endless(
+        lambda first, stop: ranged(first, stop) + DATA[first:stop], bytes(65536)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_BUT_RIGHT)
+def test_no_more_is_read_than_was_asked_for(serve, name):
+    """Whatever follows the bytes of the range, they are the answer, and the rest stays with the server."""
+    server = serve(good, ODD_BUT_RIGHT[name])
+    file = WebFile(server.address, FIRST)
+    assert file.start == DATA[:FIRST]
+    assert file.read_ranges([(8192, 12288)]) == [DATA[8192:12288]]
+    assert server.sent < MOST_SENT
+    file.close()
+
+
+@pytest.mark.parametrize("answer", [status(503), raw(b""), part(body=lambda first, _stop: DATA[first : first + 7])])
+def test_what_passes_is_asked_again(serve, answer):
+    """A failure of the server, and a connection that is lost before or within the answer."""
+    server = serve(good, answer, good)
+    file = WebFile(server.address, FIRST)
+    assert file.read_ranges([(8192, 12288)]) == [DATA[8192:12288]]
+    assert len(server.requests) == 3
+
+
+def test_the_waits_end_with_the_deadline(serve, monkeypatch):
+    """An hour between the attempts is cut to the time of the request."""
+    monkeypatch.setattr(web, "WAITS_S", (3600.0,))
+    server = serve(good, status(503))
+    file = WebFile(server.address, FIRST)
+    monkeypatch.setattr(web, "TIMEOUT_S", 0.05)
+    monkeypatch.setattr(web, "SLOWEST_BYTES_S", 2**60)
+    with pytest.raises(ImageError, match="it answered 503"):
+        file.read_ranges([(0, 10)])
+    assert len(server.requests) == 2
+
+
+def test_many_ranges_come_in_order_over_few_connections(serve):
+    """Each range once, whatever the order of the answers; the first failure ends the others."""
+    server = serve(good)
+    file = WebFile(server.address, FIRST)
+    ranges = [(at, at + 512) for at in range(0, TOTAL, 1024)]
+    assert file.read_ranges(ranges) == [DATA[first:stop] for first, stop in ranges]
+    assert len(server.requests) == 1 + len(ranges)
+    assert file.read_ranges([]) == []
+    failing = serve(good, status(404))
+    file = WebFile(failing.address, FIRST)
+    with pytest.raises(ImageError, match="no such file"):
+        file.read_ranges(ranges)
+    assert len(failing.requests) <= 1 + 2 * web.MAX_CONNECTIONS
+
+
+def test_an_empty_file_is_empty(serve):
+    """No range fits into it: its server says 416 with its length."""
+    assert WebFile(serve(status(416, "Content-Range: bytes */0")).address, FIRST).size_bytes == 0
+
+
+def test_a_connection_that_was_closed_in_between_is_opened_again(serve):
+    """Servers close what was idle: that is no failure, and takes none of the attempts."""
+
+    def good_once(send, first, stop):
+        good(send, first, stop)
+        return CLOSE
+
+    server = serve(good_once)
+    file = WebFile(server.address, FIRST)
+    for first in (4096, 8192, 12288, 16384, 20480):
+        assert file.read_ranges([(first, first + 9)]) == [DATA[first : first + 9]]
+
+
+def test_where_a_server_leads_is_remembered_and_asked_again_if_it_ends(serve):
+    """A redirection is followed once; where its target refuses later, the address is asked for a new one."""
+    first, second = serve(good, status(403)), serve(good)
+    server = serve(status(302, f"Location: {first.address}"), status(302, f"Location: {second.address}"))
+    file = WebFile(server.address, FIRST)
+    assert file.read_ranges([(8192, 12288)]) == [DATA[8192:12288]]
+    assert [len(each.requests) for each in (server, first, second)] == [2, 2, 1]
+
+
+def test_a_password_is_told_to_its_own_server_alone(serve, monkeypatch):
+    """Neither it nor configured fields go where a server redirects to; messages do not name it."""
+    monkeypatch.setattr(web, "_configured", lambda: {"X-Token": "abc"})
+    other = serve(good)
+    server = serve(status(302, f"Location: {other.address}"))
+    WebFile(server.address.replace("//", "//me:a%20b@"), FIRST).close()
+    secret = base64.b64encode(b"me:a b").decode()
+    assert f"Authorization: Basic {secret}\r\n" in server.requests[0]
+    assert "X-Token: abc\r\n" in server.requests[0]
+    assert "Authorization" not in other.requests[0]
+    assert "X-Token" not in other.requests[0]
+
+
+def test_the_request_is_plain(serve):
+    """No packing is asked for, and nothing of the address leaves its line."""
+    server = serve(good)
+    WebFile(server.address + "?a=b c\r\nX: y", FIRST).close()
+    line, *fields = server.requests[0].split("\r\n")
+    assert line == "GET /disk.img?a=b%20cX:%20y HTTP/1.1"
+    assert "Accept-Encoding: identity" in fields
+    assert not any(field.startswith("X:") for field in fields)
+
+
+def test_https_leads_to_no_http():
+    """What was asked for over a safe connection is not read over another."""
+
+    class Answer:
+        status = 302
+        headers = {"Location": "http://host/disk.img"}  # noqa: RUF012
+
+    with pytest.raises(web.ServerError, match=r"redirects from https to http \(http://host\), which is not followed"):
+        web._redirected(urlsplit("https://host/disk.img"), Answer())
+
+
+@pytest.mark.parametrize("address", ["http://", "http:///disk.img", "http://host:99999/x", "http://[::1/x"])
+def test_an_address_without_a_host_is_one_line(address):
+    """What is no address is never looked up."""
+    with pytest.raises(ImageError, match="is no address"):
+        WebFile(address, FIRST)
+
+
+def test_a_closed_port_is_one_line(serve):
+    """Nobody listens there."""
+    server = serve(good)
+    server.close()
+    server.close = lambda: None
+    with pytest.raises(ImageError, match="cannot be reached: Connection refused"):
+        WebFile(server.address, FIRST)

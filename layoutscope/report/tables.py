@@ -77,7 +77,7 @@ def write_table(rows: Rows, file: IO[bytes], file_format: str) -> None:
 
 def write_csv(rows: Rows, file: IO[bytes]) -> None:
     """Write CSV: UTF-8, names guarded, raw bytes as hexadecimal, times as ISO 8601."""
-    file.write((",".join(column.name for column in rows.columns) + "\n").encode())
+    file.write((",".join(_csv_text(column.name) for column in rows.columns) + "\n").encode())
     _write_lines(rows, file, _CSV, ",".join)
 
 

@@ -58,7 +58,7 @@ def listed_files(layout: VolumeLayout, stats: InodeStats | None) -> Iterator[dic
             yield {**row, "path": paths.entry(*(row[name] for name in NAMED)).text, **told}
 
 
-BATCH_ROWS: Final = 65_536
+BATCH_ROWS: Final = 16_384
 """Entries that are made rows of at once."""
 
 

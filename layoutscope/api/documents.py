@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from layoutscope.access.paths import Paths
+from layoutscope.access.paths import Paths, path_component
 from layoutscope.analysis.files import listed_files
 from layoutscope.analysis.owners import volume_names
 from layoutscope.api import outputs
@@ -175,7 +175,7 @@ def _lists(image: Opened, request: ReadRequest, file_format: str) -> Iterator[st
 
 def _prefix(layout: VolumeLayout) -> str:
     facts = layout.facts
-    return f"/{facts.name or f'volume {facts.volume or 1}'}"
+    return f"/{path_component(facts.name) or f'volume {facts.volume or 1}'}"
 
 
 def _walks(image: Opened, work: WorkRequest, drives: Drives | None) -> list[Profile]:

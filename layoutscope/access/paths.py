@@ -104,7 +104,7 @@ class Paths:
         is_lost = ring | (~is_there & (parents != ROOT_ID))
         own = np.array([1 + _num_bytes(name) for name in self._names], np.int64)
         tops = np.array([_num_bytes(text) for text in map(self._top, range(len(ids)))], np.int64)
-        lengths, flawed, lost = _summed(above, np.where(ring, 0, own) + tops, is_odd & ~ring, is_lost)
+        lengths, (flawed, lost) = _summed(above, np.where(ring, 0, own) + tops, is_odd & ~ring, is_lost)
         self._lengths = lengths.tolist()
         self._flaws = np.select([lost, lengths > MAX_PATH_BYTES, flawed], [LOST, LENGTH, NAME], "").tolist()
         self._known: dict[int, str] = {}
@@ -195,7 +195,7 @@ def _ring(above: I64) -> Mask:
     return found
 
 
-def _summed(above: I64, sizes: I64, *marks: Mask) -> tuple[I64, *tuple[Mask, ...]]:
+def _summed(above: I64, sizes: I64, *marks: Mask) -> tuple[I64, list[Mask]]:
     """Add up sizes on the way from each directory to its top, and tell where any on that way is marked."""
     steps, total = np.append(above, -1), np.append(sizes, 0)
     told = [np.append(mark, False) for mark in marks]
@@ -203,4 +203,4 @@ def _summed(above: I64, sizes: I64, *marks: Mask) -> tuple[I64, *tuple[Mask, ...
         total = total + total[steps]
         told = [mark | mark[steps] for mark in told]
         steps = steps[steps]
-    return total[:-1], *(mark[:-1] for mark in told)
+    return total[:-1], [mark[:-1] for mark in told]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.access.paths import Paths
 from layoutscope.analysis.files import with_paths
 from layoutscope.analysis.frames import cost_of_directories, read_seconds
 from layoutscope.arrays.ragged import owners, ranges
@@ -50,7 +51,7 @@ def costs_of(layout: VolumeLayout, reads: AccessTrace, prediction: Prediction, o
     records = _records(layout)
     nodes = _nodes(layout, shares, records, prediction.seconds)
     files = _files(layout, shares, records, nodes, prediction.seconds)
-    directories = build_frame("directory_costs", cost_of_directories(layout, reads, seconds))
+    directories = build_frame("directory_costs", cost_of_directories(Paths(layout), reads, seconds))
     return WalkCosts(prediction.drive, order, prediction.seconds, nodes, files, directories)
 
 

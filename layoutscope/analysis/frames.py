@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.analysis.files import directory_paths
+from layoutscope.access.paths import Paths
 from layoutscope.analysis.owners import volume_names
 from layoutscope.results.compare import ratio, side_letters
 from layoutscope.tables.frames import FRAMES
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from layoutscope.results.plan import PlanResult, VolumePlan
     from layoutscope.results.predict import OrderCase, PredictResult, VolumeCase
     from layoutscope.results.scan import Prediction, ScanResult, WalkFacts
-    from layoutscope.tables import VolumeLayout
 
 
 def metrics_rows(result: ScanResult) -> Rows:
@@ -106,13 +105,13 @@ def host_seconds(reads: AccessTrace) -> NDArray[np.float64]:
     return found
 
 
-def cost_of_directories(layout: VolumeLayout, reads: AccessTrace, seconds: NDArray[np.float64]) -> dict[str, Any]:
+def cost_of_directories(paths: Paths, reads: AccessTrace, seconds: NDArray[np.float64]) -> dict[str, Any]:
     """Charge reads to the directories that caused them, the most expensive first.
 
     Parameters
     ----------
-    layout : VolumeLayout
-        The volume.
+    paths : Paths
+        Of the volume.
     reads : AccessTrace
         The reads.
     seconds : (n_reads,) float64 array
@@ -126,17 +125,17 @@ def cost_of_directories(layout: VolumeLayout, reads: AccessTrace, seconds: NDArr
     ids, place, counts = np.unique(reads.directory_id, return_inverse=True, return_counts=True)
     total = np.bincount(place, seconds, minlength=len(ids))
     order = np.argsort(-total, kind="stable")
-    known = directory_paths(layout)
     return {
         "directory_id": ids[order],
-        "path": [_path(known, int(number)) for number in ids[order]],
+        "path": [directory_name(paths, number) for number in ids[order].tolist()],
         "reads": counts[order],
         "seconds": total[order],
     }
 
 
-def _path(known: dict[int, str], number: int) -> str:
-    return "(no directory)" if number == 0 else known.get(number, f"<{number}>") or "/"
+def directory_name(paths: Paths, number: int) -> str:
+    """Name the directory that caused reads; 0 stands for reads that none caused."""
+    return paths.folder(number).text if number else "(no directory)"
 
 
 def directories_rows(result: PredictResult) -> Rows:
@@ -148,8 +147,9 @@ def _directories(case: VolumeCase) -> Iterator[dict[str, Any]]:
     reads = case.walk.trace
     if case.layout is None:
         return
+    paths = Paths(case.layout)
     for drive in case.drives:
-        made = cost_of_directories(case.layout, reads, read_seconds(reads, drive.prediction.service_s))
+        made = cost_of_directories(paths, reads, read_seconds(reads, drive.prediction.service_s))
         yield _labelled(case, drive.prediction.drive, made, len(made["path"]))
 
 

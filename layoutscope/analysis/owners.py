@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.paths import Paths, path_component
 from layoutscope.errors import UsageError
 from layoutscope.results.inspect import Owner
 from layoutscope.walk.paths import components_of
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.contract import Row
     from layoutscope.tables import Table, VolumeLayout
-
-MOST_LEVELS: Final = 4096
-"""A path with more names leads in a circle."""
 
 _SIZES: Final = {"nodes": "size_bytes", "regions": "length_bytes", "extents": "length_bytes", "free": "length_bytes"}
 _WORDS: Final = {"nodes": "node", "regions": "region", "extents": "file data", "free": "free space"}
@@ -34,8 +32,9 @@ _NODE_FACTS: Final = (
 def resolve(layout: VolumeLayout, path: str) -> int | None:
     """Find the id of the file at a path from the root; None where there is none.
 
-    Names are compared as they are; where none matches exactly, without regard to composition, as a terminal may compose
-    what the volume keeps decomposed, and to case where the volume does so.
+    A name that no path can hold is found as paths spell it. Names are compared as they are; where none matches exactly,
+    without regard to composition, as a terminal may compose what the volume keeps decomposed, and to case where the
+    volume does so.
     """
     file_id = ROOT_ID
     for name in components_of(path):
@@ -49,12 +48,12 @@ def resolve(layout: VolumeLayout, path: str) -> int | None:
 def _child(layout: VolumeLayout, parent_id: int, name: str) -> int | None:
     entries = layout.columns("entries")
     inside = entries.take(entries["parent_id"].data == parent_id)
-    names, ids = inside.listed("name"), inside.listed("file_id")
+    ids, names = inside.listed("file_id"), [path_component(own or "") for own in inside.listed("name")]
     found = [number for own, number in zip(names, ids, strict=True) if own == name]
     if not found:
         folds = not layout.facts.case_sensitive
         wanted = _compared(name, folds=folds)
-        found = [number for own, number in zip(names, ids, strict=True) if _compared(own or "", folds=folds) == wanted]
+        found = [number for own, number in zip(names, ids, strict=True) if _compared(own, folds=folds) == wanted]
     return int(found[0]) if found else None
 
 
@@ -68,29 +67,14 @@ def paths_of(layout: VolumeLayout, file_id: int) -> list[str]:
     """List the paths of a file; several with hard links, none where nothing names it."""
     if file_id == ROOT_ID:
         return ["/"]
-    rows = _of_file(layout, "entries", file_id).rows()
-    return [f"{_directory(layout, row['parent_id'])}/{row['name'] or '?'}" for row in rows]
+    paths, rows = Paths(layout), _of_file(layout, "entries", file_id).rows()
+    return [paths.entry(file_id, row["parent_id"], row["name"]).text for row in rows]
 
 
 def _of_file(layout: VolumeLayout, table: str, file_id: int) -> Table:
     """Rows of a table that are about a file."""
     found = layout.columns(table)
     return found.take(found["file_id"].data == file_id)
-
-
-def _directory(layout: VolumeLayout, directory_id: int) -> str:
-    """Spell the path of a directory, without a slash at its end."""
-    names: list[str] = []
-    while directory_id != ROOT_ID and len(names) < MOST_LEVELS:
-        row = next(
-            (row for row in _of_file(layout, "entries", directory_id).rows() if row["kind"] == "directory"), None
-        )
-        if row is None:
-            names.append(f"<{directory_id}>")
-            break
-        names.append(row["name"] or "?")
-        directory_id = row["parent_id"]
-    return "".join(f"/{name}" for name in reversed(names))
 
 
 def needed_id(layouts: tuple[VolumeLayout, ...], path: str) -> list[tuple[VolumeLayout, int]]:

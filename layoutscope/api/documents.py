@@ -6,7 +6,8 @@ import os
 from collections import Counter
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from layoutscope.analysis.files import directory_paths, listed_files
+from layoutscope.access.paths import Paths, path_component
+from layoutscope.analysis.files import listed_files
 from layoutscope.analysis.owners import volume_names
 from layoutscope.api import outputs
 from layoutscope.api.images import nothing_to_walk
@@ -174,7 +175,7 @@ def _lists(image: Opened, request: ReadRequest, file_format: str) -> Iterator[st
 
 def _prefix(layout: VolumeLayout) -> str:
     facts = layout.facts
-    return f"/{facts.name or f'volume {facts.volume or 1}'}"
+    return f"/{path_component(facts.name) or f'volume {facts.volume or 1}'}"
 
 
 def _walks(image: Opened, work: WorkRequest, drives: Drives | None) -> list[Profile]:
@@ -184,7 +185,7 @@ def _walks(image: Opened, work: WorkRequest, drives: Drives | None) -> list[Prof
         raise nothing_to_walk(image.layouts, image.about.name)
     found = []
     for name, layout in zip(volume_names(image.layouts, walked), walked, strict=True):
-        reads, paths = walk(layout, work).reads, directory_paths(layout)
+        reads, paths = walk(layout, work).reads, Paths(layout)
         for profile in profiles_of(drives, DEFAULT_DRIVES[:1]):
             title = f"{name}, {work.order} on {profile.name}"
             found.append(Profile.of(title, reads, service(reads, profile), paths))

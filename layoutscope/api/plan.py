@@ -170,7 +170,7 @@ def _emitted(cases: Sequence[Case], asked: PlanRequest, name: str) -> EmittedOrd
     end = b"\0" if asked.is_null_separated else b"\n"
     path = os.fspath(asked.emit_order or "")
     with output(path, force=asked.force, holds=f"{len(found.paths):,} files") as file:
-        file.write(b"".join(each + end for each in found.paths))
+        file.writelines(each + end for each in found.paths)
     if asked.emit_script is not None:
         script = file_script(Path(asked.emit_script).name, path, is_null_separated=asked.is_null_separated)
         with output(asked.emit_script, force=asked.force, holds="a script for sh") as file:

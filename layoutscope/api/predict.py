@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.analysis.owners import paths_of, volume_name, volume_names
+from layoutscope.access.paths import Paths
+from layoutscope.analysis.frames import directory_name
+from layoutscope.analysis.owners import volume_name, volume_names
 from layoutscope.api.alike import UNKNOWN, VolumesAlike, check_placement
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
@@ -263,10 +265,10 @@ def _directory_costs(
     ids, seconds, counts = _costs_by_directory(reads, result)
     if not ids.any():
         return ()
-    worst = np.argsort(-seconds, kind="stable")[:top]
+    worst, paths = np.argsort(-seconds, kind="stable")[:top], Paths(layout)
     return tuple(
-        DirectoryCost(int(ids[place]), _path(layout, int(ids[place])), int(counts[place]), float(seconds[place]))
-        for place in worst
+        DirectoryCost(number, directory_name(paths, number), int(counts[place]), float(seconds[place]))
+        for place, number in zip(worst.tolist(), ids[worst].tolist(), strict=True)
     )
 
 
@@ -296,12 +298,6 @@ def _write_ncdu(
         costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
         for text in ncdu_text(layout, costs):
             file.write(text.encode())
-
-
-def _path(layout: VolumeLayout, directory_id: int) -> str:
-    if directory_id == 0:
-        return "(no directory)"
-    return (paths_of(layout, directory_id) or [f"<{directory_id}>"])[0]
 
 
 def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: WorkRequest) -> WalkFacts:

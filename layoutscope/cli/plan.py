@@ -10,7 +10,7 @@ import typer
 
 from layoutscope.cli.choices import Host, PlanFormat, PlannedOrder
 from layoutscope.cli.options import OUTPUT, WORKLOAD, Force, Image, Reading, StartOffset, byte_count
-from layoutscope.cli.running import Group, show
+from layoutscope.cli.running import Group, show, warn
 
 
 class Planned(Group):
@@ -92,6 +92,8 @@ def plan(image: Image, *, planned: Planned, reading: Reading) -> None:
         force=planned.force,
         **reading.asked(),
     )
+    for missing in () if result.emitted is None else result.emitted.missing:
+        warn(missing.sentence)
     if planned.file_format == "csv":
         from layoutscope.report.tables import write_table
 

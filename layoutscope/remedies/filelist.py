@@ -5,17 +5,20 @@ The list has every name once that is no directory. Who can hold few names at onc
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.access.paths import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths
 from layoutscope.access.touches import nothing
-from layoutscope.analysis.files import entry_paths
-from layoutscope.arrays.lookup import find, first_places
+from layoutscope.analysis.files import BATCH_ROWS, NAMED
+from layoutscope.arrays.lookup import find
 from layoutscope.drive import service
 from layoutscope.frozen import frozen
 from layoutscope.remedies.filling import by_name, in_walk_order
 from layoutscope.remedies.reading import first_places_on_disk
+from layoutscope.results.plan import MissingFiles
 from layoutscope.walk.data import WalkPart, data_trace, read_in_turn
 from layoutscope.walk.directories import lookups
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.remedies.case import Case
+    from layoutscope.tables import VolumeLayout
 
     I64 = NDArray[np.int64]
 
@@ -32,7 +36,15 @@ ENTRY_BYTES: Final = 64
 PLACE, WALK, NAMES, INODES = "by place", "walk", "names", "inodes"
 """Orders that are timed: that of the list, the walk's, sorted by name, sorted by number."""
 
-DEEPEST: Final = 1024
+LINE_END: Final = "line end"
+"""A flaw of a path in a list whose names end with line ends, besides those of :mod:`layoutscope.access.paths`."""
+
+REASONS: Final = {
+    NAME: "their names cannot be part of a path",
+    LENGTH: f"their paths have more than {MAX_PATH_BYTES:,} bytes",
+    LOST: "no path leads to them from the root",
+    LINE_END: "line ends in their paths; -0 lists them",
+}
 
 
 @frozen
@@ -43,8 +55,8 @@ class FileList:
     ----------
     paths : tuple of bytes
         From the root of the volume, beginning with ``./``, in the order in which they are best read.
-    missing : tuple of str
-        What could not be listed, with the reason.
+    missing : tuple of MissingFiles
+        What could not be listed, reason by reason.
     windows : int
         How many pieces of the walk were sorted, each by itself; 1 where memory holds everything.
     seconds : dict of str to float
@@ -52,7 +64,7 @@ class FileList:
     """
 
     paths: tuple[bytes, ...]
-    missing: tuple[str, ...]
+    missing: tuple[MissingFiles, ...]
     windows: int
     seconds: dict[str, float]
 
@@ -73,25 +85,39 @@ def file_list(case: Case, memory_bytes: int | None = None, *, is_null_separated:
     files = in_walk_order(case)
     files = files[~entries.is_directory[files]]
     rows = np.arange(len(entries))[entries.order]
-    known = entry_paths(case.layout)
-    told = [known[row] for row in rows[files].tolist()]
-    paths = [b"." + path.encode("utf-8", "surrogatepass") for path in told]
+    paths, flaws, shown = _spelled(case.layout, rows[files], is_null_separated=is_null_separated)
     windows = _windows(paths, memory_bytes)
     at = first_places_on_disk(case.layout, entries.file_id[files])
     order = np.lexsort((entries.file_id[files], at, windows))
-    is_writable = np.array([is_null_separated or b"\n" not in path for path in paths], bool)
     orders = {PLACE: files[order], WALK: files, NAMES: _without_folders(case, by_name(case))}
     orders[INODES] = files[np.argsort(entries.file_id[files], kind="stable")]
     seconds = {name: _seconds(case, chosen) for name, chosen in orders.items()}
-    missing = [f"{path!r}: a line end in its name (-0 lists it)" for path in _of(told, ~is_writable)]
+    counts = Counter(filter(None, flaws))
+    missing = [MissingFiles(REASONS[flaw], counts[flaw], shown[flaw]) for flaw in REASONS if counts[flaw]]
     left = int((~entries.is_directory).sum()) - len(files)
-    missing += [f"{left:,} names that no walk from the root comes to"] if left else []
-    listed = tuple(paths[place] for place in order.tolist() if is_writable[place])
+    missing += [MissingFiles("no walk from the root comes to them", left)] if left else []
+    listed = tuple(paths[place] for place in order.tolist() if not flaws[place])
     return FileList(listed, tuple(missing), int(windows.max(initial=0)) + 1, seconds)
 
 
-def _of(texts: list[str], chosen: NDArray[np.bool_]) -> list[str]:
-    return [texts[place] for place in np.flatnonzero(chosen).tolist()]
+def _spelled(
+    layout: VolumeLayout, rows: I64, *, is_null_separated: bool
+) -> tuple[list[bytes], list[str], dict[str, str]]:
+    """Spell the path of each row of the entries: as a list has it, its flaw if any, and the first path of each flaw."""
+    spelling, entries = Paths(layout), layout.columns("entries")
+    paths: list[bytes] = []
+    flaws: list[str] = []
+    shown: dict[str, str] = {}
+    for first in range(0, len(rows), BATCH_ROWS):
+        part = entries.take(rows[first : first + BATCH_ROWS])
+        for row in zip(*map(part.listed, NAMED), strict=True):
+            text, flaw = path = spelling.entry(*row)
+            flaw = flaw or ("" if is_null_separated or "\n" not in text else LINE_END)
+            if flaw:
+                shown.setdefault(flaw, text)
+            paths.append(b"." + path.to_bytes())
+            flaws.append(flaw)
+    return paths, flaws, shown
 
 
 def _without_folders(case: Case, order: I64) -> I64:
@@ -109,10 +135,9 @@ def _windows(paths: list[bytes], memory_bytes: int | None) -> I64:
 def _seconds(case: Case, files: I64) -> float:
     """Look each file up by its path, and read it when its turn comes."""
     model = case.model
-    components, owner = on_the_way(case, files)
-    new = first_places(components, len(model.entries))
-    found, each = lookups(model, components[new])
-    step = WalkPart(found, owner[new], np.full(len(new), each))
+    needed, owner = new_on_the_way(case, files)
+    found, each = lookups(model, needed)
+    step = WalkPart(found, owner, np.full(len(needed), each))
     _, first = np.unique(model.entries.file_id[files], return_index=True)
     has_data = model.entries.is_file[files] & (model.entries.size_bytes[files] > 0)
     wanted = np.sort(first)
@@ -121,32 +146,36 @@ def _seconds(case: Case, files: I64) -> float:
     return service(reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
 
 
-def on_the_way(case: Case, files: I64) -> tuple[I64, I64]:
-    """Find the entries on the way to each file or folder, from the root down, itself last.
+def new_on_the_way(case: Case, files: I64) -> tuple[I64, I64]:
+    """Find what each file or folder is the first to need: entries on the way to it from the root down, itself last.
 
     Parameters
     ----------
     case : Case
         The volume.
     files : (n,) int64 array
-        Entries of its model.
+        Entries of its model, each once.
 
     Returns
     -------
     int64 array, int64 array
-        Entries of all ways, one after the other, and the place in `files` of what each leads to.
+        Entries, each once, and the place in `files` of what is the first to need it, ascending.
     """
     entries = case.model.entries
     folders = np.flatnonzero(entries.is_directory)
     above = find(entries.file_id[folders], entries.parent_id)
     parent = np.where(above >= 0, folders[np.maximum(above, 0)] if len(folders) else -1, -1)
-    ways = [files]
-    for _ in range(DEEPEST):
-        upper = np.where(ways[-1] >= 0, parent[np.maximum(ways[-1], 0)], -1)
-        if not (upper >= 0).any():
-            break
-        ways.append(upper)
-    table = np.stack(ways[::-1], axis=1)
-    exists = table >= 0
-    owner = np.broadcast_to(np.arange(len(files))[:, None], table.shape)
-    return table[exists], owner[exists]
+    owner, height = np.full(len(entries), len(files)), np.zeros(len(entries), np.int64)
+    at, places, step = files, np.arange(len(files)), 0
+    while len(at):
+        # One level up at once; who comes to a folder behind another one needs nothing of what is above it.
+        np.minimum.at(owner, at, places)
+        is_first = owner[at] == places
+        at, places = at[is_first], places[is_first]
+        height[at] = step
+        upper = parent[at]
+        is_new = (upper >= 0) & (places < owner[np.maximum(upper, 0)])
+        at, places, step = upper[is_new], places[is_new], step + 1
+    needed = np.flatnonzero(owner < len(files))
+    needed = needed[np.lexsort((-height[needed], owner[needed]))]
+    return needed, owner[needed]

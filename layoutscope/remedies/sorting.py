@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.access.touches import concatenated, interleaved
-from layoutscope.arrays.lookup import first_places
 from layoutscope.arrays.ragged import ranges
-from layoutscope.remedies.filelist import on_the_way
+from layoutscope.remedies.filelist import new_on_the_way
 from layoutscope.walk.assemble import metadata_reads
 from layoutscope.walk.data import places_by_turn
 from layoutscope.walk.directories import listed_entries, lookups, stat_walk
@@ -69,11 +68,10 @@ def some_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
     """
     model, descent = case.model, case.descent.take(np.flatnonzero(chosen))
     is_below = np.flatnonzero(descent.entry >= 0)
-    components, owner = on_the_way(case, descent.entry[is_below])
-    new = first_places(components, len(model.entries))
-    found, each = lookups(model, components[new])
+    needed, owner = new_on_the_way(case, descent.entry[is_below])
+    found, each = lookups(model, needed)
     cut = buffers(model, descent)
     listed, per_buffer = stat_walk(model, listed_entries(model, descent), cut).laid_out()
-    turns = [2 * is_below[owner[new]], 2 * cut.directory + 1]
-    needed = interleaved([found, listed], places_by_turn(turns, [np.full(len(new), each), per_buffer]))
-    return metadata_reads(model, [(concatenated([needed]), _one_thread(len(needed)))])
+    turns = [2 * is_below[owner], 2 * cut.directory + 1]
+    touches = interleaved([found, listed], places_by_turn(turns, [np.full(len(needed), each), per_buffer]))
+    return metadata_reads(model, [(concatenated([touches]), _one_thread(len(touches)))])

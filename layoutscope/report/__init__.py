@@ -10,21 +10,40 @@ from __future__ import annotations
 import re
 from typing import Final
 
-UNSAFE: Final = "\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-"""Control, format and bidirectional characters and line separators, as within the brackets of a regular expression.
+_FORMAT: Final = (
+    "\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
+    "\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+)
+"""The category Cf of Unicode 16.0: what reorders text, joins and parts letters, and is mostly not seen itself."""
 
-Line ends are not among them, which text in quotes may have; nor lone surrogates, which no encoded text can have.
+_IGNORABLE: Final = (
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff"
+)
+"""Default_Ignorable_Code_Point of Unicode 16.0 besides these: fillers, selectors of variants, tags, reserved ones."""
+
+UNSAFE: Final = f"\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029{_FORMAT}{_IGNORABLE}"
+"""Characters that are not seen, or move others, as within the brackets of a regular expression.
+
+They are the categories Cc, Cf, Zl and Zp, and what is ignored where it cannot be shown.
+
+Line ends are not among them, which text in quotes may have; nor lone surrogates, which no encoded text can have; nor
+characters for private use, which are seen, such as Apple's logo.
 """
 
 _UNSAFE: Final = re.compile(f"[\n{UNSAFE}\ud800-\udfff]")
 
 
 def escape_text(text: str) -> str:
-    r"""Show unsafe characters as ``\u`` escapes.
+    r"""Show unsafe characters as ``\u`` escapes, those beyond the first 65,536 as ``\U``.
 
     Examples
     --------
-    >>> escape_text("a\x1b[31mb")
-    'a\\u001b[31mb'
+    >>> escape_text("a\x1b[31mb"), escape_text("\U000e0041")
+    ('a\\u001b[31mb', '\\U000e0041')
     """
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _UNSAFE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # as Python writes them, in 4 or 8 digits

@@ -7,10 +7,10 @@ others are what is in it.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.analysis.owners import MOST_LEVELS
+from layoutscope.access.paths import path_component
 from layoutscope.report import escape_text
 from layoutscope.version import __version__
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from layoutscope.tables import VolumeLayout
+
+
+MAX_LEVELS: Final = 4096
+"""Directories within directories that are written; what is deeper is left out."""
 
 
 def ncdu_text(layout: VolumeLayout, milliseconds: Mapping[int, float]) -> Iterator[str]:
@@ -44,10 +48,10 @@ def ncdu_text(layout: VolumeLayout, milliseconds: Mapping[int, float]) -> Iterat
             continue
         directory_id, name = item
         cost = round(milliseconds.get(directory_id, 0.0))
-        yield ",\n[" + json.dumps({"name": escape_text(name) or "?", "asize": cost, "dsize": cost, "ino": directory_id})
+        yield ",\n[" + json.dumps({"name": escape_text(name), "asize": cost, "dsize": cost, "ino": directory_id})
         stack.append(None)
         depth += 1
-        if depth < MOST_LEVELS:
+        if depth < MAX_LEVELS:
             stack += children.pop(directory_id, [])
     yield "]\n"
 
@@ -61,5 +65,5 @@ def _children(layout: VolumeLayout) -> dict[int, list[tuple[int, str]]]:
     for parent, number, name in zip(*map(folders.listed, ("parent_id", "file_id", "name")), strict=True):
         if number not in seen:
             seen.add(number)
-            found.setdefault(parent, []).append((number, name or "?"))
+            found.setdefault(parent, []).append((number, path_component(name) if name else f"<{number}>"))
     return found

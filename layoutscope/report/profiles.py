@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.analysis.frames import directory_name
 from layoutscope.report import escape_text
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.paths import Paths
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import ServiceResult
 
@@ -44,8 +46,8 @@ class Profile:
         Service time by :data:`PARTS`.
     end_us : float
         When all is done, what the host does behind the last read too.
-    paths : mapping of int to str
-        Directories by their numbers.
+    paths : Paths
+        Of the volume.
     """
 
     title: str
@@ -54,10 +56,10 @@ class Profile:
     service_us: NDArray[np.float64]
     parts_us: NDArray[np.float64]
     end_us: float
-    paths: Mapping[int, str]
+    paths: Paths
 
     @classmethod
-    def of(cls, title: str, trace: AccessTrace, result: ServiceResult, paths: Mapping[int, str]) -> Profile:
+    def of(cls, title: str, trace: AccessTrace, result: ServiceResult, paths: Paths) -> Profile:
         """Lay the reads of a walk one behind the other, as a drive served them for its first start phase.
 
         Parameters
@@ -68,8 +70,8 @@ class Profile:
             The reads.
         result : ServiceResult
             What the drive made of them.
-        paths : mapping of int to str
-            Directories by their numbers.
+        paths : Paths
+            Of the volume.
         """
         each = result.reads_ms
         service = each.service_ms * 1000
@@ -81,7 +83,7 @@ class Profile:
 
     def directory(self, number: int) -> str:
         """Name a directory; 0 stands for reads that none caused."""
-        return escape_text(self.paths.get(number, f"<{number}>") or "/") if number else "(no directory)"
+        return escape_text(directory_name(self.paths, number))
 
 
 def speedscope(profiles: Sequence[Profile]) -> Iterator[str]:

@@ -29,7 +29,7 @@ FORMULA: Final = re.compile("\\s*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 """How text starts that spreadsheets take for a formula (OWASP, CSV injection): also behind white space, which some
 leave out, and in full width, which those of East Asia take for the same."""
 
-SLICE_ROWS: Final = 65_536
+SLICE_ROWS: Final = 16_384
 """Rows that are turned into text at once."""
 
 

@@ -50,7 +50,9 @@ def bodyfile(files: Iterable[dict[str, Any]], prefix: str = "") -> Iterator[str]
         letter = LETTERS.get(kind, "-")
         what = f"{letter}/{mode_text(letter, mode)}"
         numbers = "|".join([*map(_number, owner), *(str(_seconds(row[name])) for name in TIMES)])
-        yield f"0|{field(prefix + path)}|{number}|{what}|{numbers}\n"
+        # What cannot be reached from the root begins with a number, without a slash.
+        whole = f"{prefix}/{path.removeprefix('/')}" if prefix else path
+        yield f"0|{field(whole)}|{number}|{what}|{numbers}\n"
 
 
 def _seconds(time: datetime | None) -> int:

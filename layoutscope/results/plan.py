@@ -132,6 +132,32 @@ class RemedyPair(Displayed):
 
 
 @frozen
+class MissingFiles(Displayed):
+    """Files that a list does not hold, for one reason.
+
+    Attributes
+    ----------
+    reason : str
+        Why.
+    files : int
+        How many.
+    example : str
+        The path of one of them, with escapes for what a path cannot hold; empty where none leads to it.
+    """
+
+    reason: str
+    files: int
+    example: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What is left out, and why."""
+        count = "1 file is" if self.files == 1 else f"{self.files:,} files are"
+        example = f", such as {self.example}" if self.example else ""
+        return f"{count} left out of the list: {self.reason}{example}"
+
+
+@frozen
 class EmittedOrder(Displayed):
     """A list of all files that was written, in the order in which they are best read.
 
@@ -141,8 +167,8 @@ class EmittedOrder(Displayed):
         Where it lies.
     files : int
         Names in it, each once.
-    missing : tuple of str
-        What is not in it, and why.
+    missing : tuple of MissingFiles
+        What is not in it, reason by reason.
     windows : int
         Pieces of the walk that were sorted by themselves.
     seconds : tuple of (str, float)
@@ -151,7 +177,7 @@ class EmittedOrder(Displayed):
 
     path: str
     files: int
-    missing: tuple[str, ...]
+    missing: tuple[MissingFiles, ...]
     windows: int
     seconds: tuple[tuple[str, float], ...]
 

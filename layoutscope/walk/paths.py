@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.paths import path_component
 from layoutscope.arrays.lookup import first_places
 from layoutscope.walk.directories import lookups
 
@@ -108,7 +109,10 @@ def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_I
 
 
 def components_of(path: str) -> list[str]:
-    """Part a path into its names; doubled slashes and ``.``, as ``find .`` prints it, lead nowhere else."""
+    r"""Part a path into its names; doubled slashes and ``.``, as ``find .`` prints it, lead nowhere else.
+
+    A ``..`` is taken for a name, which no file has: one that is called so is found as ``\u002e\u002e``.
+    """
     return [name for name in path.split("/") if name not in ("", ".")]
 
 
@@ -134,7 +138,7 @@ def _by_name(model: Model, parents: set[int]) -> dict[tuple[int, str], int]:
     known: dict[tuple[int, str], int] = {}
     for entry, parent, name in rows:
         if name is not None:
-            known.setdefault((parent, _folded(name, model)), entry)
+            known.setdefault((parent, _folded(path_component(name), model)), entry)
     return known
 
 

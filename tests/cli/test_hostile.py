@@ -20,11 +20,14 @@ from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.filesystems.registry import refusals
 from layoutscope.image import MemorySource
 
-UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+UNSAFE = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u115f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe0f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
+)
 """What a terminal acts on, but line ends."""
 
 NAMES = (*ODD_NAMES, *LONE_SURROGATES, "\x1b]0;owned\x07", "<script>alert(1)</script>", "@SUM(1)", "-1+1",
-         "\u2066isolate", "a\r\nb", "\x9b31m", "\ufeffmark", "'; DROP")  # fmt: skip
+         "\u2066isolate", "a\xadb\u180ec\U000e0041d\u3164e\ufe0f", "a\r\nb",
+         "\x9b31m", "\ufeffmark", "'; DROP")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

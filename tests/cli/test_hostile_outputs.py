@@ -55,6 +55,81 @@ PRINTED = {
 }
 """Everything that is printed."""
 
+FORGED = ("..", ".", "..\u2215..\u2215above", "\u2215etc\u2215hostname")
+"""Names that no path can hold, with another sign in place of a slash."""
+
+
+@pytest.fixture(scope="module", params=["HFS+", "APFS"])
+def forged(request, tmp_path_factory):
+    """Return a volume with such names, of files and of a folder; two files have names of the usual kind."""
+    target = tmp_path_factory.mktemp("forged") / "forged.img"
+    if request.param == "HFS+":
+        # A colon on the disk is the slash of Unix paths, and a slash on the disk would be a colon.
+        files = [File(name, Fork(1)) for name in (".", "nul\0l", "\0", "sound")]
+        root = (
+            *files,
+            Folder("..", (File("below", Fork(1)),)),
+            Folder("sub", (File("..", Fork(1)), File("a", Fork(1)))),
+        )
+        target.write_bytes(render(VolumePlan(total_blocks=4096, root=root))[0].to_bytearray())
+        return target
+    from fixtures.apfs import population
+    from fixtures.apfs.plan import DirectoryPlan, FilePlan
+    from fixtures.apfs.plan import VolumePlan as ApfsVolume
+    from fixtures.apfs.scenarios import container
+    from fixtures.apfs.writer import write
+
+    def parent_of(volume, path):
+        parent, name = plain(volume, path)
+        return parent, name.replace("\u2215", "/")
+
+    plain = population.parent_of
+    entries = (
+        DirectoryPlan(".."),
+        DirectoryPlan("sub"),
+        *map(FilePlan, (*FORGED[1:], "sound", "../below", "sub/..", "sub/a")),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(population, "parent_of", parent_of)
+        write(container(ApfsVolume("forged", entries)), target)
+    return target
+
+
+def test_lists_for_copying_hold_no_name_that_leads_elsewhere(run, forged, tmp_path):
+    """Two files are listed, five are counted, in the report, on the error stream and in JSON; images of both kinds."""
+    for words in ([], ["-0"]):
+        result = run("plan", forged, "--emit-order", tmp_path / "list", "--force", "--format", "json", *words)
+        names = (tmp_path / "list").read_bytes().replace(b"\0", b"\n").split(b"\n")
+        assert sorted(names) == [b"", b"./sound", b"./sub/a"]
+        (missing,) = json.loads(result.stdout)["emitted"]["missing"]
+        assert (missing["reason"], missing["files"]) == ("their names cannot be part of a path", 5)
+        assert "5 files are left out of the list: their names cannot be part of a path, such as /" in result.stderr
+    result = run("plan", forged, "--emit-order", tmp_path / "again")
+    assert result.exit_code == 0, result.stderr
+    assert "5 files are left out of the list" in " ".join(result.stdout.split())
+
+
+def test_paths_for_people_are_spelled_so_that_they_lead_nowhere_else(run, forged, tmp_path):
+    """No output has a path with such a part, and what one prints is found by inspect and among paths of a walk."""
+    spelled = [r"/\u002e\u002e/below", r"/\u002e", r"/sub/\u002e\u002e"]
+    for form in ("bodyfile", "dfxml"):
+        assert run("export", forged, "--format", form, "-o", tmp_path / form).exit_code in (0, 3)
+    body = [line.split("|")[1] for line in (tmp_path / "bodyfile").read_text("utf-8").splitlines()]
+    root = ET.fromstring((tmp_path / "dfxml").read_text("utf-8"))  # noqa: S314  (our own output)
+    listed = [f"/{item.text or ''}" for item in root.iter() if item.tag.endswith("}filename")]
+    assert set(spelled) <= set(body) & set(listed)
+    assert {r"/..\u002f..\u002fabove", r"/\u0000"} & set(body)
+    for name in (*body, *listed):
+        assert name == "/" or not {"", ".", ".."} & set(name[1:].split("/")), name
+    for path in spelled:
+        assert run("inspect", forged, "--path", path).exit_code == 0, path
+    for path in ("/../below", "/sub/..", "/../../above"):
+        assert run("inspect", forged, "--path", path).exit_code == 2, path
+    (tmp_path / "paths").write_text("\n".join([*spelled, "/sub/..", "/../below"]))
+    told = json.loads(run("predict", forged, "--order", "paths", "--paths", tmp_path / "paths", "--json").stdout)
+    assert [volume["missing_paths"] for volume in told["volumes"]] == [["/sub/..", "/../below"]]
+
+
 SUFFIXES = {"map": "html", "series": "html", "evidence.txt": "txt", "evidence.json": "json"}
 
 

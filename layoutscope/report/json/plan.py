@@ -27,7 +27,7 @@ def _emitted(found: EmittedOrder) -> dict[str, Any]:
     return {
         "path": found.path,
         "files": found.files,
-        "missing": list(found.missing),
+        "missing": [asdict(each) for each in found.missing],
         "windows": found.windows,
         "seconds": [{"order": name, "seconds": seconds} for name, seconds in found.seconds],
     }

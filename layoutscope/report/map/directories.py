@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.paths import path_component
 from layoutscope.arrays.lookup import dense_codes, first_places
 from layoutscope.frozen import frozen
 from layoutscope.report import escape_text
@@ -175,7 +176,7 @@ def _names(volume: Directories, item: MapDisk, rows: NDArray[np.int64], *, names
         elif number == ROOT_ID:
             told.append(f"{item.called.get(volume.volume, '')} /".lstrip())
         elif volume.name_row[row] >= 0 and names:
-            told.append(escape_text(text or ""))
+            told.append(escape_text(path_component(text or "")))
         else:
             told.append(f"directory {number}")
     return told

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.access.paths import path_component
 from layoutscope.arrays.lookup import match
 from layoutscope.report.map import encode
 from layoutscope.report.map.nodes import identifiers, ids_of
@@ -25,8 +26,8 @@ NAME_BUDGET: Final = 100_000
 BLOCK: Final = 16_384
 """Names that are compressed together: the page unpacks and searches them in slices between two pictures."""
 
-# Names may hold a zero, as those of private directories do; no picture of it is another character's.
-_ZERO, _SHOWN_ZERO = b"\0", "\u2400".encode()
+_ZERO: Final = b"\0"
+"""What stands before each name; paths spell a zero of a name, as private directories of HFS+ have it."""
 
 
 def entries(item: MapDisk, *, names: bool, all_paths: bool) -> dict[str, Any]:
@@ -87,13 +88,7 @@ def _above(
 
 
 def packed_names(names: TextColumn) -> Sequence[str]:
-    """Compress names block by block, each with a zero before it."""
-    raw = [name if there else b"" for name, there in zip(names.raw(), names.is_known.tolist(), strict=True)]
-    return [_block(raw[first : first + BLOCK]) for first in range(0, len(raw), BLOCK)]
-
-
-def _block(names: Sequence[bytes]) -> str:
-    text = b"".join(_ZERO + name for name in names)
-    if text.count(_ZERO) > len(names):
-        text = b"".join(_ZERO + name.replace(_ZERO, _SHOWN_ZERO) for name in names)
-    return encode.packed_bytes(text)
+    """Compress names, spelled as components of paths, block by block, each with a zero before it."""
+    spelled = [path_component(name or "").encode("utf-8", "surrogatepass") for name in names.to_list()]
+    blocks = (spelled[first : first + BLOCK] for first in range(0, len(spelled), BLOCK))
+    return [encode.packed_bytes(b"".join(_ZERO + name for name in block)) for block in blocks]

@@ -51,15 +51,8 @@ def _emitted(found: EmittedOrder) -> Iterator[RenderableType]:
     (_, own), *others = found.seconds
     told = "".join(f", {format_seconds(seconds)} in that of the {name}" for name, seconds in others)
     yield from _wrapped(f"Looking up and reading them takes {format_seconds(own)} in this order{told}")
-    for sentence in found.missing[:MOST_MISSING]:
-        yield from _wrapped(f"Not in it: {sentence}", style="yellow")
-    left = len(found.missing) - MOST_MISSING
-    if left > 0:
-        yield Text(f"Not in it: {left:,} more", style="yellow")
-
-
-MOST_MISSING: Final = 10
-"""Files that are told which the list has not."""
+    for each in found.missing:
+        yield from _wrapped(each.sentence, style="yellow")
 
 
 def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:

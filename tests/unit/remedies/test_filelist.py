@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 from layoutscope.drive import load_profile
 from layoutscope.remedies.case import Case
-from layoutscope.remedies.filelist import INODES, NAMES, PLACE, WALK, file_list
+from layoutscope.remedies.filelist import INODES, NAMES, PLACE, WALK, file_list, new_on_the_way
 from layoutscope.report.filescript import file_script
+from layoutscope.results.plan import MissingFiles
 from layoutscope.walk.host import host_profile
 from tests.layouts import NODE, data, entries, layout, leaves
 
@@ -55,11 +58,11 @@ def test_the_order_of_the_list_is_the_quickest():
 
 
 def test_line_ends_in_names_are_listed_or_said_to_be_missing():
-    """Without zero bytes such a file is not in the list, and the plan says which; with them nothing is missing."""
+    """Without zero bytes such a file is not in the list, and the plan counts it; with them nothing is missing."""
     case = case_of(["a\nb", "c"], (30, 60))
     plain, nulls = file_list(case), file_list(case, is_null_separated=True)
     assert plain.paths == (b"./sub/c",)
-    assert plain.missing == ("'/sub/a\\nb': a line end in its name (-0 lists it)",)
+    assert plain.missing == (MissingFiles("line ends in their paths; -0 lists them", 1, "/sub/a\nb"),)
     assert set(nulls.paths) == {b"./sub/a\nb", b"./sub/c"}
     assert nulls.missing == ()
 
@@ -69,7 +72,62 @@ def test_what_no_walk_finds_is_counted():
     rows = entries((77, 40, "lost", "file", 0), (2, 41, "found", "file", 0))
     found = file_list(Case(layout(nodes=leaves(1), entries=rows), DISK, "fts", host_profile("linux")))
     assert found.paths == (b"./found",)
-    assert found.missing == ("1 names that no walk from the root comes to",)
+    assert found.missing == (MissingFiles("no walk from the root comes to them", 1),)
+    assert found.missing[0].sentence == "1 file is left out of the list: no walk from the root comes to them"
+
+
+def test_names_that_no_path_can_hold_are_left_out_and_counted():
+    """Of seven files two have names that other programs can take; one of these looks like an escape of ours."""
+    names = ["..", ".", "", "a/../../b", "nul\0l", "..a", "a\\u002fb"]
+    for is_null_separated in (False, True):
+        found = file_list(case_of(names), is_null_separated=is_null_separated)
+        assert set(found.paths) == {b"./sub/..a", b"./sub/a\\u002fb"}
+        assert [(each.reason, each.files) for each in found.missing] == [("their names cannot be part of a path", 5)]
+    assert found.missing[0].sentence == (
+        "5 files are left out of the list: their names cannot be part of a path, such as /sub/\\u002e\\u002e"
+    )
+
+
+def test_files_below_a_folder_that_no_path_can_hold_are_left_out():
+    """Whatever their own names are; so are those in a folder whose path is too long, by 4,094 bytes at most."""
+    names = ["n" * 255] * 15 + ["m" * 252]  # 15 * 256 + 253 = 4,093
+    folders = [(2 if not k else 99 + k, 100 + k, name, "directory", 0) for k, name in enumerate(names)]
+    rows = entries(
+        (2, 20, "..", "directory", 0), (20, 30, "a", "file", 0), (2, 31, "b", "file", 0), *folders,
+        (114, 40, "x" * 253, "file", 0), (114, 41, "x" * 254, "file", 0), (115, 42, "y", "file", 0),
+    )  # fmt: skip
+    found = file_list(Case(layout(nodes=leaves(1), entries=rows), DISK, "fts", host_profile("linux")))
+    assert sorted(map(len, found.paths)) == [len("./b"), 1 + 15 * 256 + 254]
+    assert [(each.reason, each.files) for each in found.missing] == [
+        ("their names cannot be part of a path", 1),
+        ("their paths have more than 4,094 bytes", 2),
+    ]
+
+
+def test_the_first_to_need_a_folder_looks_it_up():
+    """Of four files in nested folders each needs what is new on its way; a thousand random ones agree with sets."""
+    case = case_of(["a", "b"])
+    table = case.model.entries
+    numbers = {number: place for place, number in enumerate(table.file_id.tolist())}
+    needed, owner = new_on_the_way(case, np.array([numbers[31], numbers[30]]))
+    assert table.file_id[needed].tolist()[-3:] == [20, 31, 30]
+    assert owner.tolist()[-3:] == [0, 0, 1]
+    random = np.random.default_rng(5)
+    parents = [2, *(int(random.integers(0, k)) + 100 for k in range(1, 1000))]
+    rows = entries(*((parent, 100 + k, f"d{k}", "directory", 0) for k, parent in enumerate(parents)))
+    case = Case(layout(nodes=leaves(1), entries=rows), DISK, "fts", host_profile("linux"))
+    ids = case.model.entries.file_id
+    files = random.permutation(np.flatnonzero(ids != 2))[:300]
+    expected, seen = [], set()
+    for place, file in enumerate(files.tolist()):
+        way, at = [], int(ids[file])
+        while at != 2 and at not in seen:
+            way.append((at, place))
+            seen.add(at)
+            at = parents[at - 100]
+        expected += reversed(way)
+    found, owner = new_on_the_way(case, files)
+    assert [pair for pair in zip(ids[found].tolist(), owner.tolist(), strict=True) if pair[0] != 2] == expected
 
 
 @pytest.mark.parametrize("is_null_separated", [True, False])
@@ -100,7 +158,7 @@ BSDTAR = """#!/bin/sh
 for word; do
     case $word in
         --version) echo "bsdtar 3.5.3 - libarchive 3.7.4"; exit ;;
-        --null | --no-recursion | -C | -cf | -T) ;;
+        --null | --no-recursion | -cf | -xpf | -T) ;;
         -?*) echo "tar: Option $word is not supported" >&2; exit 1 ;;
     esac
 done
@@ -123,6 +181,165 @@ def test_the_script_runs_with_the_tar_of_macos(tmp_path, is_null_separated):
     subprocess.run(["sh", script, "tar", "source", "out.tar"], check=True, cwd=tmp_path, env=path)
     told = subprocess.run(["tar", "-tf", tmp_path / "out.tar"], check=True, capture_output=True, text=True)
     assert told.stdout == "./a b\n"
+
+
+@pytest.fixture(params=["sh", "dash", "bash --posix"])
+def shell(request):
+    words = request.param.split()
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"{words[0]} is not installed")
+    return words
+
+
+@pytest.fixture
+def run_script(tmp_path, shell):
+    """Run the script over a list, from a folder that holds a source with ./sub/a, ./b and a secret beside it."""
+    (tmp_path / "source" / "sub").mkdir(parents=True)
+    (tmp_path / "source" / "sub" / "a").write_text("a")
+    (tmp_path / "source" / "b").write_text("b")
+    (tmp_path / "secret").write_text("secret")
+
+    def run(how, listed, target="target", *, end="\0", path=None):
+        (tmp_path / "list").write_bytes(b"".join(os.fsencode(name + end) for name in listed))
+        (tmp_path / "go.sh").write_text(file_script("go.sh", "list", is_null_separated=end == "\0"))
+        environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"} if path else None
+        return subprocess.run(
+            [*shell, "go.sh", how, "source", target],
+            check=False, cwd=tmp_path, env=environment, capture_output=True, text=True,
+        )  # fmt: skip
+
+    return run
+
+
+def contents(folder):
+    """Every file of a folder by its path, links as what they hold."""
+    return {
+        path.relative_to(folder).as_posix(): str(path.readlink()) if path.is_symlink() else path.read_text()
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
+
+
+NO_PATHS = ("./../secret", "./sub/../../secret", "../secret", "./..", "./.", ".", "..", "./", "", "./sub//a", "./sub/",
+            "./sub/./a", "/etc/hostname", "-rf", "sub/a", "./sub/..", ".a")  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["tar", "cp"])
+@pytest.mark.parametrize("end", ["\0", "\n"])
+def test_the_script_refuses_lists_that_lead_elsewhere(run_script, tmp_path, how, end):
+    """Each such name alone is refused with its place in the list, before anything is made."""
+    before = contents(tmp_path)
+    for name in NO_PATHS:
+        told = run_script(how, ["./b", name], end=end)
+        assert told.returncode == 1, name
+        assert "list: name 2 does not begin with ./" in told.stderr, name
+        assert not (tmp_path / "target").exists()
+    assert {name: text for name, text in contents(tmp_path).items() if name in before} == before
+
+
+def test_zero_bytes_split_no_name(run_script, tmp_path):
+    """A list with line ends that has zero bytes is refused; one with zero bytes keeps line ends in names."""
+    told = run_script("cp", ["./b\0./../secret"], end="\n")
+    assert (told.returncode, "has zero bytes" in told.stderr) == (1, True)
+    told = run_script("cp", ["./b\n/../../secret"])
+    assert (told.returncode, "name 1 does not begin" in told.stderr) == (1, True)
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize("how", ["tar", "cp"])
+def test_the_script_goes_through_no_link_in_the_source(run_script, tmp_path, how):
+    """A folder of the list that is a link leads out of the source; a link that is listed itself is copied as one."""
+    (tmp_path / "source" / "out").symlink_to(tmp_path)
+    told = run_script(how, ["./b", "./out/secret"])
+    assert told.returncode == 1
+    assert "./out: is a link in place of a folder" in told.stderr
+    assert not (tmp_path / "target").exists()
+    if how == "cp":
+        assert run_script(how, ["./b", "./out"]).returncode == 0
+        assert contents(tmp_path / "target") == {"b": "b", "out": str(tmp_path)}
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "dangling"])
+def test_the_script_replaces_nothing_in_its_target(run_script, tmp_path, kind):
+    """Whatever has a name of the list in the target stays as it is, and nothing is copied."""
+    target = tmp_path / "target"
+    target.mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    made = {
+        "file": lambda path: path.write_text("mine"),
+        "folder": lambda path: path.mkdir(),
+        "link": lambda path: path.symlink_to(tmp_path / "elsewhere"),
+        "dangling": lambda path: path.symlink_to(tmp_path / "nowhere"),
+    }
+    made[kind](target / "sub")
+    before = contents(target)
+    told = run_script("cp", ["./b", "./sub/a"])
+    assert told.returncode == 1
+    assert f"{target}/sub: exists; choose an empty folder" in told.stderr
+    assert (contents(target), list(target.iterdir())) == (before, [target / "sub"])
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_the_script_moves_nothing_over_what_appears_meanwhile(run_script, tmp_path):
+    """A cp that makes files of the same names in the target: theirs stay, and the copies are where the script says."""
+    (tmp_path / "bin").mkdir()
+    for name in ("cp", "tar"):
+        real = shutil.which(name)
+        (tmp_path / "bin" / name).write_text(
+            f"""#!/bin/sh
+[ "$1" = --version ] || ( cd '{tmp_path}' && mkdir -p target && echo mine >target/b && ln -sf /nowhere out.tar )
+exec {real} "$@"
+"""
+        )
+        (tmp_path / "bin" / name).chmod(0o755)
+    told = run_script("cp", ["./b", "./sub/a"], path=tmp_path / "bin")
+    (kept,) = (tmp_path / "target").glob(".layoutscope.*")
+    assert told.returncode == 1
+    assert "holds a file or folder of the same name by now" in told.stderr
+    assert f"what was copied and not moved is in {kept}" in told.stderr
+    found = contents(tmp_path / "target")
+    assert found == {"b": "mine\n", "sub/a": "a", f"{kept.name}/b": "b"}
+    told = run_script("tar", ["./b", "./sub/a"], "out.tar", path=tmp_path / "bin")
+    assert (told.returncode, "out.tar: exists" in told.stderr) == (1, True)
+    assert str((tmp_path / "out.tar").readlink()) == "/nowhere"
+
+
+def test_the_script_overwrites_no_archive(run_script, tmp_path):
+    """Not through a link either."""
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "link.tar").symlink_to("mine")
+    for target in ("mine", "link.tar"):
+        told = run_script("tar", ["./b"], target)
+        assert (told.returncode, f"{target}: exists" in told.stderr) == (1, True)
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not list(tmp_path.glob(".layoutscope.*"))
+
+
+def test_without_gnu_cp_the_script_copies_with_tar(run_script, tmp_path):
+    """As on macOS; a file that cannot be read is an error though the other tar is content."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "cp").write_text("#!/bin/sh\necho 'cp: illegal option' >&2\nexit 64\n")
+    (tmp_path / "bin" / "cp").chmod(0o755)
+    assert run_script("cp", ["./b", "./sub/a"], path=tmp_path / "bin").returncode == 0
+    assert contents(tmp_path / "target") == {"b": "b", "sub/a": "a"}
+    told = run_script("cp", ["./b", "./gone"], "second", path=tmp_path / "bin")
+    assert (told.returncode, "some files could not be read" in told.stderr) == (1, True)
+
+
+def test_rsync_gets_names_that_end_with_zero_bytes(run_script, tmp_path):
+    """Its lists of lines end at a carriage return, too, which names of icons on a Mac have."""
+    (tmp_path / "source" / "Icon\r").write_text("icon")
+    (tmp_path / "bin").mkdir()
+    fake = f"""#!/bin/sh
+[ "$1 $2 $3 $4" = "-a --from0 --files-from=- ./" ] || exit 9
+exec xargs -0 {shutil.which("cp")} -a --parents -t "$5" --
+"""
+    if shutil.which("rsync") is None:
+        (tmp_path / "bin" / "rsync").write_text(fake)
+        (tmp_path / "bin" / "rsync").chmod(0o755)
+    assert run_script("rsync", ["./Icon\r", "./sub/a"], end="\n", path=tmp_path / "bin").returncode == 0
+    assert contents(tmp_path / "target") == {"Icon\r": "icon", "sub/a": "a"}
 
 
 def test_the_script_refuses_what_it_does_not_know(tmp_path):

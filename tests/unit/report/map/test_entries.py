@@ -43,10 +43,13 @@ def test_entries_lead_to_those_of_their_directories():
     assert unpacked(packed["node"]) == [0, 0, 1, 1, -1, 2, 2]
 
 
+SPELLED = {"b\0d\0": "b\\u0000d\\u0000", "</script>": "<\\u002fscript>", "..": "\\u002e\\u002e"}
+
+
 def test_names_come_back_whatever_they_hold():
-    """Of any script and length, empty or none at all; a zero, which parts them, has its picture instead."""
-    names = ["", "b\0d\0", "</script>", "\u00e9\U0001f4be", None, "x" * 765, "line\nbreak"]
-    told = ["" if name is None else name.replace("\0", "\u2400") for name in names]
+    """Of any script and length, empty or none at all; a zero, which parts them, and a slash are spelled as in paths."""
+    names = ["", "b\0d\0", "..", "</script>", "\u00e9\U0001f4be", None, "x" * 765, "line\nbreak"]
+    told = ["" if name is None else SPELLED.get(name, name) for name in names]
     assert _names({"names": packed_names(TextColumn.of(names))}) == told
 
 

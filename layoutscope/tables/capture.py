@@ -26,7 +26,7 @@ from layoutscope.tables.frames import parquet
 from layoutscope.tables.layout import TreeFacts, VolumeFacts, VolumeLayout, with_containers
 from layoutscope.tables.manifest import FACT_TYPES, MANIFEST_TYPES, TREE_TYPES, check_values
 from layoutscope.tables.parquet import read_claims
-from layoutscope.tables.schema import NUMBERS, OPTIONAL, REFERENCE, TABLES
+from layoutscope.tables.schema import CONDITIONS, NUMBERS, OPTIONAL, REFERENCE, TABLES
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -260,6 +260,7 @@ WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("nodes", "kind"): frozenset({"leaf", "index", "header", "map", "free", "locked", "unreadable"}),
     ("nodes", "state"): frozenset({"live", "snapshot", "stale", "inferred"}),
     ("nodes", "valid"): frozenset({"checksum", "child-hash", "structure", "no"}),
+    ("nodes", "condition"): frozenset(CONDITIONS),
     ("findings", "level"): frozenset({"info", "warning", "error"}),
 }
 """Columns that hold certain words alone."""
@@ -275,6 +276,8 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     """
     _check_claims(path, name)
     frame = pl.read_parquet(path, glob=False)
+    if name == "nodes" and "condition" not in frame.columns:
+        frame = _with_condition(frame)
     if dict(frame.schema) != {column.name: column.dtype for column in TABLES[name]}:
         raise ValueError(f"the columns of {name} are not those of this version")
     _check_lengths(name, frame)
@@ -283,6 +286,14 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     _check_ranges(name, frame)
     _check_words(name, frame)
     return frame
+
+
+def _with_condition(nodes: pl.DataFrame) -> pl.DataFrame:
+    """Add the condition of nodes to a capture from before there was one: of a damaged node, nothing was verified."""
+    is_locked, is_unverified = pl.col("kind").cast(pl.String) == "locked", pl.col("valid").cast(pl.String) == "no"
+    damaged = pl.when(is_unverified).then(pl.lit("damaged")).otherwise(pl.lit("sound"))
+    found = pl.when(is_locked).then(pl.lit("locked")).otherwise(damaged)
+    return nodes.with_columns(condition=found.cast(pl.Categorical))
 
 
 def _check_claims(path: Path, name: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from layoutscope.frames import pl
 from layoutscope.tables.columns import TextColumn, Values
-from layoutscope.tables.schema import NUMBERS, OPTIONAL, REFERENCE, TABLES
+from layoutscope.tables.schema import DEFAULTS, NUMBERS, OPTIONAL, REFERENCE, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -199,7 +199,7 @@ def build_table(name: str, columns: Mapping[str, Any]) -> Table:
         Key of ``TABLES``.
     columns : mapping of str to array, Values, TextColumn, Later, polars Series, sequence or scalar
         Arrays of one length; a scalar fills its column. ``row`` may be left out and is then numbered; a missing
-        optional column is null. :data:`NULL_ROW` in references and :data:`NULL_OFFSET` in ``image_offset`` become
+        optional column is null, or has its default. :data:`NULL_ROW` in references and :data:`NULL_OFFSET` in ``image_offset`` become
         null. Categories may come as ``(codes, names)``.
 
     Raises
@@ -240,9 +240,9 @@ def _column(column: Column, columns: Mapping[str, Any], height: int) -> AnyColum
     if column.name not in columns:
         if column.name == "row":
             return Later(height, lambda: Values(np.arange(height, dtype=np.uint32)))
-        if columns and column.name not in OPTIONAL:
+        if columns and column.name not in OPTIONAL and column.name not in DEFAULTS:
             raise ValueError(f"a table misses column {column.name!r}")
-    value = columns.get(column.name)
+    value = columns.get(column.name, DEFAULTS.get(column.name) if columns else None)
     if isinstance(value, Later):
         return Later(height, lambda: _made(column, value.make(), height))
     return _made(column, value, height)

@@ -190,6 +190,7 @@ def _open_state(
     superblock, apart = checkpoint.superblock, store.apart()
     header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
     omap = read_omap(apart, "container-omap", header.tree_oid, checkpoint.xid)
+    store.lost.extend(apart.lost)
     if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
         found = apart.log.findings
         where = found[0].image_offset if found else store.blocks.at(superblock.omap_oid)
@@ -213,7 +214,7 @@ def _blocks(main: Half, superblock: ApfsContainer.NxSuperblock, second: Half | N
     if second is not None:
         windows.append(Window(second[0], second[1], second[0].size_bytes - second[1]))
         offsets.append(second[1])
-    return Blocks(tuple(windows), tuple(offsets), superblock.len_block)
+    return Blocks(tuple(windows), tuple(offsets), superblock.len_block, num_claimed=superblock.num_blocks)
 
 
 def _report_truncation(store: Store, device_blocks: tuple[int, ...]) -> None:

@@ -190,6 +190,17 @@ def _code_type(words: Sequence[str]) -> type[np.unsignedinteger[Any]]:
     return np.uint8 if len(words) <= _FEW_WORDS else np.uint32
 
 
+def are_walked(nodes: Table) -> NDArray[np.bool_]:
+    """Tell which nodes have a place in the order of their tree and are read for it, damaged ones too.
+
+    A listing that is led to a damaged node reads it, and fails. Nothing reads what no image holds, and a node whose
+    rank nobody knows comes up in no order.
+    """
+    is_led_to = nodes["condition"].equals("damaged") & nodes["key_rank"].is_known
+    walked: NDArray[np.bool_] = nodes["condition"].is_in(("sound", "locked")) | is_led_to
+    return walked
+
+
 def build_table(name: str, columns: Mapping[str, Any]) -> Table:
     """Make one public table from columns.
 

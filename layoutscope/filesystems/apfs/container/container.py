@@ -19,6 +19,7 @@ from layoutscope.filesystems.apfs.container.spaceman import device_blocks
 from layoutscope.filesystems.apfs.container.younger import find_younger
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.store.nodes import lost_of
 from layoutscope.filesystems.apfs.store.source import Store
 from layoutscope.filesystems.apfs.store.verify import read_object
 from layoutscope.filesystems.apfs.store.walk import read_omap
@@ -190,8 +191,8 @@ def _open_state(
     superblock, apart = checkpoint.superblock, store.apart()
     header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
     omap = read_omap(apart, "container-omap", header.tree_oid, checkpoint.xid)
-    store.lost.extend(apart.lost)
     if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
+        store.lost.extend([*apart.lost, *lost_of(omap.nodes)])
         found = apart.log.findings
         where = found[0].image_offset if found else store.blocks.at(superblock.omap_oid)
         raise FormatError("its tree cannot be read", structure="container object map", image_offset=where)

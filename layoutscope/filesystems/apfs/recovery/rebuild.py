@@ -17,8 +17,8 @@ from layoutscope.filesystems.apfs.store import toc
 from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, OpenTree, TreeShape, as_rows, read_batch
 from layoutscope.filesystems.apfs.store.fsrecords import RecordReader, RecordTree, records_plan
 from layoutscope.filesystems.apfs.store.losses import MOST_NAMED, NO_LIMIT, find_losses
-from layoutscope.filesystems.apfs.store.nodes import join
-from layoutscope.filesystems.apfs.store.source import NO_ROW, Places, joined_places
+from layoutscope.filesystems.apfs.store.nodes import join, lost_of
+from layoutscope.filesystems.apfs.store.source import Places, joined_places
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.filesystems.apfs.volume.states import LIVE
 from layoutscope.filesystems.apfs.volume.trees import fs_source
@@ -134,14 +134,9 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     _report(parts.log, tree.nodes, is_inferred, adopted)
     views = parts.views | {parts.view: tree.nodes}
     name = "lost" if parts.view == LIVE else "lost_of_snapshots"
-    lost = {name: getattr(parts, name) + _lost_leaves(batches)}
+    leaves = join(source.tree, [as_rows(batch) for batch in batches if not batch.level])
+    lost = {name: getattr(parts, name) + lost_of(leaves)}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
-
-
-def _lost_leaves(batches: list[ReadNodes]) -> list[NodeRows]:
-    """List the leaves that the index leads to and of which nothing can be used."""
-    leaves = [(as_rows(batch), ~batch.check.is_sound) for batch in batches if not batch.level]
-    return [replace(nodes, parent=np.full(len(nodes), NO_ROW)).take(wrong) for nodes, wrong in leaves if wrong.any()]
 
 
 def _mapped_places(state: Volume) -> Places:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CNID: Final = grammar.HfsplusVolume.Cnid
 SIZES: Final = grammar.HfsplusBtree.NodeSizeLimit
+USUAL_NODE_BYTES: Final = 4096
 BTREE_FILES: Final = {
     "extents-overflow": int(CNID.extents_file),
     "catalog": int(CNID.catalog_file),
@@ -176,8 +177,8 @@ def lost_headers(volume: Volume, number: int | None, contents: Contents) -> Tabl
         fork, tree = contents.special[file_id], contents.trees.get(name)
         if (tree is not None and tree.file.fork.is_same(fork)) or not fork.num_blocks:
             continue
-        # Nobody knows the size of its nodes. That of a block is at least the distance to the next node.
-        size = int(np.clip(volume.block_size_bytes, int(SIZES.minimum), int(SIZES.maximum)))
+        # The header alone tells the size of nodes, and no leaf is left that shows it: a block, or the usual 4 KiB.
+        size = min(max(volume.block_size_bytes, int(SIZES.minimum)), USUAL_NODE_BYTES)
         start = int(fork.start_blocks[0]) * volume.block_size_bytes
         if start + size > volume.size_bytes:
             continue

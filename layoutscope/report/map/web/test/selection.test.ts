@@ -6,8 +6,10 @@ import { Ids, type Nodes } from "../src/unpack";
 const ALL = {
   trees: ["fs", "omap"],
   kinds: ["leaf", "index"],
+  conditions: ["sound", "damaged"],
   tree: Uint8Array.of(0, 0, 1),
   kind: Uint8Array.of(0, 1, 0),
+  condition: Uint8Array.of(0, 1, 0),
   level: Uint8Array.of(0, 1, 255),
   offset: Float64Array.of(0, 8192, 16384),
   size: Float64Array.of(4096, 8192, 4096),

@@ -100,10 +100,10 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
             "condition",
             "Categorical",
             "",
-            "sound; damaged: its bytes, or some of its records, are not what the tree needs here; unread: its bytes are "
-            "outside the image or could not be read; locked: no key decrypts it. "
-            "What no sound record tells of a node is null, it has no children, and metrics of fill and order leave it "
-            "out. Free nodes are sound, whatever their bytes",
+            "sound; damaged: bytes or records are not what its tree needs; unread: its bytes are outside the image or "
+            "could not be read; locked: no key decrypts it. A damaged node without a usable record has no contents "
+            "and no children, and metrics of fill and order leave it out; a listing that is led to it reads it. "
+            "Free nodes are sound, whatever their bytes",
         ),
     ),
     "node_fragments": (

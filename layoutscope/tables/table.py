@@ -201,6 +201,12 @@ def are_walked(nodes: Table) -> NDArray[np.bool_]:
     return walked
 
 
+def condition_details(nodes: Table) -> dict[str, int]:
+    """Count the nodes that are damaged, and those that could not be read; nothing where there are none."""
+    counts = {word: int(nodes["condition"].equals(word).sum()) for word in ("damaged", "unread")}
+    return {f"{word} nodes": count for word, count in counts.items() if count}
+
+
 def build_table(name: str, columns: Mapping[str, Any]) -> Table:
     """Make one public table from columns.
 
@@ -210,8 +216,8 @@ def build_table(name: str, columns: Mapping[str, Any]) -> Table:
         Key of ``TABLES``.
     columns : mapping of str to array, Values, TextColumn, Later, polars Series, sequence or scalar
         Arrays of one length; a scalar fills its column. ``row`` may be left out and is then numbered; a missing
-        optional column is null, or has its default. :data:`NULL_ROW` in references and :data:`NULL_OFFSET` in ``image_offset`` become
-        null. Categories may come as ``(codes, names)``.
+        optional column is null, or has its default. :data:`NULL_ROW` in references and :data:`NULL_OFFSET` in
+        ``image_offset`` become null. Categories may come as ``(codes, names)``.
 
     Raises
     ------

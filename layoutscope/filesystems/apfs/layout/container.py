@@ -15,7 +15,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import find_superblock, uuid_text
 from layoutscope.filesystems.apfs.container.regions import Region, as_runs, from_runs
 from layoutscope.filesystems.apfs.layout.facts import Summary, container_facts, container_features, volume_groups
-from layoutscope.filesystems.apfs.layout.nodes import condition_details, found_once, nodes_table, with_stale
+from layoutscope.filesystems.apfs.layout.nodes import found_once, nodes_table, with_stale
 from layoutscope.filesystems.apfs.layout.regions import free_table, regions_table
 from layoutscope.filesystems.apfs.store.blocks import Blocks
 from layoutscope.filesystems.apfs.store.sweep import sweep
@@ -23,6 +23,7 @@ from layoutscope.filesystems.apfs.volume.accounting import NO_RUNS, Account
 from layoutscope.image.source import Window
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
+from layoutscope.tables.table import condition_details
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Half

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.nodes import DAMAGED, LOCKED, SOUND, UNKNOWN_LEVEL, UNREAD, NodeRows, rows_of
+from layoutscope.filesystems.apfs.store.nodes import DAMAGED, LOCKED, SOUND, UNKNOWN_LEVEL, NodeRows, rows_of
 from layoutscope.filesystems.apfs.store.sweep import TREES, Swept
 from layoutscope.filesystems.apfs.store.verify import VALID_NAMES
 from layoutscope.findings import FindingLog
@@ -109,12 +109,6 @@ def found_once(lost: Sequence[NodeRows], trees: Sequence[NodeRows]) -> list[Node
             kept.append(fresh)
             seen = np.concatenate([seen, fresh.paddr])
     return kept
-
-
-def condition_details(nodes: Table) -> dict[str, int]:
-    """Count the nodes that are damaged, and those that could not be read; nothing of sound ones."""
-    counts = {word: int(nodes["condition"].equals(word).sum()) for word in (CONDITIONS[DAMAGED], CONDITIONS[UNREAD])}
-    return {f"{word} nodes": count for word, count in counts.items() if count}
 
 
 def _all(trees: Sequence[NodeRows], name: str) -> NDArray[Any]:

@@ -13,7 +13,6 @@ from layoutscope.filesystems.apfs.layout.extents import extents_table
 from layoutscope.filesystems.apfs.layout.facts import Summary, role_name, volume_facts
 from layoutscope.filesystems.apfs.layout.nodes import (
     STATES,
-    condition_details,
     found_once,
     nodes_table,
     rows_before,
@@ -24,6 +23,7 @@ from layoutscope.filesystems.apfs.store.nodes import without_others
 from layoutscope.filesystems.apfs.volume.states import LIVE
 from layoutscope.filesystems.apfs.volume.witnesses import num_missing_entries
 from layoutscope.tables import Table, VolumeLayout, build_table, findings_table
+from layoutscope.tables.table import condition_details
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

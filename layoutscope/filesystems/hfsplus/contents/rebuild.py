@@ -213,7 +213,8 @@ def _with_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written
 def _counted(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bool) -> TreeFile:
     """Let a header that was made up say what was found, and the map that the tree uses that and no more.
 
-    Its node 0 is lost, unless its file is made of nodes that were found, of which none is the header; and whatever hangs on a header that was made up is inferred.
+    Whatever hangs on a header that was made up is inferred. Node 0 is the lost header, unless the file is made of nodes
+    that were found.
     """
     nodes.is_inferred[:] = True
     nodes.damaged[0] |= has_header

@@ -21,6 +21,7 @@ from layoutscope.filesystems.hfsplus.records import links
 from layoutscope.filesystems.hfsplus.tree.tree import first_rows
 from layoutscope.tables import Values, stacked
 from layoutscope.tables.layout import VolumeLayout, findings_table
+from layoutscope.tables.table import condition_details
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.contract import VolumeRequest
@@ -91,8 +92,9 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
         volume, number, find_regions(volume, contents.special, contents.journal, contents.trees.get("extents-overflow"))
     )
     free = free_table(volume, number, contents.free_starts, contents.free_counts)
+    facts = volume_facts(volume, contents, stack, number)
     return VolumeLayout(
-        facts=volume_facts(volume, contents, stack, number),
+        facts=replace(facts, details={**facts.details, **condition_details(nodes)}),
         nodes=with_locators(nodes, extents),
         node_fragments=fragments,
         regions=regions,

@@ -89,7 +89,9 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
         "image_offset": offset,
         "size_bytes": file.node_size_bytes,
         # The format counts heights from 1 at the leaves; the tables of all file systems count levels from 0.
-        "level": _nullable(np.where(is_keyed, table.height - 1, level), np.where(is_keyed, table.height > 0, level >= 0)),
+        "level": _nullable(
+            np.where(is_keyed, table.height - 1, level), np.where(is_keyed, table.height > 0, level >= 0)
+        ),
         "kind": (kind, NODE_KINDS),
         "num_records": _nullable(table.num_records, kind <= 3),
         "used_bytes": _nullable(used, is_keyed & (used >= 0)),

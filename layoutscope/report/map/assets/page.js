@@ -243,7 +243,19 @@
     const { low, high } = await unpackAll(packed, ["low", "high"]);
     return new Ids(low, high);
   }
-  var COLUMNS = ["tree", "kind", "condition", "level", "offset", "size", "records", "xid", "rank", "fill", "cost"];
+  var COLUMNS = [
+    "tree",
+    "kind",
+    "condition",
+    "level",
+    "offset",
+    "size",
+    "records",
+    "xid",
+    "rank",
+    "fill",
+    "cost"
+  ];
   async function nodesOf(packed) {
     const columns = await unpackAll(packed, COLUMNS);
     const { trees, classes, kinds, conditions, total } = packed;

@@ -115,7 +115,19 @@ export async function idsOf(packed: PackedIds): Promise<Ids> {
   return new Ids(low, high);
 }
 
-const COLUMNS = ["tree", "kind", "condition", "level", "offset", "size", "records", "xid", "rank", "fill", "cost"] as const;
+const COLUMNS = [
+  "tree",
+  "kind",
+  "condition",
+  "level",
+  "offset",
+  "size",
+  "records",
+  "xid",
+  "rank",
+  "fill",
+  "cost",
+] as const;
 
 export type Nodes = Record<(typeof COLUMNS)[number], Numbers> &
   Pick<PackedNodes, "trees" | "classes" | "kinds" | "conditions" | "total"> &

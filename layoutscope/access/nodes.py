@@ -14,6 +14,7 @@ import numpy as np
 from layoutscope.arrays.lookup import order_of
 from layoutscope.frozen import frozen
 from layoutscope.tables.schema import LIVE_STATES
+from layoutscope.tables.table import are_walked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class NodeTable:
     tree : uint8 array
         Index into `trees`.
     level : int16 array
-        0 at the leaf, -1 for header, map and free nodes.
+        0 at the leaf, -1 for header, map and free nodes, and for damaged and unread ones that no walk reads.
     node_id : int64 array
         Node number or oid.
     key_rank : int64 array
@@ -97,12 +98,13 @@ def node_table(layout: VolumeLayout) -> NodeTable:
     of_row[rows] = np.arange(len(rows), dtype=np.int32)
     of_row[-1] = NO_NODE
     codes, trees = nodes["tree"].numbered()
+    walked = are_walked(nodes)
     table = NodeTable(
         of_row=of_row,
         parent=np.full(len(rows), NO_NODE),
         mapper=np.full(len(rows), NO_NODE),
         tree=codes.astype(np.uint8),
-        level=nodes["level"].signed().astype(np.int16),
+        level=np.where(walked, nodes["level"].signed(), -1).astype(np.int16),
         node_id=nodes["node_id"].signed(),
         key_rank=nodes["key_rank"].signed(),
         is_header=nodes["kind"].equals("header"),
@@ -118,8 +120,10 @@ def node_table(layout: VolumeLayout) -> NodeTable:
 def _with_relations(table: NodeTable, layout: VolumeLayout) -> NodeTable:
     """Add what each node hangs on; relations that no sound tree has are left out."""
     # Damage may make a child of its own parent, or a map locate itself: walks follow both without end.
-    parent = table.nodes_of(layout.columns("nodes")["parent_row"])
+    nodes = layout.columns("nodes")
+    parent = table.nodes_of(nodes["parent_row"])
+    parent[~are_walked(nodes)] = NO_NODE
     parent[(parent >= 0) & (table.level[parent] <= table.level)] = NO_NODE
-    mapper = table.nodes_of(layout.columns("nodes")["locator_row"])
+    mapper = table.nodes_of(nodes["locator_row"])
     mapper[(mapper >= 0) & (table.tree[mapper] == table.tree)] = NO_NODE
     return replace(table, parent=parent, mapper=mapper)

@@ -11,6 +11,7 @@ from layoutscope.aging import records as rec
 from layoutscope.aging.trees import NOWHERE, loads
 from layoutscope.frames import pl
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
+from layoutscope.tables.table import are_walked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +40,7 @@ def aged_layout(layout: VolumeLayout, volume: AgingVolume) -> VolumeLayout:
         rows[name], at = starts, int(starts[-1])
     frames = [_nodes(layout, volume, name, rows) for name in volume.trees]
     moved = pl.concat(frames)
-    kept = layout.nodes.filter(~_followed(volume))
+    kept = layout.nodes.filter(~_followed(layout, volume))
     nodes = pl.concat([kept, moved.select(kept.columns).cast(kept.schema)])
     entries = _entries(layout, volume, int(rows[volume.main][0]))
     num_files = layout.facts.num_files + int(volume.entries.is_file.sum()) - num_movable(layout)
@@ -56,12 +57,13 @@ def aged_layout(layout: VolumeLayout, volume: AgingVolume) -> VolumeLayout:
     return made.changed(free=free).inside(layout.container)
 
 
-def _followed(volume: AgingVolume) -> pl.Expr:
+def _followed(layout: VolumeLayout, volume: AgingVolume) -> pl.Expr:
     """Tell which nodes are made anew: live ones of the trees that age, and free ones whose numbers are taken."""
     mine = pl.col("tree").cast(pl.String).is_in(list(volume.trees)) & (pl.col("state").cast(pl.String) == "live")
     taken = np.concatenate([level.ident for level in volume.trees[volume.main].levels])
     is_used = pl.col("node_id").is_in(pl.Series(taken.view(np.uint64)).implode())
-    return mine & (pl.col("level").is_not_null() | (is_used & (pl.col("kind").cast(pl.String) == "free")))
+    is_read = pl.col("level").is_not_null() & pl.lit(pl.Series(are_walked(layout.columns("nodes"))))
+    return mine & (is_read | (is_used & (pl.col("kind").cast(pl.String) == "free")))
 
 
 def num_movable(layout: VolumeLayout) -> int:
@@ -74,9 +76,9 @@ def num_movable(layout: VolumeLayout) -> int:
 def _nodes(layout: VolumeLayout, volume: AgingVolume, name: str, rows: dict[str, I64]) -> pl.DataFrame:
     """Make the rows of a tree's nodes."""
     tree, starts = volume.trees[name], rows[name]
-    old = layout.nodes.filter((pl.col("tree").cast(pl.String) == name) & pl.col("level").is_not_null()).row(
-        0, named=True
-    )
+    nodes = layout.nodes.filter((pl.col("tree").cast(pl.String) == name) & pl.col("level").is_not_null())
+    # What is made anew is sound, like the first node that was.
+    old = nodes.sort(pl.col("condition").cast(pl.String) != "sound", maintain_order=True).row(0, named=True)
     capacity = tree.leaf.capacity_bytes
     parts = []
     for number, level in enumerate(tree.levels):
@@ -104,7 +106,8 @@ def _nodes(layout: VolumeLayout, volume: AgingVolume, name: str, rows: dict[str,
         for column in ("xid", "parent_row", "locator_row")
     )
     frame = frame.with_columns(last_key_id=pl.col("first_key_id"), tree=pl.lit(name), state=pl.lit("live"))
-    return frame.with_columns(volume=pl.lit(old["volume"], pl.UInt32), valid=pl.lit(old["valid"]))
+    sound = {"valid": pl.lit(old["valid"]), "condition": pl.lit("sound")}
+    return frame.with_columns(volume=pl.lit(old["volume"], pl.UInt32), **sound)
 
 
 def _filled(tree: AgingTree, number: int) -> tuple[I64, I64]:

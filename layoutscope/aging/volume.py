@@ -13,6 +13,7 @@ from layoutscope.arrays.lookup import distinct
 from layoutscope.arrays.ragged import ranges
 from layoutscope.tables import VolumeLayout, build_table, findings_table
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
+from layoutscope.tables.table import are_walked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -261,7 +262,7 @@ def found_tree(layout: VolumeLayout, name: str) -> ReadTree | None:
     """
     nodes = layout.columns("nodes")
     live = nodes["tree"].equals(name) & nodes["state"].equals("live") & nodes["level"].is_known
-    live &= nodes["image_offset"].is_known
+    live &= nodes["image_offset"].is_known & are_walked(nodes)
     if not live.any() or nodes["device"].filled(0)[live].any():
         return None
     level, rank = nodes["level"].filled(0), nodes["key_rank"].filled(0)

@@ -25,7 +25,7 @@ _WORDS: Final = {"nodes": "node", "regions": "region", "extents": "file data", "
 _MOST_PATHS: Final = 8
 _NODE_FACTS: Final = (
     *("tree", "node_id", "kind", "level", "num_records", "used_bytes"),
-    *("free_bytes", "xid", "key_rank", "state", "valid"),
+    *("free_bytes", "xid", "key_rank", "state", "valid", "condition"),
 )
 
 

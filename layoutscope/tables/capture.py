@@ -26,7 +26,7 @@ from layoutscope.tables.frames import parquet
 from layoutscope.tables.layout import TreeFacts, VolumeFacts, VolumeLayout, with_containers
 from layoutscope.tables.manifest import FACT_TYPES, MANIFEST_TYPES, TREE_TYPES, check_values
 from layoutscope.tables.parquet import read_claims
-from layoutscope.tables.schema import NUMBERS, OPTIONAL, REFERENCE, TABLES
+from layoutscope.tables.schema import CONDITIONS, NUMBERS, OPTIONAL, REFERENCE, TABLES
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -260,6 +260,7 @@ WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("nodes", "kind"): frozenset({"leaf", "index", "header", "map", "free", "locked", "unreadable"}),
     ("nodes", "state"): frozenset({"live", "snapshot", "stale", "inferred"}),
     ("nodes", "valid"): frozenset({"checksum", "child-hash", "structure", "no"}),
+    ("nodes", "condition"): frozenset(CONDITIONS),
     ("findings", "level"): frozenset({"info", "warning", "error"}),
 }
 """Columns that hold certain words alone."""
@@ -277,6 +278,8 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     # By our own descriptor, which leaves the time of access alone; polars would open a path itself.
     with inputs.open_file(path) as file:
         frame = _widened(pl.read_parquet(file))
+    if name == "nodes" and "condition" not in frame.columns:
+        frame = _with_condition(frame)
     if dict(frame.schema) != {column.name: column.dtype for column in TABLES[name]}:
         raise ValueError(f"the columns of {name} are not those of this version")
     _check_lengths(name, frame)
@@ -292,6 +295,14 @@ def _widened(frame: pl.DataFrame) -> pl.DataFrame:
     if frame.schema.get("volume") == pl.UInt8:
         return frame.with_columns(pl.col("volume").cast(pl.UInt32))
     return frame
+
+
+def _with_condition(nodes: pl.DataFrame) -> pl.DataFrame:
+    """Add the condition of nodes to a capture from before there was one: of a damaged node, nothing was verified."""
+    is_locked, is_unverified = pl.col("kind").cast(pl.String) == "locked", pl.col("valid").cast(pl.String) == "no"
+    damaged = pl.when(is_unverified).then(pl.lit("damaged")).otherwise(pl.lit("sound"))
+    found = pl.when(is_locked).then(pl.lit("locked")).otherwise(damaged)
+    return nodes.with_columns(condition=found.cast(pl.Categorical))
 
 
 def _check_claims(path: Path, name: str) -> None:

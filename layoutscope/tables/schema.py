@@ -96,6 +96,15 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
             "live, snapshot (held only by one), stale, or inferred (live, as far as a sweep can tell)",
         ),
         Column("valid", "Categorical", "", "how it was verified: checksum, child-hash, structure or no"),
+        Column(
+            "condition",
+            "Categorical",
+            "",
+            "sound; damaged: bytes or records are not what its tree needs; unread: its bytes are outside the image or "
+            "could not be read; locked: no key decrypts it. A damaged node without a usable record has no contents "
+            "and no children, and metrics of fill and order leave it out; a listing that is led to it reads it. "
+            "Free nodes are sound, whatever their bytes",
+        ),
     ),
     "node_fragments": (
         _ref("node_row", "node that lies in several pieces"),
@@ -188,6 +197,9 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
     ),
 }
 
+CONDITIONS: Final = ("sound", "damaged", "unread", "locked")
+"""Words of the column ``condition``."""
+
 LIVE_STATES: Final = ("live", "inferred")
 """States of nodes that the view holds, or must hold as far as a sweep can tell."""
 
@@ -205,6 +217,9 @@ OPTIONAL: Final = frozenset(
     }
 )
 """Columns that a reader may leave out; they are then null."""
+
+DEFAULTS: Final = {"condition": "sound"}
+"""What columns hold where a reader leaves them out."""
 
 DATA_REGIONS: Final = ("data", "file-data", "snapshot-data", "referenced-data")
 """Types of regions that hold the contents of files: of locked volumes, of snapshots, of no extent that is known."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from layoutscope.frames import pl
 from layoutscope.tables.columns import TextColumn, Values
-from layoutscope.tables.schema import NUMBERS, OPTIONAL, REFERENCE, TABLES
+from layoutscope.tables.schema import DEFAULTS, NUMBERS, OPTIONAL, REFERENCE, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -190,6 +190,23 @@ def _code_type(words: Sequence[str]) -> type[np.unsignedinteger[Any]]:
     return np.uint8 if len(words) <= _FEW_WORDS else np.uint32
 
 
+def are_walked(nodes: Table) -> NDArray[np.bool_]:
+    """Tell which nodes have a place in the order of their tree and are read for it, damaged ones too.
+
+    A listing that is led to a damaged node reads it, and fails. Nothing reads what no image holds, and a node whose
+    rank nobody knows comes up in no order.
+    """
+    is_led_to = nodes["condition"].equals("damaged") & nodes["key_rank"].is_known
+    walked: NDArray[np.bool_] = nodes["condition"].is_in(("sound", "locked")) | is_led_to
+    return walked
+
+
+def condition_details(nodes: Table) -> dict[str, int]:
+    """Count the nodes that are damaged, and those that could not be read; nothing where there are none."""
+    counts = {word: int(nodes["condition"].equals(word).sum()) for word in ("damaged", "unread")}
+    return {f"{word} nodes": count for word, count in counts.items() if count}
+
+
 def build_table(name: str, columns: Mapping[str, Any]) -> Table:
     """Make one public table from columns.
 
@@ -199,8 +216,8 @@ def build_table(name: str, columns: Mapping[str, Any]) -> Table:
         Key of ``TABLES``.
     columns : mapping of str to array, Values, TextColumn, Later, polars Series, sequence or scalar
         Arrays of one length; a scalar fills its column. ``row`` may be left out and is then numbered; a missing
-        optional column is null. :data:`NULL_ROW` in references and :data:`NULL_OFFSET` in ``image_offset`` become
-        null. Categories may come as ``(codes, names)``.
+        optional column is null, or has its default. :data:`NULL_ROW` in references and :data:`NULL_OFFSET` in
+        ``image_offset`` become null. Categories may come as ``(codes, names)``.
 
     Raises
     ------
@@ -240,9 +257,9 @@ def _column(column: Column, columns: Mapping[str, Any], height: int) -> AnyColum
     if column.name not in columns:
         if column.name == "row":
             return Later(height, lambda: Values(np.arange(height, dtype=np.uint32)))
-        if columns and column.name not in OPTIONAL:
+        if columns and column.name not in OPTIONAL and column.name not in DEFAULTS:
             raise ValueError(f"a table misses column {column.name!r}")
-    value = columns.get(column.name)
+    value = columns.get(column.name, DEFAULTS.get(column.name) if columns else None)
     if isinstance(value, Later):
         return Later(height, lambda: _made(column, value.make(), height))
     return _made(column, value, height)

@@ -15,6 +15,7 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
 from layoutscope.tables import LIVE_STATES, Values
+from layoutscope.tables.table import are_walked
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.orders import trace
 
@@ -148,7 +149,7 @@ def _walked(layout: VolumeLayout) -> I64:
     """Places of the nodes that enumerations read, in the table of nodes."""
     nodes = layout.columns("nodes")
     is_walked = nodes["state"].is_in(LIVE_STATES) & nodes["tree"].is_in(walked_trees(layout))
-    return np.flatnonzero(nodes["level"].is_known & is_walked)
+    return np.flatnonzero(nodes["level"].is_known & is_walked & are_walked(nodes))
 
 
 def _by_address(nodes: Table) -> I64:

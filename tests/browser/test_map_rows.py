@@ -401,7 +401,7 @@ def test_the_slider_hides_what_is_younger(kind):
     page = kind.seen.page
     for number, disk in enumerate(kind.disks):
         nodes = pl.concat([layout.nodes for layout in disk.layouts], how="vertical_relaxed").filter(
-            (pl.col("device") == disk.device) & (pl.col("valid").cast(pl.String) != "no") & (pl.col("xid") > 0)
+            (pl.col("device") == disk.device) & (pl.col("condition").cast(pl.String) == "sound") & (pl.col("xid") > 0)
         )
         slider = _cards(kind).nth(number).locator("input[type=range]")
         low, high = nodes["xid"].min(), nodes["xid"].max()
@@ -682,7 +682,7 @@ def test_nodes_have_all_colours_or_say_why_not(kind):
             pl.col("device") == disk.device
         )
         card = _cards(kind).nth(number)
-        sound = nodes.filter(pl.col("valid").cast(pl.String) != "no")
+        sound = nodes.filter(pl.col("condition").cast(pl.String) == "sound")
         for by in ("level", "age", "cost", "fill"):
             card.get_by_label("what colours nodes").select_option(by)
             told = card.locator(".scale").inner_text()
@@ -811,7 +811,7 @@ def test_cells_are_the_tables_at_ten_zooms(kind):
             assert np.array_equal(held, held_by(shares, np.minimum(edges, disk.size_bytes)))
         bad = [share for share in shares if share.item.key in ("damaged", "locked")]
         nodes = pl.concat([layout.nodes for layout in disk.layouts], how="vertical_relaxed")
-        here = nodes.filter((pl.col("valid").cast(pl.String) == "no") & (pl.col("device") == disk.device))
+        here = nodes.filter((pl.col("condition").cast(pl.String) != "sound") & (pl.col("device") == disk.device))
         told = sum(share.size_bytes for share in bad)
         assert told == here.unique("image_offset")["size_bytes"].sum()
         assert bool(told) == (kind.name in ("locked", "damaged"))

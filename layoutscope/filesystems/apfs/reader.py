@@ -386,6 +386,7 @@ def _read_volumes(
         except FormatError as error:
             container.log.extend(store.log.findings)
             container.log.survive(error, code="volume-unreadable")
+            parts.lost.extend(store.lost)  # of its object map
     volumes = [item for _, item in sorted(found.items()) if item is not None]
     return [rebuilt(item, evidence, volumes) for item in volumes]
 

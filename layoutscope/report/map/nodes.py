@@ -9,6 +9,7 @@ import numpy as np
 from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.report.map import encode
 from layoutscope.report.map.segments import verified_xids
+from layoutscope.tables.schema import CONDITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from layoutscope.tables.columns import Values
     from layoutscope.tables.table import Table
 
-KINDS: Final = ("leaf", "index", "header", "map", "free")
+KINDS: Final = ("leaf", "index", "header", "map", "free", "locked", "unreadable")
 
 NODE_BUDGET: Final = 250_000
 """Nodes whose records, keys and xid the page can tell."""
@@ -62,8 +63,10 @@ def packed_nodes(nodes: Table, item: MapDisk, segments: Segments, classes: list[
         "trees": list(trees),
         "classes": [classes.index(tree) if tree in classes else -1 for tree in trees],
         "kinds": list(KINDS),
+        "conditions": list(CONDITIONS),
         "tree": encode.array(codes),
-        "kind": encode.array(_kinds(kept["kind"])),
+        "kind": encode.array(_codes(kept["kind"], KINDS)),
+        "condition": encode.array(_codes(kept["condition"], CONDITIONS)),
         "level": encode.array(kept["level"].filled(NOT_KNOWN)),
         "offset": encode.array(np.where(offset < 0, -1 - size, offset), delta=True),
         "size": encode.array(size),
@@ -87,9 +90,10 @@ def _changes(item: MapDisk) -> dict[str, NDArray[Any]]:
     return disk_changes(item)
 
 
-def _kinds(kinds: Values) -> NDArray[np.uint8]:
-    number, words = kinds.numbered()
-    return np.array([KINDS.index(word) if word in KINDS else KINDS.index("free") for word in words], np.uint8)[number]
+def _codes(column: Values, known: Sequence[str]) -> NDArray[np.uint8]:
+    """Return the place of each row's word among those that the page knows."""
+    number, words = column.numbered()
+    return np.array([known.index(word) for word in words], np.uint8)[number]
 
 
 def _fill(nodes: Table) -> NDArray[np.uint8]:

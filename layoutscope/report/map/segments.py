@@ -51,7 +51,7 @@ PENDING: Final = MapClass("pending-free", "freed, not yet reusable", DATA, "#D8C
 UNCLAIMED: Final = MapClass("unclaimed", "used, owner unknown", UNKNOWN, "#7A5C3E", "#A98462")
 FREE_SPACE: Final = MapClass("free", "free space", FREE, "#F4F4F2", "#1E2126")
 UNREAD: Final = MapClass("unread", "not read", UNKNOWN, "#3B3B3B", "#8E8E8E")
-DAMAGED: Final = MapClass("damaged", "damaged metadata", METADATA, "#A00012", "#D74820")
+DAMAGED: Final = MapClass("damaged", "damaged metadata block", METADATA, "#A00012", "#D74820")
 LOCKED: Final = MapClass("locked", "locked metadata", METADATA, "#541176", "#7D51CA")
 MOVED_HERE: Final = MapClass("moved-here", "metadata that moved here", METADATA, "#0072B2", "#4BA3E3")
 CAME: Final = MapClass("came", "metadata that came", METADATA, "#FFA400", "#F0E442")
@@ -62,6 +62,8 @@ OLD_DATA: Final = MapClass("old-data", "file data, gone from here", METADATA, "#
 STILL_THERE: Final = MapClass("stayed", "in use in both, unchanged in place", DATA, "#8A919C", "#7C8492")
 NOT_TOLD: Final = MapClass("not-told", "unknown in one of the two", UNKNOWN, "#3B3B3B", "#FBFDFF")
 FREE_NOW: Final = replace(FREE_SPACE, label="free in both, or freed")
+BY_CONDITION: Final = {"damaged": DAMAGED, "unread": DAMAGED, "locked": LOCKED}
+"""Classes of nodes by their condition; sound nodes have the class of their tree."""
 CHANGES: Final = (MOVED_HERE, CAME, MOVED_AWAY, WENT, NEW_DATA, OLD_DATA)
 """Between two states of a disk; they show through whatever shares their cells."""
 NOT_METADATA_REGIONS: Final = frozenset({"free", "pending-free", "unclaimed", "unread"})
@@ -154,12 +156,12 @@ def _known_classes(layouts: list[VolumeLayout]) -> tuple[MapClass, ...]:
         for tree in _words(layout.columns("nodes")["tree"])
     }
     kinds = {kind for layout in layouts for kind in _words(layout.columns("regions")["type"])}
-    bad = {_bad_class(layout) for layout in layouts if layout.columns("nodes")["valid"].equals("no").any()}
+    found = {word for layout in layouts for word in _words(layout.columns("nodes")["condition"])}
     optional = [item for item in (PENDING, UNREAD) if item.key in kinds]
     return (
         *(tree_class(trees[tree]) for tree in sorted(trees)),
         REGION,
-        *(item for item in (DAMAGED, LOCKED) if item in bad),
+        *dict.fromkeys(item for word, item in BY_CONDITION.items() if word in found),
         FILE_DATA,
         *optional,
         UNCLAIMED,
@@ -172,14 +174,9 @@ def _words(column: Values) -> list[str]:
     return [word for word in column.numbered()[1] if word]
 
 
-def _bad_class(layout: VolumeLayout) -> MapClass:
-    """Return the class of nodes that nothing verified: of a locked volume they are enciphered, headers and all."""
-    return LOCKED if layout.facts.details.get("locked") else DAMAGED
-
-
 def verified_xids(nodes: Table) -> NDArray[Any]:
-    """Return the transaction of each node; 0 where there is none, or where the node's checksum denies what it says."""
-    return np.where(nodes["valid"].equals("no"), 0, nodes["xid"].filled(0))
+    """Return the transaction of each node; 0 where there is none, or where the node does not confirm it."""
+    return np.where(nodes["condition"].equals("sound"), nodes["xid"].filled(0), 0)
 
 
 def _collect_regions(layout: VolumeLayout, device: int, collector: _Collector) -> None:
@@ -203,8 +200,10 @@ def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Col
     whole = np.flatnonzero((nodes["device"].data == device) & ~np.isin(rows, pieces["node_row"].data))
     # Of a node whose pieces lie on several drives of a set, the row names the first piece's drive alone.
     of_piece, has_node = match(rows.astype(np.int64), pieces["node_row"].signed())
-    bad = collector.codes.get(_bad_class(layout).key, 0)
-    codes = np.where(nodes["valid"].equals("no"), bad, _codes(nodes["tree"], collector.codes, 0)).astype(np.uint8)
+    codes = _codes(nodes["tree"], collector.codes, 0)
+    for word, item in BY_CONDITION.items():
+        if item.key in collector.codes:
+            codes = np.where(nodes["condition"].equals(word), collector.codes[item.key], codes).astype(np.uint8)
     own = nodes.take(whole)
     collector.add(own["image_offset"], own["size_bytes"], codes[whole], base + 1 + whole)
     parts, of_part = pieces.take(has_node), of_piece[has_node]

@@ -7,6 +7,7 @@ parts are all sound is the one that a mount takes.
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -104,6 +105,8 @@ class Checkpoint:
         Blocks of its checkpoint maps.
     ephemerals : dict
         Ephemeral objects by oid.
+    damaged : dict
+        Those that its maps name and that are not sound, by oid.
     """
 
     xid: int
@@ -111,11 +114,12 @@ class Checkpoint:
     superblock: ApfsContainer.NxSuperblock
     map_paddrs: tuple[int, ...]
     ephemerals: dict[int, Ephemeral]
+    damaged: dict[int, Ephemeral] = field(default_factory=dict)
 
     @property
     def addresses(self) -> dict[int, int]:
-        """First block of each ephemeral object."""
-        return {oid: item.paddr for oid, item in self.ephemerals.items()}
+        """First block of each ephemeral object, damaged ones too: who reads one verifies it."""
+        return {oid: item.paddr for oid, item in (self.ephemerals | self.damaged).items()}
 
 
 def read_descriptor_area(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.uint64]) -> DescriptorArea:
@@ -200,6 +204,7 @@ def open_checkpoint(
     except FormatError as error:
         return Checkpoint(xid, paddr, superblock, (), {}), error
     sound: dict[int, Ephemeral] = {}
+    damaged: dict[int, Ephemeral] = {}
     wrong: list[FormatError] = []
     for row in rows[~are_maps][:1].tolist():
         at = blocks.at(int(area.paddr[row]))
@@ -209,9 +214,10 @@ def open_checkpoint(
             _verify(item, blocks)
         except FormatError as error:
             wrong.append(error)
+            damaged[oid] = item
         else:
             sound[oid] = item
-    found = Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows[are_maps]].tolist()), sound)
+    found = Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows[are_maps]].tolist()), sound, damaged)
     return found, next(iter(wrong), None)
 
 

@@ -19,6 +19,7 @@ from layoutscope.filesystems.apfs.container.spaceman import device_blocks
 from layoutscope.filesystems.apfs.container.younger import find_younger
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.store.nodes import lost_of
 from layoutscope.filesystems.apfs.store.source import Store
 from layoutscope.filesystems.apfs.store.verify import read_object
 from layoutscope.filesystems.apfs.store.walk import read_omap
@@ -191,6 +192,7 @@ def _open_state(
     header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
     omap = read_omap(apart, "container-omap", header.tree_oid, checkpoint.xid)
     if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
+        store.lost.extend([*apart.lost, *lost_of(omap.nodes)])
         found = apart.log.findings
         where = found[0].image_offset if found else store.blocks.at(superblock.omap_oid)
         raise FormatError("its tree cannot be read", structure="container object map", image_offset=where)
@@ -213,7 +215,7 @@ def _blocks(main: Half, superblock: ApfsContainer.NxSuperblock, second: Half | N
     if second is not None:
         windows.append(Window(second[0], second[1], second[0].size_bytes - second[1]))
         offsets.append(second[1])
-    return Blocks(tuple(windows), tuple(offsets), superblock.len_block)
+    return Blocks(tuple(windows), tuple(offsets), superblock.len_block, num_claimed=superblock.num_blocks)
 
 
 def _report_truncation(store: Store, device_blocks: tuple[int, ...]) -> None:

@@ -35,13 +35,17 @@ if TYPE_CHECKING:
 
 @frozen
 class ContainerParts:
-    """All that was read of a container beside its volumes, and which blocks of a Fusion set are newest in its cache."""
+    """All that was read of a container beside its volumes, and which blocks of a Fusion set are newest in its cache.
+
+    What is lost are roots of trees, those of volumes that cannot be opened among them.
+    """
 
     space: Space | None
     trees: list[NodeRows]
     regions: list[Region]
     details: Details = field(default_factory=dict)
     dirty: DirtyRuns = field(default_factory=DirtyRuns)
+    lost: list[NodeRows] = field(default_factory=list)
 
 
 def read_container_parts(container: Container) -> ContainerParts:
@@ -60,10 +64,11 @@ def read_container_parts(container: Container) -> ContainerParts:
     trees, regions, dirty, details = _rare_structures(container)
     trees = [container.omap.nodes, *container.area_trees, *(space.queues if space else []), *trees]
     regions = [*_superblock_regions(container), *(space.regions if space else []), *regions]
-    regions = inside([*regions, *_checkpoint_regions(container, trees)], container.store)
+    lost = list(container.store.lost)
+    regions = inside([*regions, *_checkpoint_regions(container, [*trees, *lost])], container.store)
     if space:
         regions = _without_pending(regions, space) + _pending(space, regions)
-    return ContainerParts(space, trees, regions, details, dirty)
+    return ContainerParts(space, trees, regions, details, dirty, lost)
 
 
 def _rare_structures(container: Container) -> tuple[list[NodeRows], list[Region], DirtyRuns, Details]:

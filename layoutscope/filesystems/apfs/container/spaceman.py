@@ -310,7 +310,7 @@ def queue_source(store: Store, checkpoint: Checkpoint, tree_oid: int) -> TreeSou
     tree_oid : int
         Identifier of the root; 0 if there is none.
     """
-    item = checkpoint.ephemerals.get(tree_oid) if tree_oid else None
+    item = (checkpoint.ephemerals | checkpoint.damaged).get(tree_oid) if tree_oid else None
     if item is None:
         return None
     return TreeSource(

@@ -196,6 +196,7 @@ def _state(layout: VolumeLayout, nodes: NodeTable, tree: str, view: _View) -> Fi
 
 def _nodes(tree: str, layout: VolumeLayout, rows: NDArray[np.int64]) -> FixedPlaces:
     table = layout.columns("nodes")
+    rows = rows[~table["condition"].equals("unread")[rows]]
     device = table["device"].filled(0)[rows].astype(np.uint8)
     return FixedPlaces(tree, device, table["image_offset"].signed()[rows], table["size_bytes"].signed()[rows])
 

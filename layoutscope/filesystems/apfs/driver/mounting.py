@@ -114,7 +114,7 @@ def _nodes_of(layout: VolumeLayout | None, tree: str) -> FixedPlaces:
     if layout is None:
         return regions_of(None, tree)
     table = layout.columns("nodes")
-    own = np.flatnonzero(table["tree"].equals(tree))
+    own = np.flatnonzero(table["tree"].equals(tree) & ~table["condition"].equals("unread"))
     own = own[np.lexsort((table["image_offset"].signed()[own], -table["level"].signed()[own]))]
     return FixedPlaces(
         tree,

@@ -22,6 +22,7 @@ from layoutscope.aging.volume import (
 from layoutscope.arrays.ragged import ranges
 from layoutscope.filesystems.apfs.driver import recordbytes as taken
 from layoutscope.filesystems.apfs.driver.writing import TREES, ApfsVolume
+from layoutscope.tables.table import are_walked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -157,7 +158,7 @@ def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: ReadTree, rule: Nod
     row = nodes["row"].signed()[read.rows[0]]
     order = np.argsort(row)
     ids = np.concatenate([level.ident for level in mapped.levels])
-    live = nodes["tree"].equals("fs") & nodes["state"].equals("live") & nodes["level"].is_known
+    live = nodes["tree"].equals("fs") & nodes["state"].equals("live") & nodes["level"].is_known & are_walked(nodes)
     wanted = nodes["locator_row"].signed()[live]
     place = order[np.minimum(np.searchsorted(row[order], wanted), len(row) - 1)]
     known = (row[place] == wanted) & np.isin(nodes["node_id"].signed()[live], ids)

@@ -15,7 +15,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import find_superblock, uuid_text
 from layoutscope.filesystems.apfs.container.regions import Region, as_runs, from_runs
 from layoutscope.filesystems.apfs.layout.facts import Summary, container_facts, container_features, volume_groups
-from layoutscope.filesystems.apfs.layout.nodes import nodes_table, with_stale
+from layoutscope.filesystems.apfs.layout.nodes import found_once, nodes_table, with_stale
 from layoutscope.filesystems.apfs.layout.regions import free_table, regions_table
 from layoutscope.filesystems.apfs.store.blocks import Blocks
 from layoutscope.filesystems.apfs.store.sweep import sweep
@@ -23,6 +23,7 @@ from layoutscope.filesystems.apfs.volume.accounting import NO_RUNS, Account
 from layoutscope.image.source import Window
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
+from layoutscope.tables.table import condition_details
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Half
@@ -56,15 +57,18 @@ def build_container_layout(
     blocks = container.blocks
     is_known = parts.space is not None and parts.space.is_free_known
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if is_known else []
-    nodes = nodes_table(parts.trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in parts.trees])
-    read = int(nodes["size_bytes"].data.sum())
-    known = read + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
+    trees = [*parts.trees, *found_once(parts.lost, parts.trees)]
+    nodes = nodes_table(trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in trees])
+    sizes = nodes["size_bytes"].data
+    read = int(sizes[nodes["condition"].equals("sound")].sum())
+    known = int(sizes.sum()) + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
     waiting = intervals.total(as_runs(parts.space.pending)) if parts.space else 0
     details = (
         volume_groups([item.state for item in contents.volumes])
         | parts.details
         | (balance_of.details() if is_known else {"free space": "unknown"})
         | {"pending-free blocks": waiting}
+        | condition_details(nodes)
     )
     return VolumeLayout(
         facts=container_facts(container, Summary(stack, view, parts.trees, details, known, read)),

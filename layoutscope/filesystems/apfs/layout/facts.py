@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutscope.filesystems.apfs.container.container import uuid_text
+from layoutscope.filesystems.apfs.store.nodes import LOCKED, UNKNOWN_LEVEL
 from layoutscope.filesystems.apfs.volume.volume import program, stored_name
 from layoutscope.ondisk import grammar
 from layoutscope.tables import TreeFacts, VolumeFacts
@@ -40,7 +41,8 @@ def tree_facts(trees: Sequence[NodeRows]) -> tuple[TreeFacts, ...]:
             root_node_id=int(nodes.node_id[0]),
         )
         for nodes in trees
-        if len(nodes)
+        # Of a root that cannot be used only its place is known.
+        if len(nodes) and not (nodes.level[0] == UNKNOWN_LEVEL and nodes.condition[0] != LOCKED)
     )
 
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.nodes import NodeRows, rows_of
+from layoutscope.filesystems.apfs.store.nodes import DAMAGED, LOCKED, SOUND, UNKNOWN_LEVEL, NodeRows, rows_of
 from layoutscope.filesystems.apfs.store.sweep import TREES, Swept
 from layoutscope.filesystems.apfs.store.verify import VALID_NAMES
-from layoutscope.filesystems.apfs.volume.trees import UNKNOWN_LEVEL
 from layoutscope.findings import FindingLog
 from layoutscope.tables import (
     NULL_ROW,
@@ -27,6 +26,7 @@ from layoutscope.tables import (
     layout_findings,
     stacked,
 )
+from layoutscope.tables.schema import CONDITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
-CONTENT_COLUMNS = ("num_records", "used_bytes", "free_bytes", "key_rank", "first_key_id", "last_key_id")
+CONTENT_COLUMNS = ("num_records", "used_bytes", "free_bytes", "first_key_id", "last_key_id")
 STATES = ("live", "snapshot", "stale", "inferred")
-KINDS = ("leaf", "index", "locked")
+KINDS = ("leaf", "index", "locked", "unreadable")
 SHOWN_TRANSACTIONS: Final = 8
 CHECKED: Final = VALID_NAMES.index("checksum")
 
@@ -71,7 +71,10 @@ def nodes_table(
     names = list(dict.fromkeys(nodes.tree for nodes in trees))
     codes = np.concatenate([np.full(len(nodes), names.index(nodes.tree)) for nodes in trees])
     paddr = blocks.dirty.newest(_all(trees, "paddr"))
-    level = _all(trees, "level")
+    level, condition, xid = (_all(trees, name) for name in ("level", "condition", "xid"))
+    # A damaged node may have sound records: these count, and say that its other contents are known too.
+    is_known = (condition == SOUND) | ((condition == DAMAGED) & (_all(trees, "num_records") > 0))
+    kind = np.where(is_known, np.minimum(level, 1), np.where(condition == LOCKED, 2, 3))
     columns: dict[str, Any] = {
         "device": blocks.split(paddr)[0],
         "volume": volume,
@@ -79,27 +82,37 @@ def nodes_table(
         "node_id": _all(trees, "node_id"),
         "image_offset": blocks.image_offset(paddr),
         "size_bytes": _all(trees, "size_bytes"),
-        "level": _known(level, level),
-        "kind": (np.where(level == UNKNOWN_LEVEL, 2, np.minimum(level, 1)), KINDS),
-        "xid": _all(trees, "xid"),
-        **{name: _known(_all(trees, name), level) for name in CONTENT_COLUMNS},
+        "level": Values(level, level != UNKNOWN_LEVEL),
+        "kind": (kind, KINDS),
+        # Physical nodes alone tell their transaction: no damaged one is believed, and 0 is none.
+        "xid": Values(xid, is_known | (xid > 0)),
+        **{name: Values(_all(trees, name), is_known) for name in CONTENT_COLUMNS},
+        "key_rank": Values(_all(trees, "key_rank"), level != UNKNOWN_LEVEL),
         "parent_row": np.concatenate(
             [_refer(nodes.parent, first) for nodes, first in zip(trees, rows_before(trees), strict=True)]
         ),
         "locator_row": _refer(_all(trees, "omap_leaf"), 0),
         "state": (state, STATES),
         "valid": (_all(trees, "valid"), VALID_NAMES),
+        "condition": (condition, CONDITIONS),
     }
     return build_table("nodes", columns)
 
 
+def found_once(lost: Sequence[NodeRows], trees: Sequence[NodeRows]) -> list[NodeRows]:
+    """Leave out lost nodes that are among those of other trees, or came up before: states share their nodes."""
+    seen = np.concatenate([np.empty(0, np.uint64), *(nodes.paddr for nodes in trees)])
+    kept = []
+    for nodes in lost:
+        fresh = nodes.take(np.flatnonzero(~np.isin(nodes.paddr, seen)))
+        if len(fresh):
+            kept.append(fresh)
+            seen = np.concatenate([seen, fresh.paddr])
+    return kept
+
+
 def _all(trees: Sequence[NodeRows], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(nodes, name) for nodes in trees])
-
-
-def _known(values: NDArray[Any], level: NDArray[np.uint8]) -> Values:
-    """Values of nodes that could be read; null in locked ones."""
-    return Values(values, level != UNKNOWN_LEVEL)
 
 
 def _refer(position: NDArray[np.int64], first_row: int) -> NDArray[np.uint32]:

@@ -11,12 +11,19 @@ from layoutscope.filesystems.apfs.container.regions import Details, rest
 from layoutscope.filesystems.apfs.layout.entries import entries_table
 from layoutscope.filesystems.apfs.layout.extents import extents_table
 from layoutscope.filesystems.apfs.layout.facts import Summary, role_name, volume_facts
-from layoutscope.filesystems.apfs.layout.nodes import STATES, nodes_table, rows_before, views_table
+from layoutscope.filesystems.apfs.layout.nodes import (
+    STATES,
+    found_once,
+    nodes_table,
+    rows_before,
+    views_table,
+)
 from layoutscope.filesystems.apfs.layout.regions import regions_table
 from layoutscope.filesystems.apfs.store.nodes import without_others
 from layoutscope.filesystems.apfs.volume.states import LIVE
 from layoutscope.filesystems.apfs.volume.witnesses import num_missing_entries
 from layoutscope.tables import Table, VolumeLayout, build_table, findings_table
+from layoutscope.tables.table import condition_details
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,10 +59,14 @@ def build_volume_layout(
     blocks, state = container.blocks, parts.state
     view = live if parts.view == LIVE else parts.view
     own = parts.own_trees()
-    trees = [*own, *_exclusive_trees(parts, own)]
+    read = [*own, *_exclusive_trees(parts, own)]
+    lost = found_once(parts.lost, read)
+    trees = [*read, *lost, *found_once(parts.lost_of_snapshots, [*read, *lost])]
     first = rows_before(trees)
     extent_row = first[own.index(parts.fext.nodes)] if len(parts.fext.nodes) else first[FS]
-    nodes = nodes_table(trees, blocks, state.number, _states(parts, trees, len(own)))
+    states = _states(parts, read, len(own))
+    states += [np.full(len(each), int(place >= len(lost))) for place, each in enumerate(trees[len(read) :])]
+    nodes = nodes_table(trees, blocks, state.number, states)
     entries = entries_table(parts.fs, first[FS], state.number, parts.log)
     extents = extents_table(parts, extent_row)
     held = rest(_held_type(parts), "extent references", parts.data_runs(), parts.file_runs(blocks.block_size))
@@ -63,7 +74,14 @@ def build_volume_layout(
         facts=volume_facts(
             container,
             state,
-            Summary(stack, view, own, _details(parts) | details, *_coverage(parts, nodes), num_missing_entries(parts)),
+            Summary(
+                stack,
+                view,
+                own,
+                _details(parts) | condition_details(nodes) | details,
+                *_coverage(parts, nodes),
+                num_missing_entries(parts),
+            ),
         ),
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),
@@ -162,10 +180,12 @@ def _shares(parts: VolumeParts) -> Details:
 
 def _coverage(parts: VolumeParts, nodes: Table) -> tuple[int, int]:
     """Metadata that is known to exist, and what of it could be read, in bytes."""
+    # What could not be read and has no row has no place in the container either: no map, or a wrong one, leads to it.
     missing = sum(item.code in ("node-missing", "unread-area") for item in parts.log.findings)
+    missing = max(0, missing - int(nodes["condition"].equals("unread").sum()))
     unit = int(parts.fs.nodes.size_bytes[0]) if len(parts.fs.nodes) else 0
     sizes = nodes["size_bytes"].data
     # What is inferred may be an old copy of what is lost: it is read, but not in its place.
-    read = int(sizes[~nodes["valid"].equals("no") & ~nodes["state"].equals("inferred")].sum())
+    read = int(sizes[nodes["condition"].equals("sound") & ~nodes["state"].equals("inferred")].sum())
     known = int(sizes.sum()) + missing * unit
     return known, read

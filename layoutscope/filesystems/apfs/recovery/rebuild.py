@@ -17,9 +17,10 @@ from layoutscope.filesystems.apfs.store import toc
 from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, OpenTree, TreeShape, as_rows, read_batch
 from layoutscope.filesystems.apfs.store.fsrecords import RecordReader, RecordTree, records_plan
 from layoutscope.filesystems.apfs.store.losses import MOST_NAMED, NO_LIMIT, find_losses
-from layoutscope.filesystems.apfs.store.nodes import join
+from layoutscope.filesystems.apfs.store.nodes import join, lost_of
 from layoutscope.filesystems.apfs.store.source import Places, joined_places
 from layoutscope.filesystems.apfs.store.walk import read_levels
+from layoutscope.filesystems.apfs.volume.states import LIVE
 from layoutscope.filesystems.apfs.volume.trees import fs_source
 from layoutscope.frozen import frozen
 
@@ -132,7 +133,10 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
         return parts
     _report(parts.log, tree.nodes, is_inferred, adopted)
     views = parts.views | {parts.view: tree.nodes}
-    return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred])
+    name = "lost" if parts.view == LIVE else "lost_of_snapshots"
+    leaves = join(source.tree, [as_rows(batch) for batch in batches if not batch.level])
+    lost = {name: getattr(parts, name) + lost_of(leaves)}
+    return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
 
 
 def _mapped_places(state: Volume) -> Places:
@@ -245,7 +249,8 @@ def _places_of(
 ) -> Places:
     unknown, low = np.full(len(oid), -1, np.int64), np.zeros(len(oid), np.uint64)
     hashes = np.empty((len(oid), 0), np.uint8)
-    return Places(oid, xid, paddr, size_bytes, np.zeros(len(oid), bool), unknown, unknown, low, hashes)
+    none = np.zeros(len(oid), bool)
+    return Places(oid, xid, paddr, size_bytes, none, unknown, unknown, low, hashes, none)
 
 
 def _read_leaves(tree: OpenTree, places: Places) -> Leaves:

@@ -24,6 +24,7 @@ from layoutscope.filesystems.apfs.recovery.reopening import map_of
 from layoutscope.filesystems.apfs.recovery.search import SEARCHED_BYTES, tell_search, used_blocks
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.store.nodes import lost_of
 from layoutscope.filesystems.apfs.store.source import Store
 from layoutscope.filesystems.apfs.store.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.store.verify import read_object
@@ -153,12 +154,13 @@ def _state_of(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) 
 
 def _blocks(halves: Halves) -> Blocks:
     """Address blocks of the size that a superblock gives, or of the usual one, up to the end of each image."""
-    size = MIN_BLOCK_BYTES
+    size, claimed = MIN_BLOCK_BYTES, 0
     with suppress(FormatError):
-        size = int(find_superblock(*halves[0], FindingLog()).len_block)
+        found = find_superblock(*halves[0], FindingLog())
+        size, claimed = int(found.len_block), int(found.num_blocks)
     given = [half for half in halves if half is not None]
     windows = tuple(Window(source, start, source.size_bytes - start) for source, start in given)
-    return Blocks(windows, tuple(start for _, start in given), size)
+    return Blocks(windows, tuple(start for _, start in given), size, num_claimed=claimed)
 
 
 def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.NxSuperblock]]:
@@ -198,9 +200,24 @@ def _with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) 
 def _container(
     store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys | NoMap
 ) -> Container:
+    if isinstance(header, NoMap):
+        store.lost.extend(_lost_map(store, state))
     area, trees = _area(store, state.superblock)
     sizes = device_blocks(store, state)
     return Container(store, area, state, view.omap, view, header, np.empty(0, np.uint64), trees, sizes)
+
+
+def _lost_map(store: Store, state: Checkpoint) -> list[NodeRows]:
+    """List the nodes because of which the object map of a state cannot be used, as far as its head leads to them."""
+    apart, superblock = store.apart(), state.superblock
+    try:
+        name, cls = "container object map", grammar.ApfsContainer.OmapPhys
+        header = read_object(store.blocks, cls, superblock.omap_oid, name)
+        found = read_omap(apart, "container-omap", header.tree_oid, state.xid)
+    except FormatError:
+        # That the head is damaged is what led here, and a finding already.
+        return []
+    return [*apart.lost, *lost_of(found.nodes)]
 
 
 def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[NodeRows]]:

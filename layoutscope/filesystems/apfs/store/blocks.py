@@ -72,12 +72,15 @@ class Blocks:
         In bytes.
     dirty : DirtyRuns
         Of a Fusion set, whose newest bytes are elsewhere than their addresses say; none before the middle tree is read.
+    num_claimed : int
+        Blocks that the container says it has, of which an image may hold fewer.
     """
 
     sources: tuple[Source | None, ...]
     image_offsets: tuple[int, ...]
     block_size: int
     dirty: DirtyRuns = field(default_factory=DirtyRuns)
+    num_claimed: int = 0
 
     @property
     def tier2_mark(self) -> int:
@@ -132,6 +135,15 @@ class Blocks:
         position += size_bytes
         inside: NDArray[np.bool_] = position <= (sizes[device] if device.any() else sizes[0])
         return inside
+
+    def claimed(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
+        """Tell which objects lie wholly inside the container, of whose image any part is there."""
+        device, position = self.split(self.dirty.newest(paddrs))
+        is_given = np.array([source is not None for source in (*self.sources, None)], np.bool_)
+        inside: NDArray[np.bool_] = position + size_bytes <= self.num_claimed * self.block_size
+        # Where one image of a set is missing, its number stands for no source at all.
+        inside &= is_given[device]
+        return inside | self.present(paddrs, size_bytes)
 
     def readable(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
         """Tell which objects lie wholly inside an image that is there, and were read into it."""

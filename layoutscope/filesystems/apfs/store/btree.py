@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store import toc
-from layoutscope.filesystems.apfs.store.nodes import NodeRows, rows_of
+from layoutscope.filesystems.apfs.store.nodes import DAMAGED, SOUND, UNKNOWN_LEVEL, UNREAD, NodeRows, rows_of
 from layoutscope.filesystems.apfs.store.source import Places, locate_nodes, low_keys, object_of
 from layoutscope.filesystems.apfs.store.verify import Expected, NodeCheck, check_nodes, hash_size
 from layoutscope.frozen import frozen
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 BATCH_NODES: Final = 1024
 MAX_LEVELS: Final = 16
+MAX_NODE_BYTES: Final = 64 * 1024
 TORN: Final = "a record's table entry, key or value leaves the node; its records were left out"
 STRAY: Final = "the record's key or value leaves the node; it was left out"
 INFO_FIELDS: Final = (
@@ -185,13 +186,32 @@ def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
     if not len(root):
         return None
     try:
-        shape = read_shape(source, root)
+        shape = None if root.is_unread[0] else read_shape(source, root)
     except FormatError as error:
         source.store.log.survive(error, code="tree-unreadable")
+        shape = None
+    if shape is None:
+        source.store.lost.append(_lost_root(source, root))
         return None
     if shape.hash_type and source.root_hash:
         root = replace(root, child_hash=np.frombuffer(source.root_hash, np.uint8)[None, :])
     return OpenTree(source, shape), root
+
+
+def _lost_root(source: TreeSource, root: Places) -> NodeRows:
+    """Make a row of a root that cannot be used: what led to it tells its address, its size and its transaction."""
+    size, block = int(root.size_bytes[0]), source.blocks.block_size
+    is_possible = size > 0 and size % block == 0 and size <= MAX_NODE_BYTES
+    known = {
+        "node_id": root.node_id,
+        "xid": root.xid,
+        "paddr": root.paddr,
+        "size_bytes": np.array([size if is_possible else block]),
+        "level": np.array([UNKNOWN_LEVEL]),
+        "omap_leaf": root.omap_leaf,
+        "condition": np.where(root.is_unread, UNREAD, DAMAGED),
+    }
+    return rows_of(source.tree, known)
 
 
 def read_shape(source: TreeSource, root: Places) -> TreeShape:
@@ -247,7 +267,12 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
 def _fetch(
     source: TreeSource, places: Places, size_bytes: int, workspace: Workspace | None = None
 ) -> NDArray[np.uint8]:
-    """Read and decrypt nodes into one buffer."""
+    """Read and decrypt nodes into one buffer; of nodes that cannot be read it has zeros."""
+    if places.is_unread.any():
+        whole = np.zeros((len(places), size_bytes), np.uint8)
+        there = np.flatnonzero(~places.is_unread)
+        whole[there] = _fetch(source, places.take(there), size_bytes).reshape(-1, size_bytes)
+        return whole.reshape(-1)
     data = source.blocks.read(places.paddr, size_bytes, workspace)
     if source.cipher is not None and places.is_encrypted.any():
         data = source.cipher.decrypt_objects(data, places.paddr, places.is_encrypted)
@@ -299,7 +324,9 @@ def _with_torn(source: TreeSource, places: Places, check: NodeCheck, found: toc.
         log.add("record-invalid", "error", STRAY)
     valid = np.where(torn, 0, check.valid).astype(np.uint8)
     valid[node] = 0
-    return replace(check, valid=valid, is_sound=check.is_sound & ~torn)
+    damaged = check.is_damaged | torn
+    damaged[node] = True
+    return replace(check, valid=valid, is_sound=check.is_sound & ~torn, is_damaged=damaged)
 
 
 def children_of(
@@ -333,7 +360,7 @@ def as_rows(batch: ReadNodes) -> NodeRows:
     first_key, last_key = _end_keys(batch, bounds)
     lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
     # Nodes of sealed volumes have no header; the object map alone knows their transaction.
-    has_header = head["hdr.xid"] != 0
+    has_header = (head["hdr.xid"] != 0) & batch.check.is_sound
     known = {
         "node_id": places.node_id,
         "xid": np.where(has_header, head["hdr.xid"], places.xid),
@@ -349,6 +376,7 @@ def as_rows(batch: ReadNodes) -> NodeRows:
         "first_key_id": first_key,
         "last_key_id": last_key,
         "valid": batch.check.valid,
+        "condition": np.where(places.is_unread, UNREAD, np.where(batch.check.is_damaged, DAMAGED, SOUND)),
     }
     return rows_of(batch.tree.source.tree, known)
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
 from layoutscope.frozen import frozen
+from layoutscope.tables.schema import CONDITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+
+
+SOUND, DAMAGED, UNREAD, LOCKED = range(len(CONDITIONS))
+
+UNKNOWN_LEVEL: Final = 255
+"""Level of nodes of whose contents nothing is known; null in the tables."""
 
 
 @frozen
@@ -44,6 +51,8 @@ class NodeRows:
         Leading number of the first and last key.
     valid : (n,) uint8 array
         Position in :data:`layoutscope.filesystems.apfs.store.verify.VALID_NAMES`.
+    condition : (n,) uint8 array
+        Position in :data:`layoutscope.tables.schema.CONDITIONS`.
     """
 
     tree: str
@@ -62,6 +71,7 @@ class NodeRows:
     first_key_id: NDArray[np.uint64]
     last_key_id: NDArray[np.uint64]
     valid: NDArray[np.uint8]
+    condition: NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.node_id)
@@ -87,6 +97,7 @@ _DTYPES = {
     "omap_leaf": np.int64,
     "key_rank": np.uint32,
     "valid": np.uint8,
+    "condition": np.uint8,
 }
 _POSITIONS = ("parent", "omap_leaf")
 
@@ -119,6 +130,12 @@ def join(tree: str, parts: Sequence[NodeRows]) -> NodeRows:
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS}
     columns["key_rank"] = ordinals(lengths_of(heads(columns["level"]), len(columns["level"]))).astype(np.uint32)
     return NodeRows(tree, **columns)
+
+
+def lost_of(nodes: NodeRows) -> list[NodeRows]:
+    """Return the nodes of a tree of which no record can be used, without their places in the tree; none if all can."""
+    wrong = np.flatnonzero((nodes.condition != SOUND) & (nodes.num_records == 0))
+    return [replace(nodes.take(wrong), parent=np.full(len(wrong), -1, np.int64))] if len(wrong) else []
 
 
 def without_others(nodes: NodeRows, chosen: NDArray[np.int64]) -> NodeRows:

@@ -5,7 +5,7 @@ Apple File System Reference, B-Trees and Object Maps. What cannot be located is 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.crypto import Cipher
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.omap import OmapView
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk.decoder import Decoder
@@ -56,11 +57,14 @@ class Store:
         Bulk or grammar.
     log : FindingLog
         Its addresses are those of blocks.
+    lost : list of NodeRows
+        Roots that were found and cannot be used, one each: without them nothing is known of their trees.
     """
 
     blocks: Blocks
     decoder: Decoder
     log: FindingLog
+    lost: list[NodeRows] = field(default_factory=list)
 
     @classmethod
     def over(cls, blocks: Blocks, decoder: Decoder, log: FindingLog) -> Store:
@@ -84,7 +88,7 @@ class Store:
 
     def apart(self) -> Store:
         """Return the same store with findings of its own: to collect those of one volume, or to drop them."""
-        return replace(self, log=self.log.branch())
+        return replace(self, log=self.log.branch(), lost=[])
 
 
 class TreeKind(NamedTuple):
@@ -188,7 +192,10 @@ NO_ROW: Final = -1
 
 @frozen
 class Places:
-    """Nodes of one level before they are read; arrays of one length, in key order."""
+    """Nodes of one level before they are read; arrays of one length, in key order.
+
+    Of those that are unread the place is known, and no image has their bytes.
+    """
 
     node_id: NDArray[np.uint64]
     xid: NDArray[np.uint64]
@@ -199,6 +206,7 @@ class Places:
     parent: NDArray[np.int64]
     low_key: NDArray[np.uint64]
     child_hash: NDArray[np.uint8]
+    is_unread: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.node_id)
@@ -270,7 +278,7 @@ def locate_nodes(
     oids: NDArray[np.uint64],
     origin: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint8]] | None = None,
 ) -> Places:
-    """Find the addresses of nodes; those that cannot be read are findings and left out.
+    """Find the addresses of nodes; those that cannot be read are findings, and left out if the container ends first.
 
     Parameters
     ----------
@@ -293,16 +301,19 @@ def locate_nodes(
         plain = np.zeros(len(oids), bool)
         size = np.full(len(oids), source.root_size_bytes or block, np.int64)
         leaf = np.full(len(oids), NO_ROW, np.int64)
-        places = Places(oids, np.zeros(len(oids), np.uint64), paddr, size, plain, leaf, parent, low, hashes)
+        places = Places(oids, np.zeros(len(oids), np.uint64), paddr, size, plain, leaf, parent, low, hashes, plain)
     else:
         found = source.view.find(oids)
-        places = Places(
-            oids, found.xid, found.paddr, found.size_bytes, found.is_encrypted, found.omap_leaf, parent, low, hashes
-        )
         missing = found.is_missing
-    outside = ~source.blocks.readable(places.paddr, int(places.size_bytes.max(initial=block)))
+        places = Places(
+            oids, found.xid, found.paddr, found.size_bytes, found.is_encrypted, found.omap_leaf, parent, low, hashes,
+            missing,
+        )  # fmt: skip
+    largest = int(places.size_bytes.max(initial=block))
+    outside = ~source.blocks.readable(places.paddr, largest)
     _report_unlocated(source, places, missing, outside)
-    return places.take(~(missing | outside))
+    placed = ~missing & (~outside | source.blocks.claimed(places.paddr, largest))
+    return replace(places, is_unread=outside).take(placed)
 
 
 def _direct(source: TreeSource, oids: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:

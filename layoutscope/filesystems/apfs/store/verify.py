@@ -40,10 +40,21 @@ class Expected:
 
 @frozen
 class NodeCheck:
-    """Outcome, one row a node: position in :data:`VALID_NAMES`, and whether the records can be used."""
+    """Outcome, one row a node.
+
+    Attributes
+    ----------
+    valid : (n,) uint8 array
+        Position in :data:`VALID_NAMES`.
+    is_sound : (n,) bool array
+        Whether the records can be used.
+    is_damaged : (n,) bool array
+        Whether anything is wrong with the node; sound records of such a node are used all the same.
+    """
 
     valid: NDArray[np.uint8]
     is_sound: NDArray[np.bool_]
+    is_damaged: NDArray[np.bool_]
 
 
 def check_nodes(
@@ -69,7 +80,9 @@ def check_nodes(
         Their bytes.
     """
     problems = _Problems(source, places)
+    unread = places.is_unread
     level = head["level"] != expected.level
+    contradicts = np.zeros(len(places), bool)
     if expected.hash_type:
         wrong = _hash_differs(expected.hash_type, places, objects)
         valid = np.where(wrong, 0, 3 if places.child_hash.shape[1] else 1)
@@ -91,9 +104,10 @@ def check_nodes(
         message = "node is of another transaction than the object map says"
         problems.report(other, "node-invalid", message, places.xid, head["hdr.xid"])
         wrong |= identity | other
-        _check_header(expected.level, head, problems, ~wrong & ~level)
+        contradicts = _check_header(expected.level, head, problems, ~wrong & ~level)
     problems.report(level & ~wrong, "node-invalid", f"level differs from {expected.level}")
-    return NodeCheck(np.where(level, 0, valid).astype(np.uint8), ~(wrong | level))
+    wrong |= level | unread
+    return NodeCheck(np.where(level | unread, 0, valid).astype(np.uint8), ~wrong, wrong | contradicts)
 
 
 def _identity(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
@@ -117,11 +131,14 @@ def _other_version(source: TreeSource, places: Places, head: dict[str, NDArray[A
     return result
 
 
-def _check_header(level: int, head: dict[str, NDArray[Any]], problems: _Problems, sound: NDArray[np.bool_]) -> None:
-    """Compare what a head says of itself with where the node stands; the records are used all the same."""
+def _check_header(
+    level: int, head: dict[str, NDArray[Any]], problems: _Problems, sound: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which heads contradict the place of their node; the records are used all the same."""
     kinds = grammar.ApfsObject.ObjectType
     places = problems.places
-    is_root = places.parent < 0
+    # Leaves that a sweep put in their place have no parent either.
+    is_root = (places.parent < 0) & (places.node_id == np.uint64(problems.source.root_oid))
     # A root is an object of another type than all other nodes of its tree, and a tree of one node is root and leaf.
     kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
     wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))
@@ -131,6 +148,7 @@ def _check_header(level: int, head: dict[str, NDArray[Any]], problems: _Problems
     wrong |= area + head["free_space.len_data"] > room
     wrong &= sound
     problems.report(wrong, "node-header-differs", "type, storage or flags contradict the node's place in the tree")
+    return wrong
 
 
 def _storage(source: TreeSource) -> int:
@@ -164,8 +182,8 @@ class _Problems:
         expected: NDArray[Any] | None = None,
         found: NDArray[Any] | None = None,
     ) -> None:
-        """Add a finding for each node that fails."""
-        for number in np.flatnonzero(wrong).tolist():
+        """Add a finding for each node that fails; what is unread was reported when its place was found."""
+        for number in np.flatnonzero(wrong & ~self.places.is_unread).tolist():
             log = self.source.at_node(int(self.places.node_id[number]), int(self.places.paddr[number]))
             sides = ("", "") if expected is None or found is None else (expected[number], found[number])
             log.add(code, "error", message, expected=sides[0], found=sides[1])

@@ -279,6 +279,7 @@ def read_shared(source: TreeSource, pool: Pool) -> NodeRows:
     nodes = _read_pooled(apart, pool)
     known = set(log.findings)
     log.extend([item for item in apart.store.log.findings if item not in known])
+    source.store.lost.extend(apart.store.lost)
     return nodes
 
 

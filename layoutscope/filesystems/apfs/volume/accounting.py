@@ -117,7 +117,7 @@ def account(container: Container, parts: ContainerParts, volumes: list[VolumePar
         Of all devices. Without a space manager no block is free.
     """
     block_size = container.blocks.block_size
-    claims = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
+    claims = [node_runs([*parts.trees, *parts.lost], block_size), as_runs(parts.regions)]
     claims += [volume.claimed(block_size) for volume in volumes]
     _report_data_in_metadata(container, parts, volumes)
     # Blocks in the free queues are still used in the bitmaps, so that nothing overwrites what earlier checkpoints hold.

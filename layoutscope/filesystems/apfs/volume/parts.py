@@ -72,6 +72,9 @@ class VolumeParts:
         Of an encryption under way.
     inferred : (n,) uint64 array
         Blocks of those nodes of the file-system tree that no object map names any more.
+    lost, lost_of_snapshots : list of NodeRows
+        Nodes that a tree led to and that are among none of its nodes: roots that cannot be used, and leaves that others
+        took the place of.
     """
 
     state: Volume
@@ -88,6 +91,8 @@ class VolumeParts:
     cipher: Cipher | None = None
     rolling: Rolling = field(default_factory=Rolling)
     inferred: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    lost: list[NodeRows] = field(default_factory=list)
+    lost_of_snapshots: list[NodeRows] = field(default_factory=list)
     _known: dict[str, NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -107,6 +112,7 @@ class VolumeParts:
     def _trees(self) -> list[NodeRows]:
         """All trees of all states, each once."""
         trees = [*self.own_trees(), *(tree.nodes for tree in self.snapshot_extents)]
+        trees += [*self.lost, *self.lost_of_snapshots]
         return trees + [nodes for nodes in self.views.values() if not any(nodes is other for other in trees)]
 
     def own_trees(self) -> list[NodeRows]:
@@ -200,6 +206,7 @@ def read_volume_parts(
     rolling = read_rolling(container, volume)
     claimed = [*views.values(), fext.nodes, *rolling.trees]
     regions = volume_regions(container, list(states.values()), claimed, rolling.regions)
+    lost = [_is_live(nodes, volume) for nodes in volume.store.lost]
     return VolumeParts(
         state=shown,
         view=chosen,
@@ -214,7 +221,21 @@ def read_volume_parts(
         is_locked=_is_locked(volume, cipher),
         cipher=cipher,
         rolling=rolling,
+        lost=[nodes for nodes, is_live in zip(volume.store.lost, lost, strict=True) if is_live],
+        lost_of_snapshots=[nodes for nodes, is_live in zip(volume.store.lost, lost, strict=True) if not is_live],
     )
+
+
+def _is_live(root: NodeRows, volume: Volume) -> bool:
+    """Whether a lost root is one that the live state of its volume leads to, and not a snapshot alone."""
+    superblock = volume.superblock
+    if root.tree == "extentref":
+        return int(root.node_id[0]) == superblock.extentref_tree_oid
+    if root.tree != "fs":
+        return True
+    found = volume.view.find(np.array([superblock.root_tree_oid], np.uint64))
+    # The root of a tree that is physical is named by its address.
+    return int(root.paddr[0]) in (int(found.paddr[0]), superblock.root_tree_oid)
 
 
 class _Physical(NamedTuple):

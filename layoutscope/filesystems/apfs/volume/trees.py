@@ -7,12 +7,12 @@ their own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from layoutscope.filesystems.apfs.store.fsrecords import RecordTree, read_record_tree
-from layoutscope.filesystems.apfs.store.nodes import NodeRows, join, rows_of
+from layoutscope.filesystems.apfs.store.nodes import LOCKED, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 from layoutscope.filesystems.apfs.store.walk import Pool, read_shared
 from layoutscope.ondisk import grammar
@@ -114,10 +114,6 @@ def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], roo
     return read_record_tree(TreeSource(store, tree, root_oid, max_xid)) if root_oid else RecordTree(join(tree, []))
 
 
-UNKNOWN_LEVEL: Final = 255
-"""Level of nodes whose contents are not known; null in the tables."""
-
-
 def locked_nodes(state: Volume) -> NodeRows:
     """List the encrypted nodes of a state by identifier: addresses and sizes are known, nothing else.
 
@@ -128,6 +124,10 @@ def locked_nodes(state: Volume) -> NodeRows:
     """
     omap = state.omap
     row = state.view.row[omap.is_encrypted[state.view.row]]
+    is_read = np.ones(len(row), np.bool_)
+    for size in np.unique(omap.size_bytes[row]).tolist():
+        same = omap.size_bytes[row] == size
+        is_read[same] = state.store.blocks.readable(omap.paddr[row[same]], size)
     known: dict[str, NDArray[Any]] = {
         "node_id": omap.oid[row],
         "xid": omap.xid[row],
@@ -135,6 +135,7 @@ def locked_nodes(state: Volume) -> NodeRows:
         "size_bytes": omap.size_bytes[row],
         "level": np.full(len(row), UNKNOWN_LEVEL, np.uint8),
         "omap_leaf": omap.leaf[row],
+        "condition": np.where(is_read, LOCKED, UNREAD),
     }
     return rows_of("fs", known)
 

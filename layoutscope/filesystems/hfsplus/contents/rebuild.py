@@ -124,7 +124,7 @@ def rebuild(
     elif file.fork is place.fork:
         file, reach = _with_root(file, nodes, decoded.pointers, written)
     else:
-        reach = Reach(*(np.empty(0, np.int64) for _ in range(3)))
+        reach = Reach(*(np.empty(0, np.int64) for _ in range(5)))
     reached = np.zeros(file.num_nodes, np.bool_)
     reached[reach.leaves] = True
     is_leaf = (nodes.kind == LEAF) & (nodes.height == 1) & (nodes.num_records > 0) & (nodes.first_key_id >= 0)
@@ -139,7 +139,8 @@ def rebuild(
     _report(volume, file, order, reached, num_left)
     reach = _ranked(nodes, reach, order, dropped)
     if isinstance(file.header, InferredHeader):
-        file = _counted(file, nodes, order)
+        file = _counted(file, nodes, order, has_header=file.fork is place.fork)
+        file.used[reach.lost] = True
     else:
         nodes.is_inferred[order[~reached[order]]] = True
         file.used[order] = True
@@ -209,13 +210,14 @@ def _with_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written
     return best, find_reach(best, nodes, pointers)
 
 
-def _counted(file: TreeFile, nodes: NodeRows, order: I64) -> TreeFile:
+def _counted(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bool) -> TreeFile:
     """Let a header that was made up say what was found, and the map that the tree uses that and no more.
 
-    Its node 0 is lost, and whatever hangs on a header that was made up is inferred.
+    Whatever hangs on a header that was made up is inferred. Node 0 is the lost header, unless the file is made of nodes
+    that were found.
     """
     nodes.is_inferred[:] = True
-    nodes.damaged[0] = True
+    nodes.damaged[0] |= has_header
     used = (nodes.key_rank >= 0) | (nodes.kind == MAP)
     used[0] = True
     root = int(file.header.root_node)

@@ -8,16 +8,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from layoutscope.filesystems.hfsplus.contents import Contents, KeptVolume, open_contents
 from layoutscope.filesystems.hfsplus.contents.rules import check_contents
 from layoutscope.filesystems.hfsplus.layout.entries import entries_table, with_orphans
 from layoutscope.filesystems.hfsplus.layout.extents import extents_table
 from layoutscope.filesystems.hfsplus.layout.facts import volume_facts
-from layoutscope.filesystems.hfsplus.layout.nodes import nodes_tables, with_locators
+from layoutscope.filesystems.hfsplus.layout.nodes import lost_headers, nodes_tables, with_locators
 from layoutscope.filesystems.hfsplus.layout.regions import find_regions, free_table, regions_table
 from layoutscope.filesystems.hfsplus.records import links
 from layoutscope.filesystems.hfsplus.tree.tree import first_rows
+from layoutscope.tables import Values, stacked
 from layoutscope.tables.layout import VolumeLayout, findings_table
+from layoutscope.tables.table import condition_details
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.contract import VolumeRequest
@@ -69,6 +73,10 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     trees = list(contents.trees.values())
     rows = first_rows(trees)
     nodes, fragments = nodes_tables(volume, number, trees)
+    lost = lost_headers(volume, number, contents)
+    if len(lost):
+        row = np.arange(len(nodes), len(nodes) + len(lost), dtype=np.uint32)
+        nodes = stacked([nodes, lost.changed("row", Values(row))])
     catalog = contents.trees.get("catalog")
     entries = entries_table(
         number,
@@ -84,8 +92,9 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
         volume, number, find_regions(volume, contents.special, contents.journal, contents.trees.get("extents-overflow"))
     )
     free = free_table(volume, number, contents.free_starts, contents.free_counts)
+    facts = volume_facts(volume, contents, stack, number)
     return VolumeLayout(
-        facts=volume_facts(volume, contents, stack, number),
+        facts=replace(facts, details={**facts.details, **condition_details(nodes)}),
         nodes=with_locators(nodes, extents),
         node_fragments=fragments,
         regions=regions,

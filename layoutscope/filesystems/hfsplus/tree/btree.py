@@ -118,6 +118,8 @@ class TreeFile:
         Where the parts of the map lie: bytes from the start of the file, and length in bytes.
     readable : (num_nodes,) bool array
         Nodes all of whose bytes are on the image.
+    lost_map_nodes : (n,) int64 array
+        Nodes in the chain of map nodes that are none, or could not be read: the chain ends there.
     """
 
     tree: str
@@ -130,6 +132,7 @@ class TreeFile:
     map_nodes: I64
     map_parts: tuple[tuple[int, int], ...]
     readable: Mask
+    lost_map_nodes: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def node_size_bytes(self) -> int:
@@ -251,15 +254,14 @@ def _with_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNode) -
     located = np.zeros(num_nodes, np.bool_)
     located[pieces.part] = True
     readable &= located
-    used, map_nodes, map_parts = _read_map(volume, tree, fork, node, readable)
-    return TreeFile(
-        tree, file_id, fork, node.header, bytes(node.user_data), num_nodes, used, map_nodes, map_parts, readable
-    )
+    used, map_nodes, map_parts, lost = _read_map(volume, tree, fork, node, readable)
+    data = bytes(node.user_data)
+    return TreeFile(tree, file_id, fork, node.header, data, num_nodes, used, map_nodes, map_parts, readable, lost)
 
 
 def _read_map(
     volume: Volume, tree: str, fork: Fork, node: HfsplusBtree.HeaderNode, readable: Mask
-) -> tuple[Mask, I64, tuple[tuple[int, int], ...]]:
+) -> tuple[Mask, I64, tuple[tuple[int, int], ...], I64]:
     """Read the node bitmap from the header node and the chain of map nodes behind it."""
     size = int(node.header.len_node)
     parts: list[U8] = []
@@ -288,6 +290,7 @@ def _read_map(
                 expected=MAP,
                 found=int(batch.kind[0]),
             )
+            lost.append(number)
             break
         end = _map_end(volume, batch)
         parts.append(data[skip:end])
@@ -301,7 +304,7 @@ def _read_map(
     used[: len(bits)] = bits[: len(readable)].astype(np.bool_)
     # The chain leads to it, so that it is in use, whatever its own bits would say.
     used[lost] = True
-    return used, np.array(visited[1:], np.int64), tuple(places)
+    return used, np.array(visited[1:], np.int64), tuple(places), np.array(lost, np.int64)
 
 
 def _map_end(volume: Volume, node: ReadNodes) -> int:

@@ -39,11 +39,15 @@ class Reach:
         Nodes that an index node points to but that were not decoded.
     misled : (n,) int64 array
         Index nodes with pointers that lead out of the file, to a node of another height, or to one with a parent.
+    lost, lost_from : (n,) int64 arrays
+        Nodes in the file that are not what a pointer to them needs, and the index node with that pointer.
     """
 
     leaves: I64
     missing: I64
     misled: I64
+    lost: I64
+    lost_from: I64
 
 
 def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> Reach:
@@ -76,7 +80,7 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
     level = _root(file, nodes)
     rank[level] = 0
     none: I64 = np.empty(0, np.int64)
-    missing, misled = [none], [none]
+    missing, misled, lost, lost_from = [none], [none], [none], [none]
     while len(level) and int(nodes.kind[level[0]]) == INDEX:
         child = children[ranges(starts[level], counts[level])]
         owner = np.repeat(level, counts[level])
@@ -86,10 +90,16 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
         fits = _first_only(place, inside & ~unknown & _is_child(nodes, owner, place) & (rank[place] < 0))
         missing.append(child[unknown])
         misled.append(owner[~unknown & ~fits])
+        lost.append(child[inside & ~fits])
+        lost_from.append(owner[inside & ~fits])
         level = child[fits]
         parent[level], rank[level] = owner[fits], np.arange(len(level))
     leaves = level if len(level) and int(nodes.kind[level[0]]) == LEAF else none
-    return Reach(leaves, distinct(np.concatenate(missing)), distinct(np.concatenate(misled)))
+    child, owner = np.concatenate(lost), np.concatenate(lost_from)
+    # A second pointer to a node says nothing about the node.
+    first = np.unique(child, return_index=True)[1]
+    first = first[rank[child[first]] < 0]
+    return Reach(leaves, *(distinct(np.concatenate(each)) for each in (missing, misled)), child[first], owner[first])
 
 
 def _is_child(nodes: NodeRows, owner: I64, child: I64) -> Mask:

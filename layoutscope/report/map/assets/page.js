@@ -243,14 +243,26 @@
     const { low, high } = await unpackAll(packed, ["low", "high"]);
     return new Ids(low, high);
   }
-  var COLUMNS = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank", "fill", "cost"];
+  var COLUMNS = [
+    "tree",
+    "kind",
+    "condition",
+    "level",
+    "offset",
+    "size",
+    "records",
+    "xid",
+    "rank",
+    "fill",
+    "cost"
+  ];
   async function nodesOf(packed) {
     const columns = await unpackAll(packed, COLUMNS);
-    const { trees, classes, kinds, total } = packed;
+    const { trees, classes, kinds, conditions, total } = packed;
     const [id, first, last] = await Promise.all([packed.id, packed.first, packed.last].map(idsOf));
     const { change, other } = packed;
     const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
-    return { ...columns, moves, trees, classes, kinds, total, id, first, last };
+    return { ...columns, moves, trees, classes, kinds, conditions, total, id, first, last };
   }
   async function unfold({ disks }) {
     for (const disk of disks)
@@ -688,7 +700,8 @@
     "fill %",
     "ms to read",
     "first key",
-    "last key"
+    "last key",
+    "condition"
   ];
   function row(nodes, i) {
     return [
@@ -703,7 +716,8 @@
       nodes.fill[i] === 255 ? "" : String(nodes.fill[i]),
       nodes.cost[i] ? String(nodes.cost[i] / 1e3) : "",
       nodes.first.text(i),
-      nodes.last.text(i)
+      nodes.last.text(i),
+      nodes.conditions[nodes.condition[i]]
     ];
   }
   function csv({ all, nodes }) {
@@ -1417,6 +1431,12 @@
   var REST_MS = 60;
   var TOLD_NODES = 3;
   var TOLD_FILES = 4;
+  var CONDITIONS = {
+    damaged: ["damaged metadata block"],
+    unread: ["metadata block that could not be read"],
+    locked: ["locked metadata block"]
+  };
+  var UNKNOWN = ["locked", "unreadable"];
   var Owners = class _Owners {
     constructor(disk, nodes, files) {
       this.disk = disk;
@@ -1513,15 +1533,18 @@
       const n = this.nodes;
       if (i >= n.tree.length) return "a node past the page's budget of details";
       const volume = this.disk.volumes.findIndex(({ nodes }) => i < nodes[1]);
+      const kind = n.kinds[n.kind[i]];
+      const isKnown = !UNKNOWN.includes(kind);
       return [
-        `${ofVolume(this.disk, volume)}${n.trees[n.tree[i]]} ${n.kinds[n.kind[i]]} node ${n.id.text(i)}`,
+        ...CONDITIONS[n.conditions[n.condition[i]]] ?? [],
+        `${ofVolume(this.disk, volume)}${n.trees[n.tree[i]]} ${isKnown ? `${kind} ` : ""}node ${n.id.text(i)}`,
         ...n.level[i] === 255 ? [] : [`level ${n.level[i]}`],
         ...n.xid[i] ? [`xid ${n.xid[i]}`] : [],
         ...this.movesOf(i),
-        `${n.records[i]} records`,
+        ...isKnown ? [`${n.records[i]} records`] : [],
         ...n.fill[i] === 255 ? [] : [`${n.fill[i]} % full`],
         ...n.cost[i] ? [`${secondsText(n.cost[i] / 1e6)} to read`] : [],
-        `keys of ${n.first.text(i)} to ${n.last.text(i)}`,
+        ...isKnown ? [`keys of ${n.first.text(i)} to ${n.last.text(i)}`] : [],
         n.offset[i] < 0 ? "not on this disk" : `${bytesText(n.size[i])} at byte ${counted(n.offset[i])}`
       ].join(" · ");
     }

@@ -101,8 +101,8 @@ def test_a_damaged_volume_says_so_before_its_time(result):
     """The first sentence is of the damage, not of the time that the rest takes."""
     volume = next(volume for volume in result.volumes if volume.layout.entries.height)
     first = volume.layout.nodes.height - 1
-    valid = pl.when(pl.col("row") == first).then(pl.lit("no")).otherwise(pl.col("valid").cast(pl.String))
-    layout = replace(volume.layout, nodes=volume.layout.nodes.with_columns(valid=valid.cast(pl.Categorical)))
+    condition = pl.when(pl.col("row") == first).then(pl.lit("damaged")).otherwise(pl.lit("sound"))
+    layout = replace(volume.layout, nodes=volume.layout.nodes.with_columns(condition=condition.cast(pl.Categorical)))
     facts = replace(layout.facts, num_missing_entries=31)
     changed = replace(volume, layout=replace(layout, facts=facts))
     others = [changed if item is volume else item for item in result.volumes]

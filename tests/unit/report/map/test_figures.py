@@ -75,7 +75,7 @@ def test_damage_among_sound_nodes_is_marked(tmp_path):
 
     def damage(result):
         drawn = layoutscope.layout_map(result)["address"].data
-        return [trace for trace in drawn if trace.name == "damaged metadata"]
+        return [trace for trace in drawn if trace.name == "damaged metadata block"]
 
     assert damage(sound) == []
     assert len(damage(scan(image))) == 1

@@ -135,7 +135,7 @@ def test_bins_count_what_the_bars_show(name):
 
 def test_what_a_checksum_denies_has_no_transaction():
     """A node that is not verified tells no age, whatever stands in it."""
-    nodes = layout(nodes=leaves(1, 2, 3, xid=[5, 2**63, 7], valid=["structure", "no", "structure"])).columns("nodes")
+    nodes = layout(nodes=leaves(1, 2, 3, xid=[5, 2**63, 7], condition=["sound", "damaged", "sound"])).columns("nodes")
     assert verified_xids(nodes).tolist() == [5, 0, 7]
 
 

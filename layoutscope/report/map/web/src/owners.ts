@@ -19,6 +19,15 @@ const TOLD_FILES = 4;
 
 type Part = Record<"start" | "length" | "owner", Numbers>;
 
+/** What is told first of a node that is not sound. */
+const CONDITIONS: Record<string, string[]> = {
+  damaged: ["damaged metadata block"],
+  unread: ["metadata block that could not be read"],
+  locked: ["locked metadata block"],
+};
+/** Kinds of nodes of whose contents nothing is known. */
+const UNKNOWN = ["locked", "unreadable"];
+
 export class Owners {
   private readonly unpacked = new Map<Tile, Part>();
   private parts: Part[] | null = null;
@@ -123,15 +132,18 @@ export class Owners {
     const n = this.nodes;
     if (i >= n.tree.length) return "a node past the page's budget of details";
     const volume = this.disk.volumes.findIndex(({ nodes }) => i < nodes[1]);
+    const kind = n.kinds[n.kind[i]!]!;
+    const isKnown = !UNKNOWN.includes(kind);
     return [
-      `${ofVolume(this.disk, volume)}${n.trees[n.tree[i]!]} ${n.kinds[n.kind[i]!]} node ${n.id.text(i)}`,
+      ...(CONDITIONS[n.conditions[n.condition[i]!]!] ?? []),
+      `${ofVolume(this.disk, volume)}${n.trees[n.tree[i]!]} ${isKnown ? `${kind} ` : ""}node ${n.id.text(i)}`,
       ...(n.level[i] === 255 ? [] : [`level ${n.level[i]}`]),
       ...(n.xid[i] ? [`xid ${n.xid[i]}`] : []),
       ...this.movesOf(i),
-      `${n.records[i]} records`,
+      ...(isKnown ? [`${n.records[i]} records`] : []),
       ...(n.fill[i] === 255 ? [] : [`${n.fill[i]} % full`]),
       ...(n.cost[i] ? [`${secondsText(n.cost[i]! / 1e6)} to read`] : []),
-      `keys of ${n.first.text(i)} to ${n.last.text(i)}`,
+      ...(isKnown ? [`keys of ${n.first.text(i)} to ${n.last.text(i)}`] : []),
       n.offset[i]! < 0 ? "not on this disk" : `${bytesText(n.size[i]!)} at byte ${counted(n.offset[i]!)}`,
     ].join(" · ");
   }

@@ -42,8 +42,10 @@ export interface PackedNodes {
   trees: string[];
   classes: number[];
   kinds: string[];
+  conditions: string[];
   tree: PackedArray;
   kind: PackedArray;
+  condition: PackedArray;
   level: PackedArray;
   offset: PackedArray;
   size: PackedArray;

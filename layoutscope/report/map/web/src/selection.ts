@@ -96,6 +96,7 @@ export const COLUMNS = [
   "ms to read",
   "first key",
   "last key",
+  "condition",
 ];
 
 /** A node as the table's cells. */
@@ -113,6 +114,7 @@ export function row(nodes: Nodes, i: number): string[] {
     nodes.cost[i] ? String(nodes.cost[i]! / 1000) : "",
     nodes.first.text(i),
     nodes.last.text(i),
+    nodes.conditions[nodes.condition[i]!]!,
   ];
 }
 

@@ -115,21 +115,33 @@ export async function idsOf(packed: PackedIds): Promise<Ids> {
   return new Ids(low, high);
 }
 
-const COLUMNS = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank", "fill", "cost"] as const;
+const COLUMNS = [
+  "tree",
+  "kind",
+  "condition",
+  "level",
+  "offset",
+  "size",
+  "records",
+  "xid",
+  "rank",
+  "fill",
+  "cost",
+] as const;
 
 export type Nodes = Record<(typeof COLUMNS)[number], Numbers> &
-  Pick<PackedNodes, "trees" | "classes" | "kinds" | "total"> &
+  Pick<PackedNodes, "trees" | "classes" | "kinds" | "conditions" | "total"> &
   Record<"id" | "first" | "last", Ids> & {
     moves: Record<"change" | "other", Numbers> | null;
   };
 
 export async function nodesOf(packed: PackedNodes): Promise<Nodes> {
   const columns = await unpackAll(packed, COLUMNS);
-  const { trees, classes, kinds, total } = packed;
+  const { trees, classes, kinds, conditions, total } = packed;
   const [id, first, last] = await Promise.all([packed.id, packed.first, packed.last].map(idsOf));
   const { change, other } = packed;
   const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
-  return { ...columns, moves, trees, classes, kinds, total, id: id!, first: first!, last: last! };
+  return { ...columns, moves, trees, classes, kinds, conditions, total, id: id!, first: first!, last: last! };
 }
 
 /** Unpack what is drawn of many small things. */

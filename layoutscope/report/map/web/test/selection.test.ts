@@ -6,8 +6,10 @@ import { Ids, type Nodes } from "../src/unpack";
 const ALL = {
   trees: ["fs", "omap"],
   kinds: ["leaf", "index"],
+  conditions: ["sound", "damaged"],
   tree: Uint8Array.of(0, 0, 1),
   kind: Uint8Array.of(0, 1, 0),
+  condition: Uint8Array.of(0, 1, 0),
   level: Uint8Array.of(0, 1, 255),
   offset: Float64Array.of(0, 8192, 16384),
   size: Float64Array.of(4096, 8192, 4096),
@@ -49,6 +51,9 @@ test("the file holds every chosen node, with empty cells for what it has not", (
   const chosen = new Selection(ALL);
   chosen.choose([0, 2], "");
   const [head, ...rows] = csv(chosen).trimEnd().split("\r\n");
-  assert.equal(head, "tree,kind,node,byte,size,level,records,xid,fill %,ms to read,first key,last key");
-  assert.deepEqual(rows, ["fs,leaf,100,0,4096,0,3,5,80,15,1,2", "omap,leaf,102,16384,4096,,1,7,0,0.12,1,2"]);
+  assert.equal(head, "tree,kind,node,byte,size,level,records,xid,fill %,ms to read,first key,last key,condition");
+  assert.deepEqual(rows, [
+    "fs,leaf,100,0,4096,0,3,5,80,15,1,2,sound",
+    "omap,leaf,102,16384,4096,,1,7,0,0.12,1,2,sound",
+  ]);
 });

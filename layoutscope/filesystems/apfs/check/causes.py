@@ -6,9 +6,12 @@ From the superblock down: maps lead to nodes, nodes hold records, records hold e
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from layoutscope.ondisk.consequences import Follows, from_one
+from layoutscope.ondisk.consequences import About, Causes, Follows, from_one
+
+if TYPE_CHECKING:
+    from layoutscope.findings import Finding
 
 _BLOCKS: Final = frozenset({"block-claimed-twice", "block-claimed-free", "block-unclaimed"})
 _RECORDS: Final = frozenset(
@@ -29,13 +32,13 @@ _LOST: Final = frozenset({"tree-unreadable", "node-missing", "node-invalid", "re
 _EVERYTHING: Final = _BLOCKS | _RECORDS | _NODES
 
 
-CONTAINER_CAUSES: Final[tuple[Follows, ...]] = (
+_ROWS: Final[tuple[Follows, ...]] = (
     Follows(
         frozenset({"truncated", "unread-area", "fusion-half", "container-changed"}),
         _EVERYTHING | {"volume-unreadable", "spaceman-invalid", "checkpoint-invalid"},
     ),
-    # A wrong entry of a map loses a node and all that hangs on it, or a whole volume.
-    from_one("object-map-differs", _EVERYTHING | {"volume-unreadable"}),
+    # A wrong entry of a map loses the object that it names; what that held follows from the object.
+    Follows(frozenset({"object-map-differs"}), _NODES | {"volume-unreadable"}, is_of_named=True),
     # What a map has lost of itself it cannot name: nodes of the trees that it leads to, or a volume.
     Follows(
         _LOST | {"checksum-mismatch", "node-header-differs", "keys-unordered"},
@@ -59,5 +62,32 @@ CONTAINER_CAUSES: Final[tuple[Follows, ...]] = (
 )
 """Rows of causes, the deepest first."""
 
-TREE_NAME: Final = re.compile(r"([\w-]+) tree")
-"""How a finding names the tree that it is about."""
+_NODE: Final = re.compile(r"([\w-]+) tree, node (\d+)$")
+_ENTRY: Final = re.compile(r"((?:container-)?omap) tree, entry of object (\d+)$")
+_TREE: Final = re.compile(r"([\w-]+) tree")
+_VOLUME: Final = re.compile(r"volume (\d+)$")
+
+_VIRTUAL: Final = {"omap": "fs", "container-omap": "volume"}
+"""Which objects are found through an object map."""
+
+
+def about(item: Finding) -> About:
+    """Tell which object a finding is about: readers and checks name nodes, objects and volumes by their numbers."""
+    if found := _NODE.match(item.structure):
+        return About(found[1], int(found[2]))
+    if found := _ENTRY.match(item.structure):
+        # An entry whose object has another number is about both: one of them is not found where it should be.
+        numbers = [found[2], *([item.found] if item.expected == found[2] else [])]
+        return About(found[1], names=tuple((_VIRTUAL[found[1]], int(number)) for number in numbers))
+    if found := _VOLUME.match(item.structure):
+        return About("volume", int(found[1]))
+    found = _TREE.match(item.structure)
+    return About(found[1] if found else "")
+
+
+CAUSES: Final = Causes(
+    _ROWS,
+    ("checksum-mismatch", "node-invalid", "unread-area", "record-invalid", "node-header-differs", "keys-unordered"),
+    ("object-map-differs",),
+    about,
+)

@@ -7,9 +7,12 @@ counted last. A wrong one of these makes all that comes behind it differ.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from layoutscope.ondisk.consequences import Follows, from_one
+from layoutscope.ondisk.consequences import About, Causes, Follows, from_one
+
+if TYPE_CHECKING:
+    from layoutscope.findings import Finding
 
 _BLOCKS: Final = frozenset(
     {"block-claimed-twice", "block-claimed-free", "block-unclaimed", "free-count-differs", "allocation-file-unreadable"}
@@ -53,7 +56,7 @@ _EXTENTS: Final = frozenset({"extent-outside", "extents-invalid", "fork-size-dif
 _EVERYTHING: Final = _BLOCKS | _TREE | _OF_CATALOG | _OF_OVERFLOW | _OF_ATTRIBUTES
 
 
-CAUSES: Final[tuple[Follows, ...]] = (
+_ROWS: Final[tuple[Follows, ...]] = (
     # What was never read explains whatever is missing.
     Follows(frozenset({"truncated", "unread-area"}), _EVERYTHING | _LOST),
     # Of the header's own faults a fork's is the deepest: its copy differs, and its tree lies elsewhere.
@@ -103,5 +106,20 @@ CAUSES: Final[tuple[Follows, ...]] = (
 )
 """Rows of causes, the deepest first."""
 
-TREE_NAME: Final = re.compile(r"(catalog|attributes|extents-overflow|hot-files) (?:node|B-tree)")
-"""How a finding names the tree that it is about."""
+_OF_TREE: Final = re.compile(r"(catalog|attributes|extents-overflow|hot-files) (?:(?:node|record)s?(?: (\d+))?|B-tree)")
+_OF_NODE: Final = re.compile(r"node (\d+)$")
+
+
+def about(item: Finding) -> About:
+    """Tell which node of which tree a finding is about: readers and checks name both by their numbers.
+
+    What is found of a pointer or link is the node that it leads to.
+    """
+    found = _OF_TREE.match(item.structure)
+    if found is None:
+        return About()
+    other = _OF_NODE.match(item.found)
+    return About(found[1], int(found[2]) if found[2] else None, ((found[1], int(other[1])),) if other else ())
+
+
+CAUSES: Final = Causes(_ROWS, ("node-unreadable", *_NODE), (), about)

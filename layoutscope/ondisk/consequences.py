@@ -51,6 +51,8 @@ class Follows:
         Codes of what may follow.
     where : str
         Pattern of the structures that a cause may be about; empty for all.
+    what : str
+        Pattern of the structures that a consequence may be about; empty for all.
     is_of_one_tree : bool
         Whether cause and consequence are about the same tree.
     is_of_named : bool
@@ -60,6 +62,7 @@ class Follows:
     causes: frozenset[str]
     consequences: frozenset[str]
     where: str = ""
+    what: str = ""
     is_of_one_tree: bool = False
     is_of_named: bool = False
 
@@ -155,6 +158,7 @@ class _Links:
             if item.level != "info":
                 self.codes.setdefault(item.code, []).append(number)
         self.links: dict[int, tuple[int, ...]] = {}
+        self.heads: set[int] = set()
 
     def roots(self, number: int) -> tuple[int, ...]:
         """Follow links to the causes that follow from nothing."""
@@ -169,6 +173,14 @@ class _Links:
     def named(self, number: int) -> list[Key]:
         return [(self.volumes[number], *name) for name in self.about[number].names]
 
+    def _record(self, number: int) -> tuple[str, str, str]:
+        """Name the record or object that a finding is about, as precisely as it says."""
+        item = self.findings[number]
+        # Two findings of one node are about the same only where the node is damaged itself, or where the record is one.
+        record = item.field.partition("/")[0] if item.field.startswith("record ") else ""
+        own = "" if record or self.about[number].number is None else str(number)
+        return self.volumes[number], item.structure, record or own
+
     def join_nodes(self) -> None:
         """Make each damaged node one cause, whatever else is wrong in it, or with what leads to it."""
         heads = dict[Key, int]()
@@ -178,6 +190,7 @@ class _Links:
             if item.level == "error" and item.image_offset is not None and own is not None:
                 # Several states and trees may share a block.
                 heads.setdefault(own, places.setdefault((item.device, item.image_offset), number))
+        self.heads.update(heads.values())
         # A field that leads to the wrong object says so as an error: what was found there is no node of this tree.
         for number in self._all(self.causes.fields):
             for key in self.named(number) if self.findings[number].level == "error" else ():
@@ -194,21 +207,23 @@ class _Links:
         if not causes:
             return
         causes.sort()
-        nodes = dict[Key | None, int]()
+        same = dict[object, int]()
         groups = dict[tuple[str, str], list[int]]()
         for number in causes:
-            for key in self.named(number) if row.is_of_named else (self.own(number),):
-                nodes.setdefault(key, number)
+            for key in self.named(number) if row.is_of_named else (self._record(number),):
+                same.setdefault(key, number)
             groups.setdefault((self.volumes[number], self._tree(number, row)), []).append(number)
-        nodes.pop(None, None)
-        every = {*causes}
+        # A node whose own bytes are damaged does not follow from damage of others.
+        kept = {*causes} | (self.heads if row.causes & {*self.causes.damage} else set())
         for number in self._all(sorted(row.consequences)):
-            if number in self.links or number in every:
+            if number in self.links or number in kept or not re.match(row.what, self.findings[number].structure):
                 continue
-            same = next((nodes[key] for key in (self.own(number), *self.named(number)) if key in nodes), None)
-            if (same is not None and self.link(number, (same,))) or row.is_of_named:
-                continue
-            self.link(number, tuple(self._candidates(number, row, groups)))
+            keys = (self.own(number), *self.named(number)) if row.is_of_named else (self._record(number),)
+            near = next((same[key] for key in keys if key in same), None)
+            if near is not None:
+                self.link(number, (near,))
+            if not row.is_of_named:
+                self.link(number, tuple(self._candidates(number, row, groups)))
 
     def _candidates(self, number: int, row: Follows, groups: dict[tuple[str, str], list[int]]) -> Iterator[int]:
         """List the causes of the same volume or its container, and of the same tree where a row asks for that."""

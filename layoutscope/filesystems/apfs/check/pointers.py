@@ -61,7 +61,8 @@ def check_roots(subject: Subject) -> None:
         for source, log in volume_roots(subject, parts) if parts.log.findings or parts.view != "live" else ():
             losses, has_root = find_losses(source)
             if not has_root:
-                log.add("tree-unreadable", "error", f"leads to no root of the {source.tree} tree")
+                message = f"leads to no root of the {source.tree} tree"
+                log.add("tree-unreadable", "error", message, found=f"object {source.root_oid}")
             tell_losses(losses, source, parts.fs.records if source.tree == "fs" else None, subject.log)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.filesystems.apfs.store import toc
 from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Mapped:
         Their checksums.
     size_bytes : (n,) int64 array
         Their sizes; of those that no tree leads to as the map has them.
+    is_virtual : (n,) bool array
+        Whether it is an object that is found through a map.
     is_node : (n,) bool array
         Whether it may be a B-tree node; of those alone that have no header and no checksum.
     """
@@ -57,6 +60,7 @@ class Mapped:
     stored: NDArray[np.uint64]
     computed: NDArray[np.uint64]
     size_bytes: NDArray[np.int64]
+    is_virtual: NDArray[np.bool_]
     is_node: NDArray[np.bool_]
 
     def of(self, paddr: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -89,8 +93,11 @@ def read_mapped(
     parts = [(nodes.paddr, nodes.node_id, nodes.xid, nodes.size_bytes) for nodes in sound]
     seen = np.concatenate([np.empty(0, np.uint64), *(paddr for paddr, *_ in parts)])
     zeros = np.zeros(len(seen), np.uint64)
-    columns = [[paddr, oid, xid, zeros[: len(paddr)], zeros[: len(paddr)], size, np.ones(len(paddr), bool)]
-               for paddr, oid, xid, size in parts]  # fmt: skip
+    yes = np.ones(len(seen), bool)
+    columns = [
+        [paddr, oid, xid, zeros[: len(paddr)], zeros[: len(paddr)], size, yes[: len(paddr)], yes[: len(paddr)]]
+        for paddr, oid, xid, size in parts
+    ]
     is_open = ~omap.is_encrypted if cipher is None else np.ones(len(omap), bool)
     block = store.blocks.block_size
     is_sized = (omap.size_bytes > 0) & (omap.size_bytes % block == 0)
@@ -100,7 +107,7 @@ def read_mapped(
         rows = rows[store.blocks.readable(omap.paddr[rows], size)]
         step = max(1, BATCH_BYTES // size)
         columns += [_read(omap, store, rows[at : at + step], size, cipher) for at in range(0, len(rows), step)]
-    empty = [np.empty(0, np.uint64)] * 5 + [np.empty(0, np.int64), np.empty(0, bool)]
+    empty = [np.empty(0, np.uint64)] * 5 + [np.empty(0, np.int64), np.empty(0, bool), np.empty(0, bool)]
     paddr, *others = (np.concatenate(column) for column in zip(empty, *columns, strict=True))
     _, first = np.unique(paddr, return_index=True)
     return Mapped(index_of(paddr[first]), *(values[first] for values in others))
@@ -123,6 +130,7 @@ def _read(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: int, cip
         np.where(bare, nothing, stored),
         np.where(bare, nothing, computed),
         omap.size_bytes[rows],
+        bare | (head["hdr.storage"] == int(grammar.ApfsObject.Storage.virtual)),
         ~bare | is_node,
     ]
 
@@ -133,16 +141,19 @@ _AREAS: Final = ("table_space.ofs_data", "table_space.len_data", "free_space.ofs
 def are_misled(omap: ObjectMap, mapped: Mapped) -> NDArray[np.bool_]:
     """Say which entries of a map lead to an object of another number that is whole and in its place.
 
-    The object is there because another entry names it there, or because no entry names it: then the entry is wrong. An
-    object that the map has elsewhere is a copy that was written to the wrong place: then the block is.
+    The object is in its place where another entry names it there, where the address is its number, or where it is a
+    virtual one that no entry names. Anything else is a copy that was written to the wrong place: then the block is
+    damaged, and not the entry.
     """
     row, is_sound = mapped.of(omap.paddr)
     other = np.flatnonzero(is_sound & ~omap.is_deleted)
     other = other[mapped.oid[row[other]] != omap.oid[other]]
     result = np.zeros(len(omap), bool)
     for entry in other.tolist():
-        found = omap.paddr[omap.oid == mapped.oid[row[entry]]]
-        result[entry] = not len(found) or bool((found == omap.paddr[entry]).any())
+        oid, paddr = mapped.oid[row[entry]], omap.paddr[entry]
+        found = omap.paddr[omap.oid == oid]
+        is_unnamed = not len(found) and bool(mapped.is_virtual[row[entry]])
+        result[entry] = is_unnamed or oid == paddr or bool((found == paddr).any())
     return result
 
 

@@ -107,19 +107,23 @@ _ROWS: Final[tuple[Follows, ...]] = (
 """Rows of causes, the deepest first."""
 
 _OF_TREE: Final = re.compile(r"(catalog|attributes|extents-overflow|hot-files) (?:(?:node|record)s?(?: (\d+))?|B-tree)")
-_OF_NODE: Final = re.compile(r"node (\d+)$")
+_LINKS: Final = frozenset({"leaf-chain-broken", "node-links-differ"})
+"""Codes of links, which say by number where they lead, and where they should."""
 
 
 def about(item: Finding) -> About:
     """Tell which node of which tree a finding is about: readers and checks name both by their numbers.
 
-    What is found of a pointer or link is the node that it leads to.
+    A subtree that is missing is named by its topmost node, though the pointer to that tells of it.
     """
     found = _OF_TREE.match(item.structure)
     if found is None:
         return About()
-    other = _OF_NODE.match(item.found)
-    return About(found[1], int(found[2]) if found[2] else None, ((found[1], int(other[1])),) if other else ())
+    if item.structure.endswith("B-tree header node"):
+        return About(found[1], 0)
+    ends = (item.found, item.expected) if item.code in _LINKS else ()
+    names = tuple((found[1], int(end)) for end in ends if end.isdigit() and int(end))
+    return About(found[1], int(found[2]) if found[2] else None, names)
 
 
-CAUSES: Final = Causes(_ROWS, ("node-unreadable", *_NODE), (), about)
+CAUSES: Final = Causes(_ROWS, ("tree-header-invalid", "node-unreadable", *_NODE), (), about)

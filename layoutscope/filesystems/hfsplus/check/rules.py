@@ -80,7 +80,7 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
 }
 """Every check by its name, in the order in which they run; what is found while reading comes before all of them."""
 
-BY_NODE: Final = ("records-invalid", "pointer-invalid")
+BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
 """What reading reports of a whole node, and a check of the byte in it."""
 
 

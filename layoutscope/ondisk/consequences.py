@@ -223,7 +223,10 @@ class _Links:
             if near is not None:
                 self.link(number, (near,))
             if not row.is_of_named:
-                self.link(number, tuple(self._candidates(number, row, groups)))
+                # Bytes that are damaged themselves follow from what is wrong at the bottom alone.
+                is_head = number in self.heads
+                found = self._candidates(number, row, groups)
+                self.link(number, tuple(cause for cause in found if not (is_head and cause in self.links)))
 
     def _candidates(self, number: int, row: Follows, groups: dict[tuple[str, str], list[int]]) -> Iterator[int]:
         """List the causes of the same volume or its container, and of the same tree where a row asks for that."""

@@ -201,7 +201,7 @@ def cases(victim: Victim, rng: random.Random, number: int, *, of: Callable[[Node
 
 def reads_others(sound: Sound) -> bool:
     """Whether other bytes are read than those that are damaged: of the first image of a set, or of a journal."""
-    return sound.name.endswith("-second") or "journal-pending" in sound.name
+    return sound.name.endswith("-second") or "journal" in sound.name
 
 
 def run(seed: int, numbers: range, only: str = "", kinds: Sequence[str] = KINDS) -> Iterator[Planted]:

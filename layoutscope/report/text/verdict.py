@@ -250,7 +250,10 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     how = f"nothing cached ({walk.order} on {walk.host}, {format_count(walk.reads, 'read')})"
     yield Text(f"Listing {what}, {how}", style=SECTION)
     if not walk.reads:
-        yield Text("  takes no read at all: mounting the volume has read what it needs")
+        if is_all_read(volume.layout):
+            yield Text("  takes no read at all: mounting the volume has read what it needs")
+        else:
+            yield Text("  No time can be given: the metadata that lists the files was not read.")
         return
     for item in volume.predictions[:MOST_DRIVES]:
         yield Text(_time(item))
@@ -316,6 +319,8 @@ def _in_short(volume: VolumeScan) -> Iterator[Text]:
             f"  Listing it: {most(times, COLUMNS - 14, 'drive')}"
             if walk.reads
             else "  Listing it reads nothing more: mounting has read it all"
+            if is_all_read(volume.layout)
+            else "  No time can be given: the metadata that lists the files was not read."
         )
     )
     if verdict.named_causes:

@@ -149,7 +149,7 @@ def count_causes(findings: Iterable[Finding]) -> int:
 
 
 def first_cause(findings: Sequence[Finding]) -> Finding:
-    """Choose what to quote of findings, of which there is one: the first cause among the gravest that has an address."""
+    """Choose which of some findings to quote: of the gravest the first cause that has an address."""
     worst = max(RANK[item.level] for item in findings)
     causes = [item.origin for item in findings if RANK[item.level] == worst]
     return next((item for item in causes if item.image_offset is not None), causes[0])

@@ -171,10 +171,8 @@ def _with_causes_kept(findings: Iterator[Finding]) -> tuple[Finding, ...]:
     """Let what follows from findings that are left out alone stand by itself."""
     told = tuple(findings)
     kept = set(told)
-    return tuple(
-        item if kept.issuperset(item.causes) else replace(item, causes=tuple(each for each in item.causes if each in kept))
-        for item in told
-    )
+    causes = [tuple(cause for cause in item.causes if cause in kept) for item in told]
+    return tuple(replace(item, causes=left) for item, left in zip(told, causes, strict=True))
 
 
 def _told(finding: Finding) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Damaged nodes: N of them are N causes at N addresses, in a check and in a scan.
 
-Sound images get N nodes of their B-trees zeroed, filled with noise, changed in a bit, robbed of a sector, or overwritten
+Of sound images N nodes of B-trees are zeroed, filled with noise, changed in a bit, robbed of a sector, or overwritten
 with a copy of another node. What a check and a scan name as causes is compared with what was planted.
 
 ``python -m tests.losses.nodes --count 200 --seed 1`` runs it over all images and prints each case that fails.
@@ -102,9 +102,7 @@ def nodes_of(victim: Victim) -> list[Node]:
 
 def plant(victim: Victim, nodes: Sequence[Node], kind: str, rng: random.Random) -> tuple[Damage, ...]:
     """Damage nodes, each of which says so itself afterwards."""
-    return tuple(
-        Damage(node.spot, kind, False, node.spot.at, _damaged(victim, node, kind, rng)) for node in nodes
-    )
+    return tuple(Damage(node.spot, kind, False, node.spot.at, _damaged(victim, node, kind, rng)) for node in nodes)
 
 
 def _damaged(victim: Victim, node: Node, kind: str, rng: random.Random) -> bytes:
@@ -126,7 +124,9 @@ def _damaged(victim: Victim, node: Node, kind: str, rng: random.Random) -> bytes
 
 
 def _other(victim: Victim, node: Node, rng: random.Random) -> int:
-    if not (alike := [spot.at for spot in victim.spots if spot.structure == node.spot.structure and spot.at != node.spot.at]):
+    if not (
+        alike := [spot.at for spot in victim.spots if spot.structure == node.spot.structure and spot.at != node.spot.at]
+    ):
         return 0
     return rng.choice(alike)
 
@@ -179,7 +179,9 @@ def judge(victim: Victim, nodes: Sequence[Node], kind: str, rng: random.Random) 
     return Planted(victim.name, kind, tuple(nodes), missed, false, *numbers, wrong)
 
 
-def cases(victim: Victim, rng: random.Random, number: int, *, of: Callable[[Node], bool] = lambda _: True) -> list[Node]:
+def cases(
+    victim: Victim, rng: random.Random, number: int, *, of: Callable[[Node], bool] = lambda _: True
+) -> list[Node]:
     """Draw nodes, as many kinds of them as there are, none below another one that hides it."""
     every = nodes_of(victim)
     groups: dict[str, list[Node]] = {}
@@ -209,7 +211,9 @@ def run(seed: int, numbers: range, only: str = "", kinds: Sequence[str] = KINDS)
     with tempfile.TemporaryDirectory() as name:
         work = Path(name, "work")
         work.mkdir()
-        victims = [victim_of(sound, work) for sound in images(Path(name)) if only in sound.name and not reads_others(sound)]
+        victims = [
+            victim_of(sound, work) for sound in images(Path(name)) if only in sound.name and not reads_others(sound)
+        ]
         for number in numbers:
             rng = random.Random(f"{seed} {number}")  # noqa: S311
             victim = victims[number % len(victims)]
@@ -231,7 +235,9 @@ def main() -> int:
     parser.add_argument("--only", default="", help="images with this in their names")
     given = parser.parse_args()
     totals: Counter[tuple[str, bool]] = Counter()
-    for number, item in enumerate(run(given.seed, range(given.first, given.first + given.count), given.only, given.kinds), given.first):
+    for number, item in enumerate(
+        run(given.seed, range(given.first, given.first + given.count), given.only, given.kinds), given.first
+    ):
         totals[item.kind, item.is_right] += 1
         if not item.is_right:
             kinds = Counter(node.spot.structure for node in item.nodes)

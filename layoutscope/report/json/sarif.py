@@ -85,7 +85,10 @@ def _result(image: str, volume: str, finding: Finding, codes: list[str]) -> dict
     if finding.causes:
         # Where the faults are that this one may follow from (3.27.22).
         made["relatedLocations"] = [
-            {**_location(image, volume, cause), "message": {"text": f"{cause.code}: {cause.structure}: {cause.message}"}}
+            {
+                **_location(image, volume, cause),
+                "message": {"text": f"{cause.code}: {cause.structure}: {cause.message}"},
+            }
             for cause in finding.causes[:MOST_CAUSES]
         ]
     return made

@@ -178,7 +178,9 @@ def check_mappings(subject: Subject) -> None:
         structures = Structures(MAPPING, data, starts, container.decoder)
         at = partial(_at_mapping, subject, paddr, starts)
         check_fields(structures, MAPPING_RULES, container, at)
-        found = container.decoder.columns(MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr))
+        found = container.decoder.columns(
+            MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr)
+        )
         for row, (kind, length, where) in enumerate(zip(*(found[name].tolist() for name in found), strict=True)):
             _check_ephemeral(subject, where, length, kind, at(row, MAPPING.type_and_flags.offset))
 

@@ -205,7 +205,11 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     size = int(root.size_bytes[0])
     if size <= 0 or size % source.blocks.block_size:
         where = source.blocks.at(int(root.paddr[0]))
-        raise FormatError(f"impossible size of {size} bytes", structure=f"{source.tree} tree, node {source.root_oid}", image_offset=where)
+        raise FormatError(
+            f"impossible size of {size} bytes",
+            structure=f"{source.tree} tree, node {source.root_oid}",
+            image_offset=where,
+        )
     data = _fetch(source, root, size)
     # The tree information stands at the very end of the root, behind the values.
     start = np.array([data.size - BTREE_INFO.width], np.int64)

@@ -71,9 +71,7 @@ class Mapped:
         return row, is_sound
 
 
-def read_mapped(
-    omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), cipher: Cipher | None = None
-) -> Mapped:
+def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), cipher: Cipher | None = None) -> Mapped:
     """Read what an object map leads to, but for nodes that were read and are sound.
 
     What is encrypted is left out where there is no key, and what could not be read or lies outside of the image.
@@ -180,10 +178,11 @@ def report_damaged_objects(
     other = (mapped.oid[row] != omap.oid[rows]) & ~broken
     older = (mapped.xid[row] != omap.xid[rows]) & ~broken & ~other
     none = ~mapped.is_node[row]
+    another = "node is of another transaction than the object map says"
     for wrong, code, message, expected, found in (
         (broken, "checksum-mismatch", "checksum differs", mapped.computed[row], mapped.stored[row]),
         (other, "node-invalid", "object is not the node that was looked for", omap.oid[rows], mapped.oid[row]),
-        (older, "node-invalid", "node is of another transaction than the object map says", omap.xid[rows], mapped.xid[row]),
+        (older, "node-invalid", another, omap.xid[rows], mapped.xid[row]),
         (none, "node-invalid", "no tree leads to it, and it is no B-tree node", None, None),
     ):  # fmt: skip
         for place in np.flatnonzero(wrong).tolist():

@@ -142,8 +142,8 @@ def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach) -
         replace(log, structure=f"{file.tree} node {root}").add(
             "tree-unreachable", "error", "no leaf can be reached from the root"
         )
-    for field in ("f_link", "b_link"):
-        _check_links(volume, file, nodes, reach.leaves, field)
+    for link in ("f_link", "b_link"):
+        _check_links(volume, file, nodes, reach.leaves, link)
     damaged = damaged_nodes(file, nodes, reach)
     listed = damaged.tolist()[:MAX_REPORTED]
     for number in listed:

@@ -12,9 +12,9 @@ from layoutscope.filesystems.hfsplus.tree.nodes import HEADER, LEAF, MAP, NodeRo
 from layoutscope.filesystems.hfsplus.tree.shape import (
     Reach,
     check_reach,
+    damaged_nodes,
     find_reach,
     follow_chain,
-    damaged_nodes,
     node_log,
     node_offset,
 )

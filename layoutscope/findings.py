@@ -5,6 +5,7 @@ Readers write findings into a :class:`FindingLog` and go on with what remains; `
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from layoutscope.errors import FormatError
 
 Level = Literal["info", "warning", "error"]
+
+RANK: Final[dict[Level, int]] = {"info": 0, "warning": 1, "error": 2}
+"""How grave a level is."""
 
 CODES: Final[dict[str, str]] = {
     "structure-invalid": "A structure contradicts its format and was left out.",
@@ -97,8 +101,9 @@ class Finding(Displayed):
     field : str
         Path of the field in the structure, as the grammars name it, such as ``record 3/permissions.file_mode``; empty
         where a finding is about more than a field.
-    cause : Finding or None
-        What this one may follow from: a check lists each fault once, at its cause.
+    causes : tuple of Finding
+        What this one may follow from: each fault is listed once, at its cause. There are several where it cannot be
+        assigned to one of them. Findings are equal whatever their causes.
     """
 
     code: str
@@ -110,22 +115,44 @@ class Finding(Displayed):
     found: str = ""
     device: int = 0
     field: str = ""
-    cause: Finding | None = None
+    causes: tuple[Finding, ...] = dataclasses.field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
             raise ValueError(f"unknown finding code {self.code!r}: add it to layoutscope.findings.CODES, or declare it")
 
     @property
+    def cause(self) -> Finding | None:
+        """The one that this follows from; None where there is none, or several."""
+        return self.causes[0] if len(self.causes) == 1 else None
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether this is damage or remarkable, and follows from nothing else that was found."""
+        return self.level != "info" and not self.causes
+
+    @property
     def origin(self) -> Finding:
-        """What to quote of this: its cause, unless that is less grave."""
-        return self.cause if self.cause is not None and self.cause.level == self.level else self
+        """What to quote of this: its first cause."""
+        return self.causes[0] if self.causes else self
 
     @property
     def sides(self) -> str:
         """Both sides of the contradiction in brackets, as far as they are known."""
         known = [f"{name} {side}" for name, side in (("expected", self.expected), ("found", self.found)) if side]
         return f" ({', '.join(known)})" if known else ""
+
+
+def count_causes(findings: Iterable[Finding]) -> int:
+    """Count the errors and warnings that follow from nothing else that was found."""
+    return sum(item.is_cause for item in findings)
+
+
+def first_cause(findings: Sequence[Finding]) -> Finding:
+    """Choose which of some findings to quote: of the gravest the first cause that has an address."""
+    worst = max(RANK[item.level] for item in findings)
+    causes = [item.origin for item in findings if RANK[item.level] == worst]
+    return next((item for item in causes if item.image_offset is not None), causes[0])
 
 
 def from_error(error: FormatError, *, code: str = "structure-invalid") -> Finding:

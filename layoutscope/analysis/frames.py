@@ -216,6 +216,6 @@ def faults_rows(result: CheckResult) -> Rows:
 def _cause(finding: Finding) -> str:
     cause = finding.cause
     if cause is None:
-        return ""
+        return f"one of {len(finding.causes)} causes" if finding.causes else ""
     where = "" if cause.image_offset is None else f" at byte {cause.image_offset}"
     return f"{cause.code}: {cause.structure}{where}"

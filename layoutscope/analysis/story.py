@@ -107,6 +107,8 @@ def _cost(verdict: Verdict, volume: VolumeScan) -> str:
     reads, first = volume.walk.reads if volume.walk else 0, volume.predictions[0]
     what = f"Listing {'every file' if is_all_read(volume.layout) else 'what was read of it'}"
     if not reads:
+        if not is_all_read(volume.layout):
+            return "No time can be given: the metadata that lists the files was not read."
         return f"{what} reads nothing more: mounting has read it all."
     between = f" ({interval(first)})" if interval(first) else ""
     return (

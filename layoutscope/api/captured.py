@@ -63,13 +63,13 @@ def _saved_facts(saved: dict[str, Any]) -> ImageFacts:
 
 
 def _saved_finding(saved: dict[str, Any]) -> Finding:
-    kinds: dict[str, type | tuple[type, ...]] = {item.name: str for item in fields(Finding)}
+    kinds: dict[str, type | tuple[type, ...]] = {item.name: str for item in fields(Finding) if item.name != "causes"}
     # Causes are found by a check, which a capture is not enough for.
     kinds |= {"image_offset": (int, type(None)), "device": int, "cause": type(None)}
     check_values("finding", saved, kinds)
     if saved["level"] not in ("info", "warning", "error"):
         raise ValueError("a finding has an unknown level")
-    return Finding(**saved)
+    return Finding(**{name: value for name, value in saved.items() if name != "cause"})
 
 
 def own_options(request: ReadRequest) -> list[str]:

@@ -91,8 +91,10 @@ def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, .
     # Tables have no columns of these: a path in a structure holds no names, a cause is one of the same findings.
     number = {item: number for number, item in enumerate(findings)}
     told = tuple(replace(new, field=old.field) for new, old in zip(told, findings, strict=True))
-    causes = [None if item.cause is None else told[number[item.cause]] for item in findings]
-    return tuple(replace(item, cause=cause) for item, cause in zip(told, causes, strict=True))
+    return tuple(
+        replace(new, causes=tuple(told[number[cause]] for cause in old.causes))
+        for new, old in zip(told, findings, strict=True)
+    )
 
 
 def _checked_around(image: Opened, request: ReadRequest, kept: dict[int, Any]) -> list[Checked]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import field
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.findings import first_cause
 from layoutscope.frozen import frozen
 from layoutscope.partition import select_name
 from layoutscope.results.locked import locked_error, several_volumes
@@ -83,9 +85,20 @@ def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> Layoutsc
     if locked is not None:
         return locked
     before = f"{name}: " if name else ""
-    found = (item for layout in layouts for item in filesystem_of(layout).explained(layout_findings(layout)))
-    errors = (f": {item.origin.message}" for item in found if item.level == "error")
-    return UsageError(f"{before}no volume that can be walked{next(errors, '')}")
+    errors = [item for found in findings_of(layouts) for item in found if item.level == "error"]
+    why = f": {first_cause(errors).message}" if errors else ""
+    return UsageError(f"{before}no volume that can be walked{why}")
+
+
+def findings_of(layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
+    """Return the findings of each layout with their causes, which may be in the container that a volume is in."""
+    found: list[tuple[Finding, ...]] = []
+    for _, same in groupby(layouts, lambda layout: (layout.facts.filesystem, layout.facts.image_offset)):
+        parts = [(layout, layout_findings(layout)) for layout in same]
+        names = [str(layout.facts.volume or "") for layout, own in parts for _ in own]
+        every = iter(filesystem_of(parts[0][0]).explained([item for _, own in parts for item in own], names))
+        found += [tuple(islice(every, len(own))) for _, own in parts]
+    return found
 
 
 def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:

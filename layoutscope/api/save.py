@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
+    from layoutscope.findings import Finding
     from layoutscope.results.scan import ScanResult
     from layoutscope.tables.layout import VolumeLayout
 
@@ -104,7 +105,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     about: dict[str, Any] = {
         "made_by": f"layoutscope {__version__}",
         "image": {**asdict(result.image), "name": Path(result.image.name).name if has_names else ""},
-        "findings": [asdict(replace(finding, cause=None)) for finding in result.findings],
+        "findings": [_saved(finding) for finding in result.findings],
     }
     try:
         with phase("saving the capture"):
@@ -126,3 +127,10 @@ def _write(target: Path, seen: ownfiles.Seen, layouts: list[VolumeLayout], about
         ownfiles.place(part, target, seen)
     finally:
         ownfiles.remove_folder(work)
+
+
+def _saved(finding: Finding) -> dict[str, Any]:
+    """Return the fields of a finding; ``cause`` is one of the format, and of what lies outside of volumes never set."""
+    fields = asdict(finding)
+    del fields["causes"]
+    return {**fields, "cause": None}

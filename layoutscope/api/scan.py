@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutscope.analysis.verdict import judge
+from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import opened, request_of
@@ -16,7 +17,6 @@ from layoutscope.metrics.space import space_use
 from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions, WorkRequest
 from layoutscope.progress import phase
 from layoutscope.results.scan import ScanResult, VolumeScan
-from layoutscope.tables import layout_findings
 
 if TYPE_CHECKING:
     import os
@@ -75,14 +75,17 @@ def scan(
     drives, host = options.pop("drives", None), options.pop("host", "linux")
     profiles = profiles_of(drives, DEFAULT_DRIVES)
     with opened(path, request_of(options, path)) as image:
-        findings = [finding for layout in image.layouts for finding in layout_findings(layout)]
+        findings = findings_of(image.layouts)
         if strict:
-            check_strict((*image.findings, *findings))
+            check_strict((*image.findings, *(item for found in findings for item in found)))
         volumes = tuple(
             _scan_volume(
-                layout, _Enumerated.of(layout, profiles, host, may_skip=drives is None), sharing(layout, image.layouts)
+                layout,
+                _Enumerated.of(layout, profiles, host, may_skip=drives is None),
+                sharing(layout, image.layouts),
+                found,
             )
-            for layout in image.layouts
+            for layout, found in zip(image.layouts, findings, strict=True)
         )
         about = image.about
         if identify and image.images is not None:
@@ -153,7 +156,9 @@ def _remedied(layout: VolumeLayout, host: str) -> Callable[[ReadsOfNodes, DriveP
     return tried
 
 
-def _scan_volume(layout: VolumeLayout, enumerated: _Enumerated, shared: tuple[VolumeLayout, ...]) -> VolumeScan:
+def _scan_volume(
+    layout: VolumeLayout, enumerated: _Enumerated, shared: tuple[VolumeLayout, ...], findings: tuple[Finding, ...]
+) -> VolumeScan:
     """Measure one layout; its space is told together with that of the layouts that share it."""
     with phase("measuring"):
         return VolumeScan(
@@ -164,5 +169,5 @@ def _scan_volume(layout: VolumeLayout, enumerated: _Enumerated, shared: tuple[Vo
             walk=enumerated.walk,
             predictions=enumerated.predictions,
             verdict=enumerated.verdict,
-            findings=layout_findings(layout),
+            findings=findings,
         )

@@ -278,8 +278,11 @@ class FileSystem(Protocol):
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check all that can be checked; of each layout that :meth:`read` made what is wrong with it."""
 
-    def explained(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-        """Name the cause of each finding of a volume that may follow from another one, as far as that is known."""
+    def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
+        """Name the causes of each finding of a volume, or of a container, that may follow from others.
+
+        `volumes` tells of each finding which volume of a container it is of, and is empty for the container's own.
+        """
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume for people who look at single structures."""

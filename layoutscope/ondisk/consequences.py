@@ -1,22 +1,42 @@
 """Which findings of a check follow from which: each fault is listed once, at its cause.
 
 A broken node brings along missing records, and these counts that no longer agree. What follows from what is data of a
-file system: rows from the deepest cause to the shallowest, of which the first that fits counts. Nothing is left out;
-a finding that may follow from another one names it.
+file system: rows from the deepest cause to the shallowest, of which the first that fits counts. Findings that name the
+same object belong together whatever a row says. Nothing is left out: a finding that may follow from others names all
+of them, and none that it has nothing to do with.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, NamedTuple
 
+from layoutscope.findings import RANK
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from layoutscope.findings import Finding
+
+
+class About(NamedTuple):
+    """Which object a finding is about, by identity.
+
+    Attributes
+    ----------
+    tree : str
+        Its tree, or the kind of object; empty where it is about none.
+    number : int or None
+        The node or object in it.
+    names : tuple of (str, int)
+        Other objects that it is about, such as the node that a pointer leads to, each as a tree and a number.
+    """
+
+    tree: str = ""
+    number: int | None = None
+    names: tuple[tuple[str, int], ...] = ()
 
 
 @frozen
@@ -31,14 +51,20 @@ class Follows:
         Codes of what may follow.
     where : str
         Pattern of the structures that a cause may be about; empty for all.
+    what : str
+        Pattern of the structures that a consequence may be about; empty for all.
     is_of_one_tree : bool
         Whether cause and consequence are about the same tree.
+    is_of_named : bool
+        Whether the consequence is about the very object that the cause names.
     """
 
     causes: frozenset[str]
     consequences: frozenset[str]
     where: str = ""
+    what: str = ""
     is_of_one_tree: bool = False
+    is_of_named: bool = False
 
 
 def from_one(cause: str, consequences: frozenset[str], *, of_tree: bool = False) -> Follows:
@@ -54,7 +80,26 @@ def from_one(cause: str, consequences: frozenset[str], *, of_tree: bool = False)
     return Follows(frozenset({cause}), consequences - {cause}, is_of_one_tree=of_tree)
 
 
-_RANK: Final = {"info": 0, "warning": 1, "error": 2}
+@frozen
+class Causes:
+    """What follows from what in a file system.
+
+    Attributes
+    ----------
+    rows : tuple of Follows
+        From the deepest cause to the shallowest.
+    damage : tuple of str
+        Codes of errors that say that the bytes of one node are damaged, the gravest first: each such node is one cause.
+    fields : tuple of str
+        Codes of errors of a field that leads to an object, which are the cause of what is wrong with that.
+    about : callable
+        Which object a finding is about.
+    """
+
+    rows: tuple[Follows, ...]
+    damage: tuple[str, ...]
+    fields: tuple[str, ...]
+    about: Callable[[Finding], About]
 
 
 def told_once(findings: Iterable[Finding]) -> list[Finding]:
@@ -63,68 +108,147 @@ def told_once(findings: Iterable[Finding]) -> list[Finding]:
     worst: dict[tuple[str, int, int | None], int] = {}
     for item in every:
         place = item.code, item.device, item.image_offset
-        worst[place] = max(worst.get(place, 0), _RANK[item.level])
+        worst[place] = max(worst.get(place, 0), RANK[item.level])
     return [
         item
         for item in every
-        if item.image_offset is None or _RANK[item.level] == worst[item.code, item.device, item.image_offset]
+        if item.image_offset is None or RANK[item.level] == worst[item.code, item.device, item.image_offset]
     ]
 
 
-def with_causes(
-    findings: Sequence[Finding], rows: Iterable[Follows], tree_name: re.Pattern[str]
-) -> tuple[Finding, ...]:
-    """Name the cause of each finding that may follow from another one.
+def with_causes(findings: Sequence[Finding], causes: Causes, volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
+    """Name the causes of each finding that may follow from others.
 
     Parameters
     ----------
     findings : sequence of Finding
-        Of one volume; notes are neither causes nor consequences.
-    rows : iterable of Follows
-        From the deepest cause to the shallowest.
-    tree_name : pattern
-        How the structure that a finding is about begins where it names a tree, whose name is the first group.
+        Of a container with its volumes, or of one volume; notes are neither causes nor consequences.
+    causes : Causes
+        Of the file system.
+    volumes : sequence of str
+        The volume that each finding is of, empty for the container; findings of one volume without it.
 
     Returns
     -------
     tuple of Finding
-        In the same order. A cause has no cause itself.
+        In the same order. A cause has no cause itself, and is at least as grave as what follows from it.
     """
-    told: dict[str, list[int]] = {}
-    for number, item in enumerate(findings):
-        if item.level != "info":
-            told.setdefault(item.code, []).append(number)
-    found: dict[int, int] = {}
-    for row in rows:
-        causes = sorted(n for n in _of(row.causes, told) if re.match(row.where, findings[n].structure))
-        left = sorted({n for n in _of(row.consequences, told) if n not in found} - {*causes}) if causes else []
-        by_tree: dict[str, int] = {}
-        for number in reversed(causes):
-            by_tree[_tree_of(findings[number], tree_name) if row.is_of_one_tree else ""] = number
-        by_structure = {findings[number].structure: number for number in reversed(causes)} if left else {}
-        for number in left:
-            item = findings[number]
-            near = by_structure.get(item.structure)
-            cause = by_tree.get(_tree_of(item, tree_name) if row.is_of_one_tree else "") if near is None else near
-            if cause is not None and _first(found, cause) != number:
-                found[number] = cause
+    found = _Links(findings, causes, volumes or [""] * len(findings))
+    found.join_nodes()
+    for row in causes.rows:
+        found.apply(row)
     return tuple(
-        replace(item, cause=findings[_first(found, number)]) if number in found else item
+        replace(item, causes=tuple(findings[root] for root in found.roots(number)) if number in found.links else ())
         for number, item in enumerate(findings)
     )
 
 
-def _tree_of(item: Finding, tree_name: re.Pattern[str]) -> str:
-    """Name the tree that a finding is about; empty where it is about none."""
-    found = tree_name.match(item.structure)
-    return found[1] if found else ""
+Key = tuple[str, str, int]
+"""A volume, a tree of it, and a node of that."""
 
 
-def _of(codes: Iterable[str], told: dict[str, list[int]]) -> Iterator[int]:
-    return (number for code in codes for number in told.get(code, ()))
+class _Links:
+    """What leads from consequences to causes, by their places among the findings."""
 
+    def __init__(self, findings: Sequence[Finding], causes: Causes, volumes: Sequence[str]) -> None:
+        self.findings, self.causes, self.volumes = findings, causes, volumes
+        self.about = [causes.about(item) for item in findings]
+        self.codes: dict[str, list[int]] = {}
+        for number, item in enumerate(findings):
+            if item.level != "info":
+                self.codes.setdefault(item.code, []).append(number)
+        self.links: dict[int, tuple[int, ...]] = {}
+        self.heads: set[int] = set()
 
-def _first(found: dict[int, int], number: int) -> int:
-    while number in found:
-        number = found[number]
-    return number
+    def roots(self, number: int) -> tuple[int, ...]:
+        """Follow links to the causes that follow from nothing."""
+        if number not in self.links:
+            return (number,)
+        return tuple(dict.fromkeys(root for cause in self.links[number] for root in self.roots(cause)))
+
+    def own(self, number: int) -> Key | None:
+        tree, node, _ = self.about[number]
+        return None if node is None else (self.volumes[number], tree, node)
+
+    def named(self, number: int) -> list[Key]:
+        return [(self.volumes[number], *name) for name in self.about[number].names]
+
+    def _record(self, number: int) -> tuple[str, str, str]:
+        """Name the record or object that a finding is about, as precisely as it says."""
+        item = self.findings[number]
+        # Two findings of one node are about the same only where the node is damaged itself, or where the record is one.
+        record = item.field.partition("/")[0] if item.field.startswith("record ") else ""
+        own = "" if record or self.about[number].number is None else str(number)
+        return self.volumes[number], item.structure, record or own
+
+    def join_nodes(self) -> None:
+        """Make each damaged node one cause, whatever else is wrong in it, or with what leads to it."""
+        heads = dict[Key, int]()
+        places = dict[tuple[int, int], int]()
+        for number in self._all(self.causes.damage):
+            item, own = self.findings[number], self.own(number)
+            if item.level == "error" and item.image_offset is not None and own is not None:
+                # Several states and trees may share a block.
+                heads.setdefault(own, places.setdefault((item.device, item.image_offset), number))
+        self.heads.update(heads.values())
+        # A field that leads to the wrong object says so as an error: what was found there is no node of this tree.
+        for number in self._all(self.causes.fields):
+            for key in self.named(number) if self.findings[number].level == "error" else ():
+                if key in heads:
+                    self.link(heads[key], (number,))
+        for number in self._all(self.codes):
+            for key in (self.own(number), *self.named(number)):
+                if key in heads:
+                    self.link(number, (heads[key],))
+
+    def apply(self, row: Follows) -> None:
+        """Link what a row says, as far as nothing else explains it yet."""
+        causes = [n for n in self._all(sorted(row.causes)) if re.match(row.where, self.findings[n].structure)]
+        if not causes:
+            return
+        causes.sort()
+        same = dict[object, int]()
+        groups = dict[tuple[str, str], list[int]]()
+        for number in causes:
+            for key in self.named(number) if row.is_of_named else (self._record(number),):
+                same.setdefault(key, number)
+            groups.setdefault((self.volumes[number], self._tree(number, row)), []).append(number)
+        # A node whose own bytes are damaged does not follow from damage of others.
+        kept = {*causes} | (self.heads if row.causes & {*self.causes.damage} else set())
+        for number in self._all(sorted(row.consequences)):
+            if number in self.links or number in kept or not re.match(row.what, self.findings[number].structure):
+                continue
+            keys = (self.own(number), *self.named(number)) if row.is_of_named else (self._record(number),)
+            near = next((same[key] for key in keys if key in same), None)
+            if near is not None:
+                self.link(number, (near,))
+            if not row.is_of_named:
+                # Bytes that are damaged themselves follow from what is wrong at the bottom alone.
+                is_head = number in self.heads
+                found = self._candidates(number, row, groups)
+                self.link(number, tuple(cause for cause in found if not (is_head and cause in self.links)))
+
+    def _candidates(self, number: int, row: Follows, groups: dict[tuple[str, str], list[int]]) -> Iterator[int]:
+        """List the causes of the same volume or its container, and of the same tree where a row asks for that."""
+        volume, tree = self.volumes[number], self._tree(number, row)
+        for (other, of), causes in groups.items():
+            if of == tree and (other in ("", volume) or not volume):
+                yield from causes
+
+    def _tree(self, number: int, row: Follows) -> str:
+        return self.about[number].tree if row.is_of_one_tree else ""
+
+    def _all(self, codes: Iterable[str]) -> list[int]:
+        return [number for code in codes for number in self.codes.get(code, ())]
+
+    def link(self, number: int, causes: tuple[int, ...]) -> bool:
+        """Link a finding to its causes, the gravest alone; nothing follows from less than an error of its own level."""
+        if number in self.links:
+            return False
+        roots = {root: RANK[self.findings[root].level] for cause in causes for root in self.roots(cause)}
+        roots.pop(number, None)
+        worst = max(roots.values(), default=-1)
+        if worst < RANK[self.findings[number].level]:
+            return False
+        self.links[number] = tuple(root for root, rank in roots.items() if rank == worst)
+        return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from layoutscope.display import Displayed
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, UsageError, did_you_mean
-from layoutscope.findings import CODES
+from layoutscope.findings import CODES, count_causes
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
@@ -105,12 +105,17 @@ class CheckResult(Shown):
         return tuple(item.volume for item in self.volumes if not item.is_all_checked)
 
     def consequences(self) -> dict[Finding, list[str]]:
-        """Return the codes of what follows from each finding that is a cause."""
+        """Return the codes of what follows from each finding that is a cause, and from no other one."""
         found: dict[Finding, list[str]] = {}
         for item in self.every():
             if item.cause is not None:
                 found.setdefault(item.cause, []).append(item.code)
         return found
+
+    @property
+    def num_causes(self) -> int:
+        """Errors and warnings that follow from no other finding, as a scan counts them."""
+        return count_causes(self.every())
 
     def counts(self) -> dict[str, int]:
         """Count the findings by level: error, warning, info."""
@@ -163,10 +168,11 @@ class CheckResult(Shown):
 
 
 def _with_causes_kept(findings: Iterator[Finding]) -> tuple[Finding, ...]:
-    """Let what follows from a finding that is left out stand by itself."""
+    """Let what follows from findings that are left out alone stand by itself."""
     told = tuple(findings)
     kept = set(told)
-    return tuple(item if item.cause is None or item.cause in kept else replace(item, cause=None) for item in told)
+    causes = [tuple(cause for cause in item.causes if cause in kept) for item in told]
+    return tuple(replace(item, causes=left) for item, left in zip(told, causes, strict=True))
 
 
 def _told(finding: Finding) -> tuple[str, ...]:

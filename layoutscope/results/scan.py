@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from layoutscope.display import Displayed
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED
+from layoutscope.findings import count_causes
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 from layoutscope.results.locked import locked_error, several_volumes
@@ -256,6 +257,15 @@ class ScanResult(Shown):
             raise several_volumes([volume.layout for volume in found], self.image.name)
         return found[0]
 
+    def every(self) -> tuple[Finding, ...]:
+        """All findings, those outside of the volumes first."""
+        return (*self.findings, *(finding for volume in self.volumes for finding in volume.findings))
+
+    @property
+    def num_causes(self) -> int:
+        """Errors and warnings that follow from no other finding, as a check counts them."""
+        return count_causes(self.every())
+
     @property
     def coverage(self) -> float | None:
         """Share of the known metadata that could be read, 0 to 1; None where that is unknown."""
@@ -267,9 +277,8 @@ class ScanResult(Shown):
     @property
     def exit_code(self) -> int:
         """0 if everything was read, 3 with damage, gaps or a locked tree, 1 if nothing at all could be read."""
-        everything = [*self.findings, *(finding for volume in self.volumes for finding in volume.findings)]
         # Of an image that ends early, all metadata may be there; it has a gap all the same.
-        damaged = any(finding.level == "error" or finding.code == CUT_OFF for finding in everything)
+        damaged = any(finding.level == "error" or finding.code == CUT_OFF for finding in self.every())
         if not damaged and self.coverage == 1:
             return EXIT_COMPLETE
         return EXIT_FAILED if damaged and self._is_nothing else EXIT_DAMAGED

@@ -80,7 +80,12 @@ FRAMES: Final[dict[str, tuple[Column, ...]]] = {
         Column("message", "String", "", "one sentence"),
         Column("expected", "String", "", "what the format asks for"),
         Column("found", "String", "", "what is there"),
-        Column("cause", "String", "", "code and place of the finding that it may follow from; empty in a cause"),
+        Column(
+            "cause",
+            "String",
+            "",
+            "code and place of the finding that it follows from, or how many it may; empty in a cause",
+        ),
     ),
     "node_costs": (
         Column("row", "UInt32", "row of nodes", "the node; null in the row of reads that hold none"),

@@ -112,12 +112,12 @@ class Apfs:
             for each, layout in zip(own, layouts, strict=True)
         ]
 
-    def explained(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
-        from layoutscope.filesystems.apfs.check.causes import CONTAINER_CAUSES, TREE_NAME
+        from layoutscope.filesystems.apfs.check.causes import CAUSES
         from layoutscope.ondisk.consequences import with_causes
 
-        return with_causes(findings, CONTAINER_CAUSES, TREE_NAME)
+        return with_causes(findings, CAUSES, volumes)
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a container; a password unlocks the nodes of the volume."""

@@ -28,6 +28,7 @@ from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.sweep import sweep
 from layoutscope.filesystems.apfs.volume import states
 from layoutscope.filesystems.apfs.volume.accounting import account
+from layoutscope.filesystems.apfs.volume.mapped import report_unreached
 from layoutscope.filesystems.apfs.volume.parts import ContainerContents, read_volume_parts
 from layoutscope.filesystems.apfs.volume.states import LIVE, given_up
 from layoutscope.filesystems.apfs.volume.trees import fs_source
@@ -153,6 +154,8 @@ def read_layouts(
         compare_volume(volume, found.slots[volume.state.number])
         compare_extents(volume)
         _bound_losses(volume, container.xid)
+        if volume.log.has_errors and not volume.is_locked:
+            report_unreached(volume)
         for tree in (volume.fs, volume.extentref) if keep is None else ():
             tree.records.let_go()
     report_changes(container)

@@ -146,12 +146,12 @@ class Hfsplus:
         found = checked_volume(request)
         return [found for _ in layouts]
 
-    def explained(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
-        from layoutscope.filesystems.hfsplus.check.causes import CAUSES, TREE_NAME
+        from layoutscope.filesystems.hfsplus.check.causes import CAUSES
         from layoutscope.ondisk.consequences import with_causes
 
-        return with_causes(findings, CAUSES, TREE_NAME)
+        return with_causes(findings, CAUSES, volumes)
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume, after the journal's replay if that was asked for."""

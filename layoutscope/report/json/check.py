@@ -23,6 +23,8 @@ def check_document(result: CheckResult) -> dict[str, Any]:
         "rules": list(result.rules),
         "before": result.before,
         "counts": result.counts(),
+        "num_causes": result.num_causes,
+        "num_findings": len(result.every()),
         "unchecked": list(result.unchecked()),
         "other_contents": list(result.other_contents),
         "volumes": [
@@ -40,14 +42,7 @@ def check_document(result: CheckResult) -> dict[str, Any]:
 
 
 def _document(item: Finding) -> dict[str, Any]:
-    cause = None if item.cause is None else _reference(item.cause)
-    return {**finding_document(item), "field": item.field, "meaning": CODES[item.code], "cause": cause}
-
-
-def _reference(item: Finding) -> dict[str, Any]:
-    """Name a finding by what tells it from others of its volume."""
-    place = {"structure": item.structure, "field": item.field, "image_offset": item.image_offset}
-    return {"code": item.code, **place, "device": item.device, "message": item.message}
+    return {**finding_document(item), "field": item.field, "meaning": CODES[item.code]}
 
 
 def verification_document(found: Verification) -> dict[str, Any]:

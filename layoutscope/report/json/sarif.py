@@ -82,11 +82,20 @@ def _result(image: str, volume: str, finding: Finding, codes: list[str]) -> dict
         "locations": [_location(image, volume, finding)],
         "properties": {"expected": finding.expected, "found": finding.found, "device": finding.device},
     }
-    if finding.cause is not None:
-        # Where the fault is that this one may follow from (3.27.22).
-        text = f"{finding.cause.code}: {finding.cause.structure}: {finding.cause.message}"
-        made["relatedLocations"] = [{**_location(image, volume, finding.cause), "message": {"text": text}}]
+    if finding.causes:
+        # Where the faults are that this one may follow from (3.27.22).
+        made["relatedLocations"] = [
+            {
+                **_location(image, volume, cause),
+                "message": {"text": f"{cause.code}: {cause.structure}: {cause.message}"},
+            }
+            for cause in finding.causes[:MOST_CAUSES]
+        ]
     return made
+
+
+MOST_CAUSES: Final = 10
+"""So many causes of one finding are listed."""
 
 
 def _location(image: str, volume: str, finding: Finding) -> dict[str, Any]:

@@ -23,6 +23,8 @@ FIELDS: Final[dict[str, str]] = {
     "schema": "name and version of this document",
     "exit_code": "0 complete, 3 read with damage, gaps or a locked tree",
     "coverage": "share of the known metadata that could be read; null where that is unknown",
+    "num_causes": "errors and warnings that follow from no other finding, as check counts them",
+    "num_findings": "findings in all, with notes and with what follows from others",
     "image.name": "image as it was opened",
     "image.size_bytes": "its length",
     "image.sector_size_bytes": "its sectors",
@@ -124,6 +126,8 @@ FIELDS: Final[dict[str, str]] = {
     "findings[].expected": "what the format asks for",
     "findings[].found": "what is there",
     "findings[].message": "one sentence",
+    "findings[].cause": "the finding that it follows from, without its sides; null where there is none, or several",
+    "findings[].num_causes": "how many findings it may follow from; 0 in a cause",
 }
 """Every field of the document and its meaning; docs/json.md is made from this."""
 
@@ -144,6 +148,8 @@ def scan_document(result: ScanResult) -> dict[str, Any]:
         "schema": SCHEMA,
         "exit_code": result.exit_code,
         "coverage": result.coverage,
+        "num_causes": result.num_causes,
+        "num_findings": len(result.every()),
         "image": {name: value for name, value in asdict(result.image).items() if name != "metadata_sha256"},
         "volumes": [_volume(volume) for volume in result.volumes],
         "findings": [finding_document(finding) for finding in result.findings],
@@ -230,7 +236,14 @@ def prediction_document(item: Prediction) -> dict[str, Any]:
 
 def finding_document(item: Finding) -> dict[str, Any]:
     """Build the part of a document that tells of one finding."""
-    return {name: getattr(item, name) for name in FINDING}
+    cause = None if item.cause is None else _reference(item.cause)
+    return {name: getattr(item, name) for name in FINDING[:-2]} | {"cause": cause, "num_causes": len(item.causes)}
+
+
+def _reference(item: Finding) -> dict[str, Any]:
+    """Name a finding by what tells it from others of its volume."""
+    place = {"structure": item.structure, "field": item.field, "image_offset": item.image_offset}
+    return {"code": item.code, **place, "device": item.device, "message": item.message}
 
 
 DOCUMENTS: Final = {ScanResult: scan_document}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from layoutscope.analysis.advice import what_to_do
-from layoutscope.findings import CODES
+from layoutscope.findings import CODES, RANK
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import STYLES, plain_table, print_parts
+from layoutscope.report.text.console import STYLES, count_findings, plain_table, print_parts
 from layoutscope.results.check import CheckedVolume, CheckResult, Verification
 from layoutscope.units import NOTHING, format_count, format_coverage
 
@@ -43,15 +43,22 @@ def _parts(result: CheckResult) -> Iterator[RenderableType]:
             yield _table("Findings", volume.findings, consequences)
     if result.findings or any(volume.findings for volume in result.volumes):
         yield Text("What a code means, and what to do about it: layoutscope explain CODE")
-        counted = [f"{_PLURALS[level]}: {count:,}" for level, count in result.counts().items() if count]
-        folded = sum(map(len, consequences.values()))
-        yield Text(", ".join(counted) + (f"; {folded:,} of them may follow from another one" if folded else ""))
+        yield from _shared(result)
+        yield Text(count_findings(result.every()))
     for volume in result.volumes:
         yield from _not_checked(volume)
     yield Text(_verdict(result), style="bold" if result.is_clean else "bold red")
 
 
-_PLURALS: Final = {"error": "errors", "warning": "warnings", "info": "notes"}
+def _shared(result: CheckResult) -> Iterator[Text]:
+    """Count what follows from one of several causes, of which nobody can tell which."""
+    codes = dict[int, list[str]]()
+    for item in result.every():
+        if len(item.causes) > 1:
+            codes.setdefault(len(item.causes), []).append(item.code)
+    for number, found in sorted(codes.items()):
+        of = f"of {number:,} causes ({', '.join(dict.fromkeys(found))})"
+        yield Text(f"{format_count(len(found), 'consequence')} {of}")
 
 
 def _not_checked(volume: CheckedVolume) -> Iterator[Text]:
@@ -90,13 +97,12 @@ MOST_ROWS: Final = 20
 
 def _table(title: str, findings: tuple[Finding, ...], consequences: Mapping[Finding, Sequence[str]]) -> RenderableType:
     """Make a table of the findings that follow from no other one."""
-    rank = {"error": 0, "warning": 1, "info": 2}
     columns = [("Level", False), ("Code", False), ("Byte", True), ("What", False)]
     rows = []
     listed: Counter[tuple[str, str]] = Counter()
-    causes = [item for item in findings if item.cause is None]
+    causes = [item for item in findings if not item.causes]
     every = Counter((item.level, item.code) for item in causes)
-    for item in sorted(causes, key=lambda finding: rank[finding.level]):
+    for item in sorted(causes, key=lambda finding: -RANK[finding.level]):
         kind = item.level, item.code
         listed[kind] += 1
         if listed[kind] <= MOST_ROWS:

@@ -6,6 +6,7 @@ Everything from an image goes through :func:`~layoutscope.report.escape_text`; n
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import IO, TYPE_CHECKING, Final
 
 from rich import box
@@ -14,14 +15,16 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from layoutscope.findings import count_causes
 from layoutscope.report import escape_text
-from layoutscope.units import format_bytes
+from layoutscope.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import ConsoleOptions, RenderableType
 
+    from layoutscope.findings import Finding
     from layoutscope.results.scan import ImageFacts
 
 UNWRAPPED_COLUMNS: Final = 100_000
@@ -48,6 +51,15 @@ class _SafeConsole(Console):
         for segment in super().render(renderable, options):
             text = segment.text if segment.control else "\n".join(map(escape_text, segment.text.split("\n")))
             yield segment if text == segment.text else Segment(text, segment.style)
+
+
+def count_findings(findings: Sequence[Finding]) -> str:
+    """Count findings by level, and the causes where others follow from them: a scan and a check use the same words."""
+    numbers = Counter(item.level for item in findings)
+    words = {"error": "error", "warning": "warning", "info": "note"}
+    counts = ", ".join(format_count(numbers[level], word) for level, word in words.items() if numbers[level])
+    follow = any(item.causes for item in findings)
+    return f"{counts} from {format_count(count_causes(findings), 'cause')}" if follow else counts
 
 
 def print_parts(parts: Iterator[RenderableType], console: Console) -> None:

@@ -9,9 +9,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from layoutscope.filesystems.registry import filesystem, filesystem_of
+from layoutscope.findings import RANK
 from layoutscope.metrics.pieces import main_tree
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import STYLES, image_line, plain_table, print_parts
+from layoutscope.report.text.console import STYLES, count_findings, image_line, plain_table, print_parts
 from layoutscope.report.text.predict import prediction_notes, prediction_table
 from layoutscope.report.text.verdict import screen_lines
 from layoutscope.results.scan import ScanResult
@@ -208,12 +209,12 @@ def walk_line(walk: WalkFacts) -> Text:
 
 
 def findings_shown(findings: Sequence[Finding]) -> RenderableType:
-    """Show findings, the worst first, with their addresses."""
-    rank = {"error": 0, "warning": 1, "info": 2}
-    chosen = sorted(findings, key=lambda finding: rank[finding.level])[:MOST_FINDINGS]
+    """Show findings with their addresses: the worst first, causes before what follows from them."""
+    chosen = sorted(findings, key=lambda finding: (-RANK[finding.level], len(finding.causes) > 0))[:MOST_FINDINGS]
     more = f", {MOST_FINDINGS} shown" if len(findings) > MOST_FINDINGS else ""
     columns = [("Level", False), ("Byte", True), ("What", False)]
-    return plain_table(f"Findings ({len(findings):,}{more})", columns, [_finding(item) for item in chosen])
+    title = f"Findings ({count_findings(findings)}{more})"
+    return plain_table(title, columns, [_finding(item) for item in chosen])
 
 
 def _finding(item: Finding) -> tuple[Text, str, str]:

@@ -32,9 +32,10 @@ from layoutscope.analysis.story import (
     yardstick,
 )
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.findings import ABSENT
+from layoutscope.findings import ABSENT, first_cause
 from layoutscope.metrics.pieces import node_density
 from layoutscope.report import escape_text
+from layoutscope.report.text.console import count_findings
 from layoutscope.results.verdict import WORTH_S
 from layoutscope.tables import coverage_of
 from layoutscope.tables.layout import layout_findings
@@ -143,10 +144,9 @@ def _others(result: ScanResult) -> Iterator[Text]:
 def _worst(where: str, findings: Sequence[Finding]) -> Iterator[Text]:
     """Count what is wrong, and quote the worst."""
     errors = [item for item in findings if item.level == "error"]
-    first = (errors or findings)[0].origin
-    numbers = {"error": len(errors), "warning": len(findings) - len(errors)}
-    counts = [format_count(number, level) for level, number in numbers.items() if number]
-    told = f"{where}: {', '.join(counts)}; {first.code}: {first.structure}: {first.message}"
+    first = first_cause(findings)
+    at = "" if first.image_offset is None else f" at byte {first.image_offset:,}"
+    told = f"{where}: {count_findings(findings)}; {first.code}{at}: {first.structure}: {first.message}"
     yield from _wrapped(told, "bold red" if errors else "yellow", most_lines=2)
 
 
@@ -200,8 +200,7 @@ def _state(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
         yield from _locked(volume)
         return
     # A container's space manager and object map belong to all of its volumes: none is sound without them.
-    told = [item for one in _together(result, volume) for item in one.findings if item.level != "info"]
-    findings = filesystem_of(volume.layout).explained(told)
+    findings = [item for one in _together(result, volume) for item in one.findings if item.level != "info"]
     if not findings:
         return
     yield from _worst(f"  {_called(findings)}", findings)
@@ -251,7 +250,10 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     how = f"nothing cached ({walk.order} on {walk.host}, {format_count(walk.reads, 'read')})"
     yield Text(f"Listing {what}, {how}", style=SECTION)
     if not walk.reads:
-        yield Text("  takes no read at all: mounting the volume has read what it needs")
+        if is_all_read(volume.layout):
+            yield Text("  takes no read at all: mounting the volume has read what it needs")
+        else:
+            yield Text("  No time can be given: the metadata that lists the files was not read.")
         return
     for item in volume.predictions[:MOST_DRIVES]:
         yield Text(_time(item))
@@ -317,6 +319,8 @@ def _in_short(volume: VolumeScan) -> Iterator[Text]:
             f"  Listing it: {most(times, COLUMNS - 14, 'drive')}"
             if walk.reads
             else "  Listing it reads nothing more: mounting has read it all"
+            if is_all_read(volume.layout)
+            else "  No time can be given: the metadata that lists the files was not read."
         )
     )
     if verdict.named_causes:

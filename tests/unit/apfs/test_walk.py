@@ -110,4 +110,4 @@ def test_tree_whose_root_is_a_leaf_of_another_is_unreadable():
     """Block 2 is a node, but no root."""
     store = store_of(tree())
     assert len(read_omap(store, "omap", 2, 7)) == 0
-    assert found(store) == [("tree-unreadable", "omap tree, root", 2 * BLOCK)]
+    assert found(store) == [("tree-unreadable", "omap tree, node 2", 2 * BLOCK)]

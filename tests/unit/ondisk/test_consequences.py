@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import layoutscope.filesystems.hfsplus  # noqa: F401  (declares the codes)
 from layoutscope.findings import Finding
-from layoutscope.ondisk.consequences import Follows, told_once, with_causes
+from layoutscope.ondisk.consequences import About, Causes, Follows, told_once, with_causes
 
 BROKEN = Finding("records-invalid", "error", "catalog node 3", 300, "a key has an impossible length")
 OTHER = Finding("records-invalid", "error", "attributes node 3", 900, "a key has an impossible length")
@@ -19,25 +20,38 @@ ROWS = (
     Follows(frozenset({"not-unmounted"}), frozenset({"valence-differs"})),
 )
 
-TREE_NAME = re.compile(r"(\w+) node")
+
+def about(item):
+    """Name the node of ``TREE node N``; a chain names the node that it leads to."""
+    found = re.match(r"(\w+) node (\d+)", item.structure)
+    if found is None:
+        return About()
+    return About(
+        found[1],
+        int(found[2]),
+        ((found[1], int(item.found)),) if item.code == "leaf-chain-broken" and item.found else (),
+    )
 
 
-def causes(*findings):
-    return [item.cause for item in with_causes(findings, ROWS, TREE_NAME)]
+CAUSES = Causes(ROWS, ("records-invalid",), ("pointer-invalid",), about)
+
+
+def causes(*findings, volumes=()):
+    return [item.causes for item in with_causes(findings, CAUSES, volumes)]
 
 
 def test_a_chain_of_causes_ends_at_the_first():
     """The count follows from the chain, which follows from the record: both name the record."""
-    told = with_causes((COUNT, CHAIN, BROKEN), ROWS, TREE_NAME)
+    told = with_causes((COUNT, CHAIN, BROKEN), CAUSES)
     assert [item.cause for item in told] == [BROKEN, BROKEN, None]
     assert [item.code for item in told] == ["valence-differs", "leaf-chain-broken", "records-invalid"]
 
 
 def test_what_is_of_another_tree_or_a_note_is_no_cause():
     """A record of the attributes explains no chain of the catalog, and a note explains nothing."""
-    assert causes(CHAIN, OTHER) == [None, None]
-    assert causes(COUNT, NOTE) == [None, None]
-    assert causes(COUNT) == [None]
+    assert causes(CHAIN, OTHER) == [(), ()]
+    assert causes(COUNT, NOTE) == [(), ()]
+    assert causes(COUNT) == [()]
 
 
 def test_a_byte_is_told_of_once_at_the_highest_level():
@@ -46,3 +60,51 @@ def test_a_byte_is_told_of_once_at_the_highest_level():
     aside = Finding("records-invalid", "warning", "catalog node 3", 308, "seen in reading")
     nowhere = Finding("records-invalid", "warning", "catalog", None, "3 further cases of the same kind")
     assert told_once([low, BROKEN, BROKEN, aside, nowhere]) == [BROKEN, aside, nowhere]
+
+
+SECOND = Finding("records-invalid", "error", "catalog node 5", 500, "a key has an impossible length")
+
+
+def test_what_several_causes_explain_names_all_of_them():
+    """Two broken nodes of the catalog, and a chain that either may have broken: it is assigned to neither alone."""
+    assert causes(BROKEN, SECOND, CHAIN) == [(), (), (BROKEN, SECOND)]
+    assert with_causes((BROKEN, SECOND, CHAIN), CAUSES)[2].cause is None
+    assert with_causes((BROKEN, CHAIN), CAUSES)[1].cause == BROKEN
+
+
+def test_what_names_an_object_follows_from_that_object_alone():
+    """The chain says which node it leads to; the other broken node has nothing to do with it."""
+    named = replace(CHAIN, found="5")
+    assert causes(BROKEN, SECOND, named) == [(), (), (SECOND,)]
+
+
+def test_one_damaged_node_is_one_cause():
+    """Three bad records of a node, and the same block seen as a node of another tree: all follow from the first."""
+    more = [replace(BROKEN, image_offset=at) for at in (308, 316)]
+    shared = replace(OTHER, image_offset=300)
+    assert causes(BROKEN, *more, shared) == [(), (BROKEN,), (BROKEN,), (BROKEN,)]
+
+
+def test_a_warning_causes_no_error_and_comes_behind_errors():
+    """A warning alone explains a warning; where an error explains it too, that is the cause."""
+    weak = replace(BROKEN, level="warning")
+    assert causes(weak, replace(CHAIN, level="error")) == [(), ()]
+    assert causes(weak, CHAIN) == [(), (weak,)]
+    assert causes(weak, SECOND, CHAIN) == [(), (), (SECOND,)]
+
+
+def test_a_field_is_the_cause_of_the_object_that_it_loses():
+    """As an error it is; as a warning it follows from the object, whose own bytes are damaged."""
+    field = Finding("pointer-invalid", "error", "catalog node 1", 90, "leads elsewhere")
+    leads = Causes(ROWS, ("records-invalid",), ("pointer-invalid",), lambda item: (
+        About(names=(("catalog", 3),)) if item.code == "pointer-invalid" else about(item)))  # fmt: skip
+    assert [item.causes for item in with_causes((field, BROKEN), leads)] == [(), (field,)]
+    weak = replace(field, level="warning")
+    assert [item.causes for item in with_causes((weak, BROKEN), leads)] == [(BROKEN,), ()]
+
+
+def test_one_volume_explains_nothing_of_another():
+    """A broken node of the first volume, a chain of the same tree in the second; a container's own explains both."""
+    assert causes(BROKEN, CHAIN, volumes=("one", "two")) == [(), ()]
+    assert causes(BROKEN, CHAIN, volumes=("one", "one")) == [(), (BROKEN,)]
+    assert causes(BROKEN, CHAIN, volumes=("", "two")) == [(), (BROKEN,)]

@@ -69,26 +69,42 @@ def test_rules_that_were_skipped_are_counted_and_named():
 
 def test_consequences_stand_with_their_cause():
     """Text lists the cause alone and counts what follows; the other forms have every finding and name the cause."""
-    follows = [replace(COUNT, image_offset=at, cause=MAP) for at in (1, 2)]
+    follows = [replace(COUNT, image_offset=at, causes=(MAP,)) for at in (1, 2)]
     result = checked(MAP, *follows)
     said = printed(result)
     assert "and 2 consequences (valence-differs)" in said
     assert said.count("valence-differs") == 1
-    assert "errors: 2, warnings: 1; 2 of them may follow from another one" in said
+    assert "2 errors, 1 warning from 1 cause" in said
     told = check_document(result)["volumes"][0]["findings"]
     assert [item["cause"] and item["cause"]["code"] for item in told] == [None, MAP.code, MAP.code]
     assert result.frame["cause"].to_list() == ["", *[f"{MAP.code}: {MAP.structure}"] * 2]
     shown = json.loads(sarif_json(result))["runs"][0]["results"]
     assert [len(item.get("relatedLocations", ())) for item in shown] == [0, 1, 1]
+    assert (check_document(result)["num_causes"], check_document(result)["num_findings"]) == (1, 3)
     # Where the cause is not among what was asked for, what follows from it stands by itself.
     assert [item.cause for item in result.of_rules(COUNT.code).every()] == [None, None]
+
+
+def test_what_follows_from_one_of_several_causes_is_assigned_to_none():
+    """Two broken nodes, and a count that either explains: text counts it apart, JSON says how many causes there are."""
+    nodes = [
+        Finding("records-invalid", "error", f"catalog node {number}", number * 4096, "broken") for number in (1, 2)
+    ]
+    result = checked(*nodes, replace(COUNT, causes=tuple(nodes)))
+    assert "1 consequence of 2 causes (valence-differs)\n" in printed(result)
+    assert "3 errors from 2 causes" in printed(result)
+    *_, told = check_document(result)["volumes"][0]["findings"]
+    assert (told["cause"], told["num_causes"]) == (None, 2)
+    assert result.frame["cause"].to_list() == ["", "", "one of 2 causes"]
+    *_, shown = json.loads(sarif_json(result))["runs"][0]["results"]
+    assert len(shown["relatedLocations"]) == 2
 
 
 def test_notes_leave_an_image_clean():
     """One note and nothing else; everything was looked at."""
     result = checked(NOTE)
     assert (result.is_clean, result.exit_code) == (True, 0)
-    assert printed(result).endswith("notes: 1\nclean\n")
+    assert printed(result).endswith("1 note\nclean\n")
 
 
 def test_a_narrowed_check_says_of_what_it_is_clean():
@@ -139,7 +155,7 @@ def test_many_findings_of_one_code_are_folded():
     text = printed(result)
     assert text.count("valence-differs") == MOST_ROWS + 1
     assert "7 more of this code" in text
-    assert f"errors: {MOST_ROWS + 7}, warnings: 1" in text
+    assert f"{MOST_ROWS + 7} errors, 1 warning" in text
     assert len(check_document(result)["volumes"][0]["findings"]) == MOST_ROWS + 8
 
 

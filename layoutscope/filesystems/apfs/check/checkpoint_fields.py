@@ -24,7 +24,9 @@ from layoutscope.filesystems.apfs.check.object_fields import (
     hold,
     stored_as,
 )
+from layoutscope.filesystems.apfs.container.checkpoint import MAX_OBJECT_BYTES
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.fieldrules import (
     ZERO,
     FieldRule,
@@ -176,19 +178,28 @@ def check_mappings(subject: Subject) -> None:
         structures = Structures(MAPPING, data, starts, container.decoder)
         at = partial(_at_mapping, subject, paddr, starts)
         check_fields(structures, MAPPING_RULES, container, at)
-        found = container.decoder.columns(MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.paddr))
-        for row, (kind, where) in enumerate(zip(*(found[name].tolist() for name in found), strict=True)):
-            _check_ephemeral(subject, where, kind, at(row, MAPPING.type_and_flags.offset))
+        found = container.decoder.columns(
+            MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr)
+        )
+        for row, (kind, length, where) in enumerate(zip(*(found[name].tolist() for name in found), strict=True)):
+            _check_ephemeral(subject, where, length, kind, at(row, MAPPING.type_and_flags.offset))
 
 
 def _at_mapping(subject: Subject, paddr: int, starts: NDArray[np.int64], row: int, plus: int) -> FindingLog:
     return subject.log.at("checkpoint map", paddr, plus=int(starts[row]) + plus)
 
 
-def _check_ephemeral(subject: Subject, paddr: int, kind: int, log: FindingLog) -> None:
-    """Each ephemeral object is written with every checkpoint, and its mapping repeats its type."""
-    container = subject.container
-    if not container.blocks.readable(np.array([paddr], np.uint64), container.blocks.block_size)[0]:
+def _check_ephemeral(subject: Subject, paddr: int, length: int, kind: int, log: FindingLog) -> None:
+    """Each ephemeral object is written with every checkpoint, and its mapping repeats its type.
+
+    What fails its own checksum contradicts nothing.
+    """
+    container, where = subject.container, np.array([paddr], np.uint64)
+    is_sized = 0 < length <= MAX_OBJECT_BYTES and length % container.blocks.block_size == 0
+    if not is_sized or not container.blocks.readable(where, length)[0]:
+        return
+    computed = fletcher64(container.blocks.read(where, length))
+    if columns_of(container, OBJ_PHYS, paddr, (OBJ_PHYS.cksum,))[OBJ_PHYS.cksum][0] != computed[0]:
         return
     head = columns_of(container, OBJ_PHYS, paddr, (OBJ_PHYS.type_and_flags, OBJ_PHYS.xid))
     stored = int(head[OBJ_PHYS.type_and_flags][0])

@@ -346,4 +346,4 @@ def check_space_blocks(container: Container, parts: ContainerParts) -> None:
     wanted = [item for item in parts.regions if item.type in ("spaceman-cib", "spaceman-cab")]
     paddrs = np.array([item.paddr for item in wanted], np.uint64)
     readable = container.blocks.readable(paddrs, container.blocks.block_size)
-    report_damaged(container.store, paddrs[readable], "chunk information")
+    report_damaged(container.store, paddrs[readable], ["chunk information"] * int(readable.sum()))

@@ -7,12 +7,10 @@ flags; the object's own header repeats number and transaction, unless it has non
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sources, volume_roots
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
@@ -21,6 +19,7 @@ from layoutscope.filesystems.apfs.store.losses import find_losses, report_losses
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.verify import object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.store.walk import read_levels
+from layoutscope.filesystems.apfs.volume.mapped import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.volume.volume import list_volumes
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
@@ -40,7 +39,9 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
-    from layoutscope.filesystems.apfs.store.nodes import NodeRows
+    from layoutscope.filesystems.apfs.store.omap import ObjectMap
+    from layoutscope.filesystems.apfs.volume.mapped import Mapped
+    from layoutscope.findings import Level
     from layoutscope.ondisk.grammar import ApfsContainer
 
 SUPERBLOCK: Final = NX_SUPERBLOCK
@@ -50,7 +51,6 @@ KEY: Final = OMAP_KEY
 VALUE: Final = OMAP_VAL
 OID_BYTES: Final = OBJ_PHYS.xid.offset - OBJ_PHYS.oid.offset
 MAPPING_FIELDS: Final = (MAPPING.type, MAPPING.subtype, MAPPING.len_object, MAPPING.oid, MAPPING.paddr)
-_NONE: Final = np.empty(0, np.uint64)
 ENTRY_FIELDS: Final = (VALUE.paddr, VALUE.len_object, VALUE.is_deleted, VALUE.is_encrypted, VALUE.is_noheader)
 
 
@@ -61,7 +61,8 @@ def check_roots(subject: Subject) -> None:
         for source, log in volume_roots(subject, parts) if parts.log.findings or parts.view != "live" else ():
             losses, has_root = find_losses(source)
             if not has_root:
-                log.add("tree-unreadable", "error", f"leads to no root of the {source.tree} tree")
+                message = f"leads to no root of the {source.tree} tree"
+                log.add("tree-unreadable", "error", message, found=f"object {source.root_oid}")
             tell_losses(losses, source, parts.fs.records if source.tree == "fs" else None, subject.log)
 
 
@@ -159,30 +160,42 @@ def _mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[str, st
 
 def check_container_map(subject: Subject) -> None:
     """Compare every entry of the container's object map with its object."""
-    if len(subject.container.omap.nodes):
-        _check_map(subject, "container-omap", subject.container.omap_header.tree_oid, may_encrypt=False)
+    container = subject.container
+    if len(container.omap.nodes):
+        mapped = read_mapped(container.omap, container.store)
+        root = container.omap_header.tree_oid
+        _check_map(subject, TreeSource(subject.apart, "container-omap", root, container.xid), container.omap, mapped)
 
 
 def check_object_maps(subject: Subject) -> None:
     """Compare every entry of volumes' object maps with its object."""
     for parts in subject.volumes:
-        may_encrypt = not parts.state.superblock.is_unencrypted
-        known = parts.fs.nodes if not parts.log.findings and parts.view == "live" else None
-        _check_map(subject, "omap", parts.state.omap_header.tree_oid, may_encrypt=may_encrypt, known=known)
+        state = parts.state
+        known = [parts.fs.nodes] if parts.view == "live" and not parts.log.findings else list(parts.views.values())
+        mapped = read_mapped(state.omap, state.store, known, parts.cipher)
+        source = TreeSource(subject.apart, "omap", state.omap_header.tree_oid, subject.container.xid)
+        _check_map(subject, source, state.omap, mapped, may_encrypt=not state.superblock.is_unencrypted)
 
 
-def _check_map(subject: Subject, tree: str, root: int, *, may_encrypt: bool, known: NodeRows | None = None) -> None:
-    """Compare the entries of an object map with their objects; those that were read and sound are `known`."""
-    container = subject.container
-    headers = (
-        _Headers() if known is None else _Headers(index_of(known.paddr), known.node_id, known.xid, known.size_bytes)
-    )
-    for batch in read_levels(TreeSource(subject.apart, tree, root, container.xid)):
+_KINDS: Final = {"omap": "fs tree, node", "container-omap": "volume"}
+"""What the objects of a map are called, as where trees lead to them."""
+
+
+def _check_map(
+    subject: Subject, source: TreeSource, omap: ObjectMap, mapped: Mapped, *, may_encrypt: bool = False
+) -> None:
+    """Compare the entries of an object map with their objects, and report the objects that are damaged themselves."""
+    misled = are_misled(omap, mapped)
+    report_damaged_objects(omap, mapped, misled, _KINDS[source.tree], subject.log)
+    wrong = np.unique(omap.paddr[misled])
+    for batch in read_levels(source):
         if not batch.level and len(batch.slots):
-            _check_entries(subject, batch, headers, may_encrypt=may_encrypt)
+            _check_entries(subject, batch, mapped, wrong, may_encrypt=may_encrypt)
 
 
-def _check_entries(subject: Subject, batch: ReadNodes, headers: _Headers, *, may_encrypt: bool) -> None:
+def _check_entries(
+    subject: Subject, batch: ReadNodes, mapped: Mapped, wrong: NDArray[np.uint64], *, may_encrypt: bool
+) -> None:
     source = batch.tree.source
     blocks = source.blocks
     entry = batch.columns("key", KEY, (KEY.oid, KEY.xid)) | batch.columns("val", VALUE, ENTRY_FIELDS)
@@ -193,18 +206,30 @@ def _check_entries(subject: Subject, batch: ReadNodes, headers: _Headers, *, may
     alone = deleted & ~_has_older(entry["oid"])
     strange = ~deleted & entry["is_encrypted"] & (not may_encrypt)
     report = _Entries(subject, batch, entry)
-    report.cases(future, "key.xid", "its transaction is younger than the container", found=entry["xid"])
-    report.cases(odd, "val.len_object", "its size is no whole number of blocks", found=entry["len_object"])
-    stored = headers.sizes(entry["paddr"], size)
-    report.cases(~(deleted | odd) & (stored != size), "val.len_object", "the node there has another size", stored, size)
-    report.cases(outside, "val.paddr", "it leads out of the image", found=entry["paddr"])
-    report.cases(alone, "val.flags", "it says deleted, but no older entry is there to delete")
+    # An error loses the object that the entry names; what a warning is about was read all the same.
+    report.cases(future, "key.xid", "its transaction is younger than the container", found=entry["xid"], level="error")
+    message = "its size is no whole number of blocks"
+    report.cases(odd, "val.len_object", message, found=entry["len_object"], level="error")
+    row, is_sound = mapped.of(entry["paddr"])
+    is_sound &= ~(deleted | outside)
+    stored = size.copy()
+    stored[is_sound] = mapped.size_bytes[row[is_sound]]
+    report.cases(~odd & (stored != size), "val.len_object", "the node there has another size", stored, size)
+    report.cases(outside, "val.paddr", "it leads out of the image", found=entry["paddr"], level="error")
+    message = "it says deleted, but no older entry is there to delete"
+    report.cases(alone, "val.flags", message, level="error")
     report.cases(strange, "val.flags", "it says encrypted on a volume that is not")
-    # Encrypted nodes are so from their first byte on, header included; those of sealed volumes have no header at all,
-    # and number and transaction of them stand in the map alone.
-    plain = ~(deleted | outside | future | odd | entry["is_encrypted"] | entry["is_noheader"])
-    plain &= blocks.readable(entry["paddr"], blocks.block_size)
-    _check_objects(report, np.flatnonzero(plain), headers)
+    # Where the block fails its own checksum, what stands in it contradicts nothing.
+    found = {name: entry[name].copy() for name in ("oid", "xid")}
+    plain = np.flatnonzero(is_sound & ~(future | odd))
+    found["oid"][plain], found["xid"][plain] = mapped.oid[row[plain]], mapped.xid[row[plain]]
+    other = found["oid"] != entry["oid"]
+    message = "the object there has another number"
+    is_misled = other & np.isin(entry["paddr"], wrong)
+    report.cases(is_misled, "key.oid", message, entry["oid"], found["oid"], level="error")
+    report.cases(other & ~is_misled, "key.oid", message, entry["oid"], found["oid"])
+    later = (found["xid"] != entry["xid"]) & ~other
+    report.cases(later, "key.xid", "the object there is of another transaction", entry["xid"], found["xid"])
 
 
 def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -212,61 +237,6 @@ def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
     result = np.ones(len(oid), bool)
     result[1:] = oid[1:] == oid[:-1]
     return result
-
-
-@frozen
-class _Headers:
-    """Numbers and transactions of objects: of nodes that were read and sound, and of what is read for it.
-
-    Attributes
-    ----------
-    nodes : Index
-        Addresses of the nodes.
-    oid, xid : (n,) uint64 arrays
-        What their headers say.
-    size_bytes : (n,) int64 array
-        Size of the nodes.
-    """
-
-    nodes: Index = field(default_factory=lambda: index_of(_NONE))
-    oid: NDArray[np.uint64] = field(default_factory=lambda: _NONE)
-    xid: NDArray[np.uint64] = field(default_factory=lambda: _NONE)
-    size_bytes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-
-    def sizes(self, paddr: NDArray[np.uint64], otherwise: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sizes of nodes that were read, by their addresses."""
-        row, is_known = self.nodes.find(paddr)
-        found = otherwise.copy()
-        found[is_known] = self.size_bytes[row[is_known]]
-        return found
-
-    def of(self, source: TreeSource, paddr: NDArray[np.uint64]) -> dict[str, NDArray[np.uint64]]:
-        """Return what the headers of objects say, by their addresses."""
-        row, is_known = self.nodes.find(paddr)
-        head = {name: np.zeros(len(paddr), np.uint64) for name in ("oid", "xid")}
-        for name, known in (("oid", self.oid), ("xid", self.xid)) if is_known.any() else ():
-            head[name][is_known] = known[row[is_known]]
-        blocks, other = source.blocks, np.flatnonzero(~is_known)
-        if len(other):
-            data = blocks.read(paddr[other], blocks.block_size).reshape(-1)
-            starts = np.arange(len(other), dtype=np.int64) * blocks.block_size
-            for name, values in source.decoder.columns(OBJ_PHYS, data, starts, (OBJ_PHYS.oid, OBJ_PHYS.xid)).items():
-                head[name][other] = values
-        return head
-
-
-def _check_objects(report: _Entries, rows: NDArray[np.int64], headers: _Headers) -> None:
-    """Compare number and transaction with those in the objects' headers."""
-    entry = report.entry
-    if not len(rows):
-        return
-    found = {name: entry[name].copy() for name in ("oid", "xid")}
-    for name, values in headers.of(report.batch.tree.source, entry["paddr"][rows]).items():
-        found[name][rows] = values
-    other = found["oid"] != entry["oid"]
-    report.cases(other, "key.oid", "the object there has another number", entry["oid"], found["oid"])
-    later = (found["xid"] != entry["xid"]) & ~other
-    report.cases(later, "key.xid", "the object there is of another transaction", entry["xid"], found["xid"])
 
 
 @frozen
@@ -284,6 +254,8 @@ class _Entries:
         message: str,
         expected: NDArray[Any] | None = None,
         found: NDArray[Any] | None = None,
+        *,
+        level: Level = "warning",
     ) -> None:
         """Report entries at a field of their key or value.
 
@@ -297,6 +269,8 @@ class _Entries:
             What is wrong with it.
         expected, found : (n,) array, optional
             Both sides of the contradiction.
+        level : {'warning', 'error'}
+            How grave it is.
         """
         slots, (part, _, path) = self.batch.slots, field.partition(".")
         starts, type_name = (slots.key_start, KEY) if part == "key" else (slots.val_start, VALUE)
@@ -305,4 +279,4 @@ class _Entries:
             sides = ["" if side is None else side[row] for side in (expected, found)]
             name, at = f"entry of object {self.entry['oid'][row]}", int(starts[row]) + plus
             log = self.batch.at(int(slots.node[row]), at, name=name, log=self.subject.log)
-            log.add("object-map-differs", "warning", message, expected=sides[0], found=sides[1])
+            log.add("object-map-differs", level, message, expected=sides[0], found=sides[1])

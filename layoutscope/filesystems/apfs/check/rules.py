@@ -31,7 +31,7 @@ from layoutscope.filesystems.apfs.check import (
     states,
     volume_fields,
 )
-from layoutscope.filesystems.apfs.check.causes import CONTAINER_CAUSES, TREE_NAME
+from layoutscope.filesystems.apfs.check.causes import CAUSES
 from layoutscope.filesystems.apfs.check.needs import (
     unchecked_of_container,
     unchecked_rules,
@@ -221,7 +221,8 @@ class CheckedContainer:
 def with_one_cause(found: CheckedContainer) -> CheckedContainer:
     """Tell everything once, and name causes, which may lie in another part of the container."""
     outside, *volumes = [told_once(findings) for findings in (found.outside, *found.volumes.values())]
-    told = iter(with_causes([*outside, *(item for each in volumes for item in each)], CONTAINER_CAUSES, TREE_NAME))
+    of = ["" for _ in outside] + [uuid for uuid, each in zip(found.volumes, volumes, strict=True) for _ in each]
+    told = iter(with_causes([*outside, *(item for each in volumes for item in each)], CAUSES, of))
     first = list(islice(told, len(outside)))
     return replace(
         found,

@@ -195,7 +195,7 @@ def check_space(subject: Subject) -> None:
     for number, queue in enumerate(header.free_queues):
         if queue.tree_oid and queue.tree_oid not in container.checkpoint.ephemerals:
             message = f"free_queues.tree_oid[{number}]: the checkpoint holds no such object"
-            log = spaceman_field(subject, "tree_oid", queue=number)
+            log = spaceman_field(subject, "tree_oid", queue=number).within(f"free_queues.tree_oid[{number}]")
             log.add(INVALID, "warning", message, found=queue.tree_oid)
         if queue.num_blocks and not queue.tree_oid:
             log = spaceman_field(subject, "num_blocks", queue=number)

@@ -134,7 +134,7 @@ def volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSou
         root = getattr(state.omap_header, link)
         if root:
             plus = OMAP_PHYS.offset_of(link)
-            log = subject.log.at("volume object map", superblock.omap_oid, plus=plus)
+            log = subject.log.at("volume object map", superblock.omap_oid, plus=plus).within(link)
             yield TreeSource(store, tree, root, xid), log
     if not parts.is_locked:
         yield fs_source(store, state, parts.cipher), _at_superblock(subject, parts, "root_tree_oid")
@@ -148,7 +148,7 @@ def volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSou
 
 
 def _at_superblock(subject: Subject, parts: VolumeParts, field: str) -> FindingLog:
-    return subject.log.at("volume superblock", parts.state.paddr, plus=VOLUME.offset_of(field))
+    return subject.log.at("volume superblock", parts.state.paddr, plus=VOLUME.offset_of(field)).within(field)
 
 
 def snapshot_places(subject: Subject, parts: VolumeParts, field: str) -> Iterator[tuple[Snapshot, FindingLog]]:

@@ -176,7 +176,7 @@ def superblocks(store: Store, area: DescriptorArea) -> list[tuple[int, ApfsConta
 
 def open_checkpoint(
     store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
-) -> tuple[Checkpoint, FormatError | None]:
+) -> tuple[Checkpoint, tuple[FormatError, ...]]:
     """Follow a superblock to its maps and ephemeral objects, as far as they are sound.
 
     Parameters
@@ -192,9 +192,9 @@ def open_checkpoint(
 
     Returns
     -------
-    Checkpoint, FormatError or None
-        The checkpoint without what is damaged of it, as files are found through its superblock alone; and what is
-        wrong with it first, None where it is whole.
+    Checkpoint, tuple of FormatError
+        The checkpoint without what is damaged of it, as files are found through its superblock alone; and all that is
+        wrong with it.
     """
     xid, blocks = superblock.hdr.xid, store.blocks
     try:
@@ -202,7 +202,7 @@ def open_checkpoint(
         are_maps = _are_maps(area, rows, xid)
         ephemerals = _mapped(store, area, rows[are_maps])
     except FormatError as error:
-        return Checkpoint(xid, paddr, superblock, (), {}), error
+        return Checkpoint(xid, paddr, superblock, (), {}), (error,)
     sound: dict[int, Ephemeral] = {}
     damaged: dict[int, Ephemeral] = {}
     wrong: list[FormatError] = []
@@ -218,7 +218,7 @@ def open_checkpoint(
         else:
             sound[oid] = item
     found = Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows[are_maps]].tolist()), sound, damaged)
-    return found, next(iter(wrong), None)
+    return found, tuple(wrong)
 
 
 def _map_rows(
@@ -300,10 +300,10 @@ def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterat
     """
     everything = superblocks(store, area)
     for paddr, superblock in [item for item in everything if item[1].hdr.xid == xid] or everything:
-        opened, error = open_checkpoint(store, area, paddr, superblock)
-        if error is not None:
+        opened, errors = open_checkpoint(store, area, paddr, superblock)
+        for error in errors:
             pass_over(store.log, superblock.hdr.xid, error)
-        if error is None or xid is None:
+        if not errors or xid is None:
             yield opened
 
 

@@ -225,7 +225,11 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     size = int(root.size_bytes[0])
     if size <= 0 or size % source.blocks.block_size:
         where = source.blocks.at(int(root.paddr[0]))
-        raise FormatError(f"impossible size of {size} bytes", structure=f"{source.tree} tree, root", image_offset=where)
+        raise FormatError(
+            f"impossible size of {size} bytes",
+            structure=f"{source.tree} tree, node {source.root_oid}",
+            image_offset=where,
+        )
     data = _fetch(source, root, size)
     # The tree information stands at the very end of the root, behind the values.
     start = np.array([data.size - BTREE_INFO.width], np.int64)
@@ -245,7 +249,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
         problem = f"node size {node_size} differs from the object's {size}"
     if problem:
         with source.blocks.concerning(int(root.paddr[0])):
-            raise FormatError(problem, structure=f"{source.tree} tree, root", image_offset=address)
+            raise FormatError(problem, structure=f"{source.tree} tree, node {source.root_oid}", image_offset=address)
     # The root alone says what its tree is like: it can be read without the seal, unverified.
     is_hashed = bool(info["is_hashed"][0])
     hash_type = source.hash_type if is_hashed else 0

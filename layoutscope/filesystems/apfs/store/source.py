@@ -178,10 +178,6 @@ class TreeSource:
         """Return the same tree with findings of its own."""
         return replace(self, store=self.store.apart())
 
-    def at_root(self, paddr: int) -> FindingLog:
-        """Bind the log to the root."""
-        return self.store.log.at(f"{self.tree} tree, root", paddr)
-
     def at_node(self, node_id: int, paddr: int | None) -> FindingLog:
         """Bind the log to a node."""
         return self.store.log.at(f"{self.tree} tree, node {node_id}", paddr)

@@ -194,26 +194,27 @@ def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:
     return grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=image_offset)
 
 
-def report_damaged(store: Store, paddrs: NDArray[np.uint64], structure: str) -> None:
-    """Verify objects of one block each; each that is damaged is a finding.
+def report_damaged(store: Store, paddrs: NDArray[np.uint64], names: list[str]) -> NDArray[np.bool_]:
+    """Verify objects of one block each; each that is damaged is a finding. Returns which are.
 
     Parameters
     ----------
     store : Store
         The container.
-    decoder : Decoder
-        How structures are decoded.
     paddrs : (n,) uint64 array
         Where they lie.
-    structure : str
-        Their name, for findings.
+    names : list of str
+        What each is called.
     """
     blocks = store.blocks
     data = blocks.read(paddrs, blocks.block_size)
     starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-    stored = store.decoder.column(OBJ_PHYS, data.reshape(-1), starts, OBJ_PHYS.cksum)
-    for paddr in paddrs[fletcher64(data) != stored].tolist():
-        store.log.at(structure, paddr).add("checksum-mismatch", "warning", "checksum differs")
+    stored, computed = store.decoder.column(OBJ_PHYS, data.reshape(-1), starts, OBJ_PHYS.cksum), fletcher64(data)
+    wrong: NDArray[np.bool_] = computed != stored
+    for row in np.flatnonzero(wrong).tolist():
+        log = store.log.at(names[row], int(paddrs[row]))
+        log.add("checksum-mismatch", "error", "checksum differs", expected=computed[row], found=stored[row])
+    return wrong
 
 
 def hash_size(hash_type: int) -> int:

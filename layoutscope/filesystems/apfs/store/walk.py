@@ -188,7 +188,7 @@ class Tally:
         source, shape = self.tree.source, self.tree.shape
         if len(source.store.log.findings) > self._num_findings:
             return
-        log = source.at_root(shape.paddr)
+        log = source.at_node(source.root_oid, shape.paddr)
         for what, found, declared in (("keys", self.num_keys, shape.num_keys), ("nodes", num_nodes, shape.num_nodes)):
             if found < declared:
                 message = (

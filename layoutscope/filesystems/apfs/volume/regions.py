@@ -46,7 +46,7 @@ def virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region]:
     kinds = _types(volume.store, omap.paddr[rows])
     # What is encrypted or has no header bears neither a checksum to verify nor a type to name.
     is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
-    _report(volume.store, omap.paddr[rows[is_plain]], omap.size_bytes[rows[is_plain]], kinds[is_plain])
+    _report(volume, rows[is_plain], kinds[is_plain])
     hidden = omap.is_encrypted[rows].tolist()
     names = ["locked" if secret else type_name(kind) for kind, secret in zip(kinds.tolist(), hidden, strict=True)]
     columns = (omap.oid[rows], omap.xid[rows], omap.paddr[rows], omap.size_bytes[rows] // blocks.block_size)
@@ -62,12 +62,17 @@ def _types(store: Store, paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
     return store.decoder.columns(OBJ_PHYS, heads, starts, (OBJ_PHYS.type,))["type"].astype(np.int64)
 
 
-def _report(store: Store, paddrs: NDArray[np.uint64], sizes: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
+def _report(volume: Volume, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
     """Find what is damaged, or of a type that is not known: what such an object holds is not read."""
-    report_damaged(store, paddrs[sizes == store.blocks.block_size], "virtual object")
+    omap, store = volume.omap, volume.store
+    is_single = omap.size_bytes[rows] == store.blocks.block_size
+    names = [f"virtual object {oid}" for oid in omap.oid[rows].tolist()]
+    is_damaged = np.zeros(len(rows), bool)
+    single = np.flatnonzero(is_single)
+    is_damaged[single] = report_damaged(store, omap.paddr[rows[single]], [names[row] for row in single.tolist()])
     known = [int(kind) for kind in grammar.ApfsObject.ObjectType]
-    for row in np.flatnonzero(~np.isin(kinds, known)).tolist():
-        log, kind = store.log.at("virtual object", int(paddrs[row])), type_name(int(kinds[row]))
+    for row in np.flatnonzero(~is_damaged & ~np.isin(kinds, known)).tolist():
+        log, kind = store.log.at(names[row], int(omap.paddr[rows[row]])), type_name(int(kinds[row]))
         log.add("record-invalid", "warning", "object of an unknown type; it was not read", found=kind)
 
 

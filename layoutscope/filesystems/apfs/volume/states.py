@@ -122,7 +122,7 @@ def _is_whole(omap: omaps.ObjectMap | None) -> bool:
 
 def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContainer.NxSuperblock) -> ReadableState:
     xid = superblock.hdr.xid
-    is_complete = checkpoints.open_checkpoint(container.store, container.area, paddr, superblock)[1] is None
+    is_complete = not checkpoints.open_checkpoint(container.store, container.area, paddr, superblock)[1]
     names, times, nodes = [], [0], np.zeros(2, np.int64)
     volumes = volumes_at(container, superblock)
     # Later transactions write over a state's object map and superblocks as soon as its own maps are given up.

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 CONVERTER: Final = "hfs_convert"
 """It leaves wrong numbers of children behind, which no later change puts right."""
 
+_KINDS: Final = grammar.ApfsInode.ModeFormat
+_MIN_USER: Final = int(grammar.ApfsInode.InodeNumber.min_user)
+# A directory record's type is the format bits of a mode, shifted as in ``IFTODT`` of POSIX.
+_ENTRY_TYPES: Final = {
+    "files": int(_KINDS.file) >> 12,
+    "directories": int(_KINDS.directory) >> 12,
+    "symbolic links": int(_KINDS.symlink) >> 12,
+}
+
 DECLARED: Final = {
     "files": "num_files",
     "directories": "num_directories",
@@ -33,7 +42,9 @@ DECLARED: Final = {
 
 
 def num_missing_entries(parts: VolumeParts) -> int:
-    """Count the entries that are lost at the least: 0 of a locked volume, of which nothing is known.
+    """Count the names that are lost at the least: 0 of a locked volume, of which nothing is known.
+
+    A file or directory whose inode is lost, and which a directory still lists, has kept its name.
 
     Parameters
     ----------
@@ -43,9 +54,35 @@ def num_missing_entries(parts: VolumeParts) -> int:
     if parts.is_locked:
         return 0
     found = inodes_by_kind(parts.fs.records.get("inode"))
-    by_superblock = sum(max(declared_count(parts, what) - count, 0) for what, count in found.items())
-    # Directories that count more than they have are errors of the checks, which have passed over all entries already.
-    return max(by_superblock, _missing_children(parts)) if parts.log.has_errors else by_superblock
+    unknown = {what: max(declared_count(parts, what) - count, 0) for what, count in found.items()}
+    # Names that inodes and directories count and have not are errors of the checks, which have passed over all of them.
+    if not parts.log.has_errors and not any(unknown.values()):
+        return 0
+    return max(_missing_names(parts, unknown), _missing_children(parts))
+
+
+def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
+    """Count names that inodes should have, and one for each `unknown` object that is counted and has neither."""
+    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
+    if "file_id" not in drecs:
+        return sum(unknown.values())
+    named, first, times = np.unique(drecs["file_id"], return_index=True, return_counts=True)
+    kinds = drecs["entry_type"][first]
+    short = 0
+    if "format" in inodes:
+        spot, is_named = match(named, inodes["obj_id"])
+        listed = np.where(is_named, times[spot] if len(times) else 0, 0)
+        is_directory = inodes["format"] == int(_KINDS.directory)
+        links = np.where(is_directory, 1, inodes["num_children_or_links"].astype(np.int64))
+        # A number beyond all inodes is damaged itself, and no witness.
+        is_own = (inodes["obj_id"] >= _MIN_USER) & (links > listed) & (links <= int(parts.state.superblock.next_obj_id))
+        short = int((links - listed)[is_own].sum())
+        has_inode = match(inodes["obj_id"], named)[1]
+        kinds, named = kinds[~has_inode], named[~has_inode]
+    kinds = kinds[named >= _MIN_USER]
+    listed_alone = {what: int((kinds == code).sum()) for what, code in _ENTRY_TYPES.items()}
+    listed_alone["other objects"] = len(kinds) - sum(listed_alone.values())
+    return short + sum(max(count - listed_alone[what], 0) for what, count in unknown.items())
 
 
 def declared_count(parts: VolumeParts, what: str) -> int:

@@ -7,9 +7,12 @@ counted last. A wrong one of these makes all that comes behind it differ.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from layoutscope.ondisk.consequences import Follows, from_one
+from layoutscope.ondisk.consequences import About, Causes, Follows, from_one
+
+if TYPE_CHECKING:
+    from layoutscope.findings import Finding
 
 _BLOCKS: Final = frozenset(
     {"block-claimed-twice", "block-claimed-free", "block-unclaimed", "free-count-differs", "allocation-file-unreadable"}
@@ -53,9 +56,15 @@ _EXTENTS: Final = frozenset({"extent-outside", "extents-invalid", "fork-size-dif
 _EVERYTHING: Final = _BLOCKS | _TREE | _OF_CATALOG | _OF_OVERFLOW | _OF_ATTRIBUTES
 
 
-CAUSES: Final[tuple[Follows, ...]] = (
+_ROWS: Final[tuple[Follows, ...]] = (
     # What was never read explains whatever is missing.
     Follows(frozenset({"truncated", "unread-area"}), _EVERYTHING | _LOST),
+    # What continues in a lost part of the overflow tree is shorter than its header says.
+    Follows(
+        frozenset({"tree-header-invalid", "node-unreadable", *_NODE}),
+        frozenset({"fork-size-differs", "extents-gap", "allocation-file-short"}),
+        "extents-overflow",
+    ),
     # Of the header's own faults a fork's is the deepest: its copy differs, and its tree lies elsewhere.
     Follows(
         _EXTENTS | {"allocation-file-short", "clump-size-invalid", "volume-field-invalid", "block-claimed-twice"},
@@ -103,5 +112,24 @@ CAUSES: Final[tuple[Follows, ...]] = (
 )
 """Rows of causes, the deepest first."""
 
-TREE_NAME: Final = re.compile(r"(catalog|attributes|extents-overflow|hot-files) (?:node|B-tree)")
-"""How a finding names the tree that it is about."""
+_OF_TREE: Final = re.compile(r"(catalog|attributes|extents-overflow|hot-files) (?:(?:node|record)s?(?: (\d+))?|B-tree)")
+_LINKS: Final = frozenset({"leaf-chain-broken", "node-links-differ"})
+"""Codes of links, which say by number where they lead, and where they should."""
+
+
+def about(item: Finding) -> About:
+    """Tell which node of which tree a finding is about: readers and checks name both by their numbers.
+
+    A subtree that is missing is named by its topmost node, though the pointer to that tells of it.
+    """
+    found = _OF_TREE.match(item.structure)
+    if found is None:
+        return About()
+    if item.structure.endswith("B-tree header node"):
+        return About(found[1], 0)
+    ends = (item.found, item.expected) if item.code in _LINKS else ()
+    names = tuple((found[1], int(end)) for end in ends if end.isdigit() and int(end))
+    return About(found[1], int(found[2]) if found[2] else None, names)
+
+
+CAUSES: Final = Causes(_ROWS, ("tree-header-invalid", "node-unreadable", *_NODE), (), about)

@@ -157,7 +157,8 @@ def _is_wrong_pointer(located: TreeRecords, rows: I64) -> I64:
     place = np.where(inside, child, 0)
     kind, height = table.kind[place], table.height[place]
     is_leaf, is_index = (kind == LEAF) & (height == 1), (kind == INDEX) & (height > 1)
-    elsewhere = (is_leaf | is_index | (kind == HEADER) | (kind == MAP)) & (height != level)
+    is_special = np.isin(place, [0, *located.tree.file.map_nodes.tolist()])
+    elsewhere = (is_leaf | is_index | is_special) & (height != level)
     order = np.argsort(place, kind="stable")
     is_repeated = np.zeros(len(rows), np.bool_)
     same = np.flatnonzero(place[order[1:]] == place[order[:-1]])

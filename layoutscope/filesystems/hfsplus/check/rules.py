@@ -22,7 +22,7 @@ from layoutscope.filesystems.hfsplus.check import (
     space,
     volume_fields,
 )
-from layoutscope.filesystems.hfsplus.check.causes import CAUSES, TREE_NAME
+from layoutscope.filesystems.hfsplus.check.causes import CAUSES
 from layoutscope.filesystems.hfsplus.check.needs import OF_HEADER, unchecked_rules
 from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
 from layoutscope.filesystems.hfsplus.contents import reopened
@@ -80,7 +80,7 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
 }
 """Every check by its name, in the order in which they run; what is found while reading comes before all of them."""
 
-BY_NODE: Final = ("records-invalid", "pointer-invalid")
+BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
 """What reading reports of a whole node, and a check of the byte in it."""
 
 
@@ -121,4 +121,4 @@ def checked_volume(request: VolumeRequest, without: Container[str] = ()) -> Chec
     found = refined(
         read, fine, lambda item: (item.code, item.structure) in exact or (item.code, item.image_offset) in places
     )
-    return Checked(with_causes(told_once(found), CAUSES, TREE_NAME), len(CHECKS), tuple(unchecked_rules(subject)))
+    return Checked(with_causes(told_once(found), CAUSES), len(CHECKS), tuple(unchecked_rules(subject)))

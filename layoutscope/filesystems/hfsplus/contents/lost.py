@@ -93,7 +93,7 @@ def _report(volume: Volume, tree: Tree, catalog: Catalog, rows: Columns, row: in
     pieces = locate(volume, tree.file.fork, rows["at"][row : row + 1], np.ones(1, np.int64))
     at = int(pieces.volume_offset[0]) if len(pieces.part) else None
     known = _folders(catalog, first, last) if tree.file.tree == "catalog" else ""
-    volume.log.at(f"{tree.file.tree} node {rows['node'][row]}", at).add(
+    volume.log.at(f"{tree.file.tree} node {rows['child'][row]}", at).add(
         "subtree-missing",
         "error",
         f"node {rows['child'][row]} cannot be reached: records from {noun} {first} {until} are missing{known}",

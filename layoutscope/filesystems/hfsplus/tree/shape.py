@@ -41,6 +41,8 @@ class Reach:
         Index nodes with pointers that lead out of the file, to a node of another height, or to one with a parent.
     lost, lost_from : (n,) int64 arrays
         Nodes in the file that are not what a pointer to them needs, and the index node with that pointer.
+    astray : (n, 2) int64 array
+        Numbers of the nodes that mislead, and where each of these pointers leads.
     """
 
     leaves: I64
@@ -48,6 +50,7 @@ class Reach:
     misled: I64
     lost: I64
     lost_from: I64
+    astray: I64
 
 
 def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> Reach:
@@ -80,7 +83,7 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
     level = _root(file, nodes)
     rank[level] = 0
     none: I64 = np.empty(0, np.int64)
-    missing, misled, lost, lost_from = [none], [none], [none], [none]
+    missing, lost, lost_from, astray = [none], [none], [none], [np.empty((0, 2), np.int64)]
     while len(level) and int(nodes.kind[level[0]]) == INDEX:
         child = children[ranges(starts[level], counts[level])]
         owner = np.repeat(level, counts[level])
@@ -89,17 +92,19 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
         unknown = inside & (nodes.kind[place] == UNKNOWN_KIND)
         fits = _first_only(place, inside & ~unknown & _is_child(nodes, owner, place) & (rank[place] < 0))
         missing.append(child[unknown])
-        misled.append(owner[~unknown & ~fits])
+        astray.append(np.column_stack([owner, child])[~unknown & ~fits])
         lost.append(child[inside & ~fits])
         lost_from.append(owner[inside & ~fits])
         level = child[fits]
         parent[level], rank[level] = owner[fits], np.arange(len(level))
     leaves = level if len(level) and int(nodes.kind[level[0]]) == LEAF else none
+    pairs = np.concatenate(astray)
     child, owner = np.concatenate(lost), np.concatenate(lost_from)
     # A second pointer to a node says nothing about the node.
     first = np.unique(child, return_index=True)[1]
     first = first[rank[child[first]] < 0]
-    return Reach(leaves, *(distinct(np.concatenate(each)) for each in (missing, misled)), child[first], owner[first])
+    misled = distinct(pairs[:, 0])
+    return Reach(leaves, distinct(np.concatenate(missing)), misled, child[first], owner[first], pairs)
 
 
 def _is_child(nodes: NodeRows, owner: I64, child: I64) -> Mask:
@@ -148,14 +153,44 @@ def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach) -
         replace(log, structure=f"{file.tree} node {root}").add(
             "tree-unreachable", "error", "no leaf can be reached from the root"
         )
-    for field in ("f_link", "b_link"):
-        _check_links(volume, file, nodes, reach.leaves, field)
-    for number in reach.misled.tolist()[:MAX_REPORTED]:
+    for link in ("f_link", "b_link"):
+        _check_links(volume, file, nodes, reach.leaves, link)
+    damaged = unusable_nodes(file, nodes, reach)
+    listed = damaged.tolist()[:MAX_REPORTED]
+    for number in listed:
+        more = f"; {len(damaged) - MAX_REPORTED:,} further nodes" if number == listed[-1] else ""
+        message = "it is in use, but neither a leaf nor an index node with records"
+        node_log(volume, file, number).add("node-invalid", "error", message + more * (len(damaged) > MAX_REPORTED))
+    # Where the node is damaged that a pointer leads to, the pointer is right.
+    for number in distinct(reach.astray[~np.isin(reach.astray[:, 1], damaged), 0]).tolist()[:MAX_REPORTED]:
         node_log(volume, file, number).add(
             "pointer-invalid", "error", "pointers lead to nodes that are no children of this one"
         )
     for number in np.flatnonzero(nodes.damaged & (nodes.key_rank >= 0)).tolist()[:MAX_REPORTED]:
         node_log(volume, file, number).add("records-invalid", "error", "record offsets or keys contradict the format")
+
+
+def unusable_nodes(file: TreeFile, nodes: NodeRows, reach: Reach) -> I64:
+    """List nodes that are in use and cannot be what the tree has there: their kind, height and count contradict that.
+
+    Where nothing of the tree is missing, a node that it does not reach and that holds nothing is free, whatever its map
+    says.
+    """
+    kind, height = nodes.kind, nodes.height
+    is_sound = ((kind == LEAF) & (height == 1)) | ((kind == INDEX) & (height > 1))
+    is_wrong = ~(is_sound & (nodes.num_records > 0)) & file.readable & (kind != UNKNOWN_KIND)
+    is_wrong[[0, *file.map_nodes.tolist()]] = False
+    children = reach.astray[:, 1]
+    children = children[(children > 0) & (children < file.num_nodes)]
+    found = np.zeros(file.num_nodes, np.bool_)
+    found[children] = True
+    root = int(file.header.root_node)
+    if 0 < root < file.num_nodes and file.header.leaf_records:
+        found[root] = True
+    found &= is_wrong
+    if found.any() or len(reach.missing) or len(reach.misled):
+        found |= is_wrong & file.used & (nodes.key_rank < 0)
+    return np.flatnonzero(found)
 
 
 def _check_links(volume: Volume, file: TreeFile, nodes: NodeRows, chain: I64, field: str) -> None:

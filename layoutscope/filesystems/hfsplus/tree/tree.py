@@ -16,6 +16,7 @@ from layoutscope.filesystems.hfsplus.tree.shape import (
     follow_chain,
     node_log,
     node_offset,
+    unusable_nodes,
 )
 from layoutscope.filesystems.hfsplus.volume.fork import locate
 from layoutscope.frozen import frozen
@@ -169,8 +170,9 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
     _report_short_map(volume, file, nodes)
     check_reach(volume, file, nodes, reach)
     _report_unreadable(volume, file)
+    damaged = unusable_nodes(file, nodes, reach)
     reach = follow_chain(file, nodes, reach)
-    _report_unreached(volume, file, nodes)
+    _report_unreached(volume, file, nodes, damaged)
     return Tree(file, nodes, reach, in_key_order(file, decoded, reach.leaves, leaves, volume))
 
 
@@ -281,9 +283,9 @@ def _report_unreadable(volume: Volume, file: TreeFile) -> None:
         )
 
 
-def _report_unreached(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
+def _report_unreached(volume: Volume, file: TreeFile, nodes: NodeRows, damaged: I64) -> None:
     special = np.zeros(file.num_nodes, np.bool_)
-    special[[0, *file.map_nodes.tolist()]] = True
+    special[[0, *file.map_nodes.tolist(), *damaged.tolist()]] = True
     lost = np.flatnonzero(file.used & file.readable & ~special & (nodes.key_rank < 0))
     # A node without records was never part of the tree: its bit alone is wrong.
     empty = lost[nodes.num_records[lost] <= 0]

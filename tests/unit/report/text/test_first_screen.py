@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from layoutscope import scan
+from layoutscope.filesystems.registry import filesystem
 from layoutscope.findings import Finding
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
@@ -104,7 +105,7 @@ def test_damage_stands_before_any_time(results):
     volume = results[APFS].volumes[-1]
     facts = replace(volume.layout.facts, num_missing_entries=3)
     text = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts), findings=(lost,)))
-    assert text.index("DAMAGED: 1 error; checksum-mismatch: fs tree, node 7") < text.index(
+    assert text.index("DAMAGED: 1 error; checksum-mismatch at byte 4,096: fs tree, node 7") < text.index(
         "Listing what was read of it"
     )
     assert "At least 3 entries are missing" in text
@@ -120,14 +121,16 @@ def test_the_cause_is_quoted_and_not_what_it_brought_along(results):
     """Reading a catalog whose leaf is lost finds first that the chain of leaves is broken; of two faults, the first."""
     broken = Finding("leaf-chain-broken", "error", "catalog node 59", 4096, "the next leaf is another")
     lost = Finding("pointer-invalid", "error", "catalog node 83", 8192, "a pointer leads to no node")
-    text = shown(changed(results[HFSPLUS], findings=(broken, lost)))
-    assert "DAMAGED: 2 errors; pointer-invalid: catalog node 83" in text
-    alone = shown(changed(results[HFSPLUS], findings=(broken,)))
-    assert "DAMAGED: 1 error; leaf-chain-broken: catalog node 59" in alone
-    other = shown(changed(results[HFSPLUS], findings=(broken, replace(lost, structure="attributes node 8"))))
-    assert "DAMAGED: 2 errors; leaf-chain-broken: catalog node 59" in other
-    odd = shown(changed(results[HFSPLUS], findings=(broken, replace(lost, level="warning"))))
-    assert "DAMAGED: 1 error, 1 warning; leaf-chain-broken: catalog node 59" in odd
+
+    def told(*findings):
+        explained = filesystem("hfsplus").explained(findings)
+        return " ".join(shown(changed(results[HFSPLUS], findings=explained)).split())
+
+    of_chain = "leaf-chain-broken at byte 4,096: catalog node 59"
+    assert "DAMAGED: 2 errors from 1 cause; pointer-invalid at byte 8,192: catalog node 83" in told(broken, lost)
+    assert f"DAMAGED: 1 error; {of_chain}" in told(broken)
+    assert f"DAMAGED: 2 errors; {of_chain}" in told(broken, replace(lost, structure="attributes node 8"))
+    assert f"DAMAGED: 1 error, 1 warning; {of_chain}" in told(broken, replace(lost, level="warning"))
 
 
 def test_damage_of_the_container_is_damage_of_its_volume(results):
@@ -142,14 +145,14 @@ def test_damage_of_the_container_is_damage_of_its_volume(results):
 def test_damage_outside_of_the_volumes_is_said_first(results):
     """A broken partition map is no volume's fault, and no reason to call everything read."""
     text = shown(replace(results[HFSPLUS], findings=(Finding("structure-invalid", "error", "GPT", 512, "broken"),)))
-    assert text.startswith("Outside of the volumes: 1 error; structure-invalid: GPT: broken")
+    assert text.startswith("Outside of the volumes: 1 error; structure-invalid at byte 512: GPT: broken")
     assert "no damage" not in text
 
 
 def test_warnings_are_not_called_damage(results):
     """What is odd is counted as such."""
     text = shown(changed(results[APFS], findings=(Finding("truncated", "warning", "image", 0, "ends early"),)))
-    assert "Odd: 1 warning; truncated: image: ends early" in text
+    assert "Odd: 1 warning; truncated at byte 0: image: ends early" in text
     assert "DAMAGED" not in text
     assert "no damage" not in text
 

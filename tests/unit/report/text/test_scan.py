@@ -94,7 +94,7 @@ def test_findings_are_sorted_and_counted():
     many = [Finding("truncated", "info", "node", number, "small") for number in range(30)]
     worst = Finding("checksum-mismatch", "error", "node", 99, "large")
     text = printed(result(volume(layout(nodes=leaves(1)), findings=(*many, worst))))
-    assert "Findings (31, 20 shown)" in text
+    assert "Findings (1 error, 30 notes, 20 shown)" in text
     assert text.index("checksum-mismatch") < text.index("truncated")
 
 

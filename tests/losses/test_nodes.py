@@ -1,0 +1,158 @@
+"""N damaged nodes are N causes at N addresses, and what follows from one is not put under another."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from layoutscope import check, scan
+from layoutscope.report.json.check import check_document
+from layoutscope.report.json.scan import scan_document
+from tests.losses.campaign import damaged
+from tests.losses.damage import Damage
+from tests.losses.images import Sound, written_images
+from tests.losses.nodes import cases, judge, nodes_of, plant, reads_others
+from tests.losses.victim import rows_of, victim_of
+
+IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
+APFS_LEAVES = (31_551_488, 195_112_960, 82_423_808)
+"""Three leaves of the file-system tree of `apfs-scattered`."""
+ROOT_DIR_PARENT = 1
+
+
+def of_fixture(name, folder):
+    path = folder / f"{name}.img"
+    with (IMAGES / f"{name}.img.zst").open("rb") as packed, path.open("wb") as file:
+        zstandard.ZstdDecompressor().copy_stream(packed, file)
+    (folder / "work").mkdir()
+    return victim_of(Sound(name, path, {}), folder / "work")
+
+
+@pytest.fixture(scope="module")
+def scattered(tmp_path_factory):
+    """The two images that every clone has."""
+    names = ("apfs-scattered", "hfsplus-scattered")
+    return {name: of_fixture(name, tmp_path_factory.mktemp(name)) for name in names}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Images that our writers make: snapshots, seals, encryption, every tree."""
+    folder, work = tmp_path_factory.mktemp("written"), tmp_path_factory.mktemp("work")
+    sounds = [sound for sound in written_images(folder) if not reads_others(sound)]
+    return {sound.name: victim_of(sound, work) for sound in sounds}
+
+
+def told(planted):
+    return [spot.structure for spot in planted.missed], list(planted.false), list(planted.misassigned)
+
+
+NOTHING = ([], [], [])
+
+
+@pytest.mark.parametrize("kind", ["zeroed", "noise", "sector", "bit"])
+def test_three_leaves_are_three_errors_at_their_addresses(scattered, kind):
+    """The object map that leads to them is sound, and no cause; no warning stands where there are errors."""
+    victim = scattered["apfs-scattered"]
+    nodes = [node for node in nodes_of(victim) if node.spot.at in APFS_LEAVES]
+    with damaged(victim, plant(victim, nodes, kind, random.Random(7))):  # noqa: S311
+        found, seen = check(victim.path), scan(victim.path, drives=())
+    causes = [item for item in found.every() if item.is_cause]
+    assert {(item.level, item.image_offset) for item in causes} == {("error", at) for at in APFS_LEAVES}
+    assert (found.num_causes, seen.num_causes) == (3, 3)
+    assert (check_document(found)["num_causes"], scan_document(seen)["num_causes"]) == (3, 3)
+    for item in found.every():
+        if item.structure.startswith("fs tree, node ") and item.causes:
+            assert [cause.structure for cause in item.causes] == [item.structure]
+
+
+@pytest.mark.parametrize("kind", ["zeroed", "noise"])
+@pytest.mark.parametrize("number", [1, 3, 8, 40])
+@pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])
+def test_as_many_causes_as_damaged_nodes(scattered, name, number, kind):
+    """Leaves and index nodes of all trees; a header of HFS+ hides its tree, and is damaged below."""
+    victim, rng = scattered[name], random.Random(number)  # noqa: S311
+    nodes = cases(victim, rng, number, of=lambda node: not node.spot.structure.endswith(" header"))
+    planted = judge(victim, nodes, kind, rng)
+    assert told(planted) == NOTHING
+    assert (planted.num_check, planted.num_scan) == (len(nodes), len(nodes))
+
+
+def test_every_kind_of_node_of_written_images(written):
+    """Several nodes of each image at once, of any tree: object maps, snapshots, seals, free queues."""
+    wrong = []
+    for number, (name, victim) in enumerate(sorted(written.items())):
+        rng = random.Random(number)  # noqa: S311
+        for kind in ("zeroed", "noise"):
+            nodes = cases(victim, rng, 8) if "view" not in name else cases(victim, rng, 2, of=lambda n: n.tree == "fs")
+            planted = judge(victim, nodes, kind, rng)
+            if not planted.is_right:
+                wrong.append((name, kind, told(planted), planted.num_check, planted.num_scan))
+    assert wrong == []
+
+
+def test_a_node_below_a_lost_one_is_a_cause_too(scattered):
+    """Nothing leads to the leaf any more but the object map, or the map of nodes in use."""
+    for name, tree in (("apfs-scattered", "fs"), ("hfsplus-scattered", "catalog")):
+        victim = scattered[name]
+        every = {node.spot.at: node for node in nodes_of(victim)}
+        leaf = next(node for node in every.values() if node.spot.structure == f"{tree} leaf" and len(node.above))
+        planted = judge(victim, [leaf, every[leaf.above[0]]], "zeroed", random.Random(1))  # noqa: S311
+        assert told(planted) == NOTHING
+        assert (planted.num_check, planted.num_scan) == (2, 2)
+
+
+def test_the_first_error_that_is_quoted_is_a_cause(scattered):
+    """HFS+: the leaf that is lost, and not the links and pointers that lead to it."""
+    from io import StringIO
+
+    from layoutscope.report.text.console import make_console
+    from layoutscope.report.text.scan import print_scan
+
+    victim = scattered["hfsplus-scattered"]
+    leaf = next(node for node in nodes_of(victim) if node.spot.structure == "catalog leaf" and node.spot.at > 10**7)
+    with damaged(victim, (Damage(leaf.spot, "zeroed", False, leaf.spot.at, bytes(leaf.spot.length)),)):
+        target = StringIO()
+        print_scan(scan(victim.path, drives=()), make_console(target, width=80))
+    assert f"from 1 cause; node-invalid at byte {leaf.spot.at:,}: catalog" in " ".join(target.getvalue().split())
+
+
+@pytest.mark.parametrize("number", [1, 3, 8])
+@pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered", "written-apfs-many", "written-hfsplus-deep"])
+def test_entries_that_are_missing_are_names_that_are_lost(scattered, written, name, number):
+    """Never more than are lost, by the sound image's own list; and some, where any name of a user was lost."""
+    victim = {**scattered, **written}[name]
+    rng = random.Random(number)  # noqa: S311
+    leaves = [node for node in nodes_of(victim) if node.spot.structure in ("fs leaf", "catalog leaf")]
+    for _ in range(3):
+        with damaged(victim, plant(victim, rng.sample(leaves, min(number, len(leaves))), "zeroed", rng)):
+            found = scan(victim.path, drives=())
+        rows = (victim.rows - rows_of(found)).elements()
+        lost = [parent for parent, *_ in rows if parent != ROOT_DIR_PARENT]
+        missing = sum(volume.layout.facts.num_missing_entries for volume in found.volumes)
+        assert missing <= len(lost)
+        assert missing or not lost
+
+
+def test_a_cut_image_does_not_say_that_nothing_need_be_read(scattered, tmp_path):
+    """Its first half has the volume's superblock and nothing that lists a file."""
+    from io import StringIO
+
+    from layoutscope.analysis.story import story
+    from layoutscope.report.text.console import make_console
+    from layoutscope.report.text.scan import print_scan
+
+    whole = scattered["apfs-scattered"].path
+    half = tmp_path / "half.img"
+    with whole.open("rb") as file:
+        half.write_bytes(file.read(whole.stat().st_size // 2))
+    found = scan(half)
+    target = StringIO()
+    print_scan(found, make_console(target, width=80))
+    text = target.getvalue()
+    assert "takes no read at all" not in text
+    assert "No time can be given: the metadata that lists the files was not read." in text
+    assert not any("reads nothing more" in sentence for volume in found.volumes for sentence in story(volume))

@@ -6,9 +6,11 @@ GPT, APM and MBR that names it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
+from layoutscope.arrays import intervals
 from layoutscope.filesystems.registry import filesystem, filesystem_names
 from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
@@ -16,6 +18,7 @@ from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
+from layoutscope.partition.unmapped import missing_entry, search_unmapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.recognition import Content, MapRegion
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
+
+Depth = Literal["maps", "usual", "everywhere"]
 
 _MBR_SECTOR_SIZES: Final = (512, 4096)
 MOST_GAPS: Final = 64
@@ -48,7 +53,7 @@ class _Probed:
         return any(content.kind in filesystem_names() for _, content in self.contents)
 
 
-def find_volumes(source: Source, decoder: Decoder = BULK) -> VolumeSearch:
+def find_volumes(source: Source, decoder: Decoder = BULK, *, depth: Depth = "usual") -> VolumeSearch:
     """Find all volumes of an image.
 
     Parameters
@@ -57,6 +62,8 @@ def find_volumes(source: Source, decoder: Decoder = BULK) -> VolumeSearch:
         A disk, a partition or a volume.
     decoder : Decoder
         What decodes the entries of partition maps, and what else is there in numbers.
+    depth : {'maps', 'usual', 'everywhere'}
+        How much is searched for volumes if no map names one: nothing, a bounded number of reads, or the whole disk.
 
     Returns
     -------
@@ -74,8 +81,55 @@ def find_volumes(source: Source, decoder: Decoder = BULK) -> VolumeSearch:
         maps += [_probed(source, lost, decoder)] if lost is not None else []
     if not maps:
         # With a map, copies of headers near its start would be left over from before the disk was divided.
-        return _bare(recognise(source, 0, source.size_bytes, decoder), maps)
-    return _mapped(source, maps)
+        content = recognise(source, 0, source.size_bytes, decoder)
+        found = _bare(content, maps)
+        if found.readable and content.volume_offset:
+            return replace(found, findings=(*found.findings, missing_entry(source, content, "GPT", has_map=False)))
+    else:
+        found = _mapped(source, maps)
+    if found.readable or depth == "maps":
+        return found
+    return _with_unmapped(source, found, maps, is_whole=depth == "everywhere")
+
+
+def _with_unmapped(source: Source, found: VolumeSearch, maps: list[_Probed], *, is_whole: bool) -> VolumeSearch:
+    """Add the volumes that a search brings out, on a disk of whose maps no partition holds one."""
+    known = [item for item in found.candidates if item.kind != "unknown"]
+    taken = intervals.runs_of([item.image_offset for item in known], [item.size_bytes for item in known])
+    if intervals.total(taken) >= source.size_bytes:
+        return found
+    searched = search_unmapped(source, taken, whole=is_whole)
+    candidates = [_without_map(content) for content in searched.contents]
+    scheme = next(iter(found.schemes), "GPT")
+    findings = [
+        finding
+        for content in searched.contents
+        for finding in (*content.findings, missing_entry(source, content, scheme, has_map=bool(maps)))
+    ]
+    left = found.candidates if maps or not candidates else ()
+    regions = [*found.regions, *(region for content in searched.contents for region in content.regions)]
+    return VolumeSearch(
+        (*left, *candidates),
+        found.partitions,
+        tuple(sorted(regions, key=lambda region: region.image_offset)),
+        (*found.findings, *findings),
+        found.schemes,
+        searched.words,
+    )
+
+
+def _without_map(content: Content) -> VolumeCandidate:
+    """Name a volume that no map names by where it starts."""
+    stack = (f"byte {content.volume_offset}", *(layer for layer in content.layers if not layer.startswith("byte ")))
+    return VolumeCandidate(
+        content.kind,
+        content.label,
+        content.volume_offset,
+        content.size_bytes,
+        (*stack, content.label),
+        name=content.name,
+        about=content.about,
+    )
 
 
 def _maps(source: Source, decoder: Decoder) -> list[_Probed]:
@@ -93,9 +147,15 @@ def _maps(source: Source, decoder: Decoder) -> list[_Probed]:
 
 def _probed(source: Source, table: PartitionTable, decoder: Decoder) -> _Probed:
     wanted = [partition for partition in table.partitions if _may_hold_volume(partition)]
-    return _Probed(
-        table, tuple((item, recognise(source, item.image_offset, item.size_bytes, decoder)) for item in wanted)
-    )
+    contents = ((item, recognise(source, item.image_offset, item.size_bytes, decoder)) for item in wanted)
+    return _Probed(table, tuple((item, _at_named_start(content)) for item, content in contents))
+
+
+def _at_named_start(content: Content) -> Content:
+    """Drop doubts about where a volume starts if that is where its map has it."""
+    if content.volume_offset:
+        return content
+    return content._replace(findings=tuple(item for item in content.findings if item.code != "start-uncertain"))
 
 
 def _may_hold_volume(partition: Partition) -> bool:
@@ -208,6 +268,7 @@ def volumes_in_gaps(source: Source, search: VolumeSearch) -> Iterator[VolumeCand
 def _gaps(source: Source, search: VolumeSearch) -> Iterator[tuple[int, int]]:
     """Yield start and end of each stretch of a disk with a map that neither a partition nor a map takes up."""
     taken = [(item.image_offset, item.size_bytes) for item in search.partitions if item.type_name not in apm.NO_VOLUME]
+    taken += [(item.image_offset, item.size_bytes) for item in search.readable if item.partition is None]
     taken += [(region.image_offset, region.length_bytes) for region in search.regions]
     end = 0
     for start, length in sorted([*taken, (source.size_bytes, 0)]) if search.schemes else ():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs.check.consistency import compare_container, compare_volume
 from layoutscope.filesystems.apfs.check.extents import compare_extents
-from layoutscope.filesystems.apfs.container.container import open_container, report_changes, search_superblock
+from layoutscope.filesystems.apfs.container.container import open_container, report_changes
 from layoutscope.filesystems.apfs.container.fusion import main_first, report_missing, with_dirty
 from layoutscope.filesystems.apfs.container.parts import read_container_parts
 from layoutscope.filesystems.apfs.layout.container import build_container_layout, second_half
@@ -86,11 +86,6 @@ class Options:
     snapshot: str | None = None
     password: str | None = None
     sweep: bool = False
-
-
-def has_superblock(stretch: Source) -> bool:
-    """Tell whether the checkpoints of a container stand near the start: those of a new one lie right behind block 0."""
-    return search_superblock(stretch, 0, num_blocks=64) is not None
 
 
 @frozen

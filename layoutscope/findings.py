@@ -42,6 +42,7 @@ CODES: Final[dict[str, str]] = {
     "start-uncertain": "Where a volume starts was inferred, and nothing there confirms it: addresses are uncertain.",
     "restore-incomplete": "The volume says that a restore of it was interrupted: files may be missing.",
     "feature-unknown": "The volume or container uses a feature that layoutscope does not know: files may be missing.",
+    "version-unknown": "The volume or container has a version that layoutscope does not know: files may be missing.",
     "block-claimed-free": "Blocks that metadata or files use are free in the bitmaps.",
     "block-claimed-twice": "Blocks are claimed by two owners that do not share.",
     "node-invalid": "A block is not the B-tree node that it should be at its place in the tree.",
@@ -340,5 +341,8 @@ class FindingLog:
 
     @property
     def has_errors(self) -> bool:
-        """Whether something is missing, so that what contradicts may follow from that."""
-        return any(item.level == "error" for item in self.findings)
+        """Whether something is missing, so that what contradicts may follow from that.
+
+        What a volume says of itself keeps nobody from comparing what was read.
+        """
+        return any(item.level == "error" and item.code not in UNBOUNDED for item in self.findings)

@@ -1,7 +1,7 @@
 """Volumes that no partition map names: found by their own structures, with the map entry that would name them.
 
-Without a map nothing says where a volume starts. The start of the disk is searched sector by sector in large reads, then
-single places where partitions usually start, then the end of the disk, where a copy of the header of HFS+ is.
+Without a map nothing says where a volume starts. The start of the disk is searched sector by sector in large reads.
+Then follow single places where partitions usually start, and the end of the disk, where a copy of a header of HFS+ is.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def _bounded(size_bytes: int) -> tuple[list[tuple[int, int]], str]:
         return places, EVERYTHING
     # The last sectors belong to the map, in whose units the volume ends.
     end = max(THOROUGH_BYTES, size_bytes // SECTOR_BYTES * SECTOR_BYTES - END_BYTES)
-    words = f"the first {format_bytes(THOROUGH_BYTES)}, {len(single):,} likely places and the last {format_bytes(END_BYTES)}"
-    return [*places, (end, END_BYTES)], words
+    first, last = format_bytes(THOROUGH_BYTES), format_bytes(END_BYTES)
+    return [*places, (end, END_BYTES)], f"the first {first}, {len(single):,} likely places and the last {last}"
 
 
 def _found_in(disk: Window, start: int, length: int, taken: I64) -> Iterator[Content]:

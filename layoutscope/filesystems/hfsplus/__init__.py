@@ -16,7 +16,6 @@ DIRECTORY_LINKS_DIRECTORY: Final = ".HFS+ Private Directory Data\r"
 CODES: Final[Mapping[str, str]] = declare(
     {
         "volume-header-invalid": "The volume header is damaged; its copy at the end of the volume serves (HFS+).",
-        "version-unknown": "The volume header has a version that layoutscope does not know: files may be missing (HFS+).",
         "alternate-header-missing": "No copy of the volume header ends the volume, or it cannot be read (HFS+).",
         "alternate-header-differs": "The copy of the volume header contradicts it (HFS+).",
         "tree-header-invalid": "The header node of a B-tree is damaged; its nodes were looked for in its file (HFS+).",

@@ -160,7 +160,8 @@ def contents_at(stretch: Window, places: Iterable[int]) -> list[Content]:
         at = stretch.origin + found.start
         findings: tuple[Finding, ...] = ()
         if found.missing:
-            message = f"addresses are uncertain: where the container starts is inferred, and not there: {'; '.join(found.missing)}"
+            lacking = "; ".join(found.missing)
+            message = f"addresses are uncertain: where the container starts is inferred, and it lacks there {lacking}"
             findings = (Finding("start-uncertain", "error", "container", at, message),)
         size = min(found.size_bytes, stretch.size_bytes - found.start)
         layers = (f"byte {at}",) if found.start else ()

@@ -21,7 +21,7 @@ from layoutscope.ondisk.records import HEADER_NODE, JOURNAL_INFO_BLOCK
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from layoutscope.arrays.columns import I64, Mask, U8
+    from layoutscope.arrays.columns import I64, U8, Mask
     from layoutscope.image.source import Source
     from layoutscope.ondisk.grammar import HfsplusVolume
 

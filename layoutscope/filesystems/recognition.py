@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SECTOR_BYTES: Final = 512
 """The smallest unit in which maps place partitions."""
 CHUNK_BYTES: Final = 4 * 1024**2
+MAX_HITS: Final = 256
+"""Sectors of a piece that are looked at more closely: a sound disk has fewer, a hostile one any number."""
 
 
 @frozen

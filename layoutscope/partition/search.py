@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
 from layoutscope.arrays import intervals
+from layoutscope.filesystems.recognition import Content
 from layoutscope.filesystems.registry import filesystem, filesystem_names
 from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
@@ -18,12 +19,12 @@ from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
-from layoutscope.partition.unmapped import missing_entry, search_unmapped
+from layoutscope.partition.unmapped import is_doubtful, missing_entry, search_unmapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from layoutscope.filesystems.recognition import Content, MapRegion
+    from layoutscope.filesystems.recognition import MapRegion
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
 
@@ -81,33 +82,52 @@ def find_volumes(source: Source, decoder: Decoder = BULK, *, depth: Depth = "usu
         maps += [_probed(source, lost, decoder)] if lost is not None else []
     if not maps:
         # With a map, copies of headers near its start would be left over from before the disk was divided.
-        content = recognise(source, 0, source.size_bytes, decoder)
-        found = _bare(content, maps)
-        if found.readable and content.volume_offset:
-            return replace(found, findings=(*found.findings, missing_entry(source, content, "GPT", has_map=False)))
-    else:
-        found = _mapped(source, maps)
-    if found.readable or depth == "maps":
+        return _without_map(source, recognise(source, 0, source.size_bytes, decoder), depth)
+    found = _mapped(source, maps)
+    if any(item.has_readable for item in maps):
         return found
-    return _with_unmapped(source, found, maps, is_whole=depth == "everywhere")
+    known = [item for each in maps for item, content in each.contents if content.kind != "unknown"]
+    return _with_unmapped(source, found, known, depth, has_map=True)
 
 
-def _with_unmapped(source: Source, found: VolumeSearch, maps: list[_Probed], *, is_whole: bool) -> VolumeSearch:
-    """Add the volumes that a search brings out, on a disk of whose maps no partition holds one."""
-    known = [item for item in found.candidates if item.kind != "unknown"]
+def _without_map(source: Source, content: Content, depth: Depth) -> VolumeSearch:
+    """Find the volumes of an image without a map: one that its ends tell of, and what is beside it."""
+    found = _bare(content, [])
+    if not found.readable:
+        known = found.candidates if content.kind != "unknown" else ()
+        return _with_unmapped(source, found, known, depth, has_map=False)
+    if content.volume_offset:
+        found = replace(found, findings=(*found.findings, missing_entry(source, content, "GPT", has_map=False)))
+    if not is_doubtful(content):
+        return _with_unmapped(source, found, found.candidates, depth, has_map=False)
+    better = _with_unmapped(source, _bare(Content("unknown", "unknown", 0, 0), []), (), depth, has_map=False)
+    return better if better.readable else found
+
+
+def _with_unmapped(
+    source: Source,
+    found: VolumeSearch,
+    known: Sequence[Partition | VolumeCandidate],
+    depth: Depth,
+    *,
+    has_map: bool,
+) -> VolumeSearch:
+    """Add the volumes that a search brings out beside what is known by its content."""
     taken = intervals.runs_of([item.image_offset for item in known], [item.size_bytes for item in known])
-    if intervals.total(taken) >= source.size_bytes:
+    if depth == "maps" or intervals.total(taken) >= source.size_bytes:
         return found
-    searched = search_unmapped(source, taken, whole=is_whole)
-    candidates = [_without_map(content) for content in searched.contents]
+    searched = search_unmapped(source, taken, whole=depth == "everywhere")
+    contents = [item for item in searched.contents if not (is_doubtful(item) and known)]
+    candidates = [_named_by_start(content) for content in contents]
     scheme = next(iter(found.schemes), "GPT")
     findings = [
         finding
-        for content in searched.contents
-        for finding in (*content.findings, missing_entry(source, content, scheme, has_map=bool(maps)))
+        for content in contents
+        for finding in (*content.findings, missing_entry(source, content, scheme, has_map=has_map))
     ]
-    left = found.candidates if maps or not candidates else ()
-    regions = [*found.regions, *(region for content in searched.contents for region in content.regions)]
+    # A stretch without a map in which volumes were found is no content of its own.
+    left = tuple(item for item in found.candidates if has_map or not candidates or item.kind != "unknown")
+    regions = [*found.regions, *(region for content in contents for region in content.regions)]
     return VolumeSearch(
         (*left, *candidates),
         found.partitions,
@@ -118,7 +138,7 @@ def _with_unmapped(source: Source, found: VolumeSearch, maps: list[_Probed], *, 
     )
 
 
-def _without_map(content: Content) -> VolumeCandidate:
+def _named_by_start(content: Content) -> VolumeCandidate:
     """Name a volume that no map names by where it starts."""
     stack = (f"byte {content.volume_offset}", *(layer for layer in content.layers if not layer.startswith("byte ")))
     return VolumeCandidate(

@@ -71,10 +71,15 @@ def search_unmapped(source: Source, taken: I64, *, whole: bool) -> Unmapped:
     for start, length in places:
         for content in _found_in(disk, start, length, intervals.union([taken, _stretches(sure)])):
             if not any(_overlap(content, other) for other in sure):
-                (unsure if any(item.code == "start-uncertain" for item in content.findings) else sure).append(content)
+                (unsure if is_doubtful(content) else sure).append(content)
     # What nothing confirms may be left over from anything; it is read where there is nothing better.
     found = sure or unsure[:1]
     return Unmapped(tuple(sorted(found, key=lambda item: item.volume_offset)), words)
+
+
+def is_doubtful(content: Content) -> bool:
+    """Whether nothing confirms where a volume starts."""
+    return any(item.code == "start-uncertain" for item in content.findings)
 
 
 def _bounded(size_bytes: int) -> tuple[list[tuple[int, int]], str]:

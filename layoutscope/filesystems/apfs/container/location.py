@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import parse_superblock
-from layoutscope.filesystems.recognition import Content, sectors_with, stored_pieces
+from layoutscope.filesystems.recognition import MAX_HITS, Content, sectors_with, stored_pieces
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
@@ -56,7 +56,7 @@ class Located(NamedTuple):
 
 def superblock_places(data: NDArray[np.uint8], offset: int) -> list[int]:
     """List the sectors of a piece that begin like a superblock, in bytes from where `offset` counts."""
-    return sectors_with(data, offset, NX_SUPERBLOCK.magic.offset, _MAGIC)
+    return sectors_with(data, offset, NX_SUPERBLOCK.magic.offset, _MAGIC)[:MAX_HITS]
 
 
 def locate(source: Source, places: Iterable[int]) -> Iterator[Located]:

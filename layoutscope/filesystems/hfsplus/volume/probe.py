@@ -7,21 +7,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.volume.location import CONFIRMING, confirming, start_by_copy
+from layoutscope.filesystems.hfsplus.volume.location import CONFIRMING, MAX_BLOCK_BYTES, confirming, start_by_copy
 from layoutscope.filesystems.hfsplus.volume.volume import find_alternate, read_header
-from layoutscope.filesystems.recognition import Content, MapRegion, parse_at, sectors_with
+from layoutscope.filesystems.recognition import MAX_HITS, SECTOR_BYTES, Content, MapRegion, parse_at, sectors_with
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import HFS_WRAPPER_VOLUME_START, MASTER_DIRECTORY_BLOCK, VOLUME_SIGNATURE
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.records import HFS_WRAPPER_VOLUME_START, MASTER_DIRECTORY_BLOCK, VOLUME_HEADER, VOLUME_SIGNATURE
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import U8
 
 HEADER_OFFSET: Final = HFS_WRAPPER_VOLUME_START.header.offset
 """Where the volume header of HFS, HFS+ and HFSX stands, and how far from the end its copy starts."""
-_MAGICS: Final = tuple(int(item).to_bytes(2, "big") for item in grammar.HfsWrapper.Signature)
+_SIGNATURES: Final = grammar.HfsWrapper.Signature
+_READ: Final = (_SIGNATURES.hfs_plus, _SIGNATURES.hfsx)
+_SIZES: Final = (VOLUME_HEADER.len_block, VOLUME_HEADER.num_blocks)
+
+
+def _magic(signature: grammar.HfsWrapper.Signature) -> bytes:
+    return int(signature).to_bytes(VOLUME_SIGNATURE.width, "big")
 
 
 def probe(stretch: Window, *, thorough: bool = False) -> Content | None:
@@ -85,7 +94,13 @@ def _uncertain(image_offset: int) -> Finding:
 def find_in(stretch: Window, data: U8, offset: int) -> list[Content]:
     """Find volumes by the headers, copies of headers and wrappers in a piece of a stretch."""
     found: list[Content] = []
-    for place in sorted(place for magic in _MAGICS for place in sectors_with(data, offset, 0, magic)):
+    wrappers = sectors_with(data, offset, 0, _magic(_SIGNATURES.hfs))
+    headers = [place for item in _READ for place in sectors_with(data, offset, 0, _magic(item))]
+    sizes = BULK.columns(VOLUME_HEADER, data, np.array(headers, np.int64) - offset, _SIZES)
+    block, count = sizes["len_block"].astype(np.int64), sizes["num_blocks"]
+    is_sane = (count > 0) & (block >= SECTOR_BYTES) & (block <= MAX_BLOCK_BYTES) & (block & (block - 1) == 0)
+    likely = [place for place, is_one in zip(headers, is_sane.tolist(), strict=True) if is_one]
+    for place in sorted([*wrappers, *likely])[:MAX_HITS]:
         if not any(item.volume_offset <= place < item.volume_offset + item.size_bytes for item in found):
             found += _at_header(stretch, place)
     return sorted(found, key=lambda content: bool(content.findings))

@@ -19,7 +19,7 @@ from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
-from layoutscope.partition.unmapped import is_doubtful, missing_entry, search_unmapped
+from layoutscope.partition.unmapped import is_doubtful, missing_entry, search_unmapped, stretches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,7 +113,7 @@ def _with_unmapped(
     has_map: bool,
 ) -> VolumeSearch:
     """Add the volumes that a search brings out beside what is known by its content."""
-    taken = intervals.runs_of([item.image_offset for item in known], [item.size_bytes for item in known])
+    taken = stretches((item.image_offset, item.size_bytes) for item in known)
     if depth == "maps" or intervals.total(taken) >= source.size_bytes:
         return found
     searched = search_unmapped(source, taken, whole=depth == "everywhere")

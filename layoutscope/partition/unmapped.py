@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from layoutscope.arrays import intervals
 from layoutscope.filesystems.recognition import SECTOR_BYTES, stored_pieces
 from layoutscope.filesystems.registry import filesystem, filesystems
@@ -17,7 +19,7 @@ from layoutscope.image.source import Window
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.recognition import Content
@@ -69,7 +71,12 @@ def search_unmapped(source: Source, taken: I64, *, whole: bool) -> Unmapped:
     sure: list[Content] = []
     unsure: list[Content] = []
     for start, length in places:
-        for content in _found_in(disk, start, length, intervals.union([taken, _stretches(sure)])):
+        for content in _found_in(
+            disk,
+            start,
+            length,
+            intervals.union([taken, stretches((item.volume_offset, item.size_bytes) for item in sure)]),
+        ):
             if not any(_overlap(content, other) for other in sure):
                 (unsure if is_doubtful(content) else sure).append(content)
     # What nothing confirms may be left over from anything; it is read where there is nothing better.
@@ -99,13 +106,15 @@ def _found_in(disk: Window, start: int, length: int, taken: I64) -> Iterator[Con
     for offset, data in stored_pieces(disk, start, start + length):
         for item in filesystems():
             for content in item.find_in(disk, data, offset):
-                inside = intervals.intersect(taken, intervals.runs_of([content.volume_offset], [1]))
+                inside = intervals.intersect(taken, stretches([(content.volume_offset, 1)]))
                 if not len(inside):
                     yield content
 
 
-def _stretches(contents: Sequence[Content]) -> I64:
-    return intervals.runs_of([item.volume_offset for item in contents], [item.size_bytes for item in contents])
+def stretches(places: Iterable[tuple[int, int]]) -> I64:
+    """Make a set of stretches of offsets and lengths."""
+    table = np.array([*places], np.int64).reshape(-1, 2)
+    return intervals.runs_of(table[:, 0], table[:, 1])
 
 
 def _overlap(first: Content, second: Content) -> bool:

@@ -115,7 +115,8 @@ def _witnesses(
     The copy at `place`, from which the start was assumed, does not confirm itself.
     """
     size = int(superblock.len_block)
-    found, missing = [], []
+    found: list[str] = []
+    missing: list[str] = []
 
     def note(name: str, block: int, *, is_there: bool) -> None:
         where = base + block * size

@@ -30,7 +30,7 @@ _SIZES: Final = (VOLUME_HEADER.len_block, VOLUME_HEADER.num_blocks)
 
 
 def _magic(signature: grammar.HfsWrapper.Signature) -> bytes:
-    return int(signature).to_bytes(VOLUME_SIGNATURE.width, "big")
+    return int(signature).to_bytes(VOLUME_HEADER.version.offset, "big")
 
 
 def probe(stretch: Window, *, thorough: bool = False) -> Content | None:

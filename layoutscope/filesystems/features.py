@@ -39,8 +39,6 @@ class FeatureField(NamedTuple):
 
     Attributes
     ----------
-    field : str
-        Its path in the structure, as the grammar has it.
     original : str
         Its name in Apple's documentation.
     title : str
@@ -51,7 +49,6 @@ class FeatureField(NamedTuple):
         Its known bits.
     """
 
-    field: str
     original: str
     title: str
     unknown: str

@@ -14,13 +14,12 @@ from layoutscope.ondisk import grammar
 
 _CONTAINER, _VOLUME, _SNAPSHOT = grammar.ApfsContainer, grammar.ApfsVolume, grammar.ApfsSnapshot
 
-_INCOMPATIBLE: Final = "An error: files may be missing."
-_READ_ONLY: Final = "A warning in `check`: it matters to whoever writes."
-_COMPATIBLE: Final = "A warning in `check`: it does not matter to whoever reads."
+_INCOMPATIBLE: Final = "An unknown bit is an error: files may be missing."
+_READ_ONLY: Final = "An unknown bit is a warning of `check`, because it matters to whoever writes."
+_COMPATIBLE: Final = "An unknown bit is a warning of `check`. It does not matter to whoever reads."
 _NOT_PUBLISHED: Final = "Reserved; its meaning is not published. Nothing is read differently."
 
 CONTAINER_INCOMPATIBLE: Final = FeatureField(
-    "incompatible_features",
     "nx_incompatible_features",
     "Incompatible features of a container",
     _INCOMPATIBLE,
@@ -40,7 +39,6 @@ CONTAINER_INCOMPATIBLE: Final = FeatureField(
 )
 
 VOLUME_INCOMPATIBLE: Final = FeatureField(
-    "incompatible_features",
     "apfs_incompatible_features",
     "Incompatible features of a volume",
     _INCOMPATIBLE,
@@ -78,13 +76,11 @@ VOLUME_INCOMPATIBLE: Final = FeatureField(
 FEATURE_FIELDS: Final = (
     CONTAINER_INCOMPATIBLE,
     FeatureField(
-        "readonly_compatible_features",
         "nx_readonly_compatible_features",
         "Read-only compatible features of a container",
         _READ_ONLY,
     ),
     FeatureField(
-        "features",
         "nx_features",
         "Compatible features of a container",
         _COMPATIBLE,
@@ -94,7 +90,6 @@ FEATURE_FIELDS: Final = (
         ),
     ),
     FeatureField(
-        "flags",
         "nx_flags",
         "Flags of a container",
         _COMPATIBLE,
@@ -109,13 +104,11 @@ FEATURE_FIELDS: Final = (
     ),
     VOLUME_INCOMPATIBLE,
     FeatureField(
-        "readonly_compatible_features",
         "apfs_readonly_compatible_features",
         "Read-only compatible features of a volume",
         _READ_ONLY,
     ),
     FeatureField(
-        "features",
         "apfs_features",
         "Compatible features of a volume",
         _COMPATIBLE,
@@ -136,7 +129,6 @@ FEATURE_FIELDS: Final = (
         ),
     ),
     FeatureField(
-        "fs_flags",
         "apfs_fs_flags",
         "Flags of a volume",
         _COMPATIBLE,
@@ -162,7 +154,6 @@ FEATURE_FIELDS: Final = (
         ),
     ),
     FeatureField(
-        "flags",
         "j_snap_metadata_val_t.flags",
         "Flags of a snapshot",
         _COMPATIBLE,

@@ -19,9 +19,8 @@ _VERSION, _SIGNATURE = grammar.HfsplusVolume.Version, grammar.HfsplusVolume.Sign
 
 VERSION: Final = FeatureField(
     "version",
-    "version",
     "Version of a volume",
-    "An error (`version-unknown`): files may be missing.",
+    "An unknown version is an error (`version-unknown`): files may be missing.",
     (
         Feature(_VERSION.hfsplus, "The version of HFS+."),
         Feature(_VERSION.hfsx, "The version of HFSX."),
@@ -31,9 +30,8 @@ VERSION: Final = FeatureField(
 FEATURE_FIELDS: Final = (
     FeatureField(
         "signature",
-        "signature",
         "Signature of a volume",
-        "The volume header is damaged; its copy is read instead.",
+        "With an unknown signature the volume header is damaged. Its copy is read instead.",
         (
             Feature(_SIGNATURE.hfsplus, "HFS+: names are compared without regard to case."),
             Feature(_SIGNATURE.hfsx, "HFSX: the header of the catalog says whether case matters."),
@@ -42,9 +40,8 @@ FEATURE_FIELDS: Final = (
     VERSION,
     FeatureField(
         "attributes",
-        "attributes",
         "Attributes of a volume",
-        "Reserved, and ignored as TN1150 has it.",
+        "Unknown bits are reserved, and ignored as TN1150 has it.",
         (
             Feature(_ATTRIBUTE.hardware_locked, "The device was write-protected. Nothing is read differently."),
             Feature(_ATTRIBUTE.unmounted, "The volume was unmounted cleanly."),
@@ -60,10 +57,9 @@ FEATURE_FIELDS: Final = (
         ),
     ),
     FeatureField(
-        "flags",
         "JournalInfoBlock.flags",
         "Flags of a journal",
-        "An error (`journal-invalid`): the journal is not applied.",
+        "An unknown bit is an error (`journal-invalid`).",
         (
             Feature(_JOURNAL.in_file_system, "The journal is on the volume."),
             Feature(_JOURNAL.on_other_device, "The journal is on another device; it is not read."),

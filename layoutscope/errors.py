@@ -143,6 +143,8 @@ class FormatError(LayoutscopeError):
         Where it lies, in bytes from the start of the image; None where what is lost has no place that is known.
     expected, found : str, optional
         What the format asks for, and what is there.
+    because : str, optional
+        Why that is so, which is said first.
 
     Attributes
     ----------
@@ -153,12 +155,20 @@ class FormatError(LayoutscopeError):
     device: int = 0
 
     def __init__(
-        self, message: str, *, structure: str, image_offset: int | None, expected: str = "", found: str = ""
+        self,
+        message: str,
+        *,
+        structure: str,
+        image_offset: int | None,
+        expected: str = "",
+        found: str = "",
+        because: str = "",
     ) -> None:
+        before = f"{because}: " if because else ""
         detail = f" (expected {expected}, found {found})" if expected else ""
         where = "" if image_offset is None else f" at byte {image_offset:,}"
-        super().__init__(f"{structure}{where}: {message}{detail}")
-        self.reason = message
+        super().__init__(f"{before}{structure}{where}: {message}{detail}")
+        self.reason = f"{before}{message}"
         self.structure = structure
         self.image_offset = image_offset
         self.expected = expected

@@ -43,6 +43,10 @@ CODES: Final[dict[str, str]] = {
     "volume-unpartitioned": "A volume lies where no partition is, as behind a deleted entry of the map.",
     "stale-partition-map": "A volume fills the image; an older partition map in it is left aside.",
     "volume-header-lost": "The volume header is absent or overwritten; its copy or a map tells of the volume.",
+    "start-uncertain": "Where a volume starts was inferred, and nothing there confirms it: addresses are uncertain.",
+    "restore-incomplete": "The volume says that a restore of it was interrupted: files may be missing.",
+    "feature-unknown": "The volume or container uses a feature that layoutscope does not know: files may be missing.",
+    "version-unknown": "The volume or container has a version that layoutscope does not know: files may be missing.",
     "block-claimed-free": "Blocks that metadata or files use are free in the bitmaps.",
     "block-claimed-twice": "Blocks are claimed by two owners that do not share.",
     "node-invalid": "A block is not the B-tree node that it should be at its place in the tree.",
@@ -58,6 +62,9 @@ CODES: Final[dict[str, str]] = {
 Those that one file system alone makes are added by :func:`declare` when its package is imported.
 """
 
+
+UNBOUNDED: Final = frozenset({"restore-incomplete", "feature-unknown", "version-unknown"})
+"""Codes of errors after which nothing says how much of a volume was read."""
 
 ABSENT: Final = {"unread-area"}
 """Codes of errors that tell of what was not given to be read: by themselves they are no damage."""
@@ -361,5 +368,8 @@ class FindingLog:
 
     @property
     def has_errors(self) -> bool:
-        """Whether something is missing, so that what contradicts may follow from that."""
-        return any(item.level == "error" for item in self.findings)
+        """Whether something is missing, so that what contradicts may follow from that.
+
+        What a volume says of itself keeps nobody from comparing what was read.
+        """
+        return any(item.level == "error" and item.code not in UNBOUNDED for item in self.findings)

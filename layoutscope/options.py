@@ -36,11 +36,12 @@ class ReadOptions(TypedDict, total=False):
     volume : str or int, optional
         Only the volume of this name or number (from 1).
     volume_at : int, bytes, optional
-        Only what starts at this byte of the image, whether a partition map names it or not.
+        Only what starts at this byte of the image. No partition map needs to name it.
     decoder : {'bulk', 'grammar'}, default 'bulk'
         How structures are decoded; both give the same tables.
     sweep : bool, default False
-        Look at the whole volume for nodes: broken trees are rebuilt, old copies counted.
+        Look at the whole volume for nodes: broken trees are rebuilt, old copies counted. If no partition map names a
+        volume, the whole image is searched for one.
     names : bool, default True
         False leaves names out of all results.
     ddrescue_map : path, optional

@@ -40,6 +40,28 @@ ADVICE: Final = (
         "There is nothing to do: it is told so that numbers can be understood.",
     ),
     (
+        r"^volume-unpartitioned$",
+        (
+            "The message has the entry that the partition map lacks. Write it to a copy of the disk with a program for "
+            "such maps, or read the volume with --volume-at BYTES."
+        ),
+    ),
+    (
+        r"^start-uncertain$",
+        (
+            "If you know where the volume starts, --volume-at BYTES says so. Otherwise names and counts stand, but "
+            "addresses may all be off by the same distance."
+        ),
+    ),
+    (
+        r"^restore-incomplete$",
+        "Restore the volume again from its source. Files that are not listed were never written to it.",
+    ),
+    (
+        r"^(feature|version)-unknown$",
+        "A later system wrote the volume. Look for a later layoutscope; what is listed may be a part of what is there.",
+    ),
+    (
         r"^gpt-|^partition-",
         (
             "Volumes are found by their content, too; --volume-at BYTES reads one that no map names. Repair the map on "

@@ -286,7 +286,7 @@ def _states_of(images: ImageSet, request: ReadRequest) -> tuple[StateLine, ...]:
     """List the states of the containers on images."""
     source = images.main
     decoder = decoder_named(request.decoder)
-    search = find_volumes(source, decoder)
+    search = find_volumes(source, decoder, depth="everywhere" if request.sweep else "usual")
     wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at, decoder=decoder)
     kinds = [(candidate, filesystem(candidate.kind)) for candidate in wanted]
     containers = [(candidate, chosen) for candidate, chosen in kinds if chosen.traits.keeps_states]

@@ -205,7 +205,7 @@ def disk_in(path: Path) -> str:
             return found.name
         if has_udif_trailer(source) or is_asif(source) or header_of(head) is not None:
             return "Apple disk image"
-        search = find_volumes(source)
+        search = find_volumes(source, depth="maps")
         known = [item.label for item in search.candidates if item.kind != "unknown"]
         return (known or [f"{scheme} partition map" for scheme in search.schemes] or [""])[0]
 

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
 from layoutscope.api.captured import load_capture, own_options
@@ -184,8 +184,9 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
     if kept is not None:
         kept.clear()
     source = images.main
-    search = find_volumes(source, decoder_named(request.decoder))
+    search = find_volumes(source, decoder_named(request.decoder), depth="everywhere" if request.sweep else "usual")
     wanted, lost = _wanted(source, search, request)
+    search = replace(search, findings=_about_wanted(search.findings, wanted, request))
     try:
         with phase(f"reading {source.name}", count=lambda: source.counter.bytes):
             layouts, damage = _read_all(images, wanted, request, kept)
@@ -199,6 +200,25 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
         # What was read counts from the start of the other image.
         (kept if kept is not None else {}).clear()
     return Opened(about, tuple(layouts), findings, images, spaces, search)
+
+
+START_BYTES: Final = 4096
+"""Where findings about the start of a volume are: its block 0 or its header."""
+_OF_A_START: Final = ("volume-header-lost", "start-uncertain", "volume-unpartitioned")
+
+
+def _about_wanted(
+    findings: tuple[Finding, ...], wanted: tuple[VolumeCandidate, ...], request: ReadRequest
+) -> tuple[Finding, ...]:
+    """Leave out what was inferred of a start if the caller named another one."""
+    if request.volume_at is None:
+        return findings
+    starts = [(item.image_offset, item.image_offset + START_BYTES) for item in wanted]
+    return tuple(
+        item
+        for item in findings
+        if item.code not in _OF_A_START or any(start <= (item.image_offset or 0) < stop for start, stop in starts)
+    )
 
 
 def _is_second_first(images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadRequest) -> bool:
@@ -274,7 +294,9 @@ def _read_all(
     read: set[int] = set()
     for candidate in (item for item in wanted if item.image_offset not in read):
         try:
-            place = VolumeRequest(images.main, candidate.image_offset, candidate.size_bytes, candidate.stack, kept=kept)
+            named = candidate.partition is not None or request.volume_at is not None
+            where = images.main, candidate.image_offset, candidate.size_bytes, candidate.stack
+            place = VolumeRequest(*where, is_start_named=named, kept=kept)
             found = _read_one(images, candidate.kind, replace(place, first_volume=_num_volumes(layouts) + 1), request)
             read.add(candidate.image_offset)
             layouts += found

@@ -109,7 +109,7 @@ class Reading(Group):
             metavar="BYTES",
             rich_help_panel=CHOOSING,
             show_default="anywhere",
-            help="Only what starts at this byte of the image.",
+            help="Read what starts at this byte, named by a partition map or not.",
         ),
     ] = None
     sweep: Annotated[

@@ -59,6 +59,8 @@ class VolumeRequest:
         that the file system understands.
     options : mapping of str to value
         Its own options (:attr:`Traits.options`), as given or with their defaults.
+    is_start_named : bool
+        Whether a map or the caller says where it starts; what is read without its headers is uncertain otherwise.
     kept : dict of int to Any, or None
         Where reading leaves, by `image_offset`, what a check of the same place can take up, so that nothing is read
         twice; None where no check follows.
@@ -73,6 +75,7 @@ class VolumeRequest:
     sweep: bool = False
     second: tuple[Source, int] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    is_start_named: bool = True
     kept: dict[int, Any] | None = None
 
     def keep(self, contents: object) -> None:
@@ -262,6 +265,21 @@ class FileSystem(Protocol):
         thorough : bool
             Whether nothing at all was recognised there at the usual places, so that copies of a lost header count too:
             they may be left over from before the stretch was formatted for something else.
+        """
+
+    def find_in(self, stretch: Window, data: NDArray[np.uint8], offset: int) -> list[Content]:
+        """Find volumes whose structures stand in a piece of a stretch that no map divides.
+
+        A start that nothing confirms is a finding ``start-uncertain`` of its content.
+
+        Parameters
+        ----------
+        stretch : Window
+            The whole stretch, from which what confirms a start is read.
+        data : (n,) uint8 array
+            The piece; it begins with a sector.
+        offset : int
+            Where it starts in the stretch, in bytes.
         """
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
+from layoutscope.arrays import intervals
 from layoutscope.errors import FormatError
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source
     from layoutscope.recordtypes import RecordType
+
+SECTOR_BYTES: Final = 512
+"""The smallest unit in which maps place partitions."""
+CHUNK_BYTES: Final = 4 * 1024**2
+MAX_HITS: Final = 256
+"""Sectors of a piece that are looked at more closely: a sound disk has fewer, a hostile one any number."""
 
 
 @frozen
@@ -94,3 +107,41 @@ def parse_at(stretch: Source, record_type: RecordType, volume_offset: int) -> An
         return grammar.parse(grammar.parser(record_type), data, structure=record_type.type_name, image_offset=at)
     except FormatError:
         return None
+
+
+def stored_pieces(source: Source, start: int, stop: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Yield offset and bytes of what is stored of a stretch, in large reads of whole sectors.
+
+    Holes of sparse files and areas that were never read are passed over.
+    """
+    skipped = np.concatenate([source.holes, source.unread_ranges()])
+    whole = intervals.runs_of(np.array([start]), np.array([min(stop, source.size_bytes) - start]))
+    left = intervals.subtract(whole, intervals.runs_of(skipped[:, 0], skipped[:, 1]))
+    for first, length in left.tolist():
+        first_sector, end = -(-first // SECTOR_BYTES) * SECTOR_BYTES, first + length
+        for at in range(first_sector, end, CHUNK_BYTES):
+            yield at, np.frombuffer(source.read(at, min(CHUNK_BYTES, end - at)), np.uint8)
+
+
+def sectors_with(data: NDArray[np.uint8], offset: int, place: int, magic: bytes) -> list[int]:
+    """List the sectors of a piece that have some bytes at a place.
+
+    Parameters
+    ----------
+    data : (n,) uint8 array
+        The piece; it begins with a sector.
+    offset : int
+        Where the piece starts.
+    place : int
+        Of the bytes in the sector.
+    magic : bytes
+        What they are.
+
+    Returns
+    -------
+    list of int
+        Where the sectors start, counted like `offset`.
+    """
+    sectors = data[: len(data) // SECTOR_BYTES * SECTOR_BYTES].reshape(-1, SECTOR_BYTES)
+    are_equal = (sectors[:, place : place + len(magic)] == np.frombuffer(magic, np.uint8)).all(axis=1)
+    return [offset + row * SECTOR_BYTES for row in are_equal.nonzero()[0].tolist()]

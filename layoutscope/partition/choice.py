@@ -9,17 +9,18 @@ from layoutscope.filesystems.registry import filesystems, labels, variants
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import VolumeCandidate
+from layoutscope.partition.unmapped import EVERYTHING
 from layoutscope.units import format_bytes, format_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.findings import Finding
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.partition.tables import VolumeSearch
 
 GAP: Final = "and what follows could not be read, where one may begin"
+_CUT: Final = ("partition-truncated", "partition-outside")
 _CORE_STORAGE_ADVICE: Final = "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device"
 _FILEVAULT_ADVICE: Final = (
     "unlock it with diskutil coreStorage unlockVolume on a Mac, or with libfvde's fvdemount, then read the logical "
@@ -68,7 +69,7 @@ def choose(
             raise UsageError(f"{source.name}: no volume in partition {partition}; {_available(search)}")
     readable = tuple(candidate for candidate in found if candidate.is_readable)
     if not readable:
-        raise refusal(source.name, found, search.findings)
+        raise refusal(source.name, found, search)
     return readable
 
 
@@ -96,7 +97,7 @@ def _at(source: Source, search: VolumeSearch, volume_at: int, decoder: Decoder) 
 
 
 def refusal(
-    name: str, found: Sequence[VolumeCandidate], findings: Sequence[Finding] = ()
+    name: str, found: Sequence[VolumeCandidate], search: VolumeSearch | None = None
 ) -> ImageError | UnsupportedError:
     """Say in one line why nothing of an image can be read.
 
@@ -106,13 +107,19 @@ def refusal(
         The image.
     found : sequence of VolumeCandidate
         What is on it.
-    findings : sequence of Finding
-        What stood in the way of knowing better.
+    search : VolumeSearch, optional
+        What was searched, and what stood in the way of knowing better.
     """
     known = [candidate for candidate in found if candidate.kind != "unknown"]
     if not known:
+        findings = () if search is None else search.findings
         unread = next((f"; byte {item.image_offset:,} {GAP}" for item in findings if item.code == "unread-area"), "")
-        return ImageError(f"{name}: no {' or '.join(labels())} volume found" + _stacks(found) + unread)
+        return ImageError(
+            f"{_cut_off(search)}{name}: no {' or '.join(labels())} volume found"
+            + _stacks(found)
+            + unread
+            + _ways_out(search)
+        )
     kinds = {candidate.kind for candidate in known}
     message = f"{name}: holds {_list(known)}, which is not read"
     if "filevault" in kinds:
@@ -126,6 +133,24 @@ def refusal(
     *others, last = variants()
     advice = f"only {', '.join(others)} and {last} are"
     return UnsupportedError(message, code="foreign-file-system", advice=advice)
+
+
+def _cut_off(search: VolumeSearch | None) -> str:
+    """Say that the image ends before the partitions of its map, if it does."""
+    cut = () if search is None else (item for item in search.findings if item.code in _CUT)
+    return next((f"{item.structure} at byte {item.image_offset:,}: {item.message}: " for item in cut), "")
+
+
+def _ways_out(search: VolumeSearch | None) -> str:
+    """Say what was searched, and which options find more."""
+    searched = "" if search is None else search.searched
+    ways = "--volume-at BYTES reads a volume that begins at a byte"
+    if searched == EVERYTHING:
+        return (
+            f"; all of the image was searched. {ways}, and --sweep looks for what is left of one that lost its headers"
+        )
+    before = f"; {searched} were searched. " if searched else ". "
+    return f"{before}{ways}, and --sweep searches all of the image"
 
 
 def _stacks(found: Sequence[VolumeCandidate]) -> str:

@@ -6,9 +6,12 @@ GPT, APM and MBR that names it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
+from layoutscope.arrays import intervals
+from layoutscope.filesystems.recognition import Content
 from layoutscope.filesystems.registry import filesystem, filesystem_names
 from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
@@ -16,13 +19,16 @@ from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
+from layoutscope.partition.unmapped import is_doubtful, missing_entry, search_unmapped, stretches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from layoutscope.filesystems.recognition import Content, MapRegion
+    from layoutscope.filesystems.recognition import MapRegion
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
+
+Depth = Literal["maps", "usual", "everywhere"]
 
 _MBR_SECTOR_SIZES: Final = (512, 4096)
 MOST_GAPS: Final = 64
@@ -48,7 +54,7 @@ class _Probed:
         return any(content.kind in filesystem_names() for _, content in self.contents)
 
 
-def find_volumes(source: Source, decoder: Decoder = BULK) -> VolumeSearch:
+def find_volumes(source: Source, decoder: Decoder = BULK, *, depth: Depth = "usual") -> VolumeSearch:
     """Find all volumes of an image.
 
     Parameters
@@ -57,6 +63,8 @@ def find_volumes(source: Source, decoder: Decoder = BULK) -> VolumeSearch:
         A disk, a partition or a volume.
     decoder : Decoder
         What decodes the entries of partition maps, and what else is there in numbers.
+    depth : {'maps', 'usual', 'everywhere'}
+        How much is searched for volumes if no map names one: nothing, a bounded number of reads, or the whole disk.
 
     Returns
     -------
@@ -74,8 +82,74 @@ def find_volumes(source: Source, decoder: Decoder = BULK) -> VolumeSearch:
         maps += [_probed(source, lost, decoder)] if lost is not None else []
     if not maps:
         # With a map, copies of headers near its start would be left over from before the disk was divided.
-        return _bare(recognise(source, 0, source.size_bytes, decoder), maps)
-    return _mapped(source, maps)
+        return _without_map(source, recognise(source, 0, source.size_bytes, decoder), depth)
+    found = _mapped(source, maps)
+    if any(item.has_readable for item in maps):
+        return found
+    known = [item for each in maps for item, content in each.contents if content.kind != "unknown"]
+    return _with_unmapped(source, found, known, depth, has_map=True)
+
+
+def _without_map(source: Source, content: Content, depth: Depth) -> VolumeSearch:
+    """Find the volumes of an image without a map: one that its ends tell of, and what is beside it."""
+    found = _bare(content, [])
+    if not found.readable:
+        known = found.candidates if content.kind != "unknown" else ()
+        return _with_unmapped(source, found, known, depth, has_map=False)
+    if content.volume_offset:
+        found = replace(found, findings=(*found.findings, missing_entry(source, content, "GPT", has_map=False)))
+    if not is_doubtful(content):
+        return _with_unmapped(source, found, found.candidates, depth, has_map=False)
+    better = _with_unmapped(source, _bare(Content("unknown", "unknown", 0, 0), []), (), depth, has_map=False)
+    return better if better.readable else found
+
+
+def _with_unmapped(
+    source: Source,
+    found: VolumeSearch,
+    known: Sequence[Partition | VolumeCandidate],
+    depth: Depth,
+    *,
+    has_map: bool,
+) -> VolumeSearch:
+    """Add the volumes that a search brings out beside what is known by its content."""
+    taken = stretches((item.image_offset, item.size_bytes) for item in known)
+    if depth == "maps" or intervals.total(taken) >= source.size_bytes:
+        return found
+    searched = search_unmapped(source, taken, whole=depth == "everywhere")
+    contents = [item for item in searched.contents if not (is_doubtful(item) and known)]
+    candidates = [_named_by_start(content) for content in contents]
+    scheme = next(iter(found.schemes), "GPT")
+    findings = [
+        finding
+        for content in contents
+        for finding in (*content.findings, missing_entry(source, content, scheme, has_map=has_map))
+    ]
+    # A stretch without a map in which volumes were found is no content of its own.
+    left = tuple(item for item in found.candidates if has_map or not candidates or item.kind != "unknown")
+    regions = [*found.regions, *(region for content in contents for region in content.regions)]
+    return VolumeSearch(
+        (*left, *candidates),
+        found.partitions,
+        tuple(sorted(regions, key=lambda region: region.image_offset)),
+        (*found.findings, *findings),
+        found.schemes,
+        searched.words,
+    )
+
+
+def _named_by_start(content: Content) -> VolumeCandidate:
+    """Name a volume that no map names by where it starts."""
+    stack = (f"byte {content.volume_offset}", *(layer for layer in content.layers if not layer.startswith("byte ")))
+    return VolumeCandidate(
+        content.kind,
+        content.label,
+        content.volume_offset,
+        content.size_bytes,
+        (*stack, content.label),
+        name=content.name,
+        about=content.about,
+    )
 
 
 def _maps(source: Source, decoder: Decoder) -> list[_Probed]:
@@ -93,9 +167,15 @@ def _maps(source: Source, decoder: Decoder) -> list[_Probed]:
 
 def _probed(source: Source, table: PartitionTable, decoder: Decoder) -> _Probed:
     wanted = [partition for partition in table.partitions if _may_hold_volume(partition)]
-    return _Probed(
-        table, tuple((item, recognise(source, item.image_offset, item.size_bytes, decoder)) for item in wanted)
-    )
+    contents = ((item, recognise(source, item.image_offset, item.size_bytes, decoder)) for item in wanted)
+    return _Probed(table, tuple((item, _at_named_start(content)) for item, content in contents))
+
+
+def _at_named_start(content: Content) -> Content:
+    """Drop doubts about where a volume starts if that is where its map has it."""
+    if content.volume_offset:
+        return content
+    return content._replace(findings=tuple(item for item in content.findings if item.code != "start-uncertain"))
 
 
 def _may_hold_volume(partition: Partition) -> bool:
@@ -208,6 +288,7 @@ def volumes_in_gaps(source: Source, search: VolumeSearch) -> Iterator[VolumeCand
 def _gaps(source: Source, search: VolumeSearch) -> Iterator[tuple[int, int]]:
     """Yield start and end of each stretch of a disk with a map that neither a partition nor a map takes up."""
     taken = [(item.image_offset, item.size_bytes) for item in search.partitions if item.type_name not in apm.NO_VOLUME]
+    taken += [(item.image_offset, item.size_bytes) for item in search.readable if item.partition is None]
     taken += [(region.image_offset, region.length_bytes) for region in search.regions]
     end = 0
     for start, length in sorted([*taken, (source.size_bytes, 0)]) if search.schemes else ():

@@ -106,6 +106,8 @@ class VolumeSearch:
     findings : tuple of Finding
     schemes : tuple of str
         The maps that are there; several on hybrid disks.
+    searched : str
+        What was searched for volumes that no map names, in words; empty if nothing was.
     """
 
     candidates: tuple[VolumeCandidate, ...]
@@ -113,6 +115,7 @@ class VolumeSearch:
     regions: tuple[MapRegion, ...]
     findings: tuple[Finding, ...]
     schemes: tuple[str, ...]
+    searched: str = ""
 
     @property
     def readable(self) -> tuple[VolumeCandidate, ...]:

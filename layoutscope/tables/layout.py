@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from layoutscope.display import Displayed
-from layoutscope.findings import Finding
+from layoutscope.findings import UNBOUNDED, Finding
 from layoutscope.frozen import frozen
 from layoutscope.tables.schema import FLAG_INFERRED, TABLES
 from layoutscope.tables.table import Table, build_table
@@ -255,8 +255,12 @@ def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) ->
     float or None
         The smaller of two shares: of the bytes of metadata that are known to exist, and of the entries that must be
         there. None where both say that all was read and an error says otherwise: then something is lost, and nothing is
-        left that says how much.
+        left that says how much. None too where a volume says of itself that files may be missing.
     """
+    around = [layout.container for layout in layouts if layout.container is not None]
+    codes = [layout.columns("findings").texts("code").raw() for layout in (*layouts, *around)]
+    if any(code.encode() in found for found in codes for code in UNBOUNDED):
+        return None
     facts = [layout.facts for layout in layouts]
     known, read = sum(item.metadata_known_bytes for item in facts), sum(item.metadata_read_bytes for item in facts)
     missing = sum(item.num_missing_entries for item in facts)

@@ -11,6 +11,9 @@ from layoutscope.filesystems.traits import DriverVersion, PartitionTypes, ReadOp
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from layoutscope.access.driver import Driver
     from layoutscope.access.host import DriverProperties, HostProfile
     from layoutscope.aging.model import AgingVolume
@@ -84,14 +87,19 @@ class Apfs:
         from layoutscope.filesystems.recognition import Content, parse_at
         from layoutscope.ondisk.records import APFS_CONTAINER
 
-        is_there = parse_at(stretch, APFS_CONTAINER, 0) is not None
-        if not is_there and thorough:
-            from layoutscope.filesystems.apfs.reader import has_superblock
-
-            is_there = has_superblock(stretch)
-        if not is_there:
+        if parse_at(stretch, APFS_CONTAINER, 0) is not None:
+            return Content(self.name, TRAITS.label, 0, stretch.size_bytes)
+        if not thorough:
             return None
-        return Content(self.name, TRAITS.label, 0, stretch.size_bytes)
+        from layoutscope.filesystems.apfs.container.location import probe_near
+
+        return probe_near(stretch)
+
+    def find_in(self, stretch: Window, data: NDArray[np.uint8], offset: int) -> list[Content]:
+        """Find containers by their superblocks."""
+        from layoutscope.filesystems.apfs.container.location import contents_at, superblock_places
+
+        return contents_at(stretch, superblock_places(data, offset))
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a container with all its volumes."""

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs.check.consistency import compare_container, compare_volume
 from layoutscope.filesystems.apfs.check.extents import compare_extents
-from layoutscope.filesystems.apfs.container.container import open_container, report_changes, search_superblock
+from layoutscope.filesystems.apfs.container.container import open_container, report_changes
 from layoutscope.filesystems.apfs.container.fusion import main_first, report_missing, with_dirty
 from layoutscope.filesystems.apfs.container.parts import read_container_parts
+from layoutscope.filesystems.apfs.features import CONTAINER_INCOMPATIBLE, VOLUME_INCOMPATIBLE
 from layoutscope.filesystems.apfs.layout.container import build_container_layout, second_half
 from layoutscope.filesystems.apfs.layout.nodes import with_stale
 from layoutscope.filesystems.apfs.layout.volume import build_volume_layout
@@ -34,6 +35,7 @@ from layoutscope.filesystems.apfs.volume.states import LIVE, given_up
 from layoutscope.filesystems.apfs.volume.trees import fs_source
 from layoutscope.filesystems.apfs.volume.unlocking import cipher_of
 from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume
+from layoutscope.filesystems.features import report_features
 from layoutscope.findings import FindingLog
 from layoutscope.frozen import frozen
 from layoutscope.ondisk.decoder import decoder_named
@@ -87,11 +89,6 @@ class Options:
     snapshot: str | None = None
     password: str | None = None
     sweep: bool = False
-
-
-def has_superblock(stretch: Source) -> bool:
-    """Tell whether the checkpoints of a container stand near the start: those of a new one lie right behind block 0."""
-    return search_superblock(stretch, 0, num_blocks=64) is not None
 
 
 @frozen
@@ -299,6 +296,15 @@ def read_container(source: Source, image_offset: int, options: Options) -> Conta
     if not (volumes or _wants_live(container, options)):
         raise UsageError(states.no_such_state(container, options.snapshot, options.xid))
     listed = list_volumes(container)
+    report_features(
+        CONTAINER_INCOMPATIBLE,
+        int(container.superblock.incompatible_features),
+        container.at_superblock("incompatible_features"),
+    )
+    for volume in volumes:
+        state = volume.state
+        value = int(state.superblock.incompatible_features)
+        report_features(VOLUME_INCOMPATIBLE, value, state.at_superblock("incompatible_features"))
     slots = {options.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
     return ContainerContents(container, parts, volumes, slots, len(listed), swept)
 

@@ -133,6 +133,12 @@ class Hfsplus:
 
         return probe(stretch, thorough=thorough)
 
+    def find_in(self, stretch: Window, data: NDArray[np.uint8], offset: int) -> list[Content]:
+        """Find volumes by their headers, or by the copies of them."""
+        from layoutscope.filesystems.hfsplus.volume.probe import find_in
+
+        return find_in(stretch, data, offset)
+
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a volume."""
         from layoutscope.filesystems.hfsplus.layout import read_layout

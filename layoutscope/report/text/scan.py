@@ -14,8 +14,9 @@ from layoutscope.metrics.pieces import main_tree
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import STYLES, count_findings, image_line, plain_table, print_parts
 from layoutscope.report.text.predict import prediction_notes, prediction_table
-from layoutscope.report.text.verdict import screen_lines
+from layoutscope.report.text.verdict import more_is_lost, screen_lines
 from layoutscope.results.scan import ScanResult
+from layoutscope.tables.layout import layout_findings
 from layoutscope.units import NOTHING, format_bytes, format_count, format_share, format_value
 
 if TYPE_CHECKING:
@@ -233,8 +234,8 @@ def coverage_line(layout: VolumeLayout) -> Text:
     lost = layout.facts.num_missing_entries
     told = f"; at least {lost:,} {'entry is' if lost == 1 else 'entries are'} missing" if lost else ""
     if coverage is None:
-        told = f", but errors say that more is lost{told}"
-        coverage = 1.0
+        told = f", but {more_is_lost(layout_findings(layout))}{told}"
+        coverage = layout.facts.metadata_read_bytes / max(layout.facts.metadata_known_bytes, 1)
     elif lost:
         told = f"{told}: {format_share(coverage)} in all"
         coverage = layout.facts.metadata_read_bytes / max(layout.facts.metadata_known_bytes, 1)

@@ -32,7 +32,7 @@ from layoutscope.analysis.story import (
     yardstick,
 )
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.findings import ABSENT, first_cause
+from layoutscope.findings import ABSENT, UNBOUNDED, first_cause
 from layoutscope.metrics.pieces import node_density
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import count_findings
@@ -375,13 +375,21 @@ def _read(result: ScanResult, volume: VolumeScan) -> str:
     bad = [item for one in parts for item in one.findings if item.level != "info"]
     bad += [item for item in result.findings if item.level != "info"]
     if coverage is None:
-        return f"Read: how much is unknown; {known} of metadata are known to exist, and errors say that more is lost."
+        why = more_is_lost(bad)
+        return f"Read: how much is unknown; {known} of metadata are known to exist, and {why}."
     if coverage == 1 and not bad:
         return f"Read: all {known} of known metadata, and no damage seen; check looks further."
     damage = "what was found stands above" if bad else "no damage seen in that"
     if _is_locked(volume):
         damage = "the rest is locked"
     return f"Read: {format_share(coverage)} of what must be there ({known} of known metadata); {damage}."
+
+
+def more_is_lost(findings: Sequence[Finding]) -> str:
+    """Say why it is unknown how much was read."""
+    if any(item.code in UNBOUNDED for item in findings):
+        return "by what the volume says of itself, files may be missing"
+    return "errors say that more is lost"
 
 
 def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:

@@ -105,9 +105,10 @@ class Disk:
 
 
 def hfs_plus(disk: Disk, place: int, size: int, signature: bytes = b"H+") -> None:
-    """Put the two volume headers of an HFS+ volume, their first words only."""
+    """Put the two volume headers of an HFS+ volume of blocks of 4 KiB, their first words and its size only."""
     for header in (place + 1024, place + size - 1024):
         disk.put(header, signature + (b"\0\4" if signature == b"H+" else b"\0\5"))
+        disk.put(header + 40, (4096).to_bytes(4, "big") + (size // 4096).to_bytes(4, "big"))
 
 
 def apfs(disk: Disk, place: int) -> None:

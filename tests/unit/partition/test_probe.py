@@ -70,7 +70,9 @@ def test_a_volume_behind_a_lost_map_begins_where_its_header_is(spare):
     (volume,) = found.candidates
     assert (volume.image_offset, volume.size_bytes) == (start, 250 * 4096 + spare)
     assert volume.stack == (f"byte {start}", "HFS+")
-    assert found.findings == ()
+    assert [(item.code, item.level, item.image_offset) for item in found.findings] == [
+        ("volume-unpartitioned", "info", start)
+    ]
 
 
 def test_a_copy_that_claims_huge_blocks_leads_to_the_start():
@@ -81,11 +83,15 @@ def test_a_copy_that_claims_huge_blocks_leads_to_the_start():
 
 
 def test_a_volume_behind_a_lost_map_whose_header_is_lost_too():
-    """It begins where its blocks begin that end with the disk, not at byte 0; that its header is lost is told there."""
+    """It is taken to begin where its blocks begin that end with the disk, not at byte 0, which nothing confirms."""
     start = 2 * MIB - 250 * 4096
     found = search(lost_map(start, has_header=False))
     assert [item.image_offset for item in found.candidates] == [start]
-    assert [(item.code, item.image_offset) for item in found.findings] == [("volume-header-lost", start + 1024)]
+    assert [(item.code, item.image_offset) for item in found.findings] == [
+        ("volume-header-lost", start + 1024),
+        ("start-uncertain", start),
+        ("volume-unpartitioned", start),
+    ]
 
 
 def wrapped(embedded: bytes = b"H+") -> Disk:
@@ -211,5 +217,5 @@ def test_a_start_that_is_unread_is_told_where_nothing_is_found():
     holed = RescuedSource(source, np.array([[1024, 512]]))
     with pytest.raises(ImageError, match="volume found; byte 1,024 and what follows could not be read"):
         choose(holed, find_volumes(holed))
-    with pytest.raises(ImageError, match=r"volume found$"):
+    with pytest.raises(ImageError, match=r"volume found; all of the image was searched\. --volume"):
         choose(source, find_volumes(source))

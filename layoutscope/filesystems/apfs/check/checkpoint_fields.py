@@ -18,6 +18,7 @@ from layoutscope.filesystems.apfs.check.object_fields import (
     STORAGE,
     TYPES,
     UNKNOWN,
+    UNKNOWN_TO_WRITERS,
     TypedBlocks,
     all_fields,
     columns_of,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
 NX, MAP = NX_SUPERBLOCK, CHECKPOINT_MAP_HEAD
 FEATURE = grammar.ApfsContainer.ContainerFeature
-INCOMPATIBLE = grammar.ApfsContainer.ContainerIncompatibleFeature
 _SUPERBLOCK_OID: Final = 1
 _CONTAINER_FLAGS: Final = int(grammar.ApfsContainer.ContainerFlag.crypto_sw)
 """The two others are reserved."""
@@ -79,8 +79,7 @@ SUPERBLOCK_RULES: Final[tuple[FieldRule[Container], ...]] = (
         (NX.hdr.type_and_flags, stored_as(int(TYPES.nx_superblock), int(STORAGE.ephemeral)), "another type or storage"),
         (NX.hdr.subtype, ZERO, "superblocks have no subtype"),
         (NX.features, only_bits(int(FEATURE.defrag) | int(FEATURE.lcfd)), UNKNOWN),
-        (NX.readonly_compatible_features, ZERO, UNKNOWN),
-        (NX.incompatible_features, only_bits(sum(int(bit) for bit in INCOMPATIBLE)), UNKNOWN),
+        (NX.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
         (NX.max_file_systems, _most_volumes, "a volume for each 512 MiB, begun ones too, and no more than 100"),
         (NX.flags, only_bits(_CONTAINER_FLAGS), UNKNOWN),
         (NX.test_type, ZERO, "a field for tests is set"),

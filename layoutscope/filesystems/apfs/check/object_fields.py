@@ -45,6 +45,7 @@ STORAGE = grammar.ApfsObject.Storage
 REAPER = REAPER_HEAD
 RESERVED: Final = "a reserved field is not zero"
 UNKNOWN: Final = "bits that have no meaning"
+UNKNOWN_TO_WRITERS: Final = "a feature that layoutscope does not know, which matters to whoever writes"
 
 
 def stored_as(kind: int, storage: int) -> Want:

@@ -17,6 +17,7 @@ from layoutscope.filesystems.apfs.check.object_fields import (
     STORAGE,
     TYPES,
     UNKNOWN,
+    UNKNOWN_TO_WRITERS,
     TypedBlocks,
     columns_of,
     hold,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
 VOLUME, SEAL = APFS_SUPERBLOCK, INTEGRITY_META
 FLAG, FEATURE = grammar.ApfsVolume.VolumeFlag, grammar.ApfsVolume.VolumeFeature
-INCOMPATIBLE = grammar.ApfsVolume.VolumeIncompatibleFeature
 _SET_FLAGS: Final = int(
     FLAG.unencrypted | FLAG.onekey | FLAG.spilledover | FLAG.run_spillover_cleaner | FLAG.always_check_extentref
 )
@@ -152,8 +152,7 @@ VOLUME_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
     (VOLUME.hdr.subtype, ZERO, "superblocks have no subtype"),
     (VOLUME.hdr.xid, _Facts.age, "not a transaction of this container's past"),
     (VOLUME.features, only_bits(_FEATURES), UNKNOWN),
-    (VOLUME.readonly_compatible_features, ZERO, UNKNOWN),
-    (VOLUME.incompatible_features, only_bits(sum(int(bit) for bit in INCOMPATIBLE)), UNKNOWN),
+    (VOLUME.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
     (VOLUME.fs_index, _Facts.same_index, "another slot than the volume's"),
     (VOLUME.num_quota_blocks, _Facts.quota, "less than the volume reserves or uses"),
     (VOLUME.meta_crypto.major_version, equals(_CRYPTO_VERSION), "the only version"),

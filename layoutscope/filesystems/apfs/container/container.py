@@ -171,7 +171,20 @@ def open_container(
             return opened
         return replace(opened, younger=find_younger(area, checkpoint.xid, int(first.hdr.xid)))
     where = store.blocks.at(int(area.paddr[0]) if len(area.paddr) else 0)
-    raise FormatError("no checkpoint can be used", structure="checkpoint descriptor area", image_offset=where)
+    raise FormatError(
+        "no checkpoint can be used",
+        structure="checkpoint descriptor area",
+        image_offset=where,
+        because=_cut_off(*main, first),
+    )
+
+
+def _cut_off(source: Source, image_offset: int, superblock: ApfsContainer.NxSuperblock) -> str:
+    """Say that an image ends before its container, if it does; the blocks of a Fusion set are on two images."""
+    end = image_offset + int(superblock.num_blocks) * int(superblock.len_block)
+    if superblock.is_fusion or end <= source.size_bytes:
+        return ""
+    return f"the image ends at byte {source.size_bytes:,}, its container at {end:,}"
 
 
 def _open_state(
@@ -253,7 +266,7 @@ def find_superblock(source: Source, image_offset: int, log: FindingLog) -> ApfsC
         If there is none: what is wrong with block 0.
     """
     try:
-        return _parse_superblock(source, image_offset)
+        return parse_superblock(source, image_offset)
     except FormatError as error:
         found = search_superblock(source, image_offset)
         if found is None:
@@ -264,7 +277,14 @@ def find_superblock(source: Source, image_offset: int, log: FindingLog) -> ApfsC
         return found
 
 
-def _parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock:
+def parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock:
+    """Parse a superblock whose checksum is right.
+
+    Raises
+    ------
+    FormatError
+        If there is none at that byte.
+    """
     data = source.read(image_offset, MIN_BLOCK_BYTES)
     parsed = grammar.parse(
         grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=image_offset
@@ -296,9 +316,7 @@ def _parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSupe
     return parsed
 
 
-def search_superblock(
-    source: Source, image_offset: int, num_blocks: int = SEARCHED_BLOCKS
-) -> ApfsContainer.NxSuperblock | None:
+def search_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock | None:
     """Parse the newest sound superblock behind block 0; None where there is none.
 
     Parameters
@@ -307,16 +325,14 @@ def search_superblock(
         The image.
     image_offset : int
         Where the container starts there, in bytes.
-    num_blocks : int
-        How many blocks of 4096 bytes are looked at.
     """
     first = image_offset + MIN_BLOCK_BYTES
-    count = min(num_blocks - 1, (source.size_bytes - first) // MIN_BLOCK_BYTES)
+    count = min(SEARCHED_BLOCKS - 1, (source.size_bytes - first) // MIN_BLOCK_BYTES)
     starts = first + MIN_BLOCK_BYTES * np.arange(max(count, 0), dtype=np.int64)
     best = None
     for where in starts[_bear_magic(source, starts)].tolist():
         try:
-            found = _parse_superblock(source, where)
+            found = parse_superblock(source, where)
         except FormatError:
             continue
         best = found if best is None or found.hdr.xid > best.hdr.xid else best

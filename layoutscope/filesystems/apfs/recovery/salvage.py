@@ -68,7 +68,16 @@ def salvage_container(halves: Halves, decoder: Decoder, log: FindingLog, error: 
     volumes = _volumes_in(swept)
     if not len(volumes):
         raise error
+    shift = _misplaced_blocks(swept)
+    if shift:
+        (source, start), second = halves
+        return salvage_container(((source, start + shift * store.blocks.block_size), second), decoder, log, error)
     log.at_error(error).add("checkpoint-invalid", "error", error.reason)
+    if shift is None:
+        message = (
+            "addresses are uncertain: where the container starts is inferred, and no object lies at its own number"
+        )
+        store.log.at("container", 0).add("start-uncertain", "error", message)
     left = _superblocks(store.blocks, swept)
     paddr, superblock = left[0] if left else (0, _stand_in(store.blocks, volumes))
     newest = int(volumes.xid.max())
@@ -138,6 +147,22 @@ def reopen_container(
                 return opened
             return replace(opened, younger=find_younger(area, state.xid, int(first.hdr.xid)))
     return None
+
+
+def _misplaced_blocks(swept: Swept) -> int | None:
+    """Say by how many blocks the container starts behind the place from which it was swept; None if nothing tells.
+
+    Heads of object maps are physical objects: their numbers are their addresses.
+    """
+    heads = swept.take(swept.kind == int(KINDS.omap))
+    if not len(heads):
+        # Other physical objects are known as such by the same coincidence alone.
+        return 0 if (swept.oid == swept.paddr).any() else None
+    if (heads.oid == heads.paddr).any():
+        return 0
+    distances, counts = np.unique(heads.paddr.astype(np.int64) - heads.oid.astype(np.int64), return_counts=True)
+    is_behind = (distances > 0) & (counts > 1)
+    return int(distances[is_behind][counts[is_behind].argmax()]) if is_behind.any() else None
 
 
 def _volumes_in(swept: Swept) -> Swept:

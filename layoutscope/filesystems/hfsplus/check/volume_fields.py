@@ -61,6 +61,8 @@ class _VolumeFacts:
         Whether there is an attributes file.
     has_bad_blocks : bool
         Whether the extents-overflow tree has extents of the bad-block file.
+    has_unknown_version : bool
+        Whether the version is reported already, as one that nobody knows.
     """
 
     block_size_bytes: int
@@ -70,6 +72,7 @@ class _VolumeFacts:
     encodings: int
     has_attributes: bool
     has_bad_blocks: bool
+    has_unknown_version: bool
 
     def whole_blocks(self) -> Want:
         size = self.block_size_bytes
@@ -83,8 +86,8 @@ class _VolumeFacts:
     def of_attributes(self) -> Want | None:
         return NOT_ZERO if self.has_attributes else None
 
-    def of_signature(self) -> Want:
-        return equals(self.version)
+    def of_signature(self) -> Want | None:
+        return None if self.has_unknown_version else equals(self.version)
 
     def of_bad_blocks(self) -> Want | None:
         # fsck_hfs looks for extents of that file where this bit is set alone (SVerify1.c, BadBlockFileExtentCheck), and
@@ -159,6 +162,7 @@ def check_volume_fields(subject: Subject) -> None:
         0 if subject.catalog is None else _encodings(subject.catalog),
         bool(volume.header.attributes_file.num_blocks),
         subject.overflow is not None and bool((subject.overflow.file_id == CNID.bad_block_file).any()),
+        any(item.code == "version-unknown" for item in volume.log.findings),
     )
     if any(item.code == "volume-header-invalid" for item in volume.log.findings):
         return

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.contents.lost import report_losses
+from layoutscope.filesystems.hfsplus.features import report_version
 from layoutscope.filesystems.hfsplus.records import attributes as attributes_file
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.records.hotfiles import read_hot_files
@@ -130,7 +131,10 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
             raise
         from layoutscope.filesystems.hfsplus.contents.salvage import salvage_volume
 
-        opened, found = salvage_volume(source, start, decoder, error, space_bytes)
+        opened, found = salvage_volume(
+            source, start, decoder, error, space_bytes, is_start_named=request.is_start_named
+        )
+    report_version(opened)
     below = opened
     journal = find_journal(opened)
     if journal is not None:

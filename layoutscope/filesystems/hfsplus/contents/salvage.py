@@ -18,6 +18,7 @@ from layoutscope.filesystems.hfsplus.contents.sweep import STEP_BYTES, TREES, Sw
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
 from layoutscope.filesystems.hfsplus.volume.fork import inline_fork
+from layoutscope.filesystems.hfsplus.volume.location import CONFIRMING, confirming
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header
 from layoutscope.findings import FindingLog
 from layoutscope.image import Window
@@ -40,7 +41,13 @@ _SIGNATURES: Final = grammar.HfsplusVolume.Signature
 
 
 def salvage_volume(
-    source: Source, image_offset: int, decoder: Decoder, error: FormatError, space_bytes: int | None = None
+    source: Source,
+    image_offset: int,
+    decoder: Decoder,
+    error: FormatError,
+    space_bytes: int | None = None,
+    *,
+    is_start_named: bool = True,
 ) -> tuple[Volume, Swept]:
     """Sweep the place of a volume and open what is left of it.
 
@@ -56,6 +63,8 @@ def salvage_volume(
         Why it cannot be opened otherwise.
     space_bytes : int, optional
         Size of the partition that it lies in, where it ends before the source.
+    is_start_named : bool
+        Whether a map or the caller says that it starts there.
 
     Raises
     ------
@@ -77,6 +86,10 @@ def salvage_volume(
     if not ((found.tree == TREES.index("catalog")) & (found.height == 1)).any():
         raise error
     header = _newest_copy(bare)
+    start = None if header is None else _start(bare, header)
+    if start:
+        further = image_offset + start, decoder, error, window.size_bytes - start
+        return salvage_volume(source, *further, is_start_named=is_start_named)
     if header is not None:
         words = "the newest copy of it that was found, as the journal holds some, takes its place"
     else:
@@ -91,7 +104,22 @@ def salvage_volume(
         "error",
         f"no header of the volume is left, nor its copy; the volume is inferred from what a sweep found: {words}",
     )
+    if start is None and not is_start_named:
+        message = (
+            f"addresses are uncertain: where the volume starts is inferred, and neither a header nor {CONFIRMING} tell"
+        )
+        volume.log.at("volume", 0).add("start-uncertain", "error", message)
     return volume, found
+
+
+def _start(volume: Volume, header: HfsplusVolume.VolumeHeader) -> int | None:
+    """Tell at which byte of the swept space the volume starts that a copy of its header is of; None if nothing does."""
+    if confirming(volume.source, [0], header)[0]:
+        return 0
+    left = volume.source.size_bytes - int(header.num_blocks) * int(header.len_block)
+    starts = range(0, left + 1, STEP_BYTES)
+    votes = confirming(volume.source, starts, header)
+    return starts[int(votes.argmax())] if votes.any() else None
 
 
 def _stand_in(

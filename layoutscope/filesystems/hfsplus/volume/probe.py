@@ -5,18 +5,32 @@ TN1150, "Volume Header" and "HFS Wrapper".
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.recognition import Content, MapRegion, parse_at
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus.volume.location import CONFIRMING, MAX_BLOCK_BYTES, confirming, start_by_copy
+from layoutscope.filesystems.hfsplus.volume.volume import find_alternate, read_header
+from layoutscope.filesystems.recognition import MAX_HITS, SECTOR_BYTES, Content, MapRegion, parse_at, sectors_with
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import HFS_WRAPPER_VOLUME_START, MASTER_DIRECTORY_BLOCK, VOLUME_HEADER, VOLUME_SIGNATURE
+
+if TYPE_CHECKING:
+    from layoutscope.arrays.columns import U8
 
 HEADER_OFFSET: Final = HFS_WRAPPER_VOLUME_START.header.offset
 """Where the volume header of HFS, HFS+ and HFSX stands, and how far from the end its copy starts."""
-MOST_BLOCK_BYTES: Final = 1024**2
-"""Of allocation blocks, beyond which a size is taken to be none."""
+_SIGNATURES: Final = grammar.HfsWrapper.Signature
+_READ: Final = (_SIGNATURES.hfs_plus, _SIGNATURES.hfsx)
+_SIZES: Final = (VOLUME_HEADER.len_block, VOLUME_HEADER.num_blocks)
+
+
+def _magic(signature: grammar.HfsWrapper.Signature) -> bytes:
+    return int(signature).to_bytes(VOLUME_HEADER.version.offset, "big")
 
 
 def probe(stretch: Window, *, thorough: bool = False) -> Content | None:
@@ -45,27 +59,78 @@ def _by_alternate_header(stretch: Window) -> Content | None:
     signature = _hfs_signature(stretch, place) if place > HEADER_OFFSET else None
     if signature in (None, "hfs"):
         return None
-    start, findings = _start_by_copy(stretch, place), tuple[Finding, ...]()
+    try:
+        copy = read_header(stretch, place, "alternate volume header")
+    except FormatError:
+        return _located(stretch, 0, place, str(signature), _lost(stretch, 0, place, is_start_known=False))
+    start, has_header = start_by_copy(stretch, place, copy)
+    # Unless the copy says that there is more than a block before the volume, it is taken to begin with the stretch.
+    spare = place + HEADER_OFFSET - copy.num_blocks * copy.len_block
+    at = start if start is not None else spare if spare >= copy.len_block else 0
+    findings = () if has_header else _lost(stretch, at, place, is_start_known=start is not None)
+    return _located(stretch, at, place, str(signature), findings)
+
+
+def _located(stretch: Window, start: int, place: int, signature: str, findings: tuple[Finding, ...]) -> Content:
+    """Describe a volume that starts at a byte of a stretch and ends with the copy of its header at a place."""
+    size = place + HEADER_OFFSET - start
+    layers = (f"byte {stretch.origin + start}",) if start else ()
+    return Content("hfsplus", _hfs_label(signature), start, size, layers, "", (), findings)
+
+
+def _lost(stretch: Window, start: int, place: int, *, is_start_known: bool) -> tuple[Finding, ...]:
+    """Report a volume that is known by the copy of its header alone."""
     at = stretch.origin + start
-    if _hfs_signature(stretch, start + HEADER_OFFSET) in (None, "hfs"):
-        message = f"no volume header; its copy stands at byte {stretch.origin + place:,}"
-        findings = (Finding("volume-header-lost", "error", "volume header", at + HEADER_OFFSET, message),)
-    layers = (f"byte {at}",) if start else ()
-    return Content(
-        "hfsplus", _hfs_label(str(signature)), start, place + HEADER_OFFSET - start, layers, "", (), findings
-    )
+    message = f"no volume header; its copy stands at byte {stretch.origin + place:,}"
+    lost = Finding("volume-header-lost", "error", "volume header", at + HEADER_OFFSET, message)
+    return (lost,) if is_start_known else (lost, _uncertain(at))
 
 
-def _start_by_copy(stretch: Window, place: int) -> int:
-    """Tell where the volume begins whose copy of the header stands at a place."""
-    copy: grammar.HfsplusVolume.VolumeHeader | None = parse_at(stretch, VOLUME_HEADER, place)
-    spare = 0 if copy is None else stretch.size_bytes - copy.num_blocks * copy.len_block
-    if copy is None or not 0 < copy.len_block <= min(MOST_BLOCK_BYTES, spare):
-        return 0
-    # The partition ends less than a block behind the last whole one, so that the start is known to so many bytes. On a
-    # disk whose map is lost there is more before it than that.
-    starts = range(spare, spare - copy.len_block, -512)
-    return next((at for at in starts if _hfs_signature(stretch, at + HEADER_OFFSET) not in (None, "hfs")), spare)
+def _uncertain(image_offset: int) -> Finding:
+    message = f"addresses are uncertain: where the volume starts is inferred, and it lacks {CONFIRMING} there"
+    return Finding("start-uncertain", "error", "volume", image_offset, message)
+
+
+def find_in(stretch: Window, data: U8, offset: int) -> list[Content]:
+    """Find volumes by the headers, copies of headers and wrappers in a piece of a stretch."""
+    found: list[Content] = []
+    wrappers = sectors_with(data, offset, 0, _magic(_SIGNATURES.hfs))
+    headers = [place for item in _READ for place in sectors_with(data, offset, 0, _magic(item))]
+    sizes = BULK.columns(VOLUME_HEADER, data, np.array(headers, np.int64) - offset, _SIZES)
+    block, count = sizes["len_block"].astype(np.int64), sizes["num_blocks"]
+    is_sane = (count > 0) & (block >= SECTOR_BYTES) & (block <= MAX_BLOCK_BYTES) & (block & (block - 1) == 0)
+    likely = [place for place, is_one in zip(headers, is_sane.tolist(), strict=True) if is_one]
+    for place in sorted([*wrappers, *likely])[:MAX_HITS]:
+        if not any(item.volume_offset <= place < item.volume_offset + item.size_bytes for item in found):
+            found += _at_header(stretch, place)
+    return sorted(found, key=lambda content: bool(content.findings))
+
+
+def _at_header(stretch: Window, place: int) -> list[Content]:
+    """Say what volume has its header, its copy, or the master directory block around it, at a place."""
+    start = place - HEADER_OFFSET
+    if _hfs_signature(stretch, place) == "hfs":
+        wrapper = _wrapper(Window(stretch, start, stretch.size_bytes - start)) if start >= 0 else None
+        if wrapper is None or wrapper.kind != "hfsplus" or wrapper.findings:
+            return []
+        return [wrapper._replace(volume_offset=start + wrapper.volume_offset)]
+    try:
+        header = read_header(stretch, place, "volume header")
+    except FormatError:
+        return []
+    signature, size = header.signature.name, header.num_blocks * header.len_block
+    if start >= 0 and confirming(stretch, [start], header)[0]:
+        end, _ = find_alternate(Window(stretch, start, stretch.size_bytes - start), header)
+        last = start + size - HEADER_OFFSET if end is None else start + end
+        return [_located(stretch, start, last, signature, ())]
+    by_copy, has_header = start_by_copy(stretch, place, header)
+    if by_copy is not None and confirming(stretch, [by_copy], header)[0]:
+        findings = () if has_header else _lost(stretch, by_copy, place, is_start_known=True)
+        return [_located(stretch, by_copy, place, signature, findings)]
+    # Whatever has the letters and no volume of a sensible size behind them is a chance hit.
+    if start < 0 or not isinstance(header.version, grammar.HfsplusVolume.Version) or start + size > stretch.size_bytes:
+        return []
+    return [_located(stretch, start, start + size - HEADER_OFFSET, signature, (_uncertain(stretch.origin + start),))]
 
 
 def _wrapper(stretch: Window) -> Content:

@@ -133,13 +133,13 @@ def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes
     try:
         header = read_header(window, HEADER_OFFSET, "volume header")
     except FormatError as error:
-        end, alternate = _find_alternate(window, None, space_bytes)
+        end, alternate = find_alternate(window, None, space_bytes)
         if alternate is None:
             raise shifted(error, window.origin) from error
         volume = Volume(window, window.origin, alternate, end, decoder, log)
         volume.log.survive(error, code="volume-header-invalid")
         return volume
-    end, alternate = _find_alternate(window, header)
+    end, alternate = find_alternate(window, header)
     volume = Volume(window, window.origin, header, end, decoder, log)
     _compare(volume, alternate)
     return volume
@@ -278,7 +278,7 @@ def shifted(error: FormatError, distance_bytes: int, structure: str = "") -> For
     )
 
 
-def _find_alternate(
+def find_alternate(
     window: Source, header: HfsplusVolume.VolumeHeader | None, space_bytes: int | None = None
 ) -> tuple[int | None, HfsplusVolume.VolumeHeader | None]:
     """Look for the copy 1024 bytes before the end of the volume."""

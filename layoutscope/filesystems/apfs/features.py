@@ -1,0 +1,172 @@
+"""The bits of an APFS container, volume and snapshot, and what each means for reading.
+
+Apple File System Reference: Container, Volumes and Snapshot Metadata, each with its feature flags. A program must not
+read a container or volume with an incompatible feature that it does not know. It must not write one with such a
+read-only compatible feature.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from layoutscope.filesystems.features import Feature, FeatureField
+from layoutscope.ondisk import grammar
+
+_CONTAINER, _VOLUME, _SNAPSHOT = grammar.ApfsContainer, grammar.ApfsVolume, grammar.ApfsSnapshot
+
+_INCOMPATIBLE: Final = "An unknown bit is an error: files may be missing."
+_READ_ONLY: Final = "An unknown bit is a warning of `check`, because it matters to whoever writes."
+_COMPATIBLE: Final = "An unknown bit is a warning of `check`. It does not matter to whoever reads."
+_NOT_PUBLISHED: Final = "Reserved; its meaning is not published. Nothing is read differently."
+
+CONTAINER_INCOMPATIBLE: Final = FeatureField(
+    "nx_incompatible_features",
+    "Incompatible features of a container",
+    _INCOMPATIBLE,
+    (
+        Feature(
+            _CONTAINER.ContainerIncompatibleFeature.version1,
+            "The container has version 1 of the format, of macOS 10.12, which is not published.",
+            "version-unknown",
+            "the container has version 1 of APFS, which is not published: files may be missing",
+        ),
+        Feature(_CONTAINER.ContainerIncompatibleFeature.version2, "Version 2 of the format: the one that is read."),
+        Feature(
+            _CONTAINER.ContainerIncompatibleFeature.fusion,
+            "The container spans the two devices of a Fusion set; both images are needed (`--second`).",
+        ),
+    ),
+)
+
+VOLUME_INCOMPATIBLE: Final = FeatureField(
+    "apfs_incompatible_features",
+    "Incompatible features of a volume",
+    _INCOMPATIBLE,
+    (
+        Feature(
+            _VOLUME.VolumeIncompatibleFeature.case_insensitive,
+            "Names are compared without regard to case and normalization.",
+        ),
+        Feature(
+            _VOLUME.VolumeIncompatibleFeature.dataless_snaps,
+            "A snapshot has no data of its own any more; its metadata is read as usual.",
+        ),
+        Feature(
+            _VOLUME.VolumeIncompatibleFeature.enc_rolled,
+            "The encryption was changed at least once; extents have the keys of their time.",
+        ),
+        Feature(
+            _VOLUME.VolumeIncompatibleFeature.normalization_insensitive,
+            "Names are compared without regard to normalization.",
+        ),
+        Feature(
+            _VOLUME.VolumeIncompatibleFeature.incomplete_restore,
+            "A restore of the volume was interrupted: files that it should have are not there.",
+            "restore-incomplete",
+            "a restore of this volume was interrupted: files may be missing",
+        ),
+        Feature(
+            _VOLUME.VolumeIncompatibleFeature.sealed_volume,
+            "The volume is sealed: nodes have hashes instead of headers, and extents have a tree of their own.",
+        ),
+        Feature(_VOLUME.VolumeIncompatibleFeature.reserved_40, _NOT_PUBLISHED),
+    ),
+)
+
+FEATURE_FIELDS: Final = (
+    CONTAINER_INCOMPATIBLE,
+    FeatureField(
+        "nx_readonly_compatible_features",
+        "Read-only compatible features of a container",
+        _READ_ONLY,
+    ),
+    FeatureField(
+        "nx_features",
+        "Compatible features of a container",
+        _COMPATIBLE,
+        (
+            Feature(_CONTAINER.ContainerFeature.defrag, "Volumes may be defragmented. Nothing is read differently."),
+            Feature(_CONTAINER.ContainerFeature.lcfd, "A Fusion set with a small solid-state device."),
+        ),
+    ),
+    FeatureField(
+        "nx_flags",
+        "Flags of a container",
+        _COMPATIBLE,
+        (
+            Feature(_CONTAINER.ContainerFlag.reserved_1, _NOT_PUBLISHED),
+            Feature(_CONTAINER.ContainerFlag.reserved_2, _NOT_PUBLISHED),
+            Feature(
+                _CONTAINER.ContainerFlag.crypto_sw,
+                "Keys are made by software, so a password opens an encrypted volume on any machine.",
+            ),
+        ),
+    ),
+    VOLUME_INCOMPATIBLE,
+    FeatureField(
+        "apfs_readonly_compatible_features",
+        "Read-only compatible features of a volume",
+        _READ_ONLY,
+    ),
+    FeatureField(
+        "apfs_features",
+        "Compatible features of a volume",
+        _COMPATIBLE,
+        (
+            Feature(
+                _VOLUME.VolumeFeature.defrag_prerelease,
+                "Defragmented by an early version, which may have lost data. Nothing is read differently.",
+            ),
+            Feature(
+                _VOLUME.VolumeFeature.hardlink_map_records, "Hard links have sibling records, by which they are found."
+            ),
+            Feature(_VOLUME.VolumeFeature.defrag, "The volume may be defragmented. Nothing is read differently."),
+            Feature(_VOLUME.VolumeFeature.strictatime, "Each access changes the time of the last one."),
+            Feature(
+                _VOLUME.VolumeFeature.volgrp_system_ino_space,
+                "Inode numbers are shared with the other volumes of the volume group.",
+            ),
+        ),
+    ),
+    FeatureField(
+        "apfs_fs_flags",
+        "Flags of a volume",
+        _COMPATIBLE,
+        (
+            Feature(_VOLUME.VolumeFlag.unencrypted, "The volume is not encrypted."),
+            Feature(_VOLUME.VolumeFlag.reserved_2, _NOT_PUBLISHED),
+            Feature(_VOLUME.VolumeFlag.reserved_4, _NOT_PUBLISHED),
+            Feature(_VOLUME.VolumeFlag.onekey, "One key, of the volume, encrypts all files."),
+            Feature(
+                _VOLUME.VolumeFlag.spilledover,
+                "The volume ran out of space on the fast device of a Fusion set. Nothing is read differently.",
+            ),
+            Feature(
+                _VOLUME.VolumeFlag.run_spillover_cleaner,
+                "Space on the fast device is to be freed at the next mount. Nothing is read differently.",
+            ),
+            Feature(
+                _VOLUME.VolumeFlag.always_check_extentref,
+                "Whoever overwrites an extent looks its references up first. Nothing is read differently.",
+            ),
+            Feature(_VOLUME.VolumeFlag.reserved_80, _NOT_PUBLISHED),
+            Feature(_VOLUME.VolumeFlag.reserved_100, _NOT_PUBLISHED),
+        ),
+    ),
+    FeatureField(
+        "j_snap_metadata_val_t.flags",
+        "Flags of a snapshot",
+        _COMPATIBLE,
+        (
+            Feature(
+                _SNAPSHOT.SnapMetaFlag.pending_dataless,
+                "The data of the snapshot are to be given up; its metadata is read as usual.",
+            ),
+            Feature(
+                _SNAPSHOT.SnapMetaFlag.merge_in_progress,
+                "The snapshot is being merged with another one; what is left of it is read.",
+            ),
+        ),
+    ),
+)
+"""Every field of such bits, in the order of the structures."""

@@ -1,0 +1,358 @@
+"""Where a volume starts is confirmed by what is there; what no map names is found with a bounded number of reads."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+import pytest
+
+import layoutscope
+from fixtures.apfs.checksum import with_checksum
+from fixtures.apfs.plan import ContainerPlan
+from fixtures.apfs.plan import VolumePlan as ApfsVolume
+from fixtures.apfs.scenarios import many
+from fixtures.apfs.writer import write
+from fixtures.hfsplus.plan import Journal, Tree, VolumePlan, Wrapper
+from fixtures.hfsplus.scenarios import folders
+from fixtures.hfsplus.writer import render
+from layoutscope.errors import FormatError, ImageError
+from layoutscope.image import MemorySource
+from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.partition import find_volumes
+from tests.unit.partition.builders import HFS, Disk, apm, gpt_disk, gpt_entry, mbr
+
+SECTOR, BLOCK, MIB = 512, 4096, 1024**2
+SECTORS = (1, 2, 7, 8, 16, 34, 40, 63, 64, 100, 2048)
+RESERVED = "E3C9E316-0B5C-4DB8-817D-F92DF00215AE"
+"""Microsoft's reserved partition, which holds no volume."""
+FILES = {"apfs": (40, 0), "hfsplus": (36, 3)}
+"""Files and folders of the plans below."""
+
+
+@pytest.fixture(scope="module")
+def volumes(tmp_path_factory):
+    """A container of 16 MiB and an HFS+ volume of 4 MiB, by file system."""
+    path = tmp_path_factory.mktemp("bases") / "basic.img"
+    write(ContainerPlan((ApfsVolume("Basic", many(40)),), block_count=4096), path)
+    tree = Tree(4096, pieces=4, shuffled=0.5)
+    canvas, _ = render(VolumePlan(name="Base", total_blocks=1024, root=folders(3, 12), catalog=tree, gap_blocks=1))
+    return {"apfs": path.read_bytes(), "hfsplus": bytes(canvas.to_bytearray())}
+
+
+@pytest.fixture
+def scan(tmp_path):
+    """Return a function that scans bytes."""
+
+    def scanned(data, **options):
+        path = tmp_path / "disk.img"
+        path.write_bytes(data)
+        return layoutscope.scan(path, drives=(), **options)
+
+    return scanned
+
+
+def without_first_header(kind, data):
+    """Zero block 0 of a container, the volume header of HFS+."""
+    start, length = (0, BLOCK) if kind == "apfs" else (1024, SECTOR)
+    return data[:start] + bytes(length) + data[start + length :]
+
+
+def without_headers(kind, data):
+    """Spoil every container superblock; zero both volume headers."""
+    if kind == "hfsplus":
+        return without_first_header(kind, data)[:-1024] + bytes(1024)
+    return data.replace(b"NXSB", b"nxsb")
+
+
+def found(result):
+    """Return starts, files and folders of the volumes that were read."""
+    facts = [item.layout.facts for item in result.volumes if item.layout.facts.volume is not None]
+    return [(each.image_offset, each.num_files, each.num_directories) for each in facts]
+
+
+def codes(result, *levels):
+    every = [*result.findings, *(item for volume in result.volumes for item in volume.findings)]
+    return {item.code for item in every if not levels or item.level in levels}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_volume_behind_some_sectors_is_read_from_its_own_start(kind, volumes, scan):
+    """Sound ones without an error; of those without the first header the copies tell the same start."""
+    wrong = []
+    for sectors in SECTORS:
+        for is_sound in (True, False):
+            data = volumes[kind] if is_sound else without_first_header(kind, volumes[kind])
+            result = scan(bytes(sectors * SECTOR) + data)
+            lost = (
+                set() if is_sound else {"apfs": set(), "hfsplus": {"volume-header-lost", "volume-header-invalid"}}[kind]
+            )
+            if found(result) != [(sectors * SECTOR, *FILES[kind])] or codes(result, "error") != lost:
+                wrong.append((sectors, is_sound, found(result), codes(result)))
+            if is_sound and result.exit_code:
+                wrong.append((sectors, result.exit_code))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("sweep", [False, True])
+def test_addresses_of_a_container_count_from_its_own_block_0(sweep, volumes, tmp_path):
+    """Behind 40 sectors, each extent is 20,480 bytes further than in the container alone."""
+    places = []
+    for before in (0, 20_480):
+        path = tmp_path / "disk.img"
+        path.write_bytes(bytes(before) + volumes["apfs"])
+        (layout,) = layoutscope.open(path, sweep=sweep).volumes
+        places.append(layout.extents.sort("file_id", "image_offset")["image_offset"])
+    assert (places[1] - places[0]).unique().to_list() == [20_480]
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_the_right_start_that_a_caller_names_is_no_damage(kind, volumes, scan):
+    """So it is beside another volume, of which nothing is said then."""
+    data = bytes(SECTOR) + without_first_header(kind, volumes[kind]) + bytes(7 * SECTOR)
+    at = len(data)
+    result = scan(data + volumes[kind], volume_at=at)
+    assert found(result) == [(at, *FILES[kind])]
+    assert codes(result, "error", "warning") == set()
+    assert {item.image_offset for item in result.findings} <= {at}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_each_of_two_volumes_without_a_map_is_found(kind, volumes, scan):
+    """The second one behind the first and a gap."""
+    size = len(volumes[kind])
+    result = scan(bytes(63 * SECTOR) + volumes[kind] + bytes(9 * SECTOR) + volumes[kind] + bytes(3 * SECTOR))
+    starts = [63 * SECTOR, 63 * SECTOR + size + 9 * SECTOR]
+    assert found(result) == [(start, *FILES[kind]) for start in starts]
+
+
+def test_a_container_that_has_no_superblock_left_is_placed_by_its_objects(volumes, scan):
+    """The numbers of physical objects are their blocks: a sweep from byte 0 finds them 5 blocks too far."""
+    result = scan(bytes(5 * BLOCK) + without_headers("apfs", volumes["apfs"]), sweep=True)
+    assert found(result)[0][0] == 5 * BLOCK
+    assert "start-uncertain" not in codes(result)
+    assert codes(result, "error")
+
+
+def test_a_start_that_nothing_confirms_is_called_uncertain(volumes, scan):
+    """Without headers nothing says where HFS+ starts, unless the caller does."""
+    data = bytes(8 * SECTOR) + without_headers("hfsplus", volumes["hfsplus"])
+    result = scan(data, sweep=True)
+    assert "start-uncertain" in codes(result, "error")
+    assert result.exit_code == 3
+    named = scan(data, sweep=True, volume_at=8 * SECTOR)
+    assert named.volumes[0].layout.facts.image_offset == 8 * SECTOR
+    assert "start-uncertain" not in codes(named)
+
+
+def test_a_lone_superblock_does_not_confirm_itself(volumes):
+    """One sound copy of the ring and nothing where it leads: its place in the ring is believed, with a warning."""
+    image = volumes["apfs"]
+    ring = [at for at in range(BLOCK, 64 * BLOCK, BLOCK) if image[at + 32 : at + 36] == b"NXSB"]
+    disk = bytearray(len(image))
+    disk[ring[-1] : ring[-1] + BLOCK] = image[ring[-1] : ring[-1] + BLOCK]
+    search = find_volumes(MemorySource(bytes(disk)))
+    assert [item.image_offset for item in search.readable] == [0]
+    (finding,) = [item for item in search.findings if item.code == "start-uncertain"]
+    assert (finding.level, finding.image_offset) == ("error", 0)
+    assert "superblock in block 0 at byte 0" in finding.message
+    assert "object map at byte" in finding.message
+
+
+def test_the_newest_header_in_a_journal_tells_where_the_volume_starts(scan):
+    """Both headers are lost; a copy in the journal says where the trees are, which is 3 sectors further on."""
+    plan = VolumePlan(name="Kept", total_blocks=1024, root=folders(2, 9), journal=Journal())
+    canvas, _ = render(plan)
+    data = bytearray(canvas.to_bytearray())
+    header = data[1024:1536]
+    (info,) = {int.from_bytes(header[12:16], "big") * BLOCK}
+    start, size = (int.from_bytes(data[info + at : info + at + 8], "big") for at in (36, 44))
+    data[start + size - 1024 : start + size - SECTOR] = header
+    result = scan(bytes(3 * SECTOR) + without_headers("hfsplus", bytes(data)), sweep=True)
+    assert found(result)[0][0] == 3 * SECTOR
+    assert "start-uncertain" not in codes(result)
+
+
+# What no map names
+
+
+def disks(data):
+    """Make disks of whose maps no partition holds the volume at sector 2,088, by what is left of the map."""
+    start = 2088 * SECTOR
+    size = start + len(data) + 64 * SECTOR
+    size += -size % BLOCK
+    last = size // SECTOR - 34
+    return start, {
+        "protective record": Disk(size).put(0, mbr((0xEE, 1, size // SECTOR - 1))).put(start, data),
+        "reserved partition": gpt_disk(size, [gpt_entry(RESERVED, 34, 2000)]).put(start, data),
+        "empty partition of its type": gpt_disk(size, [gpt_entry(HFS, last - 8, last)]).put(start, data),
+        "empty Apple map": _with_apm(Disk(size)).put(start, data),
+        "no map": Disk(size).put(start, data),
+    }
+
+
+def _with_apm(disk):
+    apm(disk, [("Apple", "Apple_partition_map", 1, 63), ("Extra", "Apple_Free", 64, 2000)])
+    return disk
+
+
+ENTRIES = {
+    ("GPT", "apfs"): "7C3457EF-0000-11AA-AA11-00306543ECAC",
+    ("GPT", "hfsplus"): "48465300-0000-11AA-AA11-00306543ECAC",
+    ("APM", "apfs"): "Apple_APFS",
+    ("APM", "hfsplus"): "Apple_HFS",
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_volume_that_no_map_names_is_found_with_the_entry_for_it(kind, volumes, scan):
+    """Sector 2,088 is byte 1,069,056; 16 MiB are 32,768 sectors, 4 MiB 8,192."""
+    data = volumes[kind]
+    start, made = disks(data)
+    assert start == 1_069_056
+    for name, disk in made.items():
+        result = scan(bytes(disk.data))
+        assert found(result) == [(start, *FILES[kind])], name
+        (finding,) = [item for item in result.findings if item.code == "volume-unpartitioned"]
+        scheme = "APM" if "Apple" in name else "GPT"
+        words = (
+            f"{scheme} entry for it: type {ENTRIES[scheme, kind]}, first sector 2,088, {len(data) // SECTOR:,} sectors"
+        )
+        assert words in finding.message, name
+        assert (finding.level, finding.image_offset) == ("info" if name == "no map" else "warning", start)
+        checked = layoutscope.check(scan.__closure__[0].cell_contents / "disk.img")
+        assert [item.findings for item in checked.volumes if item.findings] == [], name
+
+
+def test_a_map_in_large_sectors_is_told_in_its_own_unit(volumes):
+    """Byte 1 MiB is sector 256 of 4,096 bytes; 4 MiB are 1,024 of them."""
+    source = MemorySource(bytes(MIB) + volumes["hfsplus"])
+    source.sector_size_bytes = BLOCK
+    (finding,) = find_volumes(source).findings
+    assert "first sector 256, 1,024 sectors of 4,096 bytes (last sector 1,279)" in finding.message
+
+
+def test_a_wrapper_is_found_as_such(scan):
+    """The volume inside is read; the entry would lead to the wrapper."""
+    canvas, _ = render(VolumePlan(name="Inside", total_blocks=1024, root=folders(1, 5), wrapper=Wrapper()))
+    data = bytes(2088 * SECTOR) + bytes(canvas.to_bytearray()) + bytes(MIB)
+    data = data[:446] + mbr((0xEE, 1, len(data) // SECTOR - 1))[446:512] + data[512:]
+    result = scan(data)
+    (finding,) = [item for item in result.findings if item.code == "volume-unpartitioned"]
+    assert "inside an HFS wrapper" in finding.message
+    assert found(result)[0][1:] == (5, 1)
+    assert found(result)[0][0] > 2088 * SECTOR
+
+
+class Spread(FillingSource):
+    """A disk of zeros with pieces at places; its reads count and are kept."""
+
+    def __init__(self, size_bytes, pieces):
+        self.name, self.size_bytes, self.counter = "disk", size_bytes, ReadCounter()
+        self.pieces = pieces
+
+    def _fetch_into(self, image_offset, target):
+        data = bytearray(len(target))
+        for at, piece in self.pieces.items():
+            low, high = max(at, image_offset), min(at + len(piece), image_offset + len(target))
+            if low < high:
+                data[low - image_offset : high - image_offset] = piece[low - at : high - at]
+        target[:] = data
+        return len(data)
+
+
+USUAL = 409_640 * SECTOR
+"""Where the first volume of most Macs starts, behind 200 MiB of an EFI partition."""
+MOST_READS = 600
+"""16 of 4 MiB from the start, 450 single ones, one of the end, and what confirms a few volumes."""
+MOST_BYTES = 64 * MIB + 450 * BLOCK + MIB + 8 * MIB
+
+
+@pytest.mark.parametrize(
+    ("size", "start"),
+    [(64 * 1024 * MIB, USUAL), (64 * 1024 * MIB, 300 * MIB), (2 * 1024 * MIB, 2 * 1024 * MIB - 17 * MIB)],
+    ids=["usual", "aligned", "at the end"],
+)
+def test_the_search_of_a_large_disk_is_bounded(size, start, volumes):
+    """The usual place, a whole MiB, and a copy of the header near the end of the disk."""
+    data = volumes["hfsplus"]
+    at = start if start < size - 100 * MIB else size - len(data) - 35 * SECTOR
+    source = Spread(size, {0: mbr((0xEE, 1, 2**32 - 1)), at: data})
+    assert [item.image_offset for item in find_volumes(source).readable] == [at]
+    assert source.counter.reads < MOST_READS
+    assert source.counter.bytes < MOST_BYTES
+
+
+def test_nothing_is_searched_where_a_partition_holds_a_volume(volumes):
+    """One volume is named; another one behind it is not looked for."""
+    disk = gpt_disk(16 * MIB, [gpt_entry(HFS, 2048, 2048 + 8191)])
+    disk.put(MIB, volumes["hfsplus"]).put(8 * MIB, volumes["hfsplus"])
+    source = MemorySource(bytes(disk.data))
+    search = find_volumes(source)
+    assert [item.image_offset for item in search.readable] == [MIB]
+    assert search.searched == ""
+    assert source.counter.bytes < MIB
+
+
+def test_a_sweep_searches_all_of_the_disk(volumes):
+    """A volume at an odd sector behind 600 MiB is beyond the bounded search."""
+    at = 600 * MIB + 77 * SECTOR
+    source = Spread(1024 * MIB, {0: mbr((0xEE, 1, 2**21 - 1)), at: volumes["hfsplus"]})
+    assert find_volumes(source).readable == ()
+    assert [item.image_offset for item in find_volumes(source, depth="everywhere").readable] == [at]
+
+
+def test_a_refusal_says_what_was_searched_and_what_helps(scan):
+    """Small images are searched whole; of a large one the parts are named."""
+    with pytest.raises(ImageError) as refused:
+        scan(bytes(MIB))
+    assert re.search(
+        r"no HFS\+ or APFS volume found; all of the image was searched\. --volume-at BYTES ", str(refused.value)
+    )
+    assert "--sweep" in str(refused.value)
+    search = find_volumes(Spread(4096 * MIB, {}))
+    assert search.searched == "the first 64.0 MiB, 450 likely places and the last 1.00 MiB"
+
+
+def test_chance_letters_are_no_volume():
+    """The letters of both signatures at each sector, and nothing sound behind them."""
+    disk = Disk(4 * MIB)
+    for sector in range(3, 8000, 3):
+        disk.put(sector * SECTOR, b"H+\0\4" + b"\xa5" * 28 + b"NXSB" + b"\x5a" * 64)
+    assert find_volumes(MemorySource(bytes(disk.data))).readable == ()
+
+
+# Images that are cut
+
+
+def test_a_cut_image_is_told_before_what_follows_from_it(volumes, scan):
+    """A partition at 20,480 of 400 KiB of a disk: 20,480 + 16 MiB are 16,797,696 bytes."""
+    disk = gpt_disk(20 * MIB, [gpt_entry("7C3457EF-0000-11AA-AA11-00306543ECAC", 40, 40 + 32_767)])
+    disk.put(20_480, volumes["apfs"])
+    for data, end in ((bytes(disk.data)[:409_600], 16_797_696), (volumes["apfs"][:409_600], 16_777_216)):
+        with pytest.raises(FormatError, match=f"^the image ends at byte 409,600, its container at {end:,}: "):
+            scan(data)
+
+
+def test_a_whole_container_without_a_checkpoint_is_not_called_cut(volumes, scan):
+    """The ring is zeroed; nothing is missing at the end."""
+    data = volumes["apfs"]
+    blank = with_checksum(bytes(data[:BLOCK])) + bytes(63 * BLOCK)
+    with pytest.raises(FormatError, match=r"^checkpoint descriptor area"):
+        scan(blank + data[64 * BLOCK :])
+
+
+def test_volumes_of_several_containers_in_larger_partitions(volumes, scan):
+    """Three containers of 16 MiB, the second in a partition of 20 MiB: three volumes of 40 files."""
+    kinds = ("69646961-6700-11AA-AA11-00306543ECAC", "7C3457EF-0000-11AA-AA11-00306543ECAC")
+    recovery = "52637672-7900-11AA-AA11-00306543ECAC"
+    starts = (MIB, 18 * MIB, 40 * MIB)
+    lengths = (16 * MIB, 20 * MIB, 16 * MIB)
+    rows = zip((*kinds, recovery), starts, lengths, strict=True)
+    disk = gpt_disk(60 * MIB, [gpt_entry(kind, at // SECTOR, (at + size) // SECTOR - 1) for kind, at, size in rows])
+    for at in starts:
+        disk.put(at, volumes["apfs"])
+    result = scan(bytes(disk.data))
+    assert found(result) == [(at, 40, 0) for at in starts]
+    assert (codes(result), result.exit_code) == (set(), 0)
+    assert pl.Series([at for at, *_ in found(result)]).is_sorted()

@@ -23,6 +23,24 @@ HEAD_BYTES: Final = 4096
 
 TRAILER_BYTES: Final = 512
 
+UDIF_MAGIC: Final = b"koly"
+UDIF_TRAILER: Final = UDIF_MAGIC + (4).to_bytes(4, "big") + TRAILER_BYTES.to_bytes(4, "big")
+"""How the trailer of an Apple disk image begins: magic, version and its length."""
+
+UDIF_SEARCH_BYTES: Final = 64 * 1024
+
+DISK_MAGICS: Final = (
+    (510, b"\x55\xaa"),
+    (0, b"ER"),
+    (512, b"PM"),
+    (512, b"EFI PART"),
+    (32, b"NXSB"),
+    (1024, b"H+"),
+    (1024, b"HX"),
+    (1024, b"BD"),
+)
+"""How disks and volumes begin."""
+
 SECTOR_BYTES: Final = 512
 """The smallest piece that a disk gives or refuses."""
 
@@ -152,8 +170,26 @@ def is_text(head: bytes) -> bool:
 
 
 def has_udif_trailer(source: Source) -> bool:
-    """Whether the file ends as an Apple disk image does, which :mod:`layoutscope.image.containers` reads."""
-    return trailer_of(source).startswith(b"koly")
+    """Whether the file is an Apple disk image, which :mod:`layoutscope.image.containers` reads."""
+    return udif_trailer_at(source) is not None
+
+
+def udif_trailer_at(source: Source) -> int | None:
+    """Find the trailer of an Apple disk image: at the end, at the start, or in the last 64 KiB.
+
+    Copies that were padded to whole blocks, or joined with a fork of another file, have bytes behind the trailer. What
+    begins as a disk does is taken for one, as a disk may end in a file that is a disk image.
+    """
+    if trailer_of(source).startswith(UDIF_MAGIC):
+        return source.size_bytes - TRAILER_BYTES
+    head = head_of(source)
+    if head.startswith(UDIF_TRAILER):
+        return 0
+    if any(head.startswith(magic, offset) for offset, magic in DISK_MAGICS):
+        return None
+    start = max(0, source.size_bytes - UDIF_SEARCH_BYTES)
+    found = _peek(source, start, source.size_bytes - start).rfind(UDIF_TRAILER)
+    return start + found if 0 <= found <= source.size_bytes - start - TRAILER_BYTES else None
 
 
 def is_asif(source: Source) -> bool:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.findings import Finding
+
     I64 = NDArray[np.int64]
 
 
@@ -51,6 +53,10 @@ class Source(ABC):
     gap_budget : float
         Share of the wanted bytes that may be spent on gaps between them, so that a scan reads little beyond its
         metadata.
+    around : Source or None
+        The source that this one was made of: the file of a container, or what failing areas are found in.
+    own_findings : tuple of Finding
+        What is wrong with the files that hold the disk, such as a missing segment; reading may add to it.
     """
 
     name: str
@@ -59,6 +65,14 @@ class Source(ABC):
     counter: ReadCounter
     origin: int = 0
     gap_budget: float = 0.04
+    around: Source | None = None
+    own_findings: tuple[Finding, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with the containers around the disk, the outermost first."""
+        outside = self.around.findings if self.around is not None else ()
+        return (*outside, *self.own_findings)
 
     @abstractmethod
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:

@@ -135,7 +135,7 @@ def _unwrap_once(source: Source, decoder: Decoder) -> Source:
 
 def _open(path: Path, cache_dir: Path | None) -> Source:
     if bundle.is_bundle(path):
-        return bundle.SparseBundle(path)
+        return bundle.open_bundle(path)
     mode = mode_of(path)
     if stat.S_ISDIR(mode):
         raise ImageError(f"{path}: is a directory, not an image")

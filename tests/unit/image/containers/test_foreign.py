@@ -183,6 +183,72 @@ def test_a_sparse_bundle(bundle, disk):
         assert source.holes.tolist() == [[2 * MIB, 20 * MIB]]
 
 
+def test_bands_with_names_in_capitals(bundle, disk):
+    """Systems that fold the case of names may give them back in capitals."""
+    for number in (20, 21, 22):
+        (bundle / "bands" / f"{number:x}").write_bytes(bytes(MIB))
+    (bundle / "bands" / "b").write_bytes(b"\x07" * MIB)
+    (bundle / "bands" / "b").rename(bundle / "bands" / "B")
+    with open_image(bundle) as source:
+        assert source.read(11 * MIB, MIB) == b"\x07" * MIB
+        assert source.read(23 * MIB, MIB) == disk.read_bytes()[23 * MIB :]
+        assert source.findings == ()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"<plist>", plistlib.dumps({"size": 5})])
+def test_a_bundle_whose_property_list_is_lost(bundle, disk, content):
+    """Its copy says the same; which of them was used is told."""
+    (bundle / "Info.plist").rename(bundle / "Info.bckup")
+    if content is not None:
+        (bundle / "Info.plist").write_bytes(content)
+    assert_same(bundle, disk)
+    with open_image(bundle) as source:
+        (finding,) = source.findings
+    assert (finding.code, finding.level) == ("container-invalid", "warning")
+    assert finding.message.startswith("its Info.plist is ")
+    assert "Info.bckup" in finding.message
+    (bundle / "Info.bckup").unlink()
+    with pytest.raises(ImageError, match=r"its Info\.plist is (missing|not that of a sparse bundle)$"):
+        open_image(bundle)
+
+
+def test_what_is_no_band_is_named(bundle, disk):
+    """Files of others in the folder of bands hold no part of the disk."""
+    for name in ("0 (conflicted copy)", "00", "g"):
+        (bundle / "bands" / name).write_bytes(b"x")
+    assert_same(bundle, disk)
+    with open_image(bundle) as source:
+        (finding,) = source.findings
+    assert finding.level == "warning"
+    assert all(repr(name) in finding.message for name in ("0 (conflicted copy)", "00", "g"))
+
+
+@pytest.mark.parametrize("told", [MIB // 2, MIB // 4])
+def test_a_band_size_that_the_bands_contradict(bundle, disk, told):
+    """Bands of up to 1 MiB that cover the disk with that size are read by it, with a warning."""
+    (bundle / "Info.plist").write_bytes(plistlib.dumps({"size": 24 * MIB, "band-size": told}))
+    assert_same(bundle, disk)
+    with open_image(bundle) as source:
+        (finding,) = source.findings
+    assert (finding.level, finding.expected, finding.found) == (
+        "warning", "a band size of 1,048,576", f"{told:,}"
+    )  # fmt: skip
+
+
+def test_a_band_that_is_too_long_is_not_read(bundle, disk):
+    """What one file of many has more than a band says that the file is another one; the rest is read."""
+    (bundle / "bands" / "1").write_bytes(bytes(MIB + 512))
+    (bundle / "bands" / "20").write_bytes(bytes(MIB))
+    with open_image(bundle) as source:
+        assert source.unread_ranges().tolist() == [[MIB, MIB]]
+        assert source.read(0, MIB) == disk.read_bytes()[:MIB]
+        assert [(item.code, item.level) for item in source.findings] == [
+            ("container-invalid", "error"), ("container-invalid", "warning"),
+        ]  # fmt: skip
+        assert "'1'" in source.findings[0].message
+        assert "'20'" in source.findings[1].message
+
+
 def test_pipes_in_a_bundle_are_not_waited_for(bundle, disk):
     """A token that is no file says nothing; a band that is none is named."""
     (bundle / "token").unlink()

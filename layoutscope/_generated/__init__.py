@@ -25,6 +25,7 @@ _MODULES = {
     'Asif': 'asif',
     'CoreStorage': 'core_storage',
     'EncryptedImage': 'encrypted_image',
+    'ExpertWitness': 'expert_witness',
     'Foreign': 'foreign',
     'Gpt': 'gpt',
     'HfsWrapper': 'hfs_wrapper',

@@ -20,6 +20,7 @@ from .apm import Apm as Apm
 from .asif import Asif as Asif
 from .core_storage import CoreStorage as CoreStorage
 from .encrypted_image import EncryptedImage as EncryptedImage
+from .expert_witness import ExpertWitness as ExpertWitness
 from .foreign import Foreign as Foreign
 from .gpt import Gpt as Gpt
 from .hfs_wrapper import HfsWrapper as HfsWrapper
@@ -57,6 +58,7 @@ __all__ = [
     'Asif',
     'CoreStorage',
     'EncryptedImage',
+    'ExpertWitness',
     'Foreign',
     'Gpt',
     'HfsWrapper',

@@ -1145,6 +1145,50 @@ class EncryptedImageHeader(RecordType):
 
 ENCRYPTED_IMAGE_HEADER: EncryptedImageHeader
 
+class SegmentHeader(RecordType):
+    magic: Field
+    fields_start: Field
+    segment_number: Field
+    fields_end: Field
+
+SEGMENT_HEADER: SegmentHeader
+
+class Section(RecordType):
+    kind: Field
+    ofs_next: Field
+    len_section: Field
+    padding: Field
+    checksum: Field
+
+SECTION: Section
+
+class VolumeSection(RecordType):
+    media_type: Field
+    unknown: Field
+    num_chunks: Field
+    num_chunk_sectors: Field
+    len_sector: Field
+    num_sectors: Field
+    num_sectors_short: Instance
+
+VOLUME_SECTION: VolumeSection
+
+class TableSection(RecordType):
+    num_entries: Field
+    padding: Field
+    ofs_base: Field
+    padding2: Field
+    checksum: Field
+
+TABLE_SECTION: TableSection
+
+class ChunkEntry(RecordType):
+    place: Field
+    ofs_chunk: Instance
+    is_compressed: Instance
+
+CHUNK_ENTRY: ChunkEntry
+
 class ApfsContainer(RecordType):
     object_header: Field
     magic: Field
@@ -1922,14 +1966,70 @@ class SparseImageHeader(RecordType):
     num_band_sectors: Field
     flags: Field
     num_sectors: Field
+    ofs_next_index: Field
+    num_sectors_long: Field
     unknown: Field
 
 SPARSE_IMAGE_HEADER: SparseImageHeader
+
+class SparseImageIndex(RecordType):
+    magic: Field
+    number: Field
+    flags: Field
+    ofs_next_index: Field
+    unknown: Field
+
+SPARSE_IMAGE_INDEX: SparseImageIndex
 
 class SparseImageBand(RecordType):
     number: Field
 
 SPARSE_IMAGE_BAND: SparseImageBand
+
+class ParallelsHeader(RecordType):
+    variant: Field
+    version: Field
+    num_heads: Field
+    num_cylinders: Field
+    num_block_sectors: Field
+    num_entries: Field
+    num_sectors: Field
+    in_use: Field
+    data_sector: Field
+    flags: Field
+    extension_sector: Field
+    num_sectors_short: Instance
+
+PARALLELS_HEADER: ParallelsHeader
+
+class ParallelsEntry(RecordType):
+    place: Field
+
+PARALLELS_ENTRY: ParallelsEntry
+
+class VdiHeader(RecordType):
+    text: Field
+    magic: Field
+    version: Field
+    len_header: Field
+    kind: Field
+    flags: Field
+    comment: Field
+    ofs_table: Field
+    ofs_data: Field
+    geometry: Field
+    unused: Field
+    len_disk: Field
+    len_block: Field
+    len_block_extra: Field
+    num_blocks: Field
+
+VDI_HEADER: VdiHeader
+
+class VdiEntry(RecordType):
+    block: Field
+
+VDI_ENTRY: VdiEntry
 
 class Checksum(RecordType):
     kind: Field
@@ -2029,6 +2129,7 @@ __all__ = [
     'CHECKPOINT_MAP_HEAD',
     'CHECKSUM',
     'CHILD_VAL',
+    'CHUNK_ENTRY',
     'CHUNK_INFO',
     'CHUNK_INFO_BLOCK',
     'CIB_ADDR_BLOCK',
@@ -2135,6 +2236,8 @@ __all__ = [
     'OMAP_SNAPSHOT_KEY',
     'OMAP_VAL',
     'PACKED_HEAD',
+    'PARALLELS_ENTRY',
+    'PARALLELS_HEADER',
     'PARTITION_RECORD',
     'PHYSICAL_VOLUME_HEADER',
     'PHYS_EXT_VAL',
@@ -2154,6 +2257,8 @@ __all__ = [
     'RECT',
     'REFERENCE',
     'RING_INDEX',
+    'SECTION',
+    'SEGMENT_HEADER',
     'SEQUENCE',
     'SIBLING_ID',
     'SIBLING_KEY',
@@ -2172,8 +2277,12 @@ __all__ = [
     'SPARSE_BYTES',
     'SPARSE_IMAGE_BAND',
     'SPARSE_IMAGE_HEADER',
+    'SPARSE_IMAGE_INDEX',
     'SQUASHFS_SUPERBLOCK',
+    'TABLE_SECTION',
     'TRAILER',
+    'VDI_ENTRY',
+    'VDI_HEADER',
     'VHDX_DISK_SIZE',
     'VHDX_FILE_PARAMETERS',
     'VHDX_METADATA',
@@ -2190,6 +2299,7 @@ __all__ = [
     'VOLUME_END',
     'VOLUME_GROUPS_DESCRIPTOR',
     'VOLUME_HEADER',
+    'VOLUME_SECTION',
     'VOLUME_SIGNATURE',
     'WRAPPED_KEY_FLAGS',
     'WRAPPED_META_CRYPTO_STATE',

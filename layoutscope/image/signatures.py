@@ -48,7 +48,7 @@ SECTOR_BYTES: Final = 512
 class Signature(NamedTuple):
     """A container format, and the bytes that tell it at an offset of the head or of the last 512 bytes.
 
-    `reader` names what :mod:`layoutscope.image.containers` reads it with.
+    `reader` names what :mod:`layoutscope.image.containers` reads it with: a module of our own, or a library.
     """
 
     name: str
@@ -62,6 +62,7 @@ class Signature(NamedTuple):
 
 _DECRYPT: Final = "decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
 _HDIUTIL: Final = "convert it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
+_ASIF: Final = "convert it on a Mac with: diskutil image create from IMAGE RAW"
 _QEMU: Final = "convert it with: qemu-img convert -O raw IMAGE RAW"
 _EWF: Final = "convert it with: ewfexport -t RAW -f raw IMAGE"
 _UNPACK: Final = "unpack it first"
@@ -70,7 +71,10 @@ SIGNATURES: Final = (
     # The second version of the header begins a file, the first one ended it.
     Signature("encrypted Apple disk image", b"encrcdsa", advice=_DECRYPT, code="encrypted-image"),
     Signature("encrypted Apple disk image", b"cdsaencr", None, 504, _DECRYPT, code="encrypted-image"),
-    Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="pymodi"),
+    Signature("Apple sparse image of macOS 26 (ASIF)", b"shdw", advice=_ASIF, reader="asif"),
+    Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="sparse-image"),
+    Signature("Parallels disk (hdd)", b"WithoutFreeSpace", advice=_QEMU, reader="parallels"),
+    Signature("Parallels disk (hdd)", b"WithouFreSpacExt", advice=_QEMU, reader="parallels"),
     Signature("QEMU image (qcow2)", b"QFI\xfb", advice=_QEMU, reader="pyqcow"),
     Signature("VMware disk (vmdk)", b"KDMV", advice=_QEMU, reader="pyvmdk"),
     Signature("VMware disk (vmdk)", b"COWD", advice=_QEMU),
@@ -83,7 +87,7 @@ SIGNATURES: Final = (
     Signature("Hyper-V disk (vhdx)", b"vhdxfile", advice=_QEMU, reader="pyvhdi"),
     # A fixed one is a raw image with this behind its end, and is read as one.
     Signature("dynamic Virtual PC disk (vhd)", b"conectix", advice=_QEMU, reader="pyvhdi"),
-    Signature("VirtualBox disk (vdi)", b"\x7f\x10\xda\xbe", 64, advice=_QEMU),
+    Signature("VirtualBox disk (vdi)", b"\x7f\x10\xda\xbe", 64, advice=_QEMU, reader="vdi"),
     Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF, reader="pyewf"),
     Signature("Expert Witness image (L01)", b"LVF\x09\x0d\x0a\xff\x00", advice=_EWF),
     Signature("Expert Witness image (Ex01)", b"EVF2\x0d\x0a\x81\x00", advice=_EWF, reader="pyewf"),

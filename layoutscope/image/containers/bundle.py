@@ -105,9 +105,7 @@ class SparseBundle(FillingSource):
 
     def _refused_bands(self, findings: list[Finding]) -> NDArray[np.int64]:
         """Compare the bands with their size; the ranges of those of which nothing can be said."""
-        lengths = {
-            number: max(_length(self._bands / name) for name in names) for number, names in self._stored.items()
-        }
+        lengths = {number: max(_length(self._bands / name) for name in names) for number, names in self._stored.items()}
         longest, last = max(lengths.values(), default=0), max(lengths, default=0)
         size = self._band_bytes
         while size < longest:

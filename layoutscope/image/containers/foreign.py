@@ -1,4 +1,4 @@
-"""Containers of other makers, read in place by libyal's libraries: E01, qcow2, vhd, vhdx, vmdk, Apple sparse images.
+"""Containers of other makers, read in place by libyal's libraries: qcow2, vhd, vhdx and vmdk.
 
 The libraries come with the extra ``containers``, and run in a process of their own. They get bytes, never a name, so
 that what is compressed or itself inside of a container can be read too; the further files of a set are looked up here,
@@ -48,7 +48,7 @@ KEPT_BLOCKS: Final = 512
 MOST_BYTES: Final = 4 * 1024**2
 """The longest answer."""
 
-CREATE: Final = {"pyewf": "handle", "pymodi": "handle", "pyqcow": "file", "pyvhdi": "file", "pyvmdk": "handle"}
+CREATE: Final = {"pyewf": "handle", "pyqcow": "file", "pyvhdi": "file", "pyvmdk": "handle"}
 """What in each library makes a handle."""
 
 

@@ -79,8 +79,8 @@ class Place(NamedTuple):
     base: int = 0
 
 
-def open_udif(source: Source, decoder: Decoder = BULK) -> Source:
-    """Open the disk inside of a disk image, whose pieces a decoder lists.
+def open_udif(source: Source, decoder: Decoder = BULK, trailer_at: int | None = None) -> Source:
+    """Open the disk inside of a disk image, whose pieces a decoder lists; its trailer is looked for if nobody did.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def open_udif(source: Source, decoder: Decoder = BULK) -> Source:
     """
     # A writer knows only at the end where everything lies, so that the header of the file is its last 512 bytes
     # ("koly"). Images that are written in one go have it first.
-    found = udif_trailer_at(source)
+    found = udif_trailer_at(source) if trailer_at is None else trailer_at
     at = source.size_bytes - TRAILER.width if found is None else found
     trailer = grammar.parse(
         grammar.Udif.Trailer, source.read(at, TRAILER.width), structure="disk image trailer", image_offset=at

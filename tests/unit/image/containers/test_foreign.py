@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import plistlib
-import struct
 import subprocess
 import sys
 
@@ -273,18 +272,6 @@ def test_a_bundle_with_impossible_sizes_is_an_error(bundle, facts):
     (bundle / "Info.plist").write_bytes(plistlib.dumps(facts))
     with pytest.raises(ImageError, match=r"Info\.plist"):
         open_image(bundle)
-
-
-def test_a_sparse_image(disk, tmp_path):
-    """Bands of 1 MiB in the order in which they were first written: the last one, then the first four."""
-    needed("pymodi")
-    data = disk.read_bytes()
-    order = [24, 1, 2, 3, 4, 23]
-    head = struct.pack(">4sIIIIQ", b"sprs", 3, MIB // 512, 1, 24 * MIB // 512, 0).ljust(64, b"\0")
-    head += struct.pack(f">{len(order)}I", *order)
-    bands = b"".join(data[(number - 1) * MIB : number * MIB] for number in order)
-    (tmp_path / "a").write_bytes(head.ljust(4096, b"\0") + bands)
-    assert_same(tmp_path / "a", disk)
 
 
 def test_a_bad_sector_in_a_container_costs_what_lies_there(disk, tmp_path, peer):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from layoutscope import inputs
 from layoutscope.errors import ImageError
-from layoutscope.image.containers import foreign
+from layoutscope.image.containers import foreign, witness
 from layoutscope.image.raw import RawFile
 from layoutscope.image.signatures import head_of, signature_of, trailer_of
 from layoutscope.image.split import find_parts
@@ -39,10 +39,10 @@ def files_of(path: Path) -> list[Path]:
         return parts
     with open_plain(path) as source:
         found = signature_of(head_of(source), trailer_of(source))
-        if found is None or found.reader not in ("pyewf", "pyvmdk"):
+        if found is None or found.reader not in ("witness", "pyvmdk"):
             return [path]
-        if found.reader == "pyewf":
-            return foreign.segments_of(path)
+        if found.reader == "witness":
+            return witness.segments_of(path)
         with foreign.ForeignSource(source, found) as disk:
             return disk.files
 

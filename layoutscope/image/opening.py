@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.frozen import frozen
 from layoutscope.image import compressed
-from layoutscope.image.containers import asif, bundle, foreign, sparse, udif
+from layoutscope.image.containers import asif, bundle, foreign, sparse, udif, witness
 from layoutscope.image.failing import FailingSource
 from layoutscope.image.files import mode_of, open_plain
 from layoutscope.image.raw import RawFile
@@ -45,6 +45,7 @@ OWN_READERS: Final[dict[str, Callable[[Source], Source]]] = {
     "sparse-image": sparse.open_sparse_image,
     "parallels": sparse.open_parallels,
     "vdi": sparse.open_vdi,
+    "witness": witness.open_witness,
 }
 """What opens containers that no library is needed for, by the readers of their signatures."""
 

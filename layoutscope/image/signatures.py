@@ -88,9 +88,9 @@ SIGNATURES: Final = (
     # A fixed one is a raw image with this behind its end, and is read as one.
     Signature("dynamic Virtual PC disk (vhd)", b"conectix", advice=_QEMU, reader="pyvhdi"),
     Signature("VirtualBox disk (vdi)", b"\x7f\x10\xda\xbe", 64, advice=_QEMU, reader="vdi"),
-    Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF, reader="pyewf"),
+    Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF, reader="witness"),
     Signature("Expert Witness image (L01)", b"LVF\x09\x0d\x0a\xff\x00", advice=_EWF),
-    Signature("Expert Witness image (Ex01)", b"EVF2\x0d\x0a\x81\x00", advice=_EWF, reader="pyewf"),
+    Signature("Expert Witness image (Ex01)", b"EVF2\x0d\x0a\x81\x00", advice=_EWF),
     Signature(
         "Advanced Forensic Format image (AFF)", b"AFF10\x0d\x0a\x00", advice="convert it with: affconvert -r IMAGE"
     ),

@@ -1,18 +1,17 @@
 """Containers of other makers, read in place by libyal's libraries: qcow2, vhd, vhdx and vmdk.
 
 The libraries come with the extra ``containers``, and run in a process of their own. They get bytes, never a name, so
-that what is compressed or itself inside of a container can be read too; the further files of a set are looked up here,
-beside the first one.
+that what is compressed or itself inside of a container can be read too; the files that a description names are looked
+up here, beside it.
 """
 
 from __future__ import annotations
 
-import re
 import select
 from collections import OrderedDict
 from functools import cached_property
 from importlib.util import find_spec
-from itertools import chain, product, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,14 +31,13 @@ if TYPE_CHECKING:
     from layoutscope.image.signatures import Signature
 
 INSTALL: Final = "pip install 'layoutscope[containers]'"
-EWF_SEGMENT: Final = re.compile(r"\.([ELS]x?)01$", re.IGNORECASE)
 MAX_EXTENTS: Final = 4096
 
 MAX_DISK_BYTES: Final = 64 * 1024**4
 """The largest disk of every format here but qcow2; a larger one claims what nobody ever stored."""
 
 BLOCK_BYTES: Final = 64 * 1024
-"""What is asked for at once at least: a cluster of qcow2, two chunks of E01, which are unpacked as a whole anyway."""
+"""What is asked for at once at least: a cluster of qcow2, which is unpacked as a whole anyway."""
 
 AHEAD_BLOCKS: Final = 8
 """So many more are asked for where reads follow one another."""
@@ -48,7 +46,7 @@ KEPT_BLOCKS: Final = 512
 MOST_BYTES: Final = 4 * 1024**2
 """The longest answer."""
 
-CREATE: Final = {"pyewf": "handle", "pyqcow": "file", "pyvhdi": "file", "pyvmdk": "handle"}
+CREATE: Final = {"pyqcow": "file", "pyvhdi": "file", "pyvmdk": "handle"}
 """What in each library makes a handle."""
 
 
@@ -79,23 +77,6 @@ def open_foreign(source: Source, found: Signature) -> Source:
     return ForeignSource(source, found)
 
 
-def segments_of(path: Path) -> list[Path]:
-    """List the segments of an Expert Witness image that lie beside its first: E01 to E99, EAA to ZZZ."""
-    match = EWF_SEGMENT.search(path.name)
-    if match is None:
-        return [path]
-    stem, kind = path.name[: match.start(1)], match[1]
-    letters = "abcdefghijklmnopqrstuvwxyz" if kind[-1].islower() and len(kind) == 1 else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    numbered = (f"{kind}{number:02}" for number in range(1, 100))
-    # Behind 99 letters count, and the last of the kind's own goes on with them: EZZ is followed by FAA, ExZZ by EyAA.
-    firsts = (
-        letters[letters.index(kind) :] if len(kind) == 1 else "".join(chr(ord(kind[-1]) + step) for step in range(3))
-    )
-    lettered = (kind[:-1] + "".join(each) for each in product(firsts, letters, letters))
-    found = (path.with_name(stem + suffix) for suffix in chain(numbered, lettered))
-    return list(takewhile(Path.exists, found))
-
-
 class ForeignSource(FillingSource):
     """The disk in a container.
 
@@ -108,15 +89,15 @@ class ForeignSource(FillingSource):
     """
 
     def __init__(self, source: Source, found: Signature) -> None:
-        self._source, self._kind = source, found.name
+        self._source = self.around = source
+        self._kind = found.name
         self.name = source.name
         self.counter = ReadCounter()
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._next_block = -1
         self._others: list[Source] = []
         try:
-            files = self._segments() if found.reader == "pyewf" else [source]
-            self._parser = Parser(found.reader, CREATE[found.reader], files, MAX_EXTENTS, self._extent)
+            self._parser = Parser(found.reader, CREATE[found.reader], [source], MAX_EXTENTS, self._extent)
         except (ParserError, ImageError, UnreadError) as error:
             self._close_others()
             raise self._damaged(error) if isinstance(error, ParserError) else error from error
@@ -159,13 +140,6 @@ class ForeignSource(FillingSource):
                 f"{self.name}: {self._kind} claims a disk of {format_bytes(self.size_bytes)}; "
                 f"at most {format_bytes(MAX_DISK_BYTES)} are read"
             )
-
-    def _segments(self) -> list[Source]:
-        """Open an Expert Witness image with all segments that lie beside the first."""
-        if not isinstance(self._source, RawFile) or not Path(self.name).is_file():
-            return [self._source]
-        self._others = [RawFile(path) for path in segments_of(Path(self.name))[1:]]
-        return [self._source, *self._others]
 
     def _extent(self, name: str | None) -> Source:
         """Open an extent; names with folders in them are taken for the file of that name beside the description."""

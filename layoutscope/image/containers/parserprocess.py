@@ -108,9 +108,6 @@ def handle_of(pipes: Pipes, task: dict[str, Any], library: Any) -> Any:
     """
     files = [RemoteFile(pipes, number, size) for number, size in enumerate(task["sizes"])]
     handle = getattr(library, task["create"])()
-    if task["create"] == "handle" and hasattr(handle, "open_file_objects"):
-        handle.open_file_objects(files)
-        return handle
     handle.open_file_object(files[0])
     if hasattr(handle, "get_number_of_extents"):
         count = handle.get_number_of_extents()

@@ -101,29 +101,6 @@ def test_an_image_compressed_and_in_a_container(disk, tmp_path, peer):
     assert_same(tmp_path / "a.qcow2.zst", disk)
 
 
-def test_expert_witness_images_in_segments(disk, tmp_path, peer):
-    """E01 and E02 are one disk; the size of a segment is the smallest that the program makes."""
-    needed("pyewf")
-    command = [peer("ewfacquire"), "-u", "-q", "-c", "none", "-S", str(2 * MIB), "-t", tmp_path / "a", disk]
-    subprocess.run(command, check=True, capture_output=True)
-    assert (tmp_path / "a.E02").exists()
-    assert_same(tmp_path / "a.E01", disk)
-
-
-def test_a_damaged_chunk_of_an_expert_witness_image_reads_as_zeros(disk, tmp_path, peer):
-    """The library gives zeros where a checksum is wrong, and says nothing; ewfverify does, as docs/images.md has it."""
-    needed("pyewf")
-    subprocess.run(
-        [peer("ewfacquire"), "-u", "-q", "-c", "none", "-t", tmp_path / "a", disk], check=True, capture_output=True
-    )
-    image, chunk = bytearray((tmp_path / "a.E01").read_bytes()), disk.read_bytes()[MIB : MIB + 32_768]
-    image[image.index(chunk)] ^= 1
-    (tmp_path / "a.E01").write_bytes(image)
-    with open_image(tmp_path / "a.E01") as source:
-        assert source.read(MIB, len(chunk)) == bytes(len(chunk))
-    assert subprocess.run([peer("ewfverify"), "-q", tmp_path / "a.E01"], check=False, capture_output=True).returncode
-
-
 def test_the_disk_in_a_container_scans_the_same(reference_image, tmp_path, peer):
     """GPT with both file systems in a qcow2: every table is that of the raw image."""
     needed("pyqcow")

@@ -12,7 +12,6 @@ import pytest
 from layoutscope.errors import ImageError
 from layoutscope.image import open_image
 from layoutscope.image.containers import foreign, parser
-from layoutscope.image.containers.foreign import segments_of
 
 STAND_IN = """
 import ctypes, os, socket, sys, time
@@ -181,24 +180,3 @@ def test_what_is_kept_is_bounded(container, monkeypatch):
         for place in range(0, 1 << 24, 1 << 16):
             source.read(place, 10)
         assert len(source._kept) == 16
-
-
-def test_segments_are_those_that_follow_one_another(tmp_path):
-    """E01 to E99, then EAA; a gap ends the set."""
-    names = [f"a.E{number:02}" for number in range(1, 100)] + ["a.EAA", "a.EAB", "a.EAD", "a.FAA"]
-    for name in names:
-        (tmp_path / name).touch()
-    assert [path.name for path in segments_of(tmp_path / "a.E01")] == names[:101]
-    (tmp_path / "b.e01").touch()
-    (tmp_path / "b.e02").touch()
-    assert [path.name for path in segments_of(tmp_path / "b.e01")] == ["b.e01", "b.e02"]
-    assert segments_of(tmp_path / "b.E02") == [tmp_path / "b.E02"]
-
-
-def test_a_pipe_among_the_segments_is_not_waited_for(tmp_path):
-    """A stranger's pipe beside an image is named."""
-    pytest.importorskip("pyewf")
-    (tmp_path / "a.E01").write_bytes(b"EVF\x09\x0d\x0a\xff\x00" + bytes(8192))
-    os.mkfifo(tmp_path / "a.E02")
-    with pytest.raises(ImageError, match=r"a.E02: is a pipe"):
-        open_image(tmp_path / "a.E01")

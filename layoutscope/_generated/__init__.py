@@ -26,6 +26,7 @@ _MODULES = {
     'CoreStorage': 'core_storage',
     'EncryptedImage': 'encrypted_image',
     'ExpertWitness': 'expert_witness',
+    'FileWrappers': 'file_wrappers',
     'Foreign': 'foreign',
     'Gpt': 'gpt',
     'HfsWrapper': 'hfs_wrapper',

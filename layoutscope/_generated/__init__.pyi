@@ -21,6 +21,7 @@ from .asif import Asif as Asif
 from .core_storage import CoreStorage as CoreStorage
 from .encrypted_image import EncryptedImage as EncryptedImage
 from .expert_witness import ExpertWitness as ExpertWitness
+from .file_wrappers import FileWrappers as FileWrappers
 from .foreign import Foreign as Foreign
 from .gpt import Gpt as Gpt
 from .hfs_wrapper import HfsWrapper as HfsWrapper
@@ -59,6 +60,7 @@ __all__ = [
     'CoreStorage',
     'EncryptedImage',
     'ExpertWitness',
+    'FileWrappers',
     'Foreign',
     'Gpt',
     'HfsWrapper',

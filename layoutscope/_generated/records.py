@@ -1192,6 +1192,67 @@ CHUNK_ENTRY = RecordType(
     is_compressed=lambda r: r['place'] & 2147483648,
 )
 
+MAC_BINARY = RecordType(
+    'file_wrappers.mac_binary',
+    old_version='u1',
+    len_name='u1',
+    name='V63',
+    file_type='V4',
+    creator='V4',
+    finder_flags='u1',
+    zero='u1',
+    placement='V6',
+    is_protected='u1',
+    zero2='u1',
+    len_data='>u4',
+    len_resources='>u4',
+    create_date='>u4',
+    modify_date='>u4',
+    more='V25',
+    checksum='>u2',
+    end='V2',
+)
+
+APPLE_SINGLE = RecordType(
+    'file_wrappers.apple_single',
+    magic='V4',
+    version='>u4',
+    filler='V16',
+    num_entries='>u2',
+)
+
+APPLE_SINGLE_ENTRY = RecordType(
+    'file_wrappers.apple_single_entry',
+    kind='>u4',
+    ofs_part='>u4',
+    len_part='>u4',
+)
+
+DISK_COPY = RecordType(
+    'file_wrappers.disk_copy',
+    len_name='u1',
+    name='V63',
+    len_data='>u4',
+    len_tags='>u4',
+    data_checksum='>u4',
+    tag_checksum='>u4',
+    encoding='u1',
+    format='u1',
+    magic='V2',
+)
+
+COMPACT_DISC_SECTOR = RecordType(
+    'file_wrappers.compact_disc_sector',
+    magic='V12',
+    address='V3',
+    mode='u1',
+    file_number='u1',
+    channel='u1',
+    submode='u1',
+    coding='u1',
+    is_second_form=lambda r: r['submode'] & 32,
+)
+
 APFS_CONTAINER = RecordType(
     'foreign.apfs_container',
     object_header='V32',
@@ -2218,6 +2279,11 @@ RECORD_TYPES = {
     'expert_witness.volume_section': VOLUME_SECTION,
     'expert_witness.table_section': TABLE_SECTION,
     'expert_witness.chunk_entry': CHUNK_ENTRY,
+    'file_wrappers.mac_binary': MAC_BINARY,
+    'file_wrappers.apple_single': APPLE_SINGLE,
+    'file_wrappers.apple_single_entry': APPLE_SINGLE_ENTRY,
+    'file_wrappers.disk_copy': DISK_COPY,
+    'file_wrappers.compact_disc_sector': COMPACT_DISC_SECTOR,
     'foreign.apfs_container': APFS_CONTAINER,
     'foreign.ext_superblock': EXT_SUPERBLOCK,
     'foreign.boot_sector': BOOT_SECTOR,

@@ -1189,6 +1189,67 @@ class ChunkEntry(RecordType):
 
 CHUNK_ENTRY: ChunkEntry
 
+class MacBinary(RecordType):
+    old_version: Field
+    len_name: Field
+    name: Field
+    file_type: Field
+    creator: Field
+    finder_flags: Field
+    zero: Field
+    placement: Field
+    is_protected: Field
+    zero2: Field
+    len_data: Field
+    len_resources: Field
+    create_date: Field
+    modify_date: Field
+    more: Field
+    checksum: Field
+    end: Field
+
+MAC_BINARY: MacBinary
+
+class AppleSingle(RecordType):
+    magic: Field
+    version: Field
+    filler: Field
+    num_entries: Field
+
+APPLE_SINGLE: AppleSingle
+
+class AppleSingleEntry(RecordType):
+    kind: Field
+    ofs_part: Field
+    len_part: Field
+
+APPLE_SINGLE_ENTRY: AppleSingleEntry
+
+class DiskCopy(RecordType):
+    len_name: Field
+    name: Field
+    len_data: Field
+    len_tags: Field
+    data_checksum: Field
+    tag_checksum: Field
+    encoding: Field
+    format: Field
+    magic: Field
+
+DISK_COPY: DiskCopy
+
+class CompactDiscSector(RecordType):
+    magic: Field
+    address: Field
+    mode: Field
+    file_number: Field
+    channel: Field
+    submode: Field
+    coding: Field
+    is_second_form: Instance
+
+COMPACT_DISC_SECTOR: CompactDiscSector
+
 class ApfsContainer(RecordType):
     object_header: Field
     magic: Field
@@ -2096,6 +2157,8 @@ __all__ = [
     'APFS_REAP_STATE',
     'APFS_SUPERBLOCK',
     'APM_PARTITION_ENTRY',
+    'APPLE_SINGLE',
+    'APPLE_SINGLE_ENTRY',
     'ASIF_HEADER',
     'ATTRIBUTE_EXTENTS',
     'ATTRIBUTE_FORK_DATA',
@@ -2134,6 +2197,7 @@ __all__ = [
     'CHUNK_INFO_BLOCK',
     'CIB_ADDR_BLOCK',
     'CIB_HEAD',
+    'COMPACT_DISC_SECTOR',
     'CRYPTO_VAL',
     'CRYPTO_VAL_FIXED',
     'DATAZONE',
@@ -2141,6 +2205,7 @@ __all__ = [
     'DER_VALUE',
     'DIRECTORY_ENTRY',
     'DIR_STATS_VAL',
+    'DISK_COPY',
     'DISK_LABEL',
     'DREC_HASHED_KEY',
     'DREC_KEY',
@@ -2220,6 +2285,7 @@ __all__ = [
     'LVM_LABEL',
     'LVM_START',
     'LZFSE',
+    'MAC_BINARY',
     'MASTER_DIRECTORY_BLOCK',
     'METADATA_BLOCK_HEAD',
     'METADATA_HEADER',

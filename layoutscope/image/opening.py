@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.frozen import frozen
 from layoutscope.image import compressed
-from layoutscope.image.containers import asif, bundle, foreign, sparse, udif, witness
+from layoutscope.image.containers import asif, bundle, foreign, sparse, udif, witness, wrappers
 from layoutscope.image.failing import FailingSource
 from layoutscope.image.files import mode_of, open_plain
 from layoutscope.image.raw import RawFile
@@ -46,6 +46,8 @@ OWN_READERS: Final[dict[str, Callable[[Source], Source]]] = {
     "parallels": sparse.open_parallels,
     "vdi": sparse.open_vdi,
     "witness": witness.open_witness,
+    "disc": wrappers.open_disc,
+    "apple-single": wrappers.open_apple_single,
 }
 """What opens containers that no library is needed for, by the readers of their signatures."""
 
@@ -136,12 +138,24 @@ def _unwrap_once(source: Source, decoder: Decoder) -> Source:
     trailer_at = udif_trailer_at(source)
     if trailer_at is not None:
         return udif.open_udif(source, decoder, trailer_at)
-    found = signature_of(head_of(source), trailer_of(source))
-    if found is None or not found.reader:
+    head = head_of(source)
+    found = signature_of(head, trailer_of(source))
+    if found is None:
+        return _open_wrapped(source, head)
+    if not found.reader:
         return source
     if found.reader == "asif":
         return asif.open_asif(source, decoder)
     return OWN_READERS[found.reader](source) if found.reader in OWN_READERS else foreign.open_foreign(source, found)
+
+
+def _open_wrapped(source: Source, head: bytes) -> Source:
+    """Open the disk in a file that is told by more than a signature; the source itself where it is none."""
+    piece = wrappers.find_piece(source, head)
+    if piece is not None:
+        return wrappers.open_piece(source, piece)
+    # What a list names lies beside it, wherever that is.
+    return wrappers.open_cue(source) if isinstance(source, RawFile) and wrappers.is_cue(head) else source
 
 
 def _open(path: Path, cache_dir: Path | None) -> Source:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from layoutscope.errors import ShrunkError, TruncatedError
+from layoutscope.errors import ShrunkError, TruncatedError, UnreadError
 from layoutscope.image.batch import Workspace, read_extents
 
 if TYPE_CHECKING:
@@ -224,6 +224,14 @@ class FillingSource(Source):
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         buffer = bytearray(length_bytes)
         got = self._fetch_into(image_offset, memoryview(buffer))
+        unread = self.unread_ranges()
+        if len(unread) and overlaps(unread, np.array([image_offset]), np.array([length_bytes]))[0]:
+            first = int(unread[unread.sum(axis=1) > image_offset][0, 0])
+            raise UnreadError(
+                "lies in a part of the image that is missing or damaged",
+                structure=f"{length_bytes} bytes",
+                image_offset=max(image_offset, first),
+            )
         return bytes(buffer[:got] if got < length_bytes else buffer)
 
     @abstractmethod

@@ -19,8 +19,9 @@ import numpy as np
 
 from layoutscope.arrays import intervals
 from layoutscope.errors import ImageError, UnreadError, UnsupportedError
+from layoutscope.findings import Finding
 from layoutscope.image.containers.allocation import refuse_expansion, refuse_qcow, stored_runs
-from layoutscope.image.containers.parser import Parser, ParserError
+from layoutscope.image.containers.parser import Parser, ParserError, RefusedError
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.units import format_bytes
@@ -95,6 +96,7 @@ class ForeignSource(FillingSource):
         self.counter = ReadCounter()
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._next_block = -1
+        self._unread: NDArray[np.int64] = np.empty((0, 2), np.int64)
         self._others: list[Source] = []
         try:
             self._parser = Parser(found.reader, CREATE[found.reader], [source], MAX_EXTENTS, self._extent)
@@ -151,9 +153,15 @@ class ForeignSource(FillingSource):
         return found
 
     def _damaged(self, error: Exception) -> ImageError:
-        """Tell in one line what the library has against a container."""
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        """Say in one line why a container cannot be read; the words of a library would say nothing."""
+        reason = str(error)
+        if isinstance(error, RefusedError):
+            reason = f"its header or tables are damaged, or the file, which ends at byte {self._end}, is cut"
         return ImageError(f"{self.name}: {self._kind} cannot be read: {reason}")
+
+    @property
+    def _end(self) -> str:
+        return f"{self._source.size_bytes:,}"
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         done = 0
@@ -191,10 +199,30 @@ class ForeignSource(FillingSource):
         self.counter.reads += 1
         try:
             got = self._parser.read_into(image_offset, target)
+        except RefusedError:
+            return self._ask_in_parts(image_offset, target)
         except ParserError as error:
             raise self._damaged(error) from error
         self.counter.bytes += got
         return got
+
+    def _ask_in_parts(self, image_offset: int, target: memoryview) -> int:
+        """Read what can be read of a range, block by block; what cannot counts as never read."""
+        if len(target) > BLOCK_BYTES:
+            starts = range(0, len(target), BLOCK_BYTES)
+            return sum(self._ask(image_offset + at, target[at : at + BLOCK_BYTES]) for at in starts)
+        target[:] = bytes(len(target))
+        self._unread = intervals.union([self._unread, np.array([[image_offset, len(target)]], np.int64)])
+        message = (
+            f"{format_bytes(intervals.total(self._unread))} that were asked for cannot be read, and count as not read: "
+            f"the file, which ends at byte {self._end}, is cut or damaged"
+        )
+        self.own_findings = (Finding("image-incomplete", "error", self._kind, int(self._unread[0, 0]), message),)
+        return len(target)
+
+    def unread_ranges(self) -> NDArray[np.int64]:
+        """Areas that cannot be read, as far as is known by now, shape (n, 2): offset and length in bytes."""
+        return self._unread
 
     def _close_others(self) -> None:
         for each in self._others:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope.arrays.intervals import runs_of, subtract, total, union
-from layoutscope.errors import FormatError, ImageError, UnreadError
+from layoutscope.errors import FormatError, ImageError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.allocation import refuse_expansion
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import FillingSource, ReadCounter, Source, overlaps
+from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION, VOLUME_SECTION
@@ -396,17 +396,6 @@ class WitnessSource(FillingSource):
         # Where both counts meet there are more chunks than the disk has; which are too many nothing tells.
         kept = order[np.diff(joined.number[order], prepend=-1) > 0]
         return Chunks(*(column[kept] for column in joined))
-
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        data = super()._fetch(image_offset, length_bytes)
-        unread = self.unread_ranges()
-        if len(unread) and overlaps(unread, np.array([image_offset]), np.array([length_bytes]))[0]:
-            first = unread[unread.sum(axis=1) > image_offset][0, 0]
-            raise UnreadError(
-                "lies in a part of the image that is missing or damaged", structure=f"{length_bytes} bytes",
-                image_offset=max(image_offset, int(first)),
-            )  # fmt: skip
-        return data
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         done = 0

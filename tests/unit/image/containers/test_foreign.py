@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 import zstandard
 
-from layoutscope import read_layouts
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope import read_layouts, scan
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import open_image, raw
 from layoutscope.image.failing import FailingSource
@@ -108,6 +110,31 @@ def test_the_disk_in_a_container_scans_the_same(reference_image, tmp_path, peer)
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", raw, tmp_path / "a"], check=True)
     for one, other in zip(read_layouts(raw), read_layouts(tmp_path / "a"), strict=True):
         assert all(one.table(name).equals(other.table(name)) for name in TABLES)
+
+
+@pytest.mark.parametrize("form", ["qcow2", "vhdx", "vmdk"])
+def test_a_container_that_is_cut(tmp_path, peer, form):
+    """HFS+ in its first half is read from the first half of the file; the rest is unread, and no damage."""
+    needed(READERS[form])
+    disk = bytes(render(SCENARIOS["hard-links"])[0].to_bytearray())
+    raw, target = tmp_path / "raw", tmp_path / "a"
+    raw.write_bytes(disk.ljust(8 * MIB, b"\0") + np.random.default_rng(4).bytes(24 * MIB))
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, raw, target], check=True)
+    os.truncate(target, target.stat().st_size - 12 * MIB)
+    with open_image(target) as source:
+        read = bytearray(source.size_bytes)
+        source.read_into(0, memoryview(read))
+        unread = source.unread_ranges()
+        assert 11 * MIB <= unread.sum(axis=0)[1] <= 13 * MIB
+        for start, length in unread.tolist():
+            assert not any(read[start : start + length])
+        assert read[: unread[0, 0]] == raw.read_bytes()[: unread[0, 0]]
+        (finding,) = source.findings
+        assert (finding.code, finding.level) == ("image-incomplete", "error")
+        assert f"ends at byte {target.stat().st_size:,}" in finding.message
+        assert "lib" not in finding.message
+    files = [scan(path, drives=()).volumes[0].layout.facts.num_files for path in (target, raw)]
+    assert files[0] == files[1] > 0
 
 
 def test_differences_alone_are_refused(disk, tmp_path, peer):

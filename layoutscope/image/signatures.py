@@ -93,7 +93,7 @@ SIGNATURES: Final = (
     Signature("Parallels disk (hdd)", b"WithouFreSpacExt", advice=_QEMU, reader="parallels"),
     Signature("QEMU image (qcow2)", b"QFI\xfb", advice=_QEMU, reader="pyqcow"),
     Signature("VMware disk (vmdk)", b"KDMV", advice=_QEMU, reader="pyvmdk"),
-    Signature("VMware disk (vmdk)", b"COWD", advice=_QEMU),
+    Signature("VMware disk of ESX (COWD)", b"COWD", advice=_QEMU),
     Signature(
         "VMware disk description (vmdk)",
         b"# Disk DescriptorFile",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import groupby
 
-import cog
-
 from layoutscope.image.signatures import FORMS, SIGNATURES
 
 STATES = ("read", "named", "refused")
@@ -32,6 +30,6 @@ def _recognition(signature) -> str:
 
 def table() -> None:
     """Write the table."""
-    cog.outl("| what | state | recognised by | advice |\n|---|---|---|---|")
+    print("| what | state | recognised by | advice |\n|---|---|---|---|")  # noqa: T201
     for name, state, recognition, advice in rows():
-        cog.outl(f"| {name} | {state} | {recognition} | {advice} |")
+        print(f"| {name} | {state} | {recognition} | {advice} |")  # noqa: T201

@@ -7,14 +7,17 @@ meta:
     - qcow2
     - vhd
     - sparseimage
+    - hdd
+    - vdi
   tags:
     - archive
   license: CC0-1.0
   ks-version: '0.11'
   endian: be
 doc: |
-  Just enough of each container to know which parts of its disk it stores. What is stored in them is read by the
-  libraries of the extra `containers`, which give zeros for the rest and do not say which zeros nobody wrote.
+  Just enough of each container to know which parts of its disk it stores. Apple, Parallels and VirtualBox disks are
+  read by that alone. What the others store is read by the libraries of the extra `containers`, which give zeros for
+  the rest and do not say which zeros nobody wrote.
 doc-ref: 'https://github.com/libyal/libqcow/blob/main/documentation/QEMU%20Copy-On-Write%20file%20format.asciidoc QEMU Copy-On-Write file format'
 types:
   qcow_header:
@@ -285,7 +288,9 @@ types:
         type: u4le
         doc: Of the file; 0 means that nothing is stored, 1 that the grain is all zeros.
   sparse_image_header:
-    doc: The first bytes of an Apple sparse image; a number for each band that is stored follows.
+    doc: |
+      The first bytes of an Apple sparse image. Numbers of bands follow to the end of the first 4,096 bytes, then the
+      bands that they name, in the same order.
     doc-ref: 'https://github.com/libyal/libmodi/blob/main/documentation/Mac%20OS%20disk%20image%20types.asciidoc Mac OS disk image types, Sparse disk image format'
     seq:
       - id: magic
@@ -302,8 +307,32 @@ types:
       - id: num_sectors
         type: u4
         doc: Size of the disk in sectors.
+      - id: ofs_next_index
+        type: u8
+        doc: Where the next table of bands begins in the file, in bytes; 0 if this one is the only one. Not documented.
+      - id: num_sectors_long
+        type: u8
+        doc: Size of the disk in sectors once more, for disks of 2 TiB and more; 0 in older images. Not documented.
       - id: unknown
-        size: 44
+        size: 28
+  sparse_image_index:
+    doc: |
+      Begins a further table of bands, of 4,096 bytes as the first one, whose bands follow it. Not documented; described
+      by the readers of apfs-fuse and mac_apt.
+    doc-ref: 'https://github.com/ydkhatri/mac_apt/blob/master/plugins/helpers/disk_report.py mac_apt, sparse images'
+    seq:
+      - id: magic
+        contents: sprs
+      - id: number
+        type: u4
+        doc: Of the table, from 1.
+      - id: flags
+        type: u4
+      - id: ofs_next_index
+        type: u8
+        doc: Where the next table begins, in bytes; 0 if this is the last one.
+      - id: unknown
+        size: 36
   sparse_image_band:
     doc: Which band of the disk lies at this place of the file.
     doc-ref: 'https://github.com/libyal/libmodi/blob/main/documentation/Mac%20OS%20disk%20image%20types.asciidoc Mac OS disk image types, Sparse disk image format'
@@ -311,6 +340,120 @@ types:
       - id: number
         type: u4
         doc: Counted from 1; 0 where none lies there.
+  parallels_header:
+    doc: The first bytes of a Parallels disk; the table of blocks follows.
+    doc-ref: 'https://www.qemu.org/docs/master/interop/parallels.html QEMU documentation, Parallels Expandable Image File Format'
+    seq:
+      - id: variant
+        -orig-id: magic
+        size: 16
+        doc: '"WithoutFreeSpace", or "WithouFreSpacExt" where the entries of the table count blocks.'
+      - id: version
+        type: u4le
+        valid: 2
+      - id: num_heads
+        -orig-id: heads
+        type: u4le
+      - id: num_cylinders
+        -orig-id: cylinders
+        type: u4le
+      - id: num_block_sectors
+        -orig-id: tracks
+        type: u4le
+        doc: Size of a block in sectors of 512 bytes.
+      - id: num_entries
+        -orig-id: nb_bat_entries
+        type: u4le
+      - id: num_sectors
+        -orig-id: nb_sectors
+        type: u8le
+        doc: Size of the disk in sectors; the lower half counts where entries count sectors.
+      - id: in_use
+        type: u4le
+        enum: parallels_state
+      - id: data_sector
+        -orig-id: data_off
+        type: u4le
+        doc: Where blocks begin in the file, in sectors; 0 means right behind the table.
+      - id: flags
+        type: u4le
+      - id: extension_sector
+        -orig-id: ext_off
+        type: u8le
+    instances:
+      num_sectors_short:
+        value: num_sectors & 0xffffffff
+  parallels_entry:
+    doc: An entry of the table of blocks.
+    doc-ref: 'https://www.qemu.org/docs/master/interop/parallels.html QEMU documentation, Parallels Expandable Image File Format, BAT'
+    seq:
+      - id: place
+        type: u4le
+        doc: Where the block is in the file, in sectors or in blocks; 0 where it is not stored.
+  vdi_header:
+    -orig-id: VDIHEADER1PLUS
+    doc: The first bytes of a VirtualBox disk, in the second version of its header.
+    doc-ref: 'https://forums.virtualbox.org/viewtopic.php?t=8046 All about VDIs, VDI file structure'
+    seq:
+      - id: text
+        -orig-id: szFileInfo
+        size: 64
+      - id: magic
+        -orig-id: u32Signature
+        contents: [0x7f, 0x10, 0xda, 0xbe]
+      - id: version
+        -orig-id: u32Version
+        type: u4le
+        doc: The upper half is 1.
+      - id: len_header
+        -orig-id: cbHeader
+        type: u4le
+      - id: kind
+        -orig-id: u32Type
+        type: u4le
+        enum: vdi_kind
+      - id: flags
+        -orig-id: fFlags
+        type: u4le
+      - id: comment
+        -orig-id: szComment
+        size: 256
+      - id: ofs_table
+        -orig-id: offBlocks
+        type: u4le
+        doc: Where the table of blocks is, in bytes.
+      - id: ofs_data
+        -orig-id: offData
+        type: u4le
+        doc: Where the first block is, in bytes.
+      - id: geometry
+        -orig-id: LegacyGeometry
+        size: 16
+      - id: unused
+        -orig-id: u32Dummy
+        type: u4le
+      - id: len_disk
+        -orig-id: cbDisk
+        type: u8le
+        doc: Size of the disk in bytes.
+      - id: len_block
+        -orig-id: cbBlock
+        type: u4le
+        doc: In bytes, 1 MiB in most files.
+      - id: len_block_extra
+        -orig-id: cbBlockExtra
+        type: u4le
+        doc: Bytes before each block that are not of the disk.
+      - id: num_blocks
+        -orig-id: cBlocks
+        type: u4le
+  vdi_entry:
+    doc: An entry of the table of blocks.
+    doc-ref: 'https://forums.virtualbox.org/viewtopic.php?t=8046 All about VDIs, VDI file structure'
+    seq:
+      - id: block
+        type: u4le
+        doc: Which block of the file holds it; the two highest numbers mean that none does.
 enums:
   vhdx_state:
     0:
@@ -331,3 +474,18 @@ enums:
     7:
       id: partial
       -orig-id: PAYLOAD_BLOCK_PARTIALLY_PRESENT
+  parallels_state:
+    0x312e3276:
+      id: closed
+    0x746f6e59:
+      id: in_use
+      doc: A program writes to the disk, or ended without closing it.
+  vdi_kind:
+    1:
+      id: dynamic
+    2:
+      id: fixed
+    3:
+      id: undo
+    4:
+      id: differences

@@ -30,6 +30,8 @@ CODES: Final[dict[str, str]] = {
     "truncated": "A structure ends past the end of the image.",
     "checksum-mismatch": "A stored checksum differs from the computed one.",
     "unread-area": "An area of the image could not be read (bad sectors); nothing is claimed about it.",
+    "image-incomplete": "A file or a part of one is missing that the container of the disk names; it counts as unread.",
+    "container-invalid": "The file around the disk contradicts itself, or another file beside it does.",
     "gpt-primary-damaged": "The primary GPT is damaged; the backup is used where it is whole.",
     "gpt-backup-damaged": "The backup GPT is damaged or absent; the primary is whole.",
     "gpt-backup-missing": "The backup GPT lies past the end of the image, which may be cut off.",
@@ -66,7 +68,7 @@ Those that one file system alone makes are added by :func:`declare` when its pac
 UNBOUNDED: Final = frozenset({"restore-incomplete", "feature-unknown", "version-unknown"})
 """Codes of errors after which nothing says how much of a volume was read."""
 
-ABSENT: Final = {"unread-area"}
+ABSENT: Final = {"unread-area", "image-incomplete"}
 """Codes of errors that tell of what was not given to be read: by themselves they are no damage."""
 
 

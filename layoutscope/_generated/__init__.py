@@ -25,6 +25,8 @@ _MODULES = {
     'Asif': 'asif',
     'CoreStorage': 'core_storage',
     'EncryptedImage': 'encrypted_image',
+    'ExpertWitness': 'expert_witness',
+    'FileWrappers': 'file_wrappers',
     'Foreign': 'foreign',
     'Gpt': 'gpt',
     'HfsWrapper': 'hfs_wrapper',

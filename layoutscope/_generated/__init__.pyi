@@ -20,6 +20,8 @@ from .apm import Apm as Apm
 from .asif import Asif as Asif
 from .core_storage import CoreStorage as CoreStorage
 from .encrypted_image import EncryptedImage as EncryptedImage
+from .expert_witness import ExpertWitness as ExpertWitness
+from .file_wrappers import FileWrappers as FileWrappers
 from .foreign import Foreign as Foreign
 from .gpt import Gpt as Gpt
 from .hfs_wrapper import HfsWrapper as HfsWrapper
@@ -57,6 +59,8 @@ __all__ = [
     'Asif',
     'CoreStorage',
     'EncryptedImage',
+    'ExpertWitness',
+    'FileWrappers',
     'Foreign',
     'Gpt',
     'HfsWrapper',

@@ -1148,6 +1148,111 @@ ENCRYPTED_IMAGE_HEADER = RecordType(
     ofs_data='>u8',
 )
 
+SEGMENT_HEADER = RecordType(
+    'expert_witness.segment_header',
+    magic='V8',
+    fields_start='u1',
+    segment_number='<u2',
+    fields_end='<u2',
+)
+
+SECTION = RecordType(
+    'expert_witness.section',
+    kind='V16',
+    ofs_next='<u8',
+    len_section='<u8',
+    padding='V40',
+    checksum='<u4',
+)
+
+VOLUME_SECTION = RecordType(
+    'expert_witness.volume_section',
+    media_type='u1',
+    unknown='V3',
+    num_chunks='<u4',
+    num_chunk_sectors='<u4',
+    len_sector='<u4',
+    num_sectors='<u8',
+    num_sectors_short=lambda r: r['num_sectors'] & 4294967295,
+)
+
+TABLE_SECTION = RecordType(
+    'expert_witness.table_section',
+    num_entries='<u4',
+    padding='V4',
+    ofs_base='<u8',
+    padding2='V4',
+    checksum='<u4',
+)
+
+CHUNK_ENTRY = RecordType(
+    'expert_witness.chunk_entry',
+    place='<u4',
+    ofs_chunk=lambda r: r['place'] & 2147483647,
+    is_compressed=lambda r: r['place'] & 2147483648,
+)
+
+MAC_BINARY = RecordType(
+    'file_wrappers.mac_binary',
+    old_version='u1',
+    len_name='u1',
+    name='V63',
+    file_type='V4',
+    creator='V4',
+    finder_flags='u1',
+    zero='u1',
+    placement='V6',
+    is_protected='u1',
+    zero2='u1',
+    len_data='>u4',
+    len_resources='>u4',
+    create_date='>u4',
+    modify_date='>u4',
+    more='V25',
+    checksum='>u2',
+    end='V2',
+)
+
+APPLE_SINGLE = RecordType(
+    'file_wrappers.apple_single',
+    magic='V4',
+    version='>u4',
+    filler='V16',
+    num_entries='>u2',
+)
+
+APPLE_SINGLE_ENTRY = RecordType(
+    'file_wrappers.apple_single_entry',
+    kind='>u4',
+    ofs_part='>u4',
+    len_part='>u4',
+)
+
+DISK_COPY = RecordType(
+    'file_wrappers.disk_copy',
+    len_name='u1',
+    name='V63',
+    len_data='>u4',
+    len_tags='>u4',
+    data_checksum='>u4',
+    tag_checksum='>u4',
+    encoding='u1',
+    format='u1',
+    magic='V2',
+)
+
+COMPACT_DISC_SECTOR = RecordType(
+    'file_wrappers.compact_disc_sector',
+    magic='V12',
+    address='V3',
+    mode='u1',
+    file_number='u1',
+    channel='u1',
+    submode='u1',
+    coding='u1',
+    is_second_form=lambda r: r['submode'] & 32,
+)
+
 APFS_CONTAINER = RecordType(
     'foreign.apfs_container',
     object_header='V32',
@@ -1926,12 +2031,68 @@ SPARSE_IMAGE_HEADER = RecordType(
     num_band_sectors='>u4',
     flags='>u4',
     num_sectors='>u4',
-    unknown='V44',
+    ofs_next_index='>u8',
+    num_sectors_long='>u8',
+    unknown='V28',
+)
+
+SPARSE_IMAGE_INDEX = RecordType(
+    'sparse_disks.sparse_image_index',
+    magic='V4',
+    number='>u4',
+    flags='>u4',
+    ofs_next_index='>u8',
+    unknown='V36',
 )
 
 SPARSE_IMAGE_BAND = RecordType(
     'sparse_disks.sparse_image_band',
     number='>u4',
+)
+
+PARALLELS_HEADER = RecordType(
+    'sparse_disks.parallels_header',
+    variant='V16',
+    version='<u4',
+    num_heads='<u4',
+    num_cylinders='<u4',
+    num_block_sectors='<u4',
+    num_entries='<u4',
+    num_sectors='<u8',
+    in_use='<u4',
+    data_sector='<u4',
+    flags='<u4',
+    extension_sector='<u8',
+    num_sectors_short=lambda r: r['num_sectors'] & 4294967295,
+)
+
+PARALLELS_ENTRY = RecordType(
+    'sparse_disks.parallels_entry',
+    place='<u4',
+)
+
+VDI_HEADER = RecordType(
+    'sparse_disks.vdi_header',
+    text='V64',
+    magic='V4',
+    version='<u4',
+    len_header='<u4',
+    kind='<u4',
+    flags='<u4',
+    comment='V256',
+    ofs_table='<u4',
+    ofs_data='<u4',
+    geometry='V16',
+    unused='<u4',
+    len_disk='<u8',
+    len_block='<u4',
+    len_block_extra='<u4',
+    num_blocks='<u4',
+)
+
+VDI_ENTRY = RecordType(
+    'sparse_disks.vdi_entry',
+    block='<u4',
 )
 
 CHECKSUM = RecordType(
@@ -2113,6 +2274,16 @@ RECORD_TYPES = {
     'core_storage.disk_label': DISK_LABEL,
     'core_storage.volume_groups_descriptor': VOLUME_GROUPS_DESCRIPTOR,
     'encrypted_image.header': ENCRYPTED_IMAGE_HEADER,
+    'expert_witness.segment_header': SEGMENT_HEADER,
+    'expert_witness.section': SECTION,
+    'expert_witness.volume_section': VOLUME_SECTION,
+    'expert_witness.table_section': TABLE_SECTION,
+    'expert_witness.chunk_entry': CHUNK_ENTRY,
+    'file_wrappers.mac_binary': MAC_BINARY,
+    'file_wrappers.apple_single': APPLE_SINGLE,
+    'file_wrappers.apple_single_entry': APPLE_SINGLE_ENTRY,
+    'file_wrappers.disk_copy': DISK_COPY,
+    'file_wrappers.compact_disc_sector': COMPACT_DISC_SECTOR,
     'foreign.apfs_container': APFS_CONTAINER,
     'foreign.ext_superblock': EXT_SUPERBLOCK,
     'foreign.boot_sector': BOOT_SECTOR,
@@ -2198,7 +2369,12 @@ RECORD_TYPES = {
     'sparse_disks.vmdk_header': VMDK_HEADER,
     'sparse_disks.vmdk_reference': VMDK_REFERENCE,
     'sparse_disks.sparse_image_header': SPARSE_IMAGE_HEADER,
+    'sparse_disks.sparse_image_index': SPARSE_IMAGE_INDEX,
     'sparse_disks.sparse_image_band': SPARSE_IMAGE_BAND,
+    'sparse_disks.parallels_header': PARALLELS_HEADER,
+    'sparse_disks.parallels_entry': PARALLELS_ENTRY,
+    'sparse_disks.vdi_header': VDI_HEADER,
+    'sparse_disks.vdi_entry': VDI_ENTRY,
     'udif.checksum': CHECKSUM,
     'udif.trailer': TRAILER,
     'udif.block_map': BLOCK_MAP,

@@ -1145,6 +1145,111 @@ class EncryptedImageHeader(RecordType):
 
 ENCRYPTED_IMAGE_HEADER: EncryptedImageHeader
 
+class SegmentHeader(RecordType):
+    magic: Field
+    fields_start: Field
+    segment_number: Field
+    fields_end: Field
+
+SEGMENT_HEADER: SegmentHeader
+
+class Section(RecordType):
+    kind: Field
+    ofs_next: Field
+    len_section: Field
+    padding: Field
+    checksum: Field
+
+SECTION: Section
+
+class VolumeSection(RecordType):
+    media_type: Field
+    unknown: Field
+    num_chunks: Field
+    num_chunk_sectors: Field
+    len_sector: Field
+    num_sectors: Field
+    num_sectors_short: Instance
+
+VOLUME_SECTION: VolumeSection
+
+class TableSection(RecordType):
+    num_entries: Field
+    padding: Field
+    ofs_base: Field
+    padding2: Field
+    checksum: Field
+
+TABLE_SECTION: TableSection
+
+class ChunkEntry(RecordType):
+    place: Field
+    ofs_chunk: Instance
+    is_compressed: Instance
+
+CHUNK_ENTRY: ChunkEntry
+
+class MacBinary(RecordType):
+    old_version: Field
+    len_name: Field
+    name: Field
+    file_type: Field
+    creator: Field
+    finder_flags: Field
+    zero: Field
+    placement: Field
+    is_protected: Field
+    zero2: Field
+    len_data: Field
+    len_resources: Field
+    create_date: Field
+    modify_date: Field
+    more: Field
+    checksum: Field
+    end: Field
+
+MAC_BINARY: MacBinary
+
+class AppleSingle(RecordType):
+    magic: Field
+    version: Field
+    filler: Field
+    num_entries: Field
+
+APPLE_SINGLE: AppleSingle
+
+class AppleSingleEntry(RecordType):
+    kind: Field
+    ofs_part: Field
+    len_part: Field
+
+APPLE_SINGLE_ENTRY: AppleSingleEntry
+
+class DiskCopy(RecordType):
+    len_name: Field
+    name: Field
+    len_data: Field
+    len_tags: Field
+    data_checksum: Field
+    tag_checksum: Field
+    encoding: Field
+    format: Field
+    magic: Field
+
+DISK_COPY: DiskCopy
+
+class CompactDiscSector(RecordType):
+    magic: Field
+    address: Field
+    mode: Field
+    file_number: Field
+    channel: Field
+    submode: Field
+    coding: Field
+    is_second_form: Instance
+
+COMPACT_DISC_SECTOR: CompactDiscSector
+
 class ApfsContainer(RecordType):
     object_header: Field
     magic: Field
@@ -1922,14 +2027,70 @@ class SparseImageHeader(RecordType):
     num_band_sectors: Field
     flags: Field
     num_sectors: Field
+    ofs_next_index: Field
+    num_sectors_long: Field
     unknown: Field
 
 SPARSE_IMAGE_HEADER: SparseImageHeader
+
+class SparseImageIndex(RecordType):
+    magic: Field
+    number: Field
+    flags: Field
+    ofs_next_index: Field
+    unknown: Field
+
+SPARSE_IMAGE_INDEX: SparseImageIndex
 
 class SparseImageBand(RecordType):
     number: Field
 
 SPARSE_IMAGE_BAND: SparseImageBand
+
+class ParallelsHeader(RecordType):
+    variant: Field
+    version: Field
+    num_heads: Field
+    num_cylinders: Field
+    num_block_sectors: Field
+    num_entries: Field
+    num_sectors: Field
+    in_use: Field
+    data_sector: Field
+    flags: Field
+    extension_sector: Field
+    num_sectors_short: Instance
+
+PARALLELS_HEADER: ParallelsHeader
+
+class ParallelsEntry(RecordType):
+    place: Field
+
+PARALLELS_ENTRY: ParallelsEntry
+
+class VdiHeader(RecordType):
+    text: Field
+    magic: Field
+    version: Field
+    len_header: Field
+    kind: Field
+    flags: Field
+    comment: Field
+    ofs_table: Field
+    ofs_data: Field
+    geometry: Field
+    unused: Field
+    len_disk: Field
+    len_block: Field
+    len_block_extra: Field
+    num_blocks: Field
+
+VDI_HEADER: VdiHeader
+
+class VdiEntry(RecordType):
+    block: Field
+
+VDI_ENTRY: VdiEntry
 
 class Checksum(RecordType):
     kind: Field
@@ -1996,6 +2157,8 @@ __all__ = [
     'APFS_REAP_STATE',
     'APFS_SUPERBLOCK',
     'APM_PARTITION_ENTRY',
+    'APPLE_SINGLE',
+    'APPLE_SINGLE_ENTRY',
     'ASIF_HEADER',
     'ATTRIBUTE_EXTENTS',
     'ATTRIBUTE_FORK_DATA',
@@ -2029,10 +2192,12 @@ __all__ = [
     'CHECKPOINT_MAP_HEAD',
     'CHECKSUM',
     'CHILD_VAL',
+    'CHUNK_ENTRY',
     'CHUNK_INFO',
     'CHUNK_INFO_BLOCK',
     'CIB_ADDR_BLOCK',
     'CIB_HEAD',
+    'COMPACT_DISC_SECTOR',
     'CRYPTO_VAL',
     'CRYPTO_VAL_FIXED',
     'DATAZONE',
@@ -2040,6 +2205,7 @@ __all__ = [
     'DER_VALUE',
     'DIRECTORY_ENTRY',
     'DIR_STATS_VAL',
+    'DISK_COPY',
     'DISK_LABEL',
     'DREC_HASHED_KEY',
     'DREC_KEY',
@@ -2119,6 +2285,7 @@ __all__ = [
     'LVM_LABEL',
     'LVM_START',
     'LZFSE',
+    'MAC_BINARY',
     'MASTER_DIRECTORY_BLOCK',
     'METADATA_BLOCK_HEAD',
     'METADATA_HEADER',
@@ -2135,6 +2302,8 @@ __all__ = [
     'OMAP_SNAPSHOT_KEY',
     'OMAP_VAL',
     'PACKED_HEAD',
+    'PARALLELS_ENTRY',
+    'PARALLELS_HEADER',
     'PARTITION_RECORD',
     'PHYSICAL_VOLUME_HEADER',
     'PHYS_EXT_VAL',
@@ -2154,6 +2323,8 @@ __all__ = [
     'RECT',
     'REFERENCE',
     'RING_INDEX',
+    'SECTION',
+    'SEGMENT_HEADER',
     'SEQUENCE',
     'SIBLING_ID',
     'SIBLING_KEY',
@@ -2172,8 +2343,12 @@ __all__ = [
     'SPARSE_BYTES',
     'SPARSE_IMAGE_BAND',
     'SPARSE_IMAGE_HEADER',
+    'SPARSE_IMAGE_INDEX',
     'SQUASHFS_SUPERBLOCK',
+    'TABLE_SECTION',
     'TRAILER',
+    'VDI_ENTRY',
+    'VDI_HEADER',
     'VHDX_DISK_SIZE',
     'VHDX_FILE_PARAMETERS',
     'VHDX_METADATA',
@@ -2190,6 +2365,7 @@ __all__ = [
     'VOLUME_END',
     'VOLUME_GROUPS_DESCRIPTOR',
     'VOLUME_HEADER',
+    'VOLUME_SECTION',
     'VOLUME_SIGNATURE',
     'WRAPPED_KEY_FLAGS',
     'WRAPPED_META_CRYPTO_STATE',

@@ -11,12 +11,23 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class SparseDisks(KaitaiStruct):
-    """Just enough of each container to know which parts of its disk it stores. What is stored in them is read by the
-    libraries of the extra `containers`, which give zeros for the rest and do not say which zeros nobody wrote.
+    """Just enough of each container to know which parts of its disk it stores. Apple, Parallels and VirtualBox disks are
+    read by that alone. What the others store is read by the libraries of the extra `containers`, which give zeros for
+    the rest and do not say which zeros nobody wrote.
     
     .. seealso::
        QEMU Copy-On-Write file format - https://github.com/libyal/libqcow/blob/main/documentation/QEMU%20Copy-On-Write%20file%20format.asciidoc
     """
+
+    class ParallelsState(IntEnum):
+        closed = 825111158
+        in_use = 1953459801
+
+    class VdiKind(IntEnum):
+        dynamic = 1
+        fixed = 2
+        undo = 3
+        differences = 4
 
     class VhdxState(IntEnum):
         absent = 0
@@ -38,6 +49,92 @@ class SparseDisks(KaitaiStruct):
 
     def _fetch_instances(self):
         pass
+
+    class ParallelsEntry(KaitaiStruct):
+        """An entry of the table of blocks.
+        
+        .. seealso::
+           QEMU documentation, Parallels Expandable Image File Format, BAT - https://www.qemu.org/docs/master/interop/parallels.html
+        """
+        SEQ_FIELDS = ["place"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(SparseDisks.ParallelsEntry, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['place']['start'] = self._io.pos()
+            self.place = self._io.read_u4le()
+            self._debug['place']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class ParallelsHeader(KaitaiStruct):
+        """The first bytes of a Parallels disk; the table of blocks follows.
+        
+        .. seealso::
+           QEMU documentation, Parallels Expandable Image File Format - https://www.qemu.org/docs/master/interop/parallels.html
+        """
+        SEQ_FIELDS = ["variant", "version", "num_heads", "num_cylinders", "num_block_sectors", "num_entries", "num_sectors", "in_use", "data_sector", "flags", "extension_sector"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(SparseDisks.ParallelsHeader, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['variant']['start'] = self._io.pos()
+            self.variant = self._io.read_bytes(16)
+            self._debug['variant']['end'] = self._io.pos()
+            self._debug['version']['start'] = self._io.pos()
+            self.version = self._io.read_u4le()
+            self._debug['version']['end'] = self._io.pos()
+            if not self.version == 2:
+                raise kaitaistruct.ValidationNotEqualError(2, self.version, self._io, u"/types/parallels_header/seq/1")
+            self._debug['num_heads']['start'] = self._io.pos()
+            self.num_heads = self._io.read_u4le()
+            self._debug['num_heads']['end'] = self._io.pos()
+            self._debug['num_cylinders']['start'] = self._io.pos()
+            self.num_cylinders = self._io.read_u4le()
+            self._debug['num_cylinders']['end'] = self._io.pos()
+            self._debug['num_block_sectors']['start'] = self._io.pos()
+            self.num_block_sectors = self._io.read_u4le()
+            self._debug['num_block_sectors']['end'] = self._io.pos()
+            self._debug['num_entries']['start'] = self._io.pos()
+            self.num_entries = self._io.read_u4le()
+            self._debug['num_entries']['end'] = self._io.pos()
+            self._debug['num_sectors']['start'] = self._io.pos()
+            self.num_sectors = self._io.read_u8le()
+            self._debug['num_sectors']['end'] = self._io.pos()
+            self._debug['in_use']['start'] = self._io.pos()
+            self.in_use = KaitaiStream.resolve_enum(SparseDisks.ParallelsState, self._io.read_u4le())
+            self._debug['in_use']['end'] = self._io.pos()
+            self._debug['data_sector']['start'] = self._io.pos()
+            self.data_sector = self._io.read_u4le()
+            self._debug['data_sector']['end'] = self._io.pos()
+            self._debug['flags']['start'] = self._io.pos()
+            self.flags = self._io.read_u4le()
+            self._debug['flags']['end'] = self._io.pos()
+            self._debug['extension_sector']['start'] = self._io.pos()
+            self.extension_sector = self._io.read_u8le()
+            self._debug['extension_sector']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+        @property
+        def num_sectors_short(self):
+            if hasattr(self, '_m_num_sectors_short'):
+                return self._m_num_sectors_short
+
+            self._m_num_sectors_short = self.num_sectors & 4294967295
+            return getattr(self, '_m_num_sectors_short', None)
+
 
     class QcowHeader(KaitaiStruct):
         """The first bytes of a qcow2 file, as far as both of its versions have them.
@@ -161,12 +258,13 @@ class SparseDisks(KaitaiStruct):
 
 
     class SparseImageHeader(KaitaiStruct):
-        """The first bytes of an Apple sparse image; a number for each band that is stored follows.
+        """The first bytes of an Apple sparse image. Numbers of bands follow to the end of the first 4,096 bytes, then the
+        bands that they name, in the same order.
         
         .. seealso::
            Mac OS disk image types, Sparse disk image format - https://github.com/libyal/libmodi/blob/main/documentation/Mac%20OS%20disk%20image%20types.asciidoc
         """
-        SEQ_FIELDS = ["magic", "version", "num_band_sectors", "flags", "num_sectors", "unknown"]
+        SEQ_FIELDS = ["magic", "version", "num_band_sectors", "flags", "num_sectors", "ofs_next_index", "num_sectors_long", "unknown"]
         def __init__(self, _io, _parent=None, _root=None):
             super(SparseDisks.SparseImageHeader, self).__init__(_io)
             self._parent = _parent
@@ -191,9 +289,143 @@ class SparseDisks(KaitaiStruct):
             self._debug['num_sectors']['start'] = self._io.pos()
             self.num_sectors = self._io.read_u4be()
             self._debug['num_sectors']['end'] = self._io.pos()
+            self._debug['ofs_next_index']['start'] = self._io.pos()
+            self.ofs_next_index = self._io.read_u8be()
+            self._debug['ofs_next_index']['end'] = self._io.pos()
+            self._debug['num_sectors_long']['start'] = self._io.pos()
+            self.num_sectors_long = self._io.read_u8be()
+            self._debug['num_sectors_long']['end'] = self._io.pos()
             self._debug['unknown']['start'] = self._io.pos()
-            self.unknown = self._io.read_bytes(44)
+            self.unknown = self._io.read_bytes(28)
             self._debug['unknown']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class SparseImageIndex(KaitaiStruct):
+        """Begins a further table of bands, of 4,096 bytes as the first one, whose bands follow it. Not documented; described
+        by the readers of apfs-fuse and mac_apt.
+        
+        .. seealso::
+           mac_apt, sparse images - https://github.com/ydkhatri/mac_apt/blob/master/plugins/helpers/disk_report.py
+        """
+        SEQ_FIELDS = ["magic", "number", "flags", "ofs_next_index", "unknown"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(SparseDisks.SparseImageIndex, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['magic']['start'] = self._io.pos()
+            self.magic = self._io.read_bytes(4)
+            self._debug['magic']['end'] = self._io.pos()
+            if not self.magic == b"\x73\x70\x72\x73":
+                raise kaitaistruct.ValidationNotEqualError(b"\x73\x70\x72\x73", self.magic, self._io, u"/types/sparse_image_index/seq/0")
+            self._debug['number']['start'] = self._io.pos()
+            self.number = self._io.read_u4be()
+            self._debug['number']['end'] = self._io.pos()
+            self._debug['flags']['start'] = self._io.pos()
+            self.flags = self._io.read_u4be()
+            self._debug['flags']['end'] = self._io.pos()
+            self._debug['ofs_next_index']['start'] = self._io.pos()
+            self.ofs_next_index = self._io.read_u8be()
+            self._debug['ofs_next_index']['end'] = self._io.pos()
+            self._debug['unknown']['start'] = self._io.pos()
+            self.unknown = self._io.read_bytes(36)
+            self._debug['unknown']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class VdiEntry(KaitaiStruct):
+        """An entry of the table of blocks.
+        
+        .. seealso::
+           All about VDIs, VDI file structure - https://forums.virtualbox.org/viewtopic.php?t=8046
+        """
+        SEQ_FIELDS = ["block"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(SparseDisks.VdiEntry, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['block']['start'] = self._io.pos()
+            self.block = self._io.read_u4le()
+            self._debug['block']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class VdiHeader(KaitaiStruct):
+        """The first bytes of a VirtualBox disk, in the second version of its header.
+        
+        .. seealso::
+           All about VDIs, VDI file structure - https://forums.virtualbox.org/viewtopic.php?t=8046
+        """
+        SEQ_FIELDS = ["text", "magic", "version", "len_header", "kind", "flags", "comment", "ofs_table", "ofs_data", "geometry", "unused", "len_disk", "len_block", "len_block_extra", "num_blocks"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(SparseDisks.VdiHeader, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['text']['start'] = self._io.pos()
+            self.text = self._io.read_bytes(64)
+            self._debug['text']['end'] = self._io.pos()
+            self._debug['magic']['start'] = self._io.pos()
+            self.magic = self._io.read_bytes(4)
+            self._debug['magic']['end'] = self._io.pos()
+            if not self.magic == b"\x7F\x10\xDA\xBE":
+                raise kaitaistruct.ValidationNotEqualError(b"\x7F\x10\xDA\xBE", self.magic, self._io, u"/types/vdi_header/seq/1")
+            self._debug['version']['start'] = self._io.pos()
+            self.version = self._io.read_u4le()
+            self._debug['version']['end'] = self._io.pos()
+            self._debug['len_header']['start'] = self._io.pos()
+            self.len_header = self._io.read_u4le()
+            self._debug['len_header']['end'] = self._io.pos()
+            self._debug['kind']['start'] = self._io.pos()
+            self.kind = KaitaiStream.resolve_enum(SparseDisks.VdiKind, self._io.read_u4le())
+            self._debug['kind']['end'] = self._io.pos()
+            self._debug['flags']['start'] = self._io.pos()
+            self.flags = self._io.read_u4le()
+            self._debug['flags']['end'] = self._io.pos()
+            self._debug['comment']['start'] = self._io.pos()
+            self.comment = self._io.read_bytes(256)
+            self._debug['comment']['end'] = self._io.pos()
+            self._debug['ofs_table']['start'] = self._io.pos()
+            self.ofs_table = self._io.read_u4le()
+            self._debug['ofs_table']['end'] = self._io.pos()
+            self._debug['ofs_data']['start'] = self._io.pos()
+            self.ofs_data = self._io.read_u4le()
+            self._debug['ofs_data']['end'] = self._io.pos()
+            self._debug['geometry']['start'] = self._io.pos()
+            self.geometry = self._io.read_bytes(16)
+            self._debug['geometry']['end'] = self._io.pos()
+            self._debug['unused']['start'] = self._io.pos()
+            self.unused = self._io.read_u4le()
+            self._debug['unused']['end'] = self._io.pos()
+            self._debug['len_disk']['start'] = self._io.pos()
+            self.len_disk = self._io.read_u8le()
+            self._debug['len_disk']['end'] = self._io.pos()
+            self._debug['len_block']['start'] = self._io.pos()
+            self.len_block = self._io.read_u4le()
+            self._debug['len_block']['end'] = self._io.pos()
+            self._debug['len_block_extra']['start'] = self._io.pos()
+            self.len_block_extra = self._io.read_u4le()
+            self._debug['len_block_extra']['end'] = self._io.pos()
+            self._debug['num_blocks']['start'] = self._io.pos()
+            self.num_blocks = self._io.read_u4le()
+            self._debug['num_blocks']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

@@ -12,6 +12,14 @@ class SparseDisks(Struct):
         unmapped = 3
         present = 6
         partial = 7
+    class ParallelsState(IntEnum):
+        closed = 825111158
+        in_use = 1953459801
+    class VdiKind(IntEnum):
+        dynamic = 1
+        fixed = 2
+        undo = 3
+        differences = 4
     class QcowHeader(Struct):
         magic: bytes
         version: int
@@ -98,7 +106,49 @@ class SparseDisks(Struct):
         num_band_sectors: int
         flags: int
         num_sectors: int
+        ofs_next_index: int
+        num_sectors_long: int
+        unknown: bytes
+    class SparseImageIndex(Struct):
+        magic: bytes
+        number: int
+        flags: int
+        ofs_next_index: int
         unknown: bytes
     class SparseImageBand(Struct):
         number: int
+    class ParallelsHeader(Struct):
+        variant: bytes
+        version: int
+        num_heads: int
+        num_cylinders: int
+        num_block_sectors: int
+        num_entries: int
+        num_sectors: int
+        in_use: SparseDisks.ParallelsState
+        data_sector: int
+        flags: int
+        extension_sector: int
+        @property
+        def num_sectors_short(self) -> int: ...
+    class ParallelsEntry(Struct):
+        place: int
+    class VdiHeader(Struct):
+        text: bytes
+        magic: bytes
+        version: int
+        len_header: int
+        kind: SparseDisks.VdiKind
+        flags: int
+        comment: bytes
+        ofs_table: int
+        ofs_data: int
+        geometry: bytes
+        unused: int
+        len_disk: int
+        len_block: int
+        len_block_extra: int
+        num_blocks: int
+    class VdiEntry(Struct):
+        block: int
     ...

@@ -12,7 +12,7 @@ import numpy as np
 from layoutscope.analysis.owners import volume_name, volume_names
 from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
-from layoutscope.api.reading import opened, request_of, with_options
+from layoutscope.api.reading import container_findings, opened, request_of, with_options
 from layoutscope.errors import LayoutscopeError
 from layoutscope.filesystems.contract import Checked, Unchecked, VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of
@@ -78,7 +78,10 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
             CheckedVolume(name, findings, layout.coverage, each.num_rules, each.unchecked)
             for name, layout, findings, each in zip(volume_names(layouts), layouts, told, found, strict=True)
         )
-        outside = _without_names(image.findings, image.layouts) if hidden else image.findings
+        # Of a container, checking may read what scanning did not.
+        known = image.findings if image.images is None else (*container_findings(image.images), *image.findings)
+        outside = tuple(dict.fromkeys(known))
+        outside = _without_names(outside, image.layouts) if hidden else outside
         outside += tuple(_without_partition(image, request))
         return CheckResult(image.about.name, volumes, outside, other_contents=image.about.other_contents)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +19,9 @@ from layoutscope.filesystems.registry import filesystem, filesystem_of, filesyst
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import ImageSet, open_images
+from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import decoder_named
+from layoutscope.ondisk.records import APFS_CONTAINER
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.progress import phase, reporting
@@ -185,20 +187,24 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
         kept.clear()
     source = images.main
     search = find_volumes(source, decoder_named(request.decoder), depth="everywhere" if request.sweep else "usual")
-    wanted, lost = _wanted(source, search, request)
-    search = replace(search, findings=_about_wanted(search.findings, wanted, request))
     try:
-        with phase(f"reading {source.name}", count=lambda: source.counter.bytes):
-            layouts, damage = _read_all(images, wanted, request, kept)
-    except FormatError as error:
-        raise lost or error from error
+        wanted, lost = _wanted(source, search, request)
+        search = replace(search, findings=_about_wanted(search.findings, wanted, request))
+        try:
+            with phase(f"reading {source.name}", count=lambda: source.counter.bytes):
+                layouts, damage = _read_all(images, wanted, request, kept)
+        except FormatError as error:
+            raise lost or error from error
+    except (ImageError, FormatError) as error:
+        raise _with_reason(error, images, search) from error
     _check_states(source, layouts, request)
-    about, findings = image_facts(source, search), (*search.findings, *damage)
+    about = image_facts(source, search)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
     if _is_second_first(images, wanted, request):
         images, spaces = ImageSet(*images.devices[::-1]), {}
         # What was read counts from the start of the other image.
         (kept if kept is not None else {}).clear()
+    findings = (*container_findings(images), *search.findings, *damage)
     return Opened(about, tuple(layouts), findings, images, spaces, search)
 
 
@@ -219,6 +225,41 @@ def _about_wanted(
         for item in findings
         if item.code not in _OF_A_START or any(start <= (item.image_offset or 0) < stop for start, stop in starts)
     )
+
+
+def container_findings(images: ImageSet) -> tuple[Finding, ...]:
+    """List what is wrong with the files that hold the disks of a set."""
+    return tuple(
+        replace(item, device=device) for device, source in enumerate(images.devices) for item in source.findings
+    )
+
+
+def _with_reason(error: ImageError | FormatError, images: ImageSet, search: VolumeSearch) -> ImageError | FormatError:
+    """Begin a refusal with what explains it: the container is incomplete, or the image ends before its volume."""
+    source = images.main
+    reasons = [f"{item.message}{item.sides}" for item in container_findings(images) if item.level != "info"]
+    reasons += [
+        f"the image ends at byte {source.size_bytes:,}, its {what} at {end:,}"
+        for what, end in _claimed_ends(source, search)
+        if end > source.size_bytes
+    ]
+    if not reasons:
+        return error
+    told = str(error).removeprefix(f"{source.name}: ")
+    return ImageError(f"{source.name}: {reasons[0]}: {told}")
+
+
+def _claimed_ends(source: Source, search: VolumeSearch) -> Iterator[tuple[str, int]]:
+    """Say where containers and partitions end by their own words, whether the image has so much or not."""
+    for item in search.readable:
+        with suppress(FormatError):
+            head = source.read(item.image_offset, min(APFS_CONTAINER.width, source.size_bytes - item.image_offset))
+            found = grammar.parse(
+                grammar.Foreign.ApfsContainer, head, structure="container superblock", image_offset=item.image_offset
+            )
+            yield "container", item.image_offset + found.len_block * found.num_blocks
+    for part in search.partitions:
+        yield f"partition {part.number}", part.image_offset + part.size_bytes
 
 
 def _is_second_first(images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadRequest) -> bool:

@@ -97,7 +97,7 @@ class RescuedSource(Source):
     """
 
     def __init__(self, source: Source, unread: NDArray[np.int64]) -> None:
-        self._source = source
+        self._source = self.around = source
         self._unread = unread
         self.name = source.name
         self.size_bytes = source.size_bytes

@@ -54,7 +54,7 @@ class FailingSource(Source):
     """
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        self._source = self.around = source
         self._failed: I64 = np.empty((0, 2), np.int64)
         self._reason = ""
         self._num_failed = 0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.frozen import frozen
 from layoutscope.image import compressed
-from layoutscope.image.containers import asif, bundle, foreign, udif
+from layoutscope.image.containers import asif, bundle, foreign, sparse, udif, witness, wrappers
 from layoutscope.image.failing import FailingSource
 from layoutscope.image.files import mode_of, open_plain
 from layoutscope.image.raw import RawFile
@@ -24,22 +24,32 @@ from layoutscope.image.remote import RemoteSource, is_address
 from layoutscope.image.signatures import (
     has_udif_trailer,
     head_of,
-    is_asif,
     refuse_containers,
     refuse_encrypted,
     signature_of,
     trailer_of,
+    udif_trailer_at,
 )
 from layoutscope.image.split import SplitFile, find_parts
 from layoutscope.ondisk.decoder import BULK, decoder_named
 from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.options import ReadRequest
+
+OWN_READERS: Final[dict[str, Callable[[Source], Source]]] = {
+    "sparse-image": sparse.open_sparse_image,
+    "parallels": sparse.open_parallels,
+    "vdi": sparse.open_vdi,
+    "witness": witness.open_witness,
+    "disc": wrappers.open_disc,
+    "apple-single": wrappers.open_apple_single,
+}
+"""What opens containers that no library is needed for, by the readers of their signatures."""
 
 MAX_DEPTH: Final = 4
 """Containers within containers; more is no disk that anyone made."""
@@ -125,17 +135,34 @@ def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
 
 def _unwrap_once(source: Source, decoder: Decoder) -> Source:
     """Open the container that a source is; the source itself where it is none."""
-    if has_udif_trailer(source):
-        return udif.open_udif(source, decoder)
-    if is_asif(source):
+    trailer_at = udif_trailer_at(source)
+    if trailer_at is not None:
+        return udif.open_udif(source, decoder, trailer_at)
+    head = head_of(source)
+    found = signature_of(head, trailer_of(source))
+    if found is None:
+        return _open_wrapped(source, head)
+    if not found.reader:
+        return source
+    if found.reader == "asif":
         return asif.open_asif(source, decoder)
-    found = signature_of(head_of(source), trailer_of(source))
-    return source if found is None or not found.reader else foreign.open_foreign(source, found)
+    return OWN_READERS[found.reader](source) if found.reader in OWN_READERS else foreign.open_foreign(source, found)
+
+
+def _open_wrapped(source: Source, head: bytes) -> Source:
+    """Open the disk in a file that is told by more than a signature; the source itself where it is none."""
+    piece = wrappers.find_piece(source, head)
+    if piece is not None:
+        return wrappers.open_piece(source, piece)
+    # What a list names lies beside it, wherever that is.
+    return wrappers.open_cue(source) if isinstance(source, RawFile) and wrappers.is_cue(head) else source
 
 
 def _open(path: Path, cache_dir: Path | None) -> Source:
     if bundle.is_bundle(path):
-        return bundle.SparseBundle(path)
+        return bundle.open_bundle(path)
+    if sparse.is_parallels_folder(path):
+        return sparse.open_parallels_folder(path)
     mode = mode_of(path)
     if stat.S_ISDIR(mode):
         raise ImageError(f"{path}: is a directory, not an image")

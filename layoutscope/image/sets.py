@@ -106,14 +106,17 @@ def whole_folder(folder: Path) -> str:
     return FOLDERS[".sparsebundle"] if is_bundle else ""
 
 
-def is_band(name: str) -> bool:
-    """Whether a file in ``bands`` is one: its number in hexadecimal."""
-    return 0 < len(name) <= 14 and set(name) <= set(string.hexdigits.lower())
+def band_number(name: str) -> int | None:
+    """Tell which band a file is by its name; copies on other systems may have it in capitals."""
+    if not name or len(name) > 14 or not set(name) <= set(string.hexdigits):
+        return None
+    number = int(name, 16)
+    return number if name.lower() == f"{number:x}" else None
 
 
 def _has_bands(folder: Path) -> bool:
     with os.scandir(folder) as found:
-        return any(is_band(each.name) and each.is_file() for each in found)
+        return any(band_number(each.name) is not None and each.is_file() for each in found)
 
 
 def _neighbour(scheme: Scheme, path: Path) -> str:

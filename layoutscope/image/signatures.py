@@ -23,6 +23,24 @@ HEAD_BYTES: Final = 4096
 
 TRAILER_BYTES: Final = 512
 
+UDIF_MAGIC: Final = b"koly"
+UDIF_TRAILER: Final = UDIF_MAGIC + (4).to_bytes(4, "big") + TRAILER_BYTES.to_bytes(4, "big")
+"""How the trailer of an Apple disk image begins: magic, version and its length."""
+
+UDIF_SEARCH_BYTES: Final = 64 * 1024
+
+DISK_MAGICS: Final = (
+    (510, b"\x55\xaa"),
+    (0, b"ER"),
+    (512, b"PM"),
+    (512, b"EFI PART"),
+    (32, b"NXSB"),
+    (1024, b"H+"),
+    (1024, b"HX"),
+    (1024, b"BD"),
+)
+"""How disks and volumes begin."""
+
 SECTOR_BYTES: Final = 512
 """The smallest piece that a disk gives or refuses."""
 
@@ -30,7 +48,7 @@ SECTOR_BYTES: Final = 512
 class Signature(NamedTuple):
     """A container format, and the bytes that tell it at an offset of the head or of the last 512 bytes.
 
-    `reader` names what :mod:`layoutscope.image.containers` reads it with.
+    `reader` names what :mod:`layoutscope.image.containers` reads it with: a module of our own, or a library.
     """
 
     name: str
@@ -41,21 +59,41 @@ class Signature(NamedTuple):
     reader: str = ""
     code: str = "container"
 
+    @property
+    def state(self) -> str:
+        """Whether it is read, refused, as what it holds is encrypted, or named."""
+        if self.reader:
+            return "read"
+        return "refused" if self.code == "encrypted-image" else "named"
+
 
 _DECRYPT: Final = "decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
+_BCHUNK: Final = "convert it with: bchunk IMAGE.bin IMAGE.cue RAW"
 _HDIUTIL: Final = "convert it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
+_ASIF: Final = "convert it on a Mac with: diskutil image create from IMAGE RAW"
 _QEMU: Final = "convert it with: qemu-img convert -O raw IMAGE RAW"
 _EWF: Final = "convert it with: ewfexport -t RAW -f raw IMAGE"
 _UNPACK: Final = "unpack it first"
+_MAC_FILE: Final = "unpack it with: unar FILE"
+_ISO: Final = "convert it to .iso first"
+_AFF4: Final = "export it as a raw image, as with pyaff4: aff4.py -x -f RAW IMAGE"
+
+ZIP_MAGIC: Final = b"PK\x03\x04"
+AFF4: Final = Signature("Advanced Forensic Format image (AFF4)", ZIP_MAGIC, advice=_AFF4)
+AFF4_MEMBERS: Final = b"container.description", b"information.turtle"
+"""Files of a zip archive that is an AFF4 image; the names of all are at its end."""
 
 SIGNATURES: Final = (
     # The second version of the header begins a file, the first one ended it.
     Signature("encrypted Apple disk image", b"encrcdsa", advice=_DECRYPT, code="encrypted-image"),
     Signature("encrypted Apple disk image", b"cdsaencr", None, 504, _DECRYPT, code="encrypted-image"),
-    Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="pymodi"),
+    Signature("Apple sparse image of macOS 26 (ASIF)", b"shdw", advice=_ASIF, reader="asif"),
+    Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="sparse-image"),
+    Signature("Parallels disk (hdd)", b"WithoutFreeSpace", advice=_QEMU, reader="parallels"),
+    Signature("Parallels disk (hdd)", b"WithouFreSpacExt", advice=_QEMU, reader="parallels"),
     Signature("QEMU image (qcow2)", b"QFI\xfb", advice=_QEMU, reader="pyqcow"),
     Signature("VMware disk (vmdk)", b"KDMV", advice=_QEMU, reader="pyvmdk"),
-    Signature("VMware disk (vmdk)", b"COWD", advice=_QEMU),
+    Signature("VMware disk of ESX (COWD)", b"COWD", advice=_QEMU),
     Signature(
         "VMware disk description (vmdk)",
         b"# Disk DescriptorFile",
@@ -65,21 +103,74 @@ SIGNATURES: Final = (
     Signature("Hyper-V disk (vhdx)", b"vhdxfile", advice=_QEMU, reader="pyvhdi"),
     # A fixed one is a raw image with this behind its end, and is read as one.
     Signature("dynamic Virtual PC disk (vhd)", b"conectix", advice=_QEMU, reader="pyvhdi"),
-    Signature("VirtualBox disk (vdi)", b"\x7f\x10\xda\xbe", 64, advice=_QEMU),
-    Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF, reader="pyewf"),
+    Signature("VirtualBox disk (vdi)", b"\x7f\x10\xda\xbe", 64, advice=_QEMU, reader="vdi"),
+    Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF, reader="witness"),
     Signature("Expert Witness image (L01)", b"LVF\x09\x0d\x0a\xff\x00", advice=_EWF),
-    Signature("Expert Witness image (Ex01)", b"EVF2\x0d\x0a\x81\x00", advice=_EWF, reader="pyewf"),
+    Signature("Expert Witness image (Ex01)", b"EVF2\x0d\x0a\x81\x00", advice=_EWF),
     Signature(
         "Advanced Forensic Format image (AFF)", b"AFF10\x0d\x0a\x00", advice="convert it with: affconvert -r IMAGE"
     ),
+    Signature("AccessData image (AD1)", b"ADSEGMENTEDFILE\0", advice="export it with FTK Imager as a raw image"),
+    Signature("raw CD sectors (.bin)", b"\0" + b"\xff" * 10 + b"\0", advice=_BCHUNK, reader="disc"),
+    Signature("compressed disk (chd)", b"MComprHD", advice="convert it with: chdman extractraw -i IMAGE -o RAW"),
+    Signature("Media Descriptor (mds)", b"MEDIA DESCRIPTOR", advice="open the .mdf file beside it"),
+    Signature("QEMU image (qed)", b"QED\0", advice=_QEMU),
+    Signature("Windows image (wim)", b"MSWIM\0\0\0", advice="unpack it with: wimapply"),
+    Signature("partclone image", b"partclone-image", advice="restore it with: partclone.restore -C -s IMAGE -o RAW"),
+    Signature("Apple encrypted archive (.aea)", b"AEA1", advice="unpack it with: ipsw fw aea IMAGE"),
+    Signature("AppleSingle file", b"\x00\x05\x16\x00", advice=_MAC_FILE, reader="apple-single"),
+    Signature(
+        "AppleDouble file", b"\x00\x05\x16\x07", advice="open the file of the same name that does not begin with ._"
+    ),
+    Signature("BinHex file", b"(This file must be converted with BinHex", advice=_MAC_FILE),
+    Signature("StuffIt archive", b"SIT!", advice=_MAC_FILE),
+    Signature("StuffIt archive", b"StuffIt (c)", advice=_MAC_FILE),
+    Signature("cabinet archive", b"MSCF\0\0\0\0", advice=_UNPACK),
+    Signature("PDF document", b"%PDF-", advice="it is not a disk image"),
     Signature("tar archive", b"ustar", 257, advice="unpack it first with: tar -xSf ARCHIVE"),
-    Signature("zip archive", b"PK\x03\x04", advice=_UNPACK),
+    Signature("zip archive", ZIP_MAGIC, advice=_UNPACK),
     Signature("7-Zip archive", b"7z\xbc\xaf\x27\x1c", advice=_UNPACK),
     Signature("RAR archive", b"Rar!\x1a\x07", advice=_UNPACK),
     Signature("xar archive (.pkg)", b"xar!", advice=_UNPACK),
     Signature("LZ4 compressed file", b"\x04\x22\x4d\x18", advice=_UNPACK),
     Signature("lzip compressed file", b"LZIP", advice=_UNPACK),
 )
+
+
+class Form(NamedTuple):
+    """What is told by more than a few bytes at one place: its name, whether it is read or named, and by what."""
+
+    name: str
+    state: str
+    recognition: str
+    advice: str = ""
+
+
+FORMS: Final = (
+    Form("raw image, device", "read", "a partition map or a volume"),
+    Form("raw image in parts", "read", "names with .001, .002 … or .aa, .ab …"),
+    Form("zstd, gzip, xz or bzip2 file", "read", "its first bytes; what it holds is looked at again"),
+    Form("Apple disk image (UDIF, .dmg)", "read", "its trailer: at the end, in the last 64 KiB, or at the start"),
+    Form("Apple disk image in segments (.dmgpart)", "named", "its trailer", _HDIUTIL),
+    Form("sparse bundle", "read", "a folder with bands/, Info.plist or Info.bckup"),
+    Form("encrypted sparse bundle", "refused", "its file token", _DECRYPT),
+    Form("Parallels disk (folder .hdd)", "read", "DiskDescriptor.xml; with snapshots or encrypted it is named"),
+    Form("fixed Virtual PC disk (vhd)", "read", "the disk in it: it is a raw image with a footer"),
+    Form("MacBinary file", "read", "its header and the checksum of that"),
+    Form("Disk Copy 4.2 image", "read", "its header and the length of the file"),
+    Form("IM4P file", "read", "a sequence in DER; a payload that is compressed or encrypted is named"),
+    Form("list of CD tracks (.cue)", "read", "the words FILE and TRACK; the file lies beside it"),
+    Form("AFF4 image", "named", "container.description or information.turtle in a zip archive", _AFF4),
+    Form("GPT, Apple partition map, MBR", "read", "its entries"),
+    Form("CoreStorage, FileVault 2", "named", "the header of its physical volume"),
+    Form("classic HFS", "named", "its master directory block", "read it with hfsutils"),
+    Form(
+        "ext2 to ext4, XFS, btrfs, squashfs, NTFS, ReFS, exFAT, FAT, BitLocker, LUKS, Linux LVM, ISO 9660",
+        "named",
+        "its superblock or boot sector",
+    ),
+)
+"""Other images, maps and volumes that are told; docs/images.md lists them with the signatures."""
 
 LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
@@ -100,6 +191,8 @@ def refuse_containers(source: Source) -> None:
             f"{source.name}: is a git LFS pointer", code="lfs-pointer", advice="fetch the file with: git lfs pull"
         )
     found = signature_of(head, trailer_of(source))
+    if found is not None and found.magic == ZIP_MAGIC and _is_aff4(source):
+        found = AFF4
     if found is not None:
         raise UnsupportedError(
             f"{source.name}: is no raw image but: {found.name}", code=found.code, advice=found.advice
@@ -142,6 +235,13 @@ def _matches(signature: Signature, head: bytes, trailer: bytes) -> bool:
     return trailer.startswith(signature.magic, signature.trailer_offset)
 
 
+def _is_aff4(source: Source) -> bool:
+    """Whether a zip archive is an AFF4 image, by the names of its first and of its last files."""
+    length = min(UDIF_SEARCH_BYTES, source.size_bytes)
+    ends = head_of(source) + _peek(source, source.size_bytes - length, length)
+    return any(name in ends for name in AFF4_MEMBERS)
+
+
 def is_text(head: bytes) -> bool:
     """Tell whether the start of a file is a text: UTF-8 with no control characters but white space."""
     try:
@@ -152,8 +252,26 @@ def is_text(head: bytes) -> bool:
 
 
 def has_udif_trailer(source: Source) -> bool:
-    """Whether the file ends as an Apple disk image does, which :mod:`layoutscope.image.containers` reads."""
-    return trailer_of(source).startswith(b"koly")
+    """Whether the file is an Apple disk image, which :mod:`layoutscope.image.containers` reads."""
+    return udif_trailer_at(source) is not None
+
+
+def udif_trailer_at(source: Source) -> int | None:
+    """Find the trailer of an Apple disk image: at the end, at the start, or in the last 64 KiB.
+
+    Copies that were padded to whole blocks, or joined with a fork of another file, have bytes behind the trailer. What
+    begins as a disk does is taken for one, as a disk may end in a file that is a disk image.
+    """
+    if trailer_of(source).startswith(UDIF_MAGIC):
+        return source.size_bytes - TRAILER_BYTES
+    head = head_of(source)
+    if head.startswith(UDIF_TRAILER):
+        return 0
+    if any(head.startswith(magic, offset) for offset, magic in DISK_MAGICS):
+        return None
+    start = max(0, source.size_bytes - UDIF_SEARCH_BYTES)
+    found = _peek(source, start, source.size_bytes - start).rfind(UDIF_TRAILER)
+    return start + found if 0 <= found <= source.size_bytes - start - TRAILER_BYTES else None
 
 
 def is_asif(source: Source) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from layoutscope.errors import ShrunkError, TruncatedError
+from layoutscope.errors import ShrunkError, TruncatedError, UnreadError
 from layoutscope.image.batch import Workspace, read_extents
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from numpy.typing import NDArray
+
+    from layoutscope.findings import Finding
 
     I64 = NDArray[np.int64]
 
@@ -51,6 +53,10 @@ class Source(ABC):
     gap_budget : float
         Share of the wanted bytes that may be spent on gaps between them, so that a scan reads little beyond its
         metadata.
+    around : Source or None
+        The source that this one was made of: the file of a container, or what failing areas are found in.
+    own_findings : tuple of Finding
+        What is wrong with the files that hold the disk, such as a missing segment; reading may add to it.
     """
 
     name: str
@@ -59,6 +65,14 @@ class Source(ABC):
     counter: ReadCounter
     origin: int = 0
     gap_budget: float = 0.04
+    around: Source | None = None
+    own_findings: tuple[Finding, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with the containers around the disk, the outermost first."""
+        outside = self.around.findings if self.around is not None else ()
+        return (*outside, *self.own_findings)
 
     @abstractmethod
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
@@ -210,6 +224,14 @@ class FillingSource(Source):
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         buffer = bytearray(length_bytes)
         got = self._fetch_into(image_offset, memoryview(buffer))
+        unread = self.unread_ranges()
+        if len(unread) and overlaps(unread, np.array([image_offset]), np.array([length_bytes]))[0]:
+            first = int(unread[unread.sum(axis=1) > image_offset][0, 0])
+            raise UnreadError(
+                "lies in a part of the image that is missing or damaged",
+                structure=f"{length_bytes} bytes",
+                image_offset=max(image_offset, first),
+            )
         return bytes(buffer[:got] if got < length_bytes else buffer)
 
     @abstractmethod

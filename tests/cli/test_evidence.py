@@ -133,7 +133,6 @@ def test_each_part_of_a_split_image_is_hashed(run, disk, tmp_path):
 
 def test_each_segment_of_an_expert_witness_image_is_hashed(run, tmp_path, peer):
     """E01 and E02, as they lie there."""
-    pytest.importorskip("pyewf")
     data = bytes(render(SCENARIOS["hard-links"])[0].to_bytearray())
     (tmp_path / "raw").write_bytes(data.ljust(4 * MIB, b"\0"))
     command = [peer("ewfacquire"), "-u", "-q", "-c", "none", "-S", str(2 * MIB), "-t", tmp_path / "a", tmp_path / "raw"]

@@ -414,7 +414,6 @@ def test_files_that_a_container_names_are_protected(run, disk, tmp_path, peer, w
         pytest.importorskip("pyvmdk")
         command = [peer("qemu-img"), "convert", "-O", "vmdk", "-o", "subformat=monolithicFlat", disk, folder / "a.vmdk"]
     else:
-        pytest.importorskip("pyewf")
         noise = tmp_path / "noise.img"
         noise.write_bytes(disk.read_bytes() + os.urandom(3 << 20))
         command = [peer("ewfacquire"), "-u", "-q", "-c", "none", "-S", str(2 << 20), "-t", folder / "a", noise]

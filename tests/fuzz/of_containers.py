@@ -1,4 +1,4 @@
-"""Files around images: Apple disk images, sparse images of macOS 26, and compressed files."""
+"""Files around images: disk images of Apple and of others that are read without a library, and compressed files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ import zstandard
 
 from fixtures.asif import Plan, asif
 from fixtures.hfsplus.writer import render
+from fixtures.wrappers import (
+    apple_single,
+    disc,
+    expert_witness,
+    im4p,
+    mac_binary,
+    parallels,
+    sparse_image,
+    vdi,
+)
 from tests.fuzz.base import Base, base_of
 from tests.fuzz.of_partitions import PLANS
 from tests.unit.image.containers.test_udif import ADC, BZIP2, IGNORED, LZMA, PLAIN, ZEROS, ZLIB, udif
@@ -33,6 +43,17 @@ def bases() -> tuple[Base, ...]:
         _base("dmg-tail", udif([(ZLIB, disk), (IGNORED, bytes(512))])),
         _base("asif", asif(Plan(disk, partial=frozenset(range(0, 99, 3))))),
         _base("asif-large", asif(Plan(disk, more_sectors=200_000, with_metadata=False))),
+        _base("dmg-inside", udif([(ZLIB, disk)]) + bytes(700)),
+        _base("sparse-image", sparse_image(disk, 4096, reverse=True)),
+        _base("sparse-image-tables", sparse_image(disk + b"\x01" * 600_000, 512)),
+        _base("parallels", parallels(disk, 4096)),
+        _base("vdi", vdi(disk, 4096)),
+        _base("e01", expert_witness(disk, per_table=3)[0]),
+        _base("e01-plain", expert_witness(disk, packed=False, small=True)[0]),
+        _base("mac-binary", mac_binary(disk)),
+        _base("apple-single", apple_single(disk)),
+        _base("im4p", im4p(disk)),
+        _base("disc", disc(disk)),
         _base("gzip", gzip.compress(disk, mtime=0)),
         _base("bzip2", bz2.compress(disk)),
         _base("xz", lzma.compress(disk)),
@@ -48,8 +69,19 @@ def _base(name: str, data: bytes) -> Base:
         spots += [(at, 1) for at in range(tail, len(data) - 512)]
     if name.startswith("asif"):
         spots += [(at, 8) for at in range(512, 1056, 8)] + [(at, 8) for at in _words(data)]
+    if name.startswith(("sparse", "parallels", "vdi", "e01")):
+        heads = [at for at in range(0, len(data), 512) if any(data[at : at + 512])]
+        spots += [(at, 4) for at in range(0, min(1024, len(data)) - 4, 4)]
+        spots += [(at + place, 4) for at in heads[:64] for place in range(0, 64, 4) if at + place + 4 <= len(data)]
+    if name.startswith("e01"):
+        spots += [(at + place, 8) for at in _sections(data) for place in range(0, 112, 4) if at + place + 8 < len(data)]
     ranges = tuple((at, min(512, len(data) - at)) for at in range(0, len(data), 512))
     return base_of(name, data, spots=tuple(spots), ranges=ranges)
+
+
+def _sections(data: bytes) -> list[int]:
+    """Find the headers of sections of an Expert Witness image."""
+    return [data.find(name.ljust(16, b"\0")) for name in (b"volume", b"sectors", b"table", b"table2", b"done")]
 
 
 def _words(data: bytes) -> list[int]:

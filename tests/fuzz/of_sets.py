@@ -1,4 +1,4 @@
-"""Images that lie in several files, of which one is changed: sparse bundles, split images, Fusion sets."""
+"""Images that lie in several files, of which one is changed: bundles, split and witness images, tracks, Fusion sets."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from pathlib import Path
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from fixtures.hfsplus.writer import render
+from fixtures.wrappers import disc, expert_witness, parallels, parallels_description
 from tests.fuzz.base import Base, base_of
 from tests.fuzz.of_apfs import _pages, base_of_pages
 from tests.fuzz.of_partitions import PLANS
 
 _BAND = 32768
+SEGMENTS = "disk.E01", "disk.E02", "disk.E03"
 
 
 @cache
@@ -41,6 +43,14 @@ def folder() -> Path:
     half = len(disk()) // 1024 * 512
     (root / "disk.001").write_bytes(disk()[:half])
     (root / "disk.002").write_bytes(disk()[half:])
+    for number, data in enumerate(expert_witness(disk(), per_segment=2), 1):
+        (root / f"disk.E{number:02}").write_bytes(data)
+    parts = [(0, half // 512, ["a.hds"]), (half // 512, len(disk()) // 512, ["b.hds"])]
+    (root / "DiskDescriptor.xml").write_text(parallels_description(parts))
+    (root / "a.hds").write_bytes(parallels(disk()[:half], 4096))
+    (root / "b.hds").write_bytes(disk()[half:])
+    (root / "disc.cue").write_text('FILE "disc.bin" BINARY\n  TRACK 01 MODE1/2352\n    INDEX 01 00:00:00\n')
+    (root / "disc.bin").write_bytes(disc(disk()))
     write(SCENARIOS["fusion"], root / "main.img", root / "second.img")
     return root
 
@@ -57,6 +67,10 @@ def bases() -> tuple[Base, ...]:
         base_of("bundle names", b"\n".join(b"%x" % number for number in range(8)), is_text=True),
         _part(root / "disk.001"),
         _part(root / "disk.002"),
+        *(_witness(root / name) for name in SEGMENTS),
+        base_of("folder DiskDescriptor.xml", (root / "DiskDescriptor.xml").read_bytes(), is_text=True),
+        base_of("folder a.hds", (root / "a.hds").read_bytes(), spots=tuple((at, 4) for at in range(0, 512, 4))),
+        base_of("cue disc.cue", (root / "disc.cue").read_bytes(), is_text=True),
         *(_device(root / name) for name in ("main.img", "second.img")),
     )
 
@@ -65,6 +79,13 @@ def _part(path: Path) -> Base:
     data = path.read_bytes()
     ranges = tuple((at, min(512, len(data) - at)) for at in range(0, len(data), 512) if any(data[at : at + 512]))
     return base_of(f"split {path.name}", data, ranges=ranges)
+
+
+def _witness(path: Path) -> Base:
+    data = path.read_bytes()
+    spots = [(at, 4) for at in range(0, min(1300, len(data) - 4), 4)]
+    spots += [(at, 4) for at in range(max(0, len(data) - 600), len(data) - 4, 4)]
+    return base_of(f"witness {path.name}", data, spots=tuple(spots))
 
 
 def _device(path: Path) -> Base:
@@ -83,6 +104,13 @@ def run(path: Path, base: Base) -> int:
     if kind == "split":
         _link(case, {each: path if each == name else folder() / each for each in ("disk.001", "disk.002")})
         return scan(case / "disk.001", drives=()).exit_code
+    if kind == "witness":
+        _link(case, {each: path if each == name else folder() / each for each in SEGMENTS})
+        return scan(case / "disk.E01", drives=()).exit_code
+    if kind in ("folder", "cue"):
+        names = ("disc.cue", "disc.bin") if kind == "cue" else ("DiskDescriptor.xml", "a.hds", "b.hds")
+        _link(case, {each: path if each == name else folder() / each for each in names})
+        return scan(case / "disc.cue" if kind == "cue" else case, drives=()).exit_code
     sound = folder() / "disk.sparsebundle"
     bundle = case / "disk.sparsebundle"
     bands = {each.name: each for each in (sound / "bands").iterdir()}

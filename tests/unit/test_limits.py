@@ -20,6 +20,7 @@ from layoutscope.drive import load_profile
 from layoutscope.drive.simulation import service
 from layoutscope.errors import FormatError, ImageError, UnsupportedError, UsageError
 from layoutscope.image import MemorySource, open_image
+from layoutscope.image.opening import unwrap
 from layoutscope.partition import find_volumes
 from tests.unit.partition.builders import APFS, HFS, Disk, apm, gpt_disk, gpt_entry, hfs_plus, mbr
 
@@ -116,6 +117,61 @@ def test_property_lists_of_bundles(tmp_path, limit):
     limit("image.containers.bundle.MAX_PLIST_BYTES", 64)
     with pytest.raises(ImageError, match="is not that of a sparse bundle"):
         open_image(bundle)
+
+
+def test_tables_of_blocks(limit):
+    """A table that is longer than any is refused before it is read."""
+    from fixtures.wrappers import parallels
+    from layoutscope.image.containers.sparse import open_parallels
+
+    image = MemorySource(parallels(b"\1" * 4096, 512))
+    assert open_parallels(image).size_bytes == 4096
+    limit("image.containers.sparse.MAX_TABLE_BYTES", 8 * 4 - 1)
+    with pytest.raises(FormatError, match="the table of blocks does not lie in the file"):
+        open_parallels(image)
+
+
+def test_descriptions_of_parallels(tmp_path, limit):
+    """What is behind the limit is not read, so that no file is named."""
+    from fixtures.wrappers import parallels_description
+
+    (tmp_path / "DiskDescriptor.xml").write_text(parallels_description([(0, 8, ["a.hds"])]))
+    (tmp_path / "a.hds").write_bytes(b"\1" * 4096)
+    assert open_image(tmp_path).size_bytes == 4096
+    limit("image.containers.sparse.MAX_DESCRIPTION_BYTES", 64)
+    with pytest.raises(ImageError, match="names no file of the disk"):
+        open_image(tmp_path)
+
+
+def test_how_far_a_property_list_is_looked_for(limit):
+    """One that is further before the trailer is not found."""
+    from tests.unit.image.containers.test_udif import ZLIB, placed, udif
+
+    image = MemorySource(placed(udif([(ZLIB, bytes(512))]), 7))
+    assert unwrap(image).size_bytes == 512
+    limit("image.containers.udif.MAX_SEARCHED_BYTES", 100)
+    with pytest.raises(FormatError, match="disk image property list at byte 7"):
+        unwrap(image)
+
+
+def test_lists_of_tracks(tmp_path, limit):
+    """What is behind the limit is not read."""
+    (tmp_path / "a.bin").write_bytes(b"\1" * 4096)
+    (tmp_path / "a.cue").write_text("FILE a.bin BINARY\nTRACK 01 MODE1/2048\nINDEX 01 00:00:00\n")
+    assert open_image(tmp_path / "a.cue").size_bytes == 4096
+    limit("image.containers.wrappers.MAX_CUE_BYTES", 20)
+    with pytest.raises(UnsupportedError, match="names no track with data"):
+        open_image(tmp_path / "a.cue")
+
+
+def test_entries_of_apple_single(limit):
+    """The data fork is the second entry, which is not looked at any more."""
+    from fixtures.wrappers import apple_single
+
+    assert unwrap(MemorySource(apple_single(b"\1" * 4096))).size_bytes == 4096
+    limit("image.containers.wrappers.MAX_APPLE_SINGLE_ENTRIES", 1)
+    with pytest.raises(UnsupportedError, match="the AppleSingle file has no data fork"):
+        unwrap(MemorySource(apple_single(b"\1" * 4096)))
 
 
 def test_extents_of_descriptions():

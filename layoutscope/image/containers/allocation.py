@@ -19,8 +19,6 @@ from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import (
     QCOW_HEADER,
     QCOW_REFERENCE,
-    SPARSE_IMAGE_BAND,
-    SPARSE_IMAGE_HEADER,
     VHD_DYNAMIC_HEADER,
     VHD_FOOTER,
     VHD_REFERENCE,
@@ -308,21 +306,9 @@ def _vmdk(source: Source) -> tuple[I64, int]:
     return _units(numbers, grain * SECTOR_BYTES, header.num_sectors * SECTOR_BYTES)
 
 
-def _sparse_image(source: Source) -> tuple[I64, int]:
-    header = _structure(grammar.SparseDisks.SparseImageHeader, SPARSE_IMAGE_HEADER, source, 0)
-    bands = _count(header.num_sectors, header.num_band_sectors)
-    # As many bands can be stored as have room behind the header in its page of 4 KiB.
-    room = (4096 - SPARSE_IMAGE_HEADER.width) // SPARSE_IMAGE_BAND.width
-    field = SPARSE_IMAGE_BAND.number
-    numbers = _table(source, SPARSE_IMAGE_HEADER.width, min(bands, room), SPARSE_IMAGE_BAND, field)[field]
-    found = np.unique(numbers[(numbers > 0) & (numbers <= bands)]).astype(np.int64) - 1
-    return _units(found, header.num_band_sectors * SECTOR_BYTES, header.num_sectors * SECTOR_BYTES)
-
-
 _READERS: Final[dict[bytes, Callable[[Source], tuple[I64, int]]]] = {
     b"QFI\xfb": _qcow,
     b"conectix": _vhd,
     b"vhdxfile": _vhdx,
     b"KDMV": _vmdk,
-    b"sprs": _sparse_image,
 }

@@ -269,7 +269,7 @@ class AsifSource(FillingSource):
     """
 
     def __init__(self, source: Source, chunks: StoredChunks, geometry: Geometry, size_bytes: int) -> None:
-        self._source = source
+        self._source = self.around = source
         self._chunks = chunks
         self._geometry = geometry
         self.name = source.name

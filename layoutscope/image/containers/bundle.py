@@ -1,7 +1,7 @@
 """Apple sparse bundles: folders in which each file holds one band of the disk.
 
-``Info.plist`` tells the sizes of disk and bands; the band N is the file ``bands/N``, in hexadecimal. A band that is
-absent, or the part of one that is not there, reads as zeros.
+``Info.plist`` tells the sizes of disk and bands, ``Info.bckup`` is its copy; the band N is the file ``bands/N``, in
+hexadecimal. A band that is absent, or the part of one that is not there, reads as zeros.
 """
 
 from __future__ import annotations
@@ -14,25 +14,51 @@ import numpy as np
 from layoutscope import inputs
 from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import ImageError
+from layoutscope.findings import Finding
 from layoutscope.image import signatures
+from layoutscope.image.ddrescue import RescuedSource
 from layoutscope.image.raw import RawFile
-from layoutscope.image.sets import is_band
-from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.image.sets import band_number
+from layoutscope.image.source import FillingSource, ReadCounter, Source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from layoutscope.findings import Level
 
 MAX_PLIST_BYTES: Final = 1024**2
 MAX_DISK_BYTES: Final = 2**60
 # A process of macOS may have 256 files open unless somebody raised that.
 KEPT_BANDS: Final = 64
 
+LISTS: Final = "Info.plist", "Info.bckup"
+QUOTED_NAMES: Final = 6
+
 
 def is_bundle(path: Path) -> bool:
     """Whether a path is a sparse bundle, whatever its name."""
-    return (path / "bands").is_dir() and (path / "Info.plist").is_file()
+    bands = path / "bands"
+    if not bands.is_dir():
+        return False
+    known = any((path / name).is_file() for name in (*LISTS, "token"))
+    return known or any(band_number(item.name) is not None for item in bands.iterdir())
+
+
+def open_bundle(path: Path) -> Source:
+    """Open the disk in a sparse bundle; what contradicts itself counts as never read.
+
+    Raises
+    ------
+    ImageError
+        If neither of its property lists can be used.
+    UnsupportedError
+        If it is encrypted.
+    """
+    bundle = SparseBundle(path)
+    return RescuedSource(bundle, bundle.lost) if len(bundle.lost) else bundle
 
 
 class SparseBundle(FillingSource):
@@ -53,14 +79,62 @@ class SparseBundle(FillingSource):
 
     def __init__(self, path: Path) -> None:
         inputs.note(path)
-        sizes = _sizes(path)
+        findings: list[Finding] = []
         self.name = str(path)
-        self.size_bytes, self._band_bytes = sizes
+        self.size_bytes, self._band_bytes = _sizes(path, findings)
         self.counter = ReadCounter()
         self._bands = path / "bands"
-        self._stored = frozenset(inputs.list_folder(self._bands))
         self._open: OrderedDict[int, RawFile] = OrderedDict()
         _refuse_encrypted(path, self.size_bytes)
+        self._stored = self._numbered(findings)
+        self.lost = self._refused_bands(findings)
+        self.own_findings = tuple(findings)
+
+    def _numbered(self, findings: list[Finding]) -> dict[int, list[str]]:
+        """List the names of each band."""
+        found: dict[int, list[str]] = {}
+        others: list[str] = []
+        for name in sorted(inputs.list_folder(self._bands)):
+            number = bandband_number(name)
+            found.setdefault(number, []).append(name) if number is not None else others.append(name)
+        if others:
+            # What file managers leave in every folder holds no part of a disk.
+            level: Level = "info" if all(name.startswith(".") for name in others) else "warning"
+            findings.append(_finding(level, f"bands/ holds what is not a band: {_quoted(others)}"))
+        return found
+
+    def _refused_bands(self, findings: list[Finding]) -> NDArray[np.int64]:
+        """Compare the bands with their size; the ranges of those of which nothing can be said."""
+        lengths = {number: max(_length(self._bands / name) for name in names) for number, names in self._stored.items()}
+        longest, last = max(lengths.values(), default=0), max(lengths, default=0)
+        size = self._band_bytes
+        while size < longest:
+            size *= 2
+        # A longer size than the list's is believed if the bands cover the disk with it and no more.
+        if size > self._band_bytes and last == -(-self.size_bytes // size) - 1:
+            findings.append(_finding(
+                "warning", "the bands are longer than the property list says; they are read by their own length",
+                f"a band size of {size:,}", f"{self._band_bytes:,}",
+            ))  # fmt: skip
+            self._band_bytes = size
+        wrong = {
+            "bands are longer than a band": [number for number in lengths if lengths[number] > self._band_bytes],
+            "bands have two files": [number for number, names in self._stored.items() if len(names) > 1],
+        }
+        for what, numbers in wrong.items():
+            if numbers:
+                names = [name for number in numbers for name in self._stored[number]]
+                findings.append(_finding("error", f"{what}, and are not read: {_quoted(names)}"))
+        beyond = [names[0] for number, names in self._stored.items() if number * self._band_bytes >= self.size_bytes]
+        if beyond:
+            findings.append(_finding("warning", f"bands lie behind the end of the disk: {_quoted(beyond)}"))
+        return self._ranges({number for numbers in wrong.values() for number in numbers})
+
+    def _ranges(self, bands: Iterable[int]) -> NDArray[np.int64]:
+        """Ranges of the disk that bands cover, shape (n, 2): offset and length in bytes."""
+        inside = sorted(number for number in bands if number * self._band_bytes < self.size_bytes)
+        starts = np.array(inside, np.int64) * self._band_bytes
+        return runs_of(starts, np.minimum(self._band_bytes, self.size_bytes - starts))
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         done = 0
@@ -81,12 +155,12 @@ class SparseBundle(FillingSource):
 
     def _band(self, number: int) -> RawFile | None:
         """Open a band; the last ones stay open."""
-        if f"{number:x}" not in self._stored:
+        if number not in self._stored:
             return None
         if number not in self._open:
             if len(self._open) >= KEPT_BANDS:
                 self._open.popitem(last=False)[1].close()
-            self._open[number] = RawFile(self._bands / f"{number:x}")
+            self._open[number] = RawFile(self._bands / self._stored[number][0])
             self._open[number].counter = self.counter
         self._open.move_to_end(number)
         return self._open[number]
@@ -94,9 +168,7 @@ class SparseBundle(FillingSource):
     @property
     def holes(self) -> NDArray[np.int64]:
         """Bands that are absent, shape (n, 2): offset and length in bytes."""
-        numbers = np.array([int(name, 16) for name in self._stored if is_band(name)], np.int64)
-        stored = runs_of(numbers * self._band_bytes, np.full(len(numbers), self._band_bytes))
-        return subtract(np.array([[0, self.size_bytes]]), stored)
+        return subtract(np.array([[0, self.size_bytes]]), self._ranges(self._stored))
 
     def close(self) -> None:
         """Close the bands that are open."""
@@ -116,18 +188,52 @@ def _refuse_encrypted(path: Path, size_bytes: int) -> None:
         raise signatures.encrypted_refusal(f"{path}: is an encrypted sparse bundle", header, size_bytes)
 
 
-def _sizes(path: Path) -> tuple[int, int]:
+def _length(path: Path) -> int:
+    """Length of a band; of one that cannot be reached, opening it says why."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _finding(level: Level, message: str, expected: str = "", found: str = "") -> Finding:
+    return Finding("container-invalid", level, "sparse bundle", None, message, expected, found)
+
+
+def _quoted(names: list[str]) -> str:
+    more = f" and {len(names) - QUOTED_NAMES:,} more" if len(names) > QUOTED_NAMES else ""
+    return ", ".join(map(repr, names[:QUOTED_NAMES])) + more
+
+
+def _sizes(path: Path, findings: list[Finding]) -> tuple[int, int]:
     """Size of the disk and of its bands, in bytes."""
+    reasons = []
+    for name in LISTS:
+        try:
+            sizes = _sizes_in(path / name)
+        except ImageError as error:
+            reasons.append(str(error))
+            continue
+        if reasons:
+            findings.append(_finding("warning", f"its {reasons[0]}; {name} is used in its place"))
+        return sizes
+    raise ImageError(f"{path}: its {reasons[0]}")
+
+
+def _sizes_in(path: Path) -> tuple[int, int]:
+    """Size of the disk and of its bands, in bytes, by one of the property lists."""
     import plistlib
     from xml.parsers.expat import ExpatError
 
     try:
-        with inputs.open_file(path / "Info.plist") as file:
+        with inputs.open_file(path) as file:
             facts: Any = plistlib.loads(file.read(MAX_PLIST_BYTES))
         size, band = facts["size"], facts["band-size"]
+    except FileNotFoundError as error:
+        raise ImageError(f"{path.name} is missing") from error
     except (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, ExpatError,
             plistlib.InvalidFileException) as error:  # fmt: skip
-        raise ImageError(f"{path}: its Info.plist is not that of a sparse bundle") from error
+        raise ImageError(f"{path.name} is not that of a sparse bundle") from error
     if not isinstance(size, int) or not isinstance(band, int) or not (0 < band <= size + band <= MAX_DISK_BYTES):
-        raise ImageError(f"{path}: its Info.plist tells impossible sizes")
+        raise ImageError(f"{path.name} tells impossible sizes")
     return size, band

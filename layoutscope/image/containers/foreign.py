@@ -1,8 +1,8 @@
-"""Containers of other makers, read in place by libyal's libraries: E01, qcow2, vhd, vhdx, vmdk, Apple sparse images.
+"""Containers of other makers, read in place by libyal's libraries: qcow2, vhd, vhdx and vmdk.
 
 The libraries come with the extra ``containers``, and run in a process of their own. They get bytes, never a name, so
-that what is compressed or itself inside of a container can be read too; the further files of a set are looked up here,
-beside the first one.
+that what is compressed or itself inside of a container can be read too; the files that a description names are looked
+up here, beside it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import select
 from collections import OrderedDict
 from functools import cached_property
 from importlib.util import find_spec
-from itertools import chain, product, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,10 +19,10 @@ import numpy as np
 
 from layoutscope.arrays import intervals
 from layoutscope.errors import ImageError, UnreadError, UnsupportedError
+from layoutscope.findings import Finding
 from layoutscope.image.containers.allocation import refuse_expansion, refuse_qcow, stored_runs
-from layoutscope.image.containers.parser import Parser, ParserError
+from layoutscope.image.containers.parser import Parser, ParserError, RefusedError
 from layoutscope.image.raw import RawFile
-from layoutscope.image.sets import EWF_SEGMENT
 from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.units import format_bytes
 
@@ -38,7 +38,7 @@ MAX_DISK_BYTES: Final = 64 * 1024**4
 """The largest disk of every format here but qcow2; a larger one claims what nobody ever stored."""
 
 BLOCK_BYTES: Final = 64 * 1024
-"""What is asked for at once at least: a cluster of qcow2, two chunks of E01, which are unpacked as a whole anyway."""
+"""What is asked for at once at least: a cluster of qcow2, which is unpacked as a whole anyway."""
 
 AHEAD_BLOCKS: Final = 8
 """So many more are asked for where reads follow one another."""
@@ -47,7 +47,7 @@ KEPT_BLOCKS: Final = 512
 MOST_BYTES: Final = 4 * 1024**2
 """The longest answer."""
 
-CREATE: Final = {"pyewf": "handle", "pymodi": "handle", "pyqcow": "file", "pyvhdi": "file", "pyvmdk": "handle"}
+CREATE: Final = {"pyqcow": "file", "pyvhdi": "file", "pyvmdk": "handle"}
 """What in each library makes a handle."""
 
 
@@ -78,23 +78,6 @@ def open_foreign(source: Source, found: Signature) -> Source:
     return ForeignSource(source, found)
 
 
-def segments_of(path: Path) -> list[Path]:
-    """List the segments of an Expert Witness image that lie beside its first: E01 to E99, EAA to ZZZ."""
-    match = EWF_SEGMENT.search(path.name)
-    if match is None:
-        return [path]
-    stem, kind = path.name[: match.start(1)], match[1]
-    letters = "abcdefghijklmnopqrstuvwxyz" if kind[-1].islower() and len(kind) == 1 else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    numbered = (f"{kind}{number:02}" for number in range(1, 100))
-    # Behind 99 letters count, and the last of the kind's own goes on with them: EZZ is followed by FAA, ExZZ by EyAA.
-    firsts = (
-        letters[letters.index(kind) :] if len(kind) == 1 else "".join(chr(ord(kind[-1]) + step) for step in range(3))
-    )
-    lettered = (kind[:-1] + "".join(each) for each in product(firsts, letters, letters))
-    found = (path.with_name(stem + suffix) for suffix in chain(numbered, lettered))
-    return list(takewhile(Path.exists, found))
-
-
 class ForeignSource(FillingSource):
     """The disk in a container.
 
@@ -107,15 +90,16 @@ class ForeignSource(FillingSource):
     """
 
     def __init__(self, source: Source, found: Signature) -> None:
-        self._source, self._kind = source, found.name
+        self._source = self.around = source
+        self._kind = found.name
         self.name = source.name
         self.counter = ReadCounter()
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._next_block = -1
+        self._unread: NDArray[np.int64] = np.empty((0, 2), np.int64)
         self._others: list[Source] = []
         try:
-            files = self._segments() if found.reader == "pyewf" else [source]
-            self._parser = Parser(found.reader, CREATE[found.reader], files, MAX_EXTENTS, self._extent)
+            self._parser = Parser(found.reader, CREATE[found.reader], [source], MAX_EXTENTS, self._extent)
         except (ParserError, ImageError, UnreadError) as error:
             self._close_others()
             raise self._damaged(error) if isinstance(error, ParserError) else error from error
@@ -159,13 +143,6 @@ class ForeignSource(FillingSource):
                 f"at most {format_bytes(MAX_DISK_BYTES)} are read"
             )
 
-    def _segments(self) -> list[Source]:
-        """Open an Expert Witness image with all segments that lie beside the first."""
-        if not isinstance(self._source, RawFile) or not Path(self.name).is_file():
-            return [self._source]
-        self._others = [RawFile(path) for path in segments_of(Path(self.name))[1:]]
-        return [self._source, *self._others]
-
     def _extent(self, name: str | None) -> Source:
         """Open an extent; names with folders in them are taken for the file of that name beside the description."""
         # A disk in one file (KDMV) holds its extent itself, under whatever name its description had when it was made.
@@ -176,9 +153,15 @@ class ForeignSource(FillingSource):
         return found
 
     def _damaged(self, error: Exception) -> ImageError:
-        """Tell in one line what the library has against a container."""
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        """Say in one line why a container cannot be read; the words of a library would say nothing."""
+        reason = str(error)
+        if isinstance(error, RefusedError):
+            reason = f"its header or tables are damaged, or the file, which ends at byte {self._end}, is cut"
         return ImageError(f"{self.name}: {self._kind} cannot be read: {reason}")
+
+    @property
+    def _end(self) -> str:
+        return f"{self._source.size_bytes:,}"
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         done = 0
@@ -216,10 +199,30 @@ class ForeignSource(FillingSource):
         self.counter.reads += 1
         try:
             got = self._parser.read_into(image_offset, target)
+        except RefusedError:
+            return self._ask_in_parts(image_offset, target)
         except ParserError as error:
             raise self._damaged(error) from error
         self.counter.bytes += got
         return got
+
+    def _ask_in_parts(self, image_offset: int, target: memoryview) -> int:
+        """Read what can be read of a range, block by block; what cannot counts as never read."""
+        if len(target) > BLOCK_BYTES:
+            starts = range(0, len(target), BLOCK_BYTES)
+            return sum(self._ask(image_offset + at, target[at : at + BLOCK_BYTES]) for at in starts)
+        target[:] = bytes(len(target))
+        self._unread = intervals.union([self._unread, np.array([[image_offset, len(target)]], np.int64)])
+        message = (
+            f"{format_bytes(intervals.total(self._unread))} that were asked for cannot be read, and count as not read: "
+            f"the file, which ends at byte {self._end}, is cut or damaged"
+        )
+        self.own_findings = (Finding("image-incomplete", "error", self._kind, int(self._unread[0, 0]), message),)
+        return len(target)
+
+    def unread_ranges(self) -> NDArray[np.int64]:
+        """Areas that cannot be read, as far as is known by now, shape (n, 2): offset and length in bytes."""
+        return self._unread
 
     def _close_others(self) -> None:
         for each in self._others:

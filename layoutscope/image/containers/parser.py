@@ -50,6 +50,10 @@ class ParserError(Exception):
     """The parser ended without an answer, or refused; why, in words."""
 
 
+class RefusedError(ParserError):
+    """The library refused the container, or a part of it; in its own words, which say nothing to whoever uses it."""
+
+
 class Parser:
     """A container that is open in another process.
 
@@ -130,8 +134,10 @@ class Parser:
 
         Raises
         ------
+        RefusedError
+            If the library cannot read what lies there.
         ParserError
-            If the parser cannot, or ended.
+            If the parser ended.
         UnreadError
             If it cannot because the disk does not give what it needs.
         """
@@ -154,10 +160,10 @@ class Parser:
                 self._serve(*map(int, rest.split()))
             elif word == "extents":
                 self._open_extents(json.loads(rest))
-            elif word == "error":
+            elif word in ("error", "refused"):
                 if self._unread is not None:
                     raise self._unread
-                raise ParserError(str(json.loads(rest)))
+                raise (RefusedError if word == "refused" else ParserError)(str(json.loads(rest)))
             else:
                 return word, rest
 

@@ -5,8 +5,9 @@ file but its pipes, may open none, has no network, and is bounded in memory and 
 container come from the other side, piece by piece, as the library asks for them.
 
 A message is a line of words, of which one may be JSON, and the bytes that it announces. From here: ``need SOURCE OFFSET
-LENGTH``, ``extents NAMES``, ``ready SIZE``, ``data LENGTH``, ``layer NAME`` and ``error REASON``; to here: the task as
-JSON, the sizes of extents, ``OFFSET LENGTH`` to be read, and the length of what was needed, -1 where there is none.
+LENGTH``, ``extents NAMES``, ``ready SIZE``, ``data LENGTH``, ``layer NAME``, ``refused REASON`` where the
+library has something against what it reads, and ``error REASON``; to here: the task as JSON, the sizes of extents,
+``OFFSET LENGTH`` to be read, and the length of what was needed, -1 where there is none.
 """
 
 from __future__ import annotations
@@ -108,9 +109,6 @@ def handle_of(pipes: Pipes, task: dict[str, Any], library: Any) -> Any:
     """
     files = [RemoteFile(pipes, number, size) for number, size in enumerate(task["sizes"])]
     handle = getattr(library, task["create"])()
-    if task["create"] == "handle" and hasattr(handle, "open_file_objects"):
-        handle.open_file_objects(files)
-        return handle
     handle.open_file_object(files[0])
     if hasattr(handle, "get_number_of_extents"):
         count = handle.get_number_of_extents()
@@ -168,16 +166,18 @@ def answer(pipes: Pipes) -> None:
             allow(task["seconds_to_read"])
             try:
                 data = handle.read_buffer_at_offset(length, offset)
-            except OSError as error:
-                # What a failing disk does not give is needed for this answer, and not for every other one.
-                pipes.tell("error", json.dumps(str(error) or type(error).__name__))
+            except MemoryError:
+                raise
+            except Exception as error:  # noqa: BLE001
+                # What a disk does not give, or a file that was cut, is needed for this answer, and not for every other.
+                pipes.tell("refused", json.dumps(str(error) or type(error).__name__))
                 continue
             pipes.tell("data", len(data), data=data)
     except MemoryError:
         handle = None
         pipes.tell("error", json.dumps("it asks for more memory than any that is sound"))
     except Exception as error:  # noqa: BLE001  (whatever a library raises is told in a line)
-        pipes.tell("error", json.dumps(str(error) or type(error).__name__))
+        pipes.tell("refused", json.dumps(str(error) or type(error).__name__))
 
 
 if __name__ == "__main__":

@@ -10,14 +10,16 @@ import bz2
 import lzma
 import zlib
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from layoutscope.arrays.intervals import runs_of, subtract, total
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
 from layoutscope.image.containers.allocation import refuse_expansion
+from layoutscope.image.signatures import udif_trailer_at
 from layoutscope.image.source import Source
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
@@ -39,6 +41,11 @@ MAX_PIECE_BYTES: Final = 64 * 1024**2
 KEPT_BYTES: Final = MAX_PIECE_BYTES
 """Of pieces that are decompressed: 64 of the usual length, or one of the longest."""
 
+MAX_SEARCHED_BYTES: Final = 16 * 1024**2
+"""How far before the trailer a property list is looked for that is not where the trailer says."""
+
+LIST_START: Final = b"<?xml"
+LIST_END: Final = b"</plist>"
 
 LZFSE_PLAIN_HEADER_BYTES: Final = 772
 
@@ -64,8 +71,16 @@ class StoredPieces:
     stored_length: NDArray[np.int64]
 
 
-def open_udif(source: Source, decoder: Decoder = BULK) -> Source:
-    """Open the disk inside of a disk image, whose pieces a decoder lists.
+class Place(NamedTuple):
+    """A trailer, where it is in the file, and where the disk image begins, from which its offsets count."""
+
+    trailer: Udif.Trailer
+    offset: int
+    base: int = 0
+
+
+def open_udif(source: Source, decoder: Decoder = BULK, trailer_at: int | None = None) -> Source:
+    """Open the disk inside of a disk image, whose pieces a decoder lists; its trailer is looked for if nobody did.
 
     Raises
     ------
@@ -75,28 +90,33 @@ def open_udif(source: Source, decoder: Decoder = BULK) -> Source:
         If it is in several segments, or has no property list.
     """
     # A writer knows only at the end where everything lies, so that the header of the file is its last 512 bytes
-    # ("koly").
-    at = source.size_bytes - TRAILER.width
+    # ("koly"). Images that are written in one go have it first.
+    found = udif_trailer_at(source) if trailer_at is None else trailer_at
+    at = source.size_bytes - TRAILER.width if found is None else found
     trailer = grammar.parse(
-        grammar.Udif.Trailer, source.read(at, source.size_bytes - at), structure="disk image trailer", image_offset=at
+        grammar.Udif.Trailer, source.read(at, TRAILER.width), structure="disk image trailer", image_offset=at
     )
     if trailer.num_segments > 1:
         raise UnsupportedError(
             f"{source.name}: is a disk image in {trailer.num_segments} segments", code="dmg-segments",
             advice="join them on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
         )  # fmt: skip
+    place, maps, findings = _block_maps(source, Place(trailer, at))
     # Pieces count from its start: where it leaves the file, so does what they name.
-    if trailer.ofs_data_fork + trailer.len_data_fork > at:
+    stop, end = place.base + trailer.ofs_data_fork + trailer.len_data_fork, at or source.size_bytes
+    if stop > end:
         raise FormatError(
             "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
-            expected=f"an end at or before byte {at:,}", found=f"{trailer.ofs_data_fork + trailer.len_data_fork:,}",
+            expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
         )  # fmt: skip
-    return UdifSource(source, _pieces(source, trailer, at, decoder), trailer.len_disk)
+    disk = UdifSource(source, _pieces(maps, place, decoder), trailer.len_disk)
+    disk.own_findings = findings
+    return disk
 
 
-def _pieces(source: Source, trailer: Udif.Trailer, trailer_offset: int, decoder: Decoder) -> StoredPieces:
-    maps = _block_maps(source, trailer, trailer_offset)
-    parts = [_map_pieces(data, trailer, trailer_offset, decoder) for data in maps]
+def _pieces(maps: list[bytes], place: Place, decoder: Decoder) -> StoredPieces:
+    trailer = place.trailer
+    parts = [_map_pieces(data, place, decoder) for data in maps]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
     order = np.argsort(columns[0], kind="stable")
     start, stop, storage, offset, length = (column[order] for column in columns)
@@ -110,38 +130,76 @@ def _pieces(source: Source, trailer: Udif.Trailer, trailer_offset: int, decoder:
     return StoredPieces(start, stop, storage.astype(np.uint32), offset, length)
 
 
-def _block_maps(source: Source, trailer: Udif.Trailer, trailer_offset: int) -> list[bytes]:
-    """Read the property list's block maps."""
+def _block_maps(source: Source, place: Place) -> tuple[Place, list[bytes], tuple[Finding, ...]]:
+    """Read the block maps of the property list, where the trailer says or where it is; the image's start with them."""
+    trailer = place.trailer
+    length, start = trailer.len_plist, trailer.ofs_plist
+    too_long = FormatError(
+        "the property list is longer than the file", structure="disk image trailer", image_offset=place.offset
+    )
+    if length > MAX_PLIST_BYTES:
+        raise too_long
+    try:
+        if length > source.size_bytes:
+            raise too_long
+        return place, _maps_in(source.read(start, length), start), ()
+    except FormatError as error:
+        found = _find_list(source, place)
+        if found is None and not length:
+            reason = f"{source.name}: its block maps lie in a resource fork"
+            raise UnsupportedError(reason, code="dmg-resource-fork") from error
+        if found is None:
+            raise
+        where, text = found
+        try:
+            maps = _maps_in(text, where)
+        except FormatError:
+            raise error from None
+    # What something was put before is whole in itself: there the list follows the data fork, as the trailer says.
+    if where > start == trailer.ofs_data_fork + trailer.len_data_fork:
+        return place._replace(base=where - start), maps, ()
+    finding = Finding(
+        "container-invalid", "warning", "disk image trailer", place.offset,
+        "the property list is not where the trailer says", f"{where:,} (where one was found)", f"{start:,}",
+    )  # fmt: skip
+    return place, maps, (finding,)
+
+
+def _find_list(source: Source, place: Place) -> tuple[int, bytes] | None:
+    """Look for a property list between the data fork and the trailer, then in what may come before and after."""
+    end = place.offset or source.size_bytes
+    fork = min(place.trailer.ofs_data_fork + place.trailer.len_data_fork, end)
+    for start in dict.fromkeys((fork, 0)):
+        first = max(start, end - MAX_SEARCHED_BYTES)
+        text = source.read(first, end - first)
+        stop = text.rfind(LIST_END)
+        begin = text.rfind(LIST_START, 0, stop) if stop >= 0 else -1
+        if begin >= 0:
+            return first + begin, text[begin : stop + len(LIST_END)]
+    return None
+
+
+def _maps_in(text: bytes, where: int) -> list[bytes]:
+    """Return the block maps in a property list."""
     import plistlib
     from xml.parsers.expat import ExpatError
 
-    if not trailer.len_plist:
-        raise UnsupportedError(f"{source.name}: its block maps lie in a resource fork", code="dmg-resource-fork")
-    if trailer.len_plist > min(MAX_PLIST_BYTES, source.size_bytes):
-        raise FormatError(
-            "the property list is longer than the file", structure="disk image trailer", image_offset=trailer_offset
-        )
-    text = source.read(trailer.ofs_plist, trailer.len_plist)
     try:
         entries = plistlib.loads(text, fmt=plistlib.FMT_XML)["resource-fork"]["blkx"]
         maps = [entry["Data"] for entry in entries]
     except (ExpatError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(
-            f"cannot be read: {error}", structure="disk image property list", image_offset=trailer.ofs_plist
+            f"cannot be read: {error}", structure="disk image property list", image_offset=where
         ) from error
     # A number in this place would be taken for a length by whoever makes bytes of it.
     if not all(isinstance(each, bytes) for each in maps):
-        raise FormatError(
-            "a block map is no data", structure="disk image property list", image_offset=trailer.ofs_plist
-        )
+        raise FormatError("a block map is no data", structure="disk image property list", image_offset=where)
     return maps
 
 
-def _map_pieces(
-    data: bytes, trailer: Udif.Trailer, trailer_offset: int, decoder: Decoder
-) -> tuple[NDArray[np.int64], ...]:
+def _map_pieces(data: bytes, place: Place, decoder: Decoder) -> tuple[NDArray[np.int64], ...]:
     """Decode one block map into columns of pieces that hold sectors."""
-    where = trailer.ofs_plist
+    trailer, where = place.trailer, place.trailer.ofs_plist
     head = grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=where)
     first, width = BLOCK_MAP.width, PIECE.width
     if head.num_entries > (len(data) - first) // width:
@@ -158,10 +216,10 @@ def _map_pieces(
     if head.start_sector > limit or (sector[holds] > limit).any() or (count[holds] > limit).any():
         raise FormatError("pieces leave the disk", structure="disk image block map", image_offset=where)
     if (rows["ofs_stored"][holds] >= 2**62).any() or (rows["len_stored"][holds] >= 2**62).any():
-        raise FormatError("pieces leave the file", structure="disk image block map", image_offset=trailer_offset)
+        raise FormatError("pieces leave the file", structure="disk image block map", image_offset=place.offset)
     # Sectors count from the first one of their block map, offsets from the start of the data fork.
     start = (sector[holds].astype(np.int64) + head.start_sector) * SECTOR_BYTES
-    base = trailer.ofs_data_fork + head.ofs_data
+    base = place.base + trailer.ofs_data_fork + head.ofs_data
     return (
         start,
         start + count[holds].astype(np.int64) * SECTOR_BYTES,
@@ -175,7 +233,7 @@ class UdifSource(Source):
     """The disk inside of a disk image; what no piece covers reads as zeros."""
 
     def __init__(self, source: Source, pieces: StoredPieces, size_bytes: int) -> None:
-        self._source = source
+        self._source = self.around = source
         self._pieces = pieces
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self.name = source.name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import plistlib
-import struct
 import subprocess
 import sys
 
@@ -13,7 +12,9 @@ import numpy as np
 import pytest
 import zstandard
 
-from layoutscope import read_layouts
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope import read_layouts, scan
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import open_image, raw
 from layoutscope.image.failing import FailingSource
@@ -102,29 +103,6 @@ def test_an_image_compressed_and_in_a_container(disk, tmp_path, peer):
     assert_same(tmp_path / "a.qcow2.zst", disk)
 
 
-def test_expert_witness_images_in_segments(disk, tmp_path, peer):
-    """E01 and E02 are one disk; the size of a segment is the smallest that the program makes."""
-    needed("pyewf")
-    command = [peer("ewfacquire"), "-u", "-q", "-c", "none", "-S", str(2 * MIB), "-t", tmp_path / "a", disk]
-    subprocess.run(command, check=True, capture_output=True)
-    assert (tmp_path / "a.E02").exists()
-    assert_same(tmp_path / "a.E01", disk)
-
-
-def test_a_damaged_chunk_of_an_expert_witness_image_reads_as_zeros(disk, tmp_path, peer):
-    """The library gives zeros where a checksum is wrong, and says nothing; ewfverify does, as docs/images.md has it."""
-    needed("pyewf")
-    subprocess.run(
-        [peer("ewfacquire"), "-u", "-q", "-c", "none", "-t", tmp_path / "a", disk], check=True, capture_output=True
-    )
-    image, chunk = bytearray((tmp_path / "a.E01").read_bytes()), disk.read_bytes()[MIB : MIB + 32_768]
-    image[image.index(chunk)] ^= 1
-    (tmp_path / "a.E01").write_bytes(image)
-    with open_image(tmp_path / "a.E01") as source:
-        assert source.read(MIB, len(chunk)) == bytes(len(chunk))
-    assert subprocess.run([peer("ewfverify"), "-q", tmp_path / "a.E01"], check=False, capture_output=True).returncode
-
-
 def test_the_disk_in_a_container_scans_the_same(reference_image, tmp_path, peer):
     """GPT with both file systems in a qcow2: every table is that of the raw image."""
     needed("pyqcow")
@@ -132,6 +110,31 @@ def test_the_disk_in_a_container_scans_the_same(reference_image, tmp_path, peer)
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", raw, tmp_path / "a"], check=True)
     for one, other in zip(read_layouts(raw), read_layouts(tmp_path / "a"), strict=True):
         assert all(one.table(name).equals(other.table(name)) for name in TABLES)
+
+
+@pytest.mark.parametrize("form", ["qcow2", "vhdx", "vmdk"])
+def test_a_container_that_is_cut(tmp_path, peer, form):
+    """HFS+ in its first half is read from the first half of the file; the rest is unread, and no damage."""
+    needed(READERS[form])
+    disk = bytes(render(SCENARIOS["hard-links"])[0].to_bytearray())
+    raw, target = tmp_path / "raw", tmp_path / "a"
+    raw.write_bytes(disk.ljust(8 * MIB, b"\0") + np.random.default_rng(4).bytes(24 * MIB))
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, raw, target], check=True)
+    os.truncate(target, target.stat().st_size - 12 * MIB)
+    with open_image(target) as source:
+        read = bytearray(source.size_bytes)
+        source.read_into(0, memoryview(read))
+        unread = source.unread_ranges()
+        assert 11 * MIB <= unread.sum(axis=0)[1] <= 13 * MIB
+        for start, length in unread.tolist():
+            assert not any(read[start : start + length])
+        assert read[: unread[0, 0]] == raw.read_bytes()[: unread[0, 0]]
+        (finding,) = source.findings
+        assert (finding.code, finding.level) == ("image-incomplete", "error")
+        assert f"ends at byte {target.stat().st_size:,}" in finding.message
+        assert "lib" not in finding.message
+    files = [scan(path, drives=()).volumes[0].layout.facts.num_files for path in (target, raw)]
+    assert files[0] == files[1] > 0
 
 
 def test_differences_alone_are_refused(disk, tmp_path, peer):
@@ -183,6 +186,72 @@ def test_a_sparse_bundle(bundle, disk):
         assert source.holes.tolist() == [[2 * MIB, 20 * MIB]]
 
 
+def test_bands_with_names_in_capitals(bundle, disk):
+    """Systems that fold the case of names may give them back in capitals."""
+    for number in (20, 21, 22):
+        (bundle / "bands" / f"{number:x}").write_bytes(bytes(MIB))
+    (bundle / "bands" / "b").write_bytes(b"\x07" * MIB)
+    (bundle / "bands" / "b").rename(bundle / "bands" / "B")
+    with open_image(bundle) as source:
+        assert source.read(11 * MIB, MIB) == b"\x07" * MIB
+        assert source.read(23 * MIB, MIB) == disk.read_bytes()[23 * MIB :]
+        assert source.findings == ()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"<plist>", plistlib.dumps({"size": 5})])
+def test_a_bundle_whose_property_list_is_lost(bundle, disk, content):
+    """Its copy says the same; which of them was used is told."""
+    (bundle / "Info.plist").rename(bundle / "Info.bckup")
+    if content is not None:
+        (bundle / "Info.plist").write_bytes(content)
+    assert_same(bundle, disk)
+    with open_image(bundle) as source:
+        (finding,) = source.findings
+    assert (finding.code, finding.level) == ("container-invalid", "warning")
+    assert finding.message.startswith("its Info.plist is ")
+    assert "Info.bckup" in finding.message
+    (bundle / "Info.bckup").unlink()
+    with pytest.raises(ImageError, match=r"its Info\.plist is (missing|not that of a sparse bundle)$"):
+        open_image(bundle)
+
+
+def test_what_is_no_band_is_named(bundle, disk):
+    """Files of others in the folder of bands hold no part of the disk."""
+    for name in ("0 (conflicted copy)", "00", "g"):
+        (bundle / "bands" / name).write_bytes(b"x")
+    assert_same(bundle, disk)
+    with open_image(bundle) as source:
+        (finding,) = source.findings
+    assert finding.level == "warning"
+    assert all(repr(name) in finding.message for name in ("0 (conflicted copy)", "00", "g"))
+
+
+@pytest.mark.parametrize("told", [MIB // 2, MIB // 4])
+def test_a_band_size_that_the_bands_contradict(bundle, disk, told):
+    """Bands of up to 1 MiB that cover the disk with that size are read by it, with a warning."""
+    (bundle / "Info.plist").write_bytes(plistlib.dumps({"size": 24 * MIB, "band-size": told}))
+    assert_same(bundle, disk)
+    with open_image(bundle) as source:
+        (finding,) = source.findings
+    assert (finding.level, finding.expected, finding.found) == (
+        "warning", "a band size of 1,048,576", f"{told:,}"
+    )  # fmt: skip
+
+
+def test_a_band_that_is_too_long_is_not_read(bundle, disk):
+    """What one file of many has more than a band says that the file is another one; the rest is read."""
+    (bundle / "bands" / "1").write_bytes(bytes(MIB + 512))
+    (bundle / "bands" / "20").write_bytes(bytes(MIB))
+    with open_image(bundle) as source:
+        assert source.unread_ranges().tolist() == [[MIB, MIB]]
+        assert source.read(0, MIB) == disk.read_bytes()[:MIB]
+        assert [(item.code, item.level) for item in source.findings] == [
+            ("container-invalid", "error"), ("container-invalid", "warning"),
+        ]  # fmt: skip
+        assert "'1'" in source.findings[0].message
+        assert "'20'" in source.findings[1].message
+
+
 def test_pipes_in_a_bundle_are_not_waited_for(bundle, disk):
     """A token that is no file says nothing; a band that is none is named."""
     (bundle / "token").unlink()
@@ -207,18 +276,6 @@ def test_a_bundle_with_impossible_sizes_is_an_error(bundle, facts):
     (bundle / "Info.plist").write_bytes(plistlib.dumps(facts))
     with pytest.raises(ImageError, match=r"Info\.plist"):
         open_image(bundle)
-
-
-def test_a_sparse_image(disk, tmp_path):
-    """Bands of 1 MiB in the order in which they were first written: the last one, then the first four."""
-    needed("pymodi")
-    data = disk.read_bytes()
-    order = [24, 1, 2, 3, 4, 23]
-    head = struct.pack(">4sIIIIQ", b"sprs", 3, MIB // 512, 1, 24 * MIB // 512, 0).ljust(64, b"\0")
-    head += struct.pack(f">{len(order)}I", *order)
-    bands = b"".join(data[(number - 1) * MIB : number * MIB] for number in order)
-    (tmp_path / "a").write_bytes(head.ljust(4096, b"\0") + bands)
-    assert_same(tmp_path / "a", disk)
 
 
 def test_a_bad_sector_in_a_container_costs_what_lies_there(disk, tmp_path, peer):

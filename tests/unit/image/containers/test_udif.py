@@ -12,6 +12,7 @@ import zlib
 import numpy as np
 import pytest
 
+from layoutscope import scan
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.image import MemorySource
 from layoutscope.image.containers import udif as udif_module
@@ -208,3 +209,79 @@ def test_a_number_in_place_of_a_block_map_is_no_length():
     number = b"<integer>1099511627776</integer>"
     with pytest.raises(FormatError, match="a block map is no data"):
         open_udif(MemorySource(image[:at] + number.ljust(stop - at) + image[stop:]))
+
+
+LIST_FIELDS, TRAILER_BYTES = 216, 512
+"""Where the trailer has the place and the length of the property list."""
+
+
+def placed(image: bytes, where: int, length: int | None = None) -> bytes:
+    """Have the trailer say that the property list is elsewhere."""
+    at = len(image) - TRAILER_BYTES + LIST_FIELDS
+    _, known = struct.unpack_from(">QQ", image, at)
+    return image[:at] + struct.pack(">QQ", where, known if length is None else length) + image[at + 16 :]
+
+
+def list_at(image: bytes) -> int:
+    return image.index(b"<?xml")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda image: image + bytes(512),
+        lambda image: image + bytes(65_000),
+        lambda image: image[-512:] + image,
+        lambda image: b"\0\x05disk".ljust(128, b"\0") + image + bytes(-len(image) % 128),
+    ],
+    ids=["512 bytes behind", "65,000 bytes behind", "a trailer at both ends", "MacBinary header"],
+)
+def test_a_trailer_that_is_not_the_last_sector(change):
+    """Bytes before or behind a disk image do not matter, and nothing is said of them."""
+    disk = noise(40, 5)
+    source = unwrap(MemorySource(change(udif([(ZLIB, disk)]))))
+    assert source.read(0, len(disk)) == disk
+    assert source.findings == ()
+
+
+def test_a_trailer_that_comes_first():
+    """Offsets count from the start of the file, in which the trailer is the first sector."""
+    disk, image = noise(40, 5), udif([(ZLIB, noise(40, 5))])
+    body, trailer = image[:-512], bytearray(image[-512:])
+    for field in (24, LIST_FIELDS):
+        struct.pack_into(">Q", trailer, field, struct.unpack_from(">Q", trailer, field)[0] + 512)
+    source = unwrap(MemorySource(bytes(trailer) + body))
+    assert source.read(0, len(disk)) == disk
+
+
+@pytest.mark.parametrize("where", [7, 2**40])
+@pytest.mark.parametrize("length", [None, 0, 2**27])
+def test_a_property_list_that_is_not_where_the_trailer_says(where, length):
+    """It is looked for between the data fork and the trailer; a warning says where it was found."""
+    disk = noise(40, 6)
+    image = udif([(ZLIB, disk)])
+    source = unwrap(MemorySource(placed(image, where, length)))
+    assert source.read(0, len(disk)) == disk
+    (finding,) = source.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("container-invalid", "warning", len(image) - 512)
+    assert f"{list_at(image):,}" in finding.expected
+    assert finding.found == f"{where:,}"
+
+
+def test_a_disk_image_whose_trailer_cannot_be_used_is_one(tmp_path):
+    """Without any property list the file is still a damaged disk image, not a disk without volumes."""
+    image = udif([(ZLIB, noise(40, 7))])
+    lost = image.replace(b"<?xml", b"<!xml").replace(b"</plist>", b"<!plist>")
+    for number, data in enumerate((lost, lost + bytes(512))):
+        path = tmp_path / f"{number}.dmg"
+        path.write_bytes(data)
+        with pytest.raises(FormatError, match="disk image property list at byte"):
+            scan(path)
+
+
+def test_a_disk_that_ends_in_a_disk_image_is_a_disk():
+    """What begins with a partition map or a volume is not searched for a trailer."""
+    disk = bytearray(4096 + 1024)
+    disk[510:512] = b"\x55\xaa"
+    image = bytes(disk) + udif([(ZLIB, noise(4, 8))]) + bytes(512)
+    assert unwrap(MemorySource(image)).size_bytes == len(image)

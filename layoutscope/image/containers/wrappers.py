@@ -1,0 +1,286 @@
+"""Files in which a disk image is stored in one piece, or in sectors with something between them.
+
+MacBinary, AppleSingle and Disk Copy 4.2 put a header before it, IM4P (of an IPSW) a sequence in DER; images of CDs as
+they are on the disc have 2,048 bytes of each sector of 2,352, and a list of tracks beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import crc_hqx
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.image.containers.placed import open_placed
+from layoutscope.image.raw import RawFile
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import (
+    APPLE_SINGLE,
+    APPLE_SINGLE_ENTRY,
+    COMPACT_DISC_SECTOR,
+    DISK_COPY,
+    MAC_BINARY,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from layoutscope.image.source import Source
+    from layoutscope.ondisk.grammar import Struct
+
+CD_BYTES: Final = 2048
+"""Of data in a sector of a CD."""
+
+STRIDES: Final = 2352, 2448
+"""Bytes of a sector, without and with the subchannels."""
+
+CD_SYNC: Final = b"\0" + b"\xff" * 10 + b"\0"
+MAC_BINARY_CRC_BYTES: Final = 124
+MAX_CUE_BYTES: Final = 65536
+MAX_APPLE_SINGLE_ENTRIES: Final = 64
+FRAMES_A_SECOND: Final = 75
+
+SEQUENCE, OCTETS, TEXT = 0x30, 0x04, 0x16
+"""Tags of DER (ITU-T X.690, 8)."""
+
+COMPRESSED: Final = {b"bvx": "LZFSE", b"complzss": "LZSS"}
+_IM4P: Final = "unpack it with: pyimg4 im4p extract -i IMAGE -o RAW"
+
+
+class Piece(NamedTuple):
+    """What a file is, and where the disk in it begins and how long it is, in bytes."""
+
+    what: str
+    offset: int
+    length: int
+
+
+def find_piece(source: Source, head: bytes) -> Piece | None:
+    """Find the disk in a file by its first bytes; None if it is not wrapped.
+
+    Raises
+    ------
+    UnsupportedError
+        If it is compressed or encrypted.
+    """
+    return _mac_binary(head) or _disk_copy(source, head) or _im4p(source, head)
+
+
+def open_apple_single(source: Source) -> Source:
+    """Open the data of a file in AppleSingle.
+
+    Raises
+    ------
+    UnsupportedError
+        If it has none, as that of a Mac's resource fork alone.
+    """
+    piece = _apple_single(source.read(0, min(source.size_bytes, 4096)))
+    if piece is None:
+        raise UnsupportedError(
+            f"{source.name}: the AppleSingle file has no data fork", code="container",
+            advice="copy the file once more, with its data",
+        )  # fmt: skip
+    return open_piece(source, piece)
+
+
+def open_piece(source: Source, piece: Piece) -> Source:
+    """Open the disk in a file; what the file lacks of it counts as never read."""
+    one = np.zeros(1, np.int64)
+    return open_placed(source, piece.what, piece.length, piece.length, one, one + piece.offset)
+
+
+def _parsed(kind: Callable[..., Struct], head: bytes, what: str) -> Struct | None:
+    try:
+        return grammar.parse(kind, head, structure=what, image_offset=0)  # type: ignore[type-var, arg-type]
+    except FormatError:
+        return None
+
+
+def _mac_binary(head: bytes) -> Piece | None:
+    what = "MacBinary file"
+    found = _parsed(grammar.FileWrappers.MacBinary, head, what)
+    if found is None or crc_hqx(head[:MAC_BINARY_CRC_BYTES], 0) != found.checksum or not found.len_data:
+        return None
+    return Piece(what, MAC_BINARY.width, found.len_data)
+
+
+def _apple_single(head: bytes) -> Piece | None:
+    what = "AppleSingle file"
+    found = _parsed(grammar.FileWrappers.AppleSingle, head, what)
+    if found is None:
+        return None
+    for number in range(min(found.num_entries, MAX_APPLE_SINGLE_ENTRIES)):
+        at = APPLE_SINGLE.width + number * APPLE_SINGLE_ENTRY.width
+        entry = _parsed(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
+        if entry is not None and entry.kind == grammar.FileWrappers.EntryKind.data_fork and entry.len_part:
+            return Piece(what, entry.ofs_part, entry.len_part)
+    return None
+
+
+def _disk_copy(source: Source, head: bytes) -> Piece | None:
+    what = "Disk Copy 4.2 image"
+    found = _parsed(grammar.FileWrappers.DiskCopy, head, what)
+    # Two bytes tell little: the file must be as long as it says, but for what fills it.
+    if found is None or not found.len_data or found.len_data % 512:
+        return None
+    left = source.size_bytes - DISK_COPY.width - found.len_data - found.len_tags
+    return Piece(what, DISK_COPY.width, found.len_data) if 0 <= left < 512 else None
+
+
+class _Der:
+    """Elements of DER in the first bytes of a file, one behind the other."""
+
+    def __init__(self, head: bytes) -> None:
+        self._head, self.at = head, 0
+
+    def enter(self, tag: int) -> int | None:
+        """Go to the contents of the next element if it has this tag; how long they are."""
+        if self._head[self.at : self.at + 1] != bytes([tag]):
+            return None
+        first = self._head[self.at + 1 : self.at + 2]
+        if not first:
+            return None
+        more = first[0] & 0x7F if first[0] & 0x80 else 0
+        length = self._head[self.at + 2 : self.at + 2 + more]
+        if more > 8 or len(length) < more:
+            return None
+        self.at += 2 + more
+        return int.from_bytes(length, "big") if more else first[0]
+
+    def text(self) -> bytes | None:
+        """Return the next element, a text."""
+        length = self.enter(TEXT)
+        if length is None:
+            return None
+        self.at += length
+        return self._head[self.at - length : self.at]
+
+
+def _im4p(source: Source, head: bytes) -> Piece | None:
+    der = _Der(head)
+    if der.enter(SEQUENCE) is None or der.text() != b"IM4P" or der.text() is None or der.text() is None:
+        return None
+    length = der.enter(OCTETS)
+    if not length:
+        return None
+    start, stop = der.at, der.at + length
+    name = f"{source.name}: the payload of an IM4P file"
+    for magic, way in COMPRESSED.items():
+        if head.startswith(magic, start):
+            raise UnsupportedError(f"{name} is compressed ({way})", code="container", advice=_IM4P)
+    # The key with which it is encrypted follows it.
+    if stop < source.size_bytes and source.read(stop, 1) == bytes([OCTETS]):
+        raise UnsupportedError(f"{name} is encrypted", code="encrypted-image", advice=_IM4P)
+    return Piece("IM4P file", start, length)
+
+
+def open_disc(source: Source) -> Source:
+    """Open the image of a CD that begins with a sector of data as it is on the disc.
+
+    Raises
+    ------
+    UnsupportedError
+        If its sectors have another form than that of data.
+    """
+    head = source.read(0, min(source.size_bytes, 2 * STRIDES[-1]))
+    sector = grammar.parse(grammar.FileWrappers.CompactDiscSector, head, structure="CD sector", image_offset=0)
+    stride = next((each for each in STRIDES if head.startswith(CD_SYNC, each)), STRIDES[0])
+    if sector.mode not in (1, 2) or (sector.mode == 2 and sector.is_second_form):
+        raise UnsupportedError(
+            f"{source.name}: has raw CD sectors of mode {sector.mode}, which hold no data of this form",
+            code="container", advice="convert them with: bchunk IMAGE.bin IMAGE.cue RAW",
+        )  # fmt: skip
+    before = COMPACT_DISC_SECTOR.file_number.offset if sector.mode == 1 else 24
+    return _sectors(source, 0, source.size_bytes, stride, before)
+
+
+def _sectors(source: Source, start: int, stop: int, stride: int, before: int) -> Source:
+    """Open the data of sectors between two places of a file."""
+    number = np.arange(-(-(stop - start) // stride), dtype=np.int64)
+    offsets = start + number * stride + before
+    return open_placed(source, "CD image", len(number) * CD_BYTES, CD_BYTES, number, offsets)
+
+
+_FILE: Final = re.compile(r'^\s*FILE\s+(?:"([^"]+)"|(\S+))\s+(\w+)', re.IGNORECASE)
+_TRACK: Final = re.compile(r"^\s*TRACK\s+\d+\s+(\S+)", re.IGNORECASE)
+_INDEX: Final = re.compile(r"^\s*INDEX\s+(\d+)\s+(\d+):(\d+):(\d+)", re.IGNORECASE)
+_MODES: Final = {"MODE1/2048": (2048, 0), "MODE1/2352": (2352, 16), "MODE2/2336": (2336, 8), "MODE2/2352": (2352, 24)}
+"""Bytes of a sector, and of it before its data."""
+
+
+def is_cue(head: bytes) -> bool:
+    """Whether a text is a list of the tracks of a CD image."""
+    lines = head.decode("latin-1").splitlines()
+    return any(map(_FILE.match, lines)) and any(map(_TRACK.match, lines))
+
+
+class Track(NamedTuple):
+    """A track with data: the file that holds it, from which frame to which, and how long its sectors are."""
+
+    path: Path
+    begin: int
+    end: int | None
+    stride: int
+    before: int
+
+
+def data_track(source: Source) -> Track:
+    """Find the first track with data of those that a list names; its file lies beside the list.
+
+    Raises
+    ------
+    UnsupportedError
+        If there is none.
+    """
+    text = source.read(0, min(source.size_bytes, MAX_CUE_BYTES)).decode("utf-8", "replace")
+    file, mode = "", ""
+    begin: int | None = None
+    end: int | None = None
+    for line in text.splitlines():
+        if named := _FILE.match(line):
+            if mode:
+                break
+            file = named[1] or named[2]
+        elif track := _TRACK.match(line):
+            if mode:
+                continue
+            mode = track[1].upper() if track[1].upper() in _MODES else ""
+        elif index := _INDEX.match(line):
+            place = (int(index[2]) * 60 + int(index[3])) * FRAMES_A_SECOND + int(index[4])
+            if mode and begin is None and int(index[1]) == 1:
+                begin = place
+            elif begin is not None and place > begin:
+                end = place
+                break
+    if not mode or not file or begin is None:
+        raise UnsupportedError(
+            f"{source.name}: names no track with data in a form that is read", code="container",
+            advice="convert it with: bchunk IMAGE.bin IMAGE.cue RAW",
+        )  # fmt: skip
+    return Track(Path(source.name).parent / Path(file.replace("\\", "/")).name, begin, end, *_MODES[mode])
+
+
+def open_cue(source: Source) -> Source:
+    """Open the first track with data of those that a list names.
+
+    Raises
+    ------
+    ImageError
+        If its file cannot be opened, or ends before the track.
+    UnsupportedError
+        If there is no such track.
+    """
+    track = data_track(source)
+    data = RawFile(track.path)
+    start = track.begin * track.stride
+    stop = data.size_bytes if track.end is None else min(track.end * track.stride, data.size_bytes)
+    if start >= stop:
+        data.close()
+        raise ImageError(f"{source.name}: its track begins at byte {start:,} of {track.path.name}, which has {stop:,}")
+    source.close()
+    if track.stride == CD_BYTES:
+        return open_piece(data, Piece("CD image", start, stop - start))
+    return _sectors(data, start, stop, track.stride, track.before)

@@ -1,0 +1,174 @@
+"""Cases that people reported, rebuilt: files around a sound volume, of which scan and check must say what is so.
+
+Each holds HFS+ "Base" (4 MiB, 36 files, 3 folders, a catalog in four extents) or APFS "Basic" (16 MiB, 40 files).
+"""
+
+from __future__ import annotations
+
+import json
+import plistlib
+from functools import cache
+
+import pytest
+from typer.testing import CliRunner
+
+from fixtures.apfs.plan import ContainerPlan
+from fixtures.apfs.plan import VolumePlan as ApfsVolume
+from fixtures.apfs.scenarios import many
+from fixtures.apfs.writer import write as write_apfs
+from fixtures.hfsplus.plan import Tree, VolumePlan
+from fixtures.hfsplus.scenarios import folders
+from fixtures.hfsplus.writer import render
+from fixtures.wrappers import disc, expert_witness, im4p, parallels, sparse_image
+from layoutscope import check, scan
+from layoutscope.cli import app
+from layoutscope.errors import ImageError
+from tests.unit.image.containers.test_udif import ZLIB, placed, udif
+from tests.unit.partition.builders import APFS, gpt_disk, gpt_entry
+
+MIB, KIB = 1024**2, 1024
+
+
+@cache
+def base() -> bytes:
+    tree = Tree(4096, pieces=4, shuffled=0.5)
+    plan = VolumePlan(name="Base", total_blocks=1024, root=folders(3, 12), catalog=tree, gap_blocks=1)
+    return bytes(render(plan)[0].to_bytearray())
+
+
+@pytest.fixture(scope="module")
+def basic(tmp_path_factory):
+    path = tmp_path_factory.mktemp("basic") / "basic.img"
+    write_apfs(ContainerPlan((ApfsVolume("Basic", many(40)),), block_count=4096), path)
+    return path.read_bytes()
+
+
+def bundle(folder, *, told=MIB, band=MIB, name=str, info="Info.plist"):
+    (folder / "bands").mkdir(parents=True)
+    facts = {"band-size": told, "size": len(base()), "diskimage-bundle-type": "com.apple.diskimage.sparsebundle"}
+    (folder / info).write_bytes(plistlib.dumps(facts))
+    (folder / "token").touch()
+    for number in range(len(base()) // band):
+        part = base()[number * band : (number + 1) * band].rstrip(b"\0")
+        if part:
+            (folder / "bands" / name(f"{number:x}")).write_bytes(part)
+    return folder
+
+
+def many_files(tmp_path, files, missing):
+    for number, data in enumerate(files, 1):
+        if number != missing:
+            (tmp_path / f"a.E{number:02}").write_bytes(data)
+    return tmp_path / "a.E01"
+
+
+def one(make):
+    def write(tmp_path):
+        (tmp_path / "a").write_bytes(make())
+        return tmp_path / "a"
+
+    return write
+
+
+def list_offset_wrong():
+    image = udif([(ZLIB, base())])
+    return placed(image, image.index(b"<?xml") // 2)
+
+
+CASES = {
+    "parallels": (one(lambda: parallels(base(), MIB)), []),
+    "sparse image of 2 GiB": (one(lambda: sparse_image(base(), size=2 << 30)), []),
+    "sparse image of 1,024 bands and more": (
+        one(lambda: sparse_image(base() + b"\1" * 3 * MIB, 4096, size=8 * MIB, reverse=True)),
+        [],
+    ),
+    "dmg with bytes behind": (one(lambda: udif([(ZLIB, base())]) + bytes(512)), []),
+    "dmg with a list elsewhere": (one(list_offset_wrong), [("container-invalid", "warning")]),
+    "bundle without Info.plist": (
+        lambda folder: bundle(folder / "a", info="Info.bckup"),
+        [("container-invalid", "warning")],
+    ),
+    "bundle with names in capitals": (
+        lambda folder: bundle(folder / "a", told=256 * KIB, band=256 * KIB, name=str.upper),
+        [],
+    ),
+    "bundle with half the band size": (
+        lambda folder: bundle(folder / "a", told=MIB // 2),
+        [("container-invalid", "warning")],
+    ),
+    "segment missing": (
+        lambda folder: many_files(folder, expert_witness(base() + bytes(2 * MIB), packed=False, per_segment=48), 2),
+        [("image-incomplete", "error")],
+    ),
+    "CD sectors": (one(lambda: disc(base())), []),
+}
+
+
+@pytest.mark.parametrize(("write", "findings"), CASES.values(), ids=CASES)
+def test_the_volume_is_read_and_nothing_is_claimed_of_it(tmp_path, write, findings):
+    """Files and folders are those of the volume; findings are of the file around it, and decide the exit code."""
+    path = write(tmp_path)
+    result = scan(path, drives=())
+    (volume,) = result.volumes
+    facts = volume.layout.facts
+    assert (facts.name, facts.num_files, facts.num_directories) == ("Base", 36, 3)
+    assert volume.layout.coverage == 1
+    assert not volume.findings
+    assert [(item.code, item.level) for item in result.findings] == findings
+    has_error = any(level == "error" for _, level in findings)
+    assert result.exit_code == (3 if has_error else 0)
+    checked = check(path)
+    assert [(item.code, item.level) for item in checked.findings] == findings
+    assert not any(each.findings for each in checked.volumes)
+    assert checked.exit_code == (3 if findings else 0)
+
+
+def test_findings_of_a_container_are_in_the_document(tmp_path):
+    """JSON has them among those of the image, and the first screen says them before the volume."""
+    path = CASES["segment missing"][0](tmp_path)
+    runner = CliRunner()
+    document = json.loads(runner.invoke(app, ["scan", str(path), "--json"]).stdout)
+    (finding,) = document["findings"]
+    assert (finding["code"], finding["level"]) == ("image-incomplete", "error")
+    assert "a.E02" in finding["message"]
+    screen = runner.invoke(app, ["scan", str(path)]).stdout
+    assert screen.index("a.E02") < screen.index("Volume 1")
+
+
+def test_a_ramdisk_in_an_im4p_file(tmp_path, basic):
+    """Addresses count from the start of the container, which begins at byte 35 of the file."""
+    path = tmp_path / "a.dmg"
+    path.write_bytes(im4p(basic))
+    assert path.read_bytes().index(basic[:64]) == 35
+    result = scan(path, drives=())
+    assert result.volumes[-1].layout.facts.num_files == 40
+    assert result.exit_code == 0
+
+
+@pytest.mark.parametrize("map_bytes", [0, 20480])
+def test_an_image_that_ends_before_its_container(tmp_path, basic, map_bytes):
+    """The refusal begins with where the image ends and where the container would."""
+    path = tmp_path / "a.img"
+    head = bytes(map_bytes)
+    if map_bytes:
+        last = (map_bytes + len(basic)) // 512 - 1
+        disk = gpt_disk(map_bytes + len(basic) + MIB, [gpt_entry(APFS, map_bytes // 512, last)])
+        head = bytes(disk.data[:map_bytes])
+    path.write_bytes((head + basic)[: 400 * KIB])
+    end = map_bytes + len(basic)
+    with pytest.raises(ImageError) as error:
+        scan(path, drives=())
+    assert str(error.value).startswith(
+        f"{path}: the image ends at byte 409,600, its container at {end:,}: checkpoint descriptor area at byte "
+    )
+
+
+def test_a_cut_image_within_a_container(tmp_path):
+    """What is missing of a sparse image of a disk image is told once, with the byte where the file ends."""
+    image = sparse_image(base())
+    path = tmp_path / "a.sparseimage"
+    path.write_bytes(image[: len(image) - 512])
+    result = scan(path, drives=())
+    assert [item.code for item in result.findings] == ["image-incomplete"]
+    assert f"{len(image) - 512:,}" in result.findings[0].message
+    assert result.exit_code == 3

@@ -1,0 +1,141 @@
+"""Files with a disk in one piece, and images of CDs."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from fixtures.wrappers import apple_single, der, disc, disk_copy, im4p, mac_binary
+from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.image import MemorySource, open_image
+from layoutscope.image.files import files_of
+from layoutscope.image.opening import unwrap
+from tests.unit.image.containers.test_udif import ZLIB, udif
+
+DISK = np.random.default_rng(9).integers(1, 256, 100 * 2048, np.uint8).tobytes()
+
+WRITERS = {
+    "MacBinary": mac_binary,
+    "AppleSingle": apple_single,
+    "Disk Copy": disk_copy,
+    "Disk Copy with tags": lambda data: disk_copy(data, bytes(4800)),
+    "IM4P": im4p,
+    "CD, mode 1": disc,
+    "CD, mode 2": lambda data: disc(data, mode=2),
+    "CD with subchannels": lambda data: disc(data, subchannels=True),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_the_disk_reads_back(write):
+    """Addresses count from the start of the disk, wherever that is in the file."""
+    source = unwrap(MemorySource(write(DISK)))
+    assert source.size_bytes == len(DISK)
+    assert source.read(0, len(DISK)) == DISK
+    assert source.read(3000, 5000) == DISK[3000:8000]
+    assert source.findings == ()
+
+
+@pytest.mark.parametrize("write", [mac_binary, im4p])
+def test_a_disk_image_in_a_file(write):
+    """What is inside may be a container itself."""
+    assert unwrap(MemorySource(write(udif([(ZLIB, DISK)])))).read(0, len(DISK)) == DISK
+
+
+@pytest.mark.parametrize(
+    ("write", "missing"), [(mac_binary, 10_000), (apple_single, 10_000), (im4p, 10_000), (disc, 304)]
+)
+def test_a_file_that_is_cut(write, missing):
+    """What is missing is unread, and the finding says where the file ends.
+
+    Nothing says how many sectors a CD has: of the last one, 592 of 2,352 bytes are missing, and 304 of its data.
+    """
+    image = write(DISK)
+    cut = len(image) - 10_000
+    source = unwrap(MemorySource(image[:cut]))
+    (finding,) = source.findings
+    assert (finding.code, finding.image_offset) == ("image-incomplete", cut)
+    ((start, length),) = source.unread_ranges().tolist()
+    assert source.read(0, start) == DISK[:start]
+    assert missing - 127 <= length <= missing
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [
+        (im4p(b"bvx2" + DISK), r"compressed \(LZFSE\); unpack it with: pyimg4"),
+        (im4p(b"complzss" + DISK), r"compressed \(LZSS\)"),
+        (im4p(DISK, more=der(4, b"a key bag")), "is encrypted"),
+        (disc(DISK, mode=2, submode=0x28), "raw CD sectors of mode 2"),
+        (disc(DISK, mode=0), "raw CD sectors of mode 0"),
+        (apple_single(b""), "has no data fork"),
+    ],
+)
+def test_what_holds_no_disk_that_can_be_read(image, words):
+    """It is named, with what to do."""
+    with pytest.raises(UnsupportedError, match=words):
+        unwrap(MemorySource(image))
+
+
+def test_what_is_only_like_a_wrapper():
+    """A wrong checksum, a length that is not the file's, and a text of another kind are no wrappers."""
+    wrong = bytearray(mac_binary(DISK))
+    wrong[100] ^= 1
+    other = der(0x30, der(0x16, b"IMG4") + der(4, DISK))
+    for data in (bytes(wrong), disk_copy(DISK) + bytes(4096), other, der(0x30, der(0x16, b"IM4P")), b"\x30"):
+        assert unwrap(MemorySource(data)).size_bytes == len(data)
+
+
+CUE = """REM made by hand
+FILE "{}" BINARY
+  TRACK 01 MODE1/{}
+    INDEX 00 00:00:00
+    INDEX 01 00:00:{:02}
+  TRACK 02 AUDIO
+    INDEX 00 00:01:27
+    INDEX 01 00:03:27
+"""
+
+
+@pytest.mark.parametrize(("stride", "write"), [(2352, disc), (2048, bytes)])
+@pytest.mark.parametrize("gap", [0, 2])
+def test_a_list_of_tracks(tmp_path, stride, write, gap):
+    """The first track begins behind its pause and ends where the next one begins: at 1 s and 27 frames, or 102."""
+    data = bytes(gap * 2048) + DISK + bytes((102 - 100 - gap) * 2048)
+    (tmp_path / "Disc (Mac).bin").write_bytes(write(data) + b"\x77" * 2352 * 40)
+    cue = tmp_path / "a.cue"
+    cue.write_text(CUE.format("C:\\x\\Disc (Mac).bin", stride, gap))
+    with open_image(cue) as source:
+        assert source.size_bytes == (102 - gap) * 2048
+        assert source.read(0, len(DISK)) == DISK
+    assert files_of(cue) == [cue, tmp_path / "Disc (Mac).bin"]
+    (tmp_path / "Disc (Mac).bin").unlink()
+    with pytest.raises(ImageError, match=r"Disc \(Mac\)\.bin: no such file"):
+        open_image(cue)
+
+
+def test_lists_without_a_track_that_is_read(tmp_path):
+    """Music is named as what it is; a track behind the end of its file is an error."""
+    (tmp_path / "a.bin").write_bytes(disc(DISK))
+    cue = tmp_path / "a.cue"
+    cue.write_text("FILE a.bin BINARY\n TRACK 01 AUDIO\n INDEX 01 00:00:00\n")
+    with pytest.raises(UnsupportedError, match="names no track with data"):
+        open_image(cue)
+    cue.write_text("FILE a.bin BINARY\n TRACK 01 MODE1/2352\n INDEX 01 00:05:00\n")
+    with pytest.raises(ImageError, match=r"begins at byte 882,000 of a\.bin, which has 235,200"):
+        open_image(cue)
+
+
+@pytest.mark.parametrize("first", ["container.description", "data/1"])
+def test_an_advanced_forensic_image_is_not_unpacked(tmp_path, first):
+    """A zip archive with its members is no archive to be unpacked, wherever they are in it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in (first, "version.txt", "information.turtle"):
+            archive.writestr(name, "aff4://x" * 1000)
+    (tmp_path / "a").write_bytes(out.getvalue())
+    with pytest.raises(UnsupportedError, match=r"AFF4.*pyaff4"):
+        open_image(tmp_path / "a")

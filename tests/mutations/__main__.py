@@ -77,7 +77,7 @@ class Mutant:
 
 
 def mutants_of(path: str, text: str) -> Iterator[Mutant]:
-    """Yield every change of a module; docstrings, annotations, messages and what only a type checker reads are not code."""
+    """Yield every change of a module; docstrings, annotations and messages are not code."""
     tree = ast.parse(text)
     for node, statement in [(node, statement) for node, statement in _code(tree, 0) if hasattr(node, "lineno")]:
         for what, undo in _changes(node):
@@ -160,7 +160,7 @@ class Overlay(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
         self.path = str(ROOT / mutant.path)
         self.text = mutant.source
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name, path=None, target=None):  # noqa: ARG002  (importlib calls it so)
         """Find the module that is changed and no other."""
         if name != self.name:
             return None
@@ -168,15 +168,15 @@ class Overlay(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
         places = [str(Path(self.path).parent)] if is_package else None
         return importlib.util.spec_from_file_location(name, self.path, loader=self, submodule_search_locations=places)
 
-    def get_filename(self, fullname):
+    def get_filename(self, fullname):  # noqa: ARG002
         """Return where the module is."""
         return self.path
 
-    def get_data(self, path):
+    def get_data(self, path):  # noqa: ARG002
         """Return the changed text."""
         return self.text.encode()
 
-    def path_stats(self, path):
+    def path_stats(self, path):  # noqa: ARG002
         """Keep Python from using or writing a compiled file."""
         raise OSError
 

@@ -57,7 +57,7 @@ def large(kind: int, xid: int) -> bytes:
 
 
 def ring_of(*xids: int, ahead: int = 1, first: int = 0):
-    """Return a store whose ring holds, for each transaction, some maps and its superblock, from a row of the ring on."""
+    """Return a store whose ring holds, for each transaction, some maps and its superblock, from a row on."""
     blocks = [each for xid in xids for each in (*[large(MAP, xid)] * ahead, large(SUPERBLOCK, xid))]
     turned = blocks[-first:] + blocks[:-first]
     source = MemorySource(b"".join(turned))

@@ -74,7 +74,7 @@ def test_a_partition_outside_the_image():
 
 
 def test_data_may_begin_behind_the_first_block_of_a_partition():
-    """The field pmLgDataStart is counted from the partition's first block; the blocks before it are none of the volume's."""
+    """The field pmLgDataStart is counted from the partition's first block; the volume begins there."""
     disk = Disk(4 * MIB)
     apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("late", "Apple_HFS", 1024, 4096)], 512)
     disk.put(2 * 512 + 80, (64).to_bytes(4, "big"))

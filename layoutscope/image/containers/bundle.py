@@ -95,7 +95,7 @@ class SparseBundle(FillingSource):
         found: dict[int, list[str]] = {}
         others: list[str] = []
         for name in sorted(inputs.list_folder(self._bands)):
-            number = bandband_number(name)
+            number = band_number(name)
             found.setdefault(number, []).append(name) if number is not None else others.append(name)
         if others:
             # What file managers leave in every folder holds no part of a disk.

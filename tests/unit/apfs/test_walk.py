@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import struct
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from fixtures.apfs.checksum import with_checksum
+from layoutscope.filesystems.apfs.store.btree import as_rows, read_batch, read_root
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.verify import VALID_NAMES
 from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
@@ -111,3 +116,25 @@ def test_tree_whose_root_is_a_leaf_of_another_is_unreadable():
     store = store_of(tree())
     assert len(read_omap(store, "omap", 2, 7)) == 0
     assert found(store) == [("tree-unreadable", "omap tree, node 2", 2 * BLOCK)]
+
+
+def test_free_bytes_are_those_of_all_three_lists():
+    """Free space and the free lists of keys and of values: 100 in the first, 24 and 40 bytes in the others.
+
+    Bytes 48 to 55 of a node are the places and lengths of the two lists (btn_key_free_list, btn_val_free_list).
+    """
+    leaf = bytearray(node(3, RIGHT))
+    leaf[44:56] = struct.pack("<HHHHHH", 0, 100, 0, 24, 0, 40)
+    nodes, _ = read_nodes(TreeSource(store_of(tree(right=with_checksum(bytes(leaf)))), "omap", 1, 7))
+    assert nodes.free_bytes.tolist()[2] == 100 + 24 + 40
+
+
+def test_a_node_without_header_has_the_transaction_of_its_entry():
+    """Nodes of sealed volumes have zeros for a header; what led to them says that they are of transaction 7."""
+    opened, root = read_root(TreeSource(store_of(tree()), "omap", 1, 7))
+    batch = read_batch(opened, replace(root, xid=np.array([7], np.uint64)), 1, 0)
+    assert as_rows(batch).xid.tolist() == [7]
+    bare = replace(batch, head=batch.head | {"hdr.xid": np.zeros(1, np.uint64)})
+    assert as_rows(bare).xid.tolist() == [7]
+    younger = replace(batch, head=batch.head | {"hdr.xid": np.full(1, 5, np.uint64)})
+    assert as_rows(younger).xid.tolist() == [5]

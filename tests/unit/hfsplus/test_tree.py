@@ -101,7 +101,7 @@ def test_a_file_of_another_size_than_the_header_counts_is_told():
     assert codes(volume) == [("tree-size-differs", HEADER_AT + 14 + HEADER_RECORD.num_nodes.offset)]
 
 
-@pytest.mark.parametrize("size", [0, 500, 256])
+@pytest.mark.parametrize("size", [0, 500, 256, 513, 3 * 512])
 def test_a_tree_with_an_impossible_size_of_nodes_is_lost(size):
     """None of these is a power of two from 512 on."""
     volume, place = volume_of(header(len_node=size), ROOT, LAST, FIRST)

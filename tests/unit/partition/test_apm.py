@@ -71,3 +71,13 @@ def test_a_partition_outside_the_image():
     found = search(disk)
     assert [(item.code, item.image_offset) for item in found.findings] == [("partition-outside", 2 * 512)]
     assert found.readable == ()
+
+
+def test_data_may_begin_behind_the_first_block_of_a_partition():
+    """The field pmLgDataStart is counted from the partition's first block; the volume begins there."""
+    disk = Disk(4 * MIB)
+    apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("late", "Apple_HFS", 1024, 4096)], 512)
+    disk.put(2 * 512 + 80, (64).to_bytes(4, "big"))
+    hfs_plus(disk, (1024 + 64) * 512, (4096 - 64) * 512)
+    (volume,) = search(disk).readable
+    assert (volume.image_offset, volume.size_bytes) == ((1024 + 64) * 512, (4096 - 64) * 512)

@@ -313,3 +313,21 @@ def test_queue_is_sent_when_it_holds_32_requests():
     assert [offset for offset, _ in sent(later, [10] * 33, [0] * 33)] == later
     fewer = [*offsets[:-1], 5500]
     assert [offset for offset, _ in sent(fewer, [10] * 32, [0] * 32)] == sorted(fewer)
+
+
+def test_windows_grow_by_four_below_a_sixteenth_of_the_limit():
+    """Linux 6.1, get_next_ra_size: below 1/16 of the limit times 4, up to half of it times 2, then the limit.
+
+    Of 64 pages a sixteenth is 4, so windows of 4 double at once: 4, 8, 16, 32. Of 128 pages it is 8: 4, 16, 32, 64.
+    """
+    assert windows_up_to(64) == [4, 8, 16, 32]
+    assert windows_up_to(128) == [4, 16, 32, 64]
+
+
+def windows_up_to(limit: int) -> list[int]:
+    """Sizes of the windows below the limit, of a reader that asks for one page at a time from the beginning."""
+    state = ReadAhead(4 * limit * 4096, limit)
+    for page in range(2 * limit):
+        state.read(page * 4096, 4096)
+    sizes = [stop - start for start, stop in state.windows]
+    return [size for size in sizes if size < limit]

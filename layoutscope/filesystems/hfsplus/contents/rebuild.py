@@ -124,7 +124,8 @@ def rebuild(
     elif file.fork is place.fork:
         file, reach = _with_root(file, nodes, decoded.pointers, written)
     else:
-        reach = Reach(*(np.empty(0, np.int64) for _ in range(5)), np.empty((0, 2), np.int64))
+        none = np.empty(0, np.int64)
+        reach = Reach(none, none, none, none, none, np.empty((0, 2), np.int64))
     reached = np.zeros(file.num_nodes, np.bool_)
     reached[reach.leaves] = True
     is_leaf = (nodes.kind == LEAF) & (nodes.height == 1) & (nodes.num_records > 0) & (nodes.first_key_id >= 0)

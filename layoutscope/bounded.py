@@ -268,17 +268,13 @@ def _remove(path: bytes, *, but: bytes = b"") -> None:
     but : bytes
         What stays in the folder, and the folder with it: there waits what is replaced, and that is a user's.
     """
-    try:
-        names = os.listdir(path)  # noqa: PTH208  (pathlib takes memory)
-    except NotADirectoryError:
+    if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114  (pathlib takes memory)
         os.unlink(path)  # noqa: PTH108
         return
+    names = os.listdir(path)  # noqa: PTH208
     for name in names:
-        place = os.path.join(path, name)  # noqa: PTH118
-        if name != but and os.path.islink(place):  # noqa: PTH114
-            os.unlink(place)  # noqa: PTH108
-        elif name != but:
-            _remove(place)
+        if name != but:
+            _remove(os.path.join(path, name))  # noqa: PTH118
     if but not in names:
         os.rmdir(path)  # noqa: PTH106
 

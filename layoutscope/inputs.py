@@ -67,8 +67,8 @@ def _refuse_streams(path: str | os.PathLike[str], status: os.stat_result) -> Non
         if kept is None:
             continue
         around = stream_path(stream).parents if stat.S_ISDIR(status.st_mode) else ()
-        if _identity(status) == kept or any(_identity(status) == _identity(each.stat()) for each in around):
-            _READ.setdefault(kept, {})  # nothing more is printed there
+        if any(os.path.samestat(status, each) for each in (kept, *(folder.stat() for folder in around))):
+            _READ.setdefault(_identity(kept), {})  # nothing more is printed there
             raise UsageError(f"{os.fspath(path)}: is read as input, and {name} leads there; send it elsewhere")
 
 
@@ -80,7 +80,8 @@ def leave_inputs() -> bool:
     bool
         Whether one of them led there. What is said on standard error goes to standard output then, if that does not.
     """
-    led = [stream for stream in _streams() if _keeping(stream) in _READ]
+    kept = {stream: _keeping(stream) for stream in _streams()}
+    led = [stream for stream, status in kept.items() if status is not None and _identity(status) in _READ]
     for stream in led:
         is_error_alone = stream != 1 and 1 not in led
         elsewhere = 1 if is_error_alone else os.open(os.devnull, os.O_WRONLY)
@@ -98,7 +99,7 @@ def _streams() -> dict[int, str]:
     return streams
 
 
-def _keeping(stream: int) -> tuple[int, int] | None:
+def _keeping(stream: int) -> os.stat_result | None:
     """Return what a stream leads to, if that keeps what is written there: a file or a disk, no terminal and no pipe."""
     status = _status(stream)
     if status is None:
@@ -106,7 +107,7 @@ def _keeping(stream: int) -> tuple[int, int] | None:
     is_disk = stat.S_ISBLK(status.st_mode) or (  # a raw disk of macOS is a device of characters, as terminals are
         stat.S_ISCHR(status.st_mode) and not os.isatty(stream) and not _is_null(status)
     )
-    return _identity(status) if is_disk or stat.S_ISREG(status.st_mode) else None
+    return status if is_disk or stat.S_ISREG(status.st_mode) else None
 
 
 def stream_path(stream: int) -> Path:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -110,12 +109,9 @@ def test_a_query_hears_signals(fleet, sql, name):
     ) as process:  # fmt: skip
         while process.stdout.readline() != "at work\n":
             pass
-        sent = time.monotonic()
         process.send_signal(getattr(signal, name))
-        said = process.communicate(timeout=120)[1]
-        took = time.monotonic() - sent
+        said = process.communicate(timeout=60)[1]  # the query would take hours
     assert (process.returncode, said) == SIGNALS[name]
-    assert took < 30  # not the hour that the query takes
 
 
 def test_who_does_not_hear_is_left_alone(fleet, monkeypatch):

@@ -42,6 +42,7 @@ CODES: Final[dict[str, str]] = {
     "partition-truncated": "A partition ends past the end of the image.",
     "partition-overlap": "Two partitions of a map overlap.",
     "partition-content": "A partition does not hold what its type promises, or not all of its volume.",
+    "volumes-overlap": "Two volumes overlap; of many that do, not all are read or swept.",
     "volume-unpartitioned": "A volume lies where no partition is, as behind a deleted entry of the map.",
     "stale-partition-map": "A volume fills the image; an older partition map in it is left aside.",
     "volume-header-lost": "The volume header is absent or overwritten; its copy or a map tells of the volume.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -223,15 +222,15 @@ def listed_bytes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray
 
 def name_bytes(table: EntryTable, entries: slice = slice(None)) -> NDArray[np.int64]:
     """Return the lengths in UTF-8 of names as Linux hands them out, of some entries in listing order."""
-    names = table.names(entries)
+    places = np.arange(len(table))[table.order][entries]
+    names = table.stored_names.take(places)
     if names.is_ascii():
         return _lengths(names)
     # The disk has é as two characters, of three bytes in UTF-8; the driver joins them before it hands them out
     # (its unicode.c), so that more names fit into a buffer than their stored lengths say.
     # No text of ASCII changes; of the others there are few.
     lengths, others = _lengths(names), np.flatnonzero(names.num_chars() != names.lengths())
-    composed = [unicodedata.normalize("NFC", text or "") for text in names.take(others).to_list()]
-    lengths[others] = [len(text.encode()) for text in composed]
+    lengths[others] = table.stored_names.composed_lengths(places[others])
     return lengths
 
 

@@ -13,6 +13,7 @@ from layoutscope.api.captured import load_capture, own_options
 from layoutscope.api.images import Opened, OpenImage
 from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
+from layoutscope.api.overlaps import SharedSpace
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, read_options
@@ -333,21 +334,30 @@ def _read_all(
     failures: dict[int, FormatError] = {}
     cut: dict[int | None, Finding] = {}
     read: set[int] = set()
+    space = SharedSpace(images.main.size_bytes)
     for candidate in (item for item in wanted if item.image_offset not in read):
+        if not space.may_read(candidate):
+            continue
+        asked = request if space.may_sweep(candidate) else replace(request, sweep=False)
+        before = images.main.counter.bytes
+        found: list[VolumeLayout] = []
         try:
             named = candidate.partition is not None or request.volume_at is not None
             where = images.main, candidate.image_offset, candidate.size_bytes, candidate.stack
             place = VolumeRequest(*where, is_start_named=named, kept=kept)
-            found = _read_one(images, candidate.kind, replace(place, first_volume=_num_volumes(layouts) + 1), request)
+            found = _read_one(images, candidate.kind, replace(place, first_volume=_num_volumes(layouts) + 1), asked)
             read.add(candidate.image_offset)
             layouts += found
             cut |= {item.image_offset: item for layout in found for item in _cut_off(images.main, layout, candidate)}
         except FormatError as error:
             failures.setdefault(candidate.image_offset, error)
+        read_bytes = images.main.counter.bytes - before
+        is_left_out = request.sweep and not asked.sweep
+        space.add(candidate, found, read_bytes, is_swept=asked.sweep, is_left_out=is_left_out)
     left = [error for where, error in failures.items() if where not in read]
     if left and not layouts:
         raise left[0]
-    return layouts, [*cut.values(), *(from_error(error) for error in left)]
+    return layouts, [*cut.values(), *space.findings, *(from_error(error) for error in left)]
 
 
 def _cut_off(source: Source, layout: VolumeLayout, candidate: VolumeCandidate) -> list[Finding]:

@@ -230,8 +230,12 @@ class WebFile:
                     return
                 try:
                     answers.put((number, self._read(_Range(*ranges[number]), stop)))
-                except BaseException as error:  # noqa: BLE001  (raised again where the answers are taken)
+                except ImageError as error:
                     answers.put((number, error))
+                except BaseException as error:
+                    # Whoever takes the answers would wait for this one forever.
+                    answers.put((number, error))
+                    raise
 
         for _ in range(min(len(ranges), MAX_CONNECTIONS)):
             # Nobody waits for them after a failure or an interrupt: an attempt may take until its deadline.

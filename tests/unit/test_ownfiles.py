@@ -152,6 +152,12 @@ def put_link(path: Path) -> None:
     path.symlink_to("nowhere")
 
 
+def put_folder_link(path: Path) -> None:
+    """Put a link there that leads to a folder."""
+    path.unlink(missing_ok=True)
+    path.symlink_to(PACKAGE)
+
+
 def put_disk(path: Path) -> None:
     """Put a disk there."""
     put_new(path, bytes(render(SCENARIOS["hard-links"])[0].to_bytearray()))
@@ -163,7 +169,14 @@ def put_folder(path: Path) -> None:
     path.mkdir()
 
 
-STRANGERS = {"file": put_new, "edit": put, "link": put_link, "disk": put_disk, "folder": put_folder}
+STRANGERS = {
+    "file": put_new,
+    "edit": put,
+    "link": put_link,
+    "link to a folder": put_folder_link,
+    "disk": put_disk,
+    "folder": put_folder,
+}
 
 
 def contents(path: Path) -> object:

@@ -379,13 +379,13 @@ def place_new(part: Path, target: Path) -> None:
     if os.name == "nt":
         os.rename(part, target)  # noqa: PTH104  (never replaces there)
         return
-    if part.is_dir():
+    if part.is_dir() and not part.is_symlink():
         # A folder takes the place of an empty one alone.
         target.mkdir()
         os.rename(part, target)  # noqa: PTH104
         return
     try:
-        os.link(part, target, follow_symlinks=False)
+        os.link(part, target, follow_symlinks=os.link not in os.supports_follow_symlinks)
     except FileExistsError:
         raise
     except OSError as error:

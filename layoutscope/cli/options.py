@@ -45,7 +45,7 @@ ImageItself = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print JSON.")]
 Force = Annotated[
-    bool, typer.Option("--force", rich_help_panel=OUTPUT, help="Overwrite existing outputs; never a disk.")
+    bool, typer.Option("--force", rich_help_panel=OUTPUT, help="Replace outputs that layoutscope wrote; nothing else.")
 ]
 Drives = Annotated[
     list[str] | None,

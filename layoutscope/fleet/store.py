@@ -87,7 +87,11 @@ class FleetFolder:
         for name in FOLDERS:
             self._refuse_no_folder(self.path / name)
         for name in (FLEET_MANIFEST, *(f"{table}.parquet" for table in FLEET_TABLES)):
-            check_output(self.path / name, force=True)
+            try:
+                check_output(self.path / name, force=True)
+            except UsageError as error:
+                new = "Begin a new batch in another folder."
+                raise UsageError(str(error).replace(ownfiles.REMEDY, new)) from error
 
     def _refuse_no_folder(self, folder: Path) -> None:
         """Refuse what is no folder by itself: what is behind a link is somebody else's."""

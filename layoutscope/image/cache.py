@@ -63,7 +63,7 @@ _STAT_BLOCK_BYTES: Final = 512
 _MOST_SEAL_BYTES: Final = 512
 
 CACHE_DIR: Final = {"cache_dir": "--cache-dir"}
-NO_CACHE: Final = "Nothing is kept or removed there. Name an empty or new folder with cache_dir."
+NO_CACHE: Final = "Nothing is kept or removed there. Name an empty or new folder with cache_dir or LAYOUTSCOPE_CACHE."
 
 _served: Final[set[str]] = set()
 """Images that this process took from a cache and nobody named: inputs that may go, as a name only."""

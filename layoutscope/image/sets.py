@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import string
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -115,8 +116,10 @@ def band_number(name: str) -> int | None:
 
 
 def _has_bands(folder: Path) -> bool:
-    with os.scandir(folder) as found:
+    # Of a folder that this user may not list, nothing is known, and it is not the output's own.
+    with suppress(PermissionError), os.scandir(folder) as found:
         return any(band_number(each.name) is not None and each.is_file() for each in found)
+    return False
 
 
 def _neighbour(scheme: Scheme, path: Path) -> str:
@@ -124,17 +127,20 @@ def _neighbour(scheme: Scheme, path: Path) -> str:
     key = _key(scheme, path.name)
     if key is None or not path.parent.is_dir():
         return ""
-    with os.scandir(path.parent) as found:
-        # What this tool wrote is nobody's image, or one that it can make again.
-        names = sorted(
-            each.name
-            for each in found
-            if each.name != path.name
-            and each.name.lower().startswith(key[0])
-            and _key(scheme, each.name) == key
-            and not each.is_dir()
-            and not ownfiles.is_own(path.with_name(each.name))
-        )
+    try:
+        found = list(os.scandir(path.parent))
+    except OSError as error:
+        raise UsageError(f"{path}: its folder cannot be listed: {(error.strerror or str(error)).lower()}") from error
+    # What this tool wrote is nobody's image, or one that it can make again.
+    names = sorted(
+        each.name
+        for each in found
+        if each.name != path.name
+        and each.name.lower().startswith(key[0])
+        and _key(scheme, each.name) == key
+        and not each.is_dir()
+        and not ownfiles.is_own(path.with_name(each.name))
+    )
     is_set = any(scheme.proof.fullmatch(name.lower()) for name in (*names, path.name))
     return names[0] if names and is_set else ""
 

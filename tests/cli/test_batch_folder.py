@@ -123,7 +123,8 @@ def test_edited_tables_are_not_replaced(run, made, fleet, name):
     before = files_of(fleet)
     result = resumed(run, made, fleet)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert f"{name}: exists and was changed since layoutscope wrote it" in result.stderr
+    told = "exists and was changed since layoutscope wrote it. Begin a new batch in another folder."
+    assert f"{name}: {told}" in result.stderr
     assert files_of(fleet) == before
 
 

@@ -57,6 +57,52 @@ def calls_in(source: str) -> list[str]:
     return found
 
 
+WRITERS = {
+    "api/outputs.py: target.open": "the null device",
+    "api/validate.py: (folder / place).write_bytes": "a temporary folder of its own",
+    "bounded.py: open": "standard error, by its number",
+    "fleet/child.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
+    "tables/capture.py: open": "the null device",
+    "__main__.py: open": "standard streams, by their numbers",
+}
+
+
+def writers_in(source: str) -> list[str]:
+    """List the calls by which a module may write into a file that is there."""
+    found = []
+    for node in (each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Call)):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        words = [each for part in (*node.args, *(word.value for word in node.keywords)) for each in ast.walk(part)]
+        modes = [each.value for each in words if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        # A mode with x makes a new file; other words are names and encodings.
+        is_writing = any(set(mode) & set("wa+") and set(mode) <= set("rwabt+") for mode in modes)
+        is_writing |= any(isinstance(each, ast.Attribute) and each.attr == "O_TRUNC" for each in words)
+        is_method = isinstance(node.func, ast.Attribute) and name in ("write_text", "write_bytes")
+        if (name == "open" and is_writing) or is_method:
+            found.append(ast.unparse(node.func))
+    return found
+
+
+def test_nothing_else_writes_into_files_that_are_there():
+    """Files are opened for writing as new ones alone, but for reasons that are given."""
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()}: {call}"
+        for path in PACKAGE.rglob("*.py")
+        if path.name != "ownfiles.py" and "_generated" not in path.parts
+        for call in writers_in(path.read_text("utf-8"))
+    }
+    assert found == set(WRITERS)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    ["open(a, 'w')", "a.open('wb')", "a.open(mode='r+b')", "a.write_text('x')", "os.open(a, os.O_RDWR | os.O_TRUNC)"],
+)
+def test_each_such_writer_is_found(planted):
+    """The test above would fail."""
+    assert writers_in(planted)
+
+
 def test_one_module_deletes_and_replaces():
     """Nothing else in the package calls what removes, renames or cuts off a file, but for reasons that are given."""
     found = {
@@ -106,6 +152,12 @@ def put_link(path: Path) -> None:
     path.symlink_to("nowhere")
 
 
+def put_folder_link(path: Path) -> None:
+    """Put a link there that leads to a folder."""
+    path.unlink(missing_ok=True)
+    path.symlink_to(PACKAGE)
+
+
 def put_disk(path: Path) -> None:
     """Put a disk there."""
     put_new(path, bytes(render(SCENARIOS["hard-links"])[0].to_bytearray()))
@@ -117,7 +169,14 @@ def put_folder(path: Path) -> None:
     path.mkdir()
 
 
-STRANGERS = {"file": put_new, "edit": put, "link": put_link, "disk": put_disk, "folder": put_folder}
+STRANGERS = {
+    "file": put_new,
+    "edit": put,
+    "link": put_link,
+    "link to a folder": put_folder_link,
+    "disk": put_disk,
+    "folder": put_folder,
+}
 
 
 def contents(path: Path) -> object:

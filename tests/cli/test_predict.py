@@ -122,9 +122,9 @@ def test_directories_without_names_are_told_apart(run, image):
     """Where names are left out, each of the most expensive directories has its number."""
     words = ("predict", image, "--drive", "sata-ssd", "--top", "5")
     named, bare = run(*words).stdout, run(*words, "--no-names").stdout
-    numbers = re.findall(r"^/\S*\? \((\d+)\) ", bare, re.MULTILINE)
+    numbers = re.findall(r"^/\S*<(\d+)> ", bare, re.MULTILINE)
     assert len(set(numbers)) == len(numbers) >= 4
-    assert "/?" not in named
+    assert "/<" not in named
 
 
 def test_a_directory_is_no_file(run, image):

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from layoutscope.results.predict import (
         Alternative,
-        DirectoryCost,
         DriveCase,
         DriveFacts,
         OrderCase,
@@ -207,16 +206,10 @@ def _directories(case: DriveCase) -> RenderableType:
     columns = [("Directory", False), ("Reads", True), ("Time", True), ("Share", True)]
     total = case.prediction.seconds or 1.0
     rows = [
-        (_named(cost), f"{cost.reads:,}", format_seconds(cost.seconds), format_share(cost.seconds / total))
+        (escape_text(cost.path), f"{cost.reads:,}", format_seconds(cost.seconds), format_share(cost.seconds / total))
         for cost in case.directories
     ]
     return plain_table(f"Most expensive directories on {case.prediction.drive}", columns, rows)
-
-
-def _named(cost: DirectoryCost) -> str:
-    """Return a directory's path; where names were left out, its number tells it from the others."""
-    number = f" ({cost.directory_id})" if cost.path.endswith("/?") else ""
-    return f"{escape_text(cost.path)}{number}"
 
 
 def print_replay(result: ReplayResult, console: Console) -> None:

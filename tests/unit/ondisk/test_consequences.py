@@ -104,7 +104,7 @@ def test_a_field_is_the_cause_of_the_object_that_it_loses():
 
 
 def test_one_volume_explains_nothing_of_another():
-    """A broken node of the first volume, and a chain of the same tree in the second; a container's own explains both."""
+    """A broken node of one volume, and a chain of the same tree in another; a container explains both."""
     assert causes(BROKEN, CHAIN, volumes=("one", "two")) == [(), ()]
     assert causes(BROKEN, CHAIN, volumes=("one", "one")) == [(), (BROKEN,)]
     assert causes(BROKEN, CHAIN, volumes=("", "two")) == [(), (BROKEN,)]

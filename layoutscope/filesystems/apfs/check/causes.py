@@ -127,16 +127,8 @@ def about(item: Finding) -> About:
 
 CAUSES: Final = Causes(
     _ROWS,
-    (
-        "checksum-mismatch",
-        "checkpoint-invalid",
-        "tree-unreadable",
-        "node-invalid",
-        "unread-area",
-        "record-invalid",
-        "node-header-differs",
-        "keys-unordered",
-    ),
+    ("checksum-mismatch", "checkpoint-invalid", "tree-unreadable", "node-invalid", "unread-area"),
+    ("record-invalid", "node-header-differs", "keys-unordered"),
     ("object-map-differs",),
     about,
 )

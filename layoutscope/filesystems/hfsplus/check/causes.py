@@ -133,4 +133,10 @@ def about(item: Finding) -> About:
     return About(found[1], int(found[2]) if found[2] else None, names)
 
 
-CAUSES: Final = Causes(_ROWS, ("tree-header-invalid", "node-unreadable", *_NODE), (), about)
+CAUSES: Final = Causes(
+    _ROWS,
+    ("tree-header-invalid", "node-unreadable", "node-invalid", "records-invalid"),
+    ("pointer-invalid", "keys-unordered"),
+    (),
+    about,
+)

@@ -90,6 +90,8 @@ class Causes:
         From the deepest cause to the shallowest.
     damage : tuple of str
         Codes of errors that say that the bytes of one node are damaged, the gravest first: each such node is one cause.
+    doubtful : tuple of str
+        Codes that say the same of a node, and may as well follow from damage of another one.
     fields : tuple of str
         Codes of errors of a field that leads to an object, which are the cause of what is wrong with that.
     about : callable
@@ -98,6 +100,7 @@ class Causes:
 
     rows: tuple[Follows, ...]
     damage: tuple[str, ...]
+    doubtful: tuple[str, ...]
     fields: tuple[str, ...]
     about: Callable[[Finding], About]
 
@@ -185,12 +188,12 @@ class _Links:
         """Make each damaged node one cause, whatever else is wrong in it, or with what leads to it."""
         heads = dict[Key, int]()
         places = dict[tuple[int, int], int]()
-        for number in self._all(self.causes.damage):
+        for number in self._all((*self.causes.damage, *self.causes.doubtful)):
             item, own = self.findings[number], self.own(number)
             if item.level == "error" and item.image_offset is not None and own is not None:
                 # Several states and trees may share a block.
                 heads.setdefault(own, places.setdefault((item.device, item.image_offset), number))
-        self.heads.update(heads.values())
+        self.heads.update(number for number in heads.values() if self.findings[number].code in self.causes.damage)
         # A field that leads to the wrong object says so as an error: what was found there is no node of this tree.
         for number in self._all(self.causes.fields):
             for key in self.named(number) if self.findings[number].level == "error" else ():

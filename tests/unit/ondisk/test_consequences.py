@@ -33,7 +33,7 @@ def about(item):
     )
 
 
-CAUSES = Causes(ROWS, ("records-invalid",), ("pointer-invalid",), about)
+CAUSES = Causes(ROWS, ("records-invalid",), (), ("pointer-invalid",), about)
 
 
 def causes(*findings, volumes=()):
@@ -96,7 +96,7 @@ def test_a_warning_causes_no_error_and_comes_behind_errors():
 def test_a_field_is_the_cause_of_the_object_that_it_loses():
     """As an error it is; as a warning it follows from the object, whose own bytes are damaged."""
     field = Finding("pointer-invalid", "error", "catalog node 1", 90, "leads elsewhere")
-    leads = Causes(ROWS, ("records-invalid",), ("pointer-invalid",), lambda item: (
+    leads = Causes(ROWS, ("records-invalid",), (), ("pointer-invalid",), lambda item: (
         About(names=(("catalog", 3),)) if item.code == "pointer-invalid" else about(item)))  # fmt: skip
     assert [item.causes for item in with_causes((field, BROKEN), leads)] == [(), (field,)]
     weak = replace(field, level="warning")
@@ -104,7 +104,7 @@ def test_a_field_is_the_cause_of_the_object_that_it_loses():
 
 
 def test_one_volume_explains_nothing_of_another():
-    """A broken node of the first volume, a chain of the same tree in the second; a container's own explains both."""
+    """A broken node of one volume, and a chain of the same tree in another; a container explains both."""
     assert causes(BROKEN, CHAIN, volumes=("one", "two")) == [(), ()]
     assert causes(BROKEN, CHAIN, volumes=("one", "one")) == [(), (BROKEN,)]
     assert causes(BROKEN, CHAIN, volumes=("", "two")) == [(), (BROKEN,)]

@@ -102,7 +102,9 @@ _VIRTUAL: Final = {"omap": "fs", "container-omap": "volume"}
 def about(item: Finding) -> About:
     """Tell which object a finding is about: readers and checks name nodes, objects and volumes by their numbers."""
     if found := _NODE.match(item.structure):
-        return About(found[1], int(found[2]))
+        # Nodes of free queues are ephemeral objects, which the maps of a checkpoint lead to.
+        names = (("ephemeral", int(found[2])),) if found[1] == "spaceman" else ()
+        return About(found[1], int(found[2]), names)
     if found := _ENTRY.match(item.structure):
         # An entry whose object has another number is about both: one of them is not found where it should be.
         numbers = [found[2], *([item.found] if item.expected == found[2] else [])]
@@ -125,16 +127,8 @@ def about(item: Finding) -> About:
 
 CAUSES: Final = Causes(
     _ROWS,
-    (
-        "checksum-mismatch",
-        "checkpoint-invalid",
-        "tree-unreadable",
-        "node-invalid",
-        "unread-area",
-        "record-invalid",
-        "node-header-differs",
-        "keys-unordered",
-    ),
+    ("checksum-mismatch", "checkpoint-invalid", "tree-unreadable", "node-invalid", "unread-area"),
+    ("record-invalid", "node-header-differs", "keys-unordered"),
     ("object-map-differs",),
     about,
 )

@@ -90,7 +90,8 @@ _ROWS: Final[tuple[Follows, ...]] = (
     from_one("node-map-differs", _TREE, of_tree=True),
     Follows(_LOST, _OF_CATALOG | _BLOCKS, "catalog"),
     Follows(_LOST, _OF_OVERFLOW | _OF_CATALOG | _BLOCKS | _TREE, "extents-overflow"),
-    Follows(_LOST, _OF_ATTRIBUTES | _BLOCKS, "attributes"),
+    # Attributes hold the first link of a folder, and what a compressed file is made of.
+    Follows(_LOST, _OF_ATTRIBUTES | _BLOCKS | {"link-chain-broken", "compression-differs"}, "attributes"),
     Follows(_LOST, frozenset({"hot-file-differs"}), "hot-files"),
     Follows(frozenset({"cnid-duplicate", "cnid-reserved"}), (_OF_CATALOG | _BLOCKS) - {"cnid-duplicate"}),
     from_one("thread-differs", _OF_CATALOG - {"flags-invalid", "encodings-differ"}),
@@ -132,4 +133,10 @@ def about(item: Finding) -> About:
     return About(found[1], int(found[2]) if found[2] else None, names)
 
 
-CAUSES: Final = Causes(_ROWS, ("tree-header-invalid", "node-unreadable", *_NODE), (), about)
+CAUSES: Final = Causes(
+    _ROWS,
+    ("tree-header-invalid", "node-unreadable", "node-invalid", "records-invalid"),
+    ("pointer-invalid", "keys-unordered"),
+    (),
+    about,
+)

@@ -99,7 +99,8 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
     # A second pointer to a node says nothing about the node.
     first = np.unique(child, return_index=True)[1]
     first = first[rank[child[first]] < 0]
-    return Reach(leaves, *(distinct(np.concatenate(each)) for each in (missing, misled)), child[first], owner[first])
+    gone, wrong = (distinct(np.concatenate(each)) for each in (missing, misled))
+    return Reach(leaves, gone, wrong, child[first], owner[first])
 
 
 def _is_child(nodes: NodeRows, owner: I64, child: I64) -> Mask:

@@ -245,10 +245,11 @@ def test_nodes_of_hfsplus_that_nothing_leads_to_say_nothing(victim):
     assert rows(image.read(used | spoiled(bad, "zeroed"))) == planted(bad)
 
 
-def test_leaf_of_another_tree_in_hfsplus(victim):
-    """A leaf of the extents in place of one of the catalog is sound by itself, and its records are none there."""
+@pytest.mark.parametrize("tree", ["hot-files", "catalog"])
+def test_sound_leaf_in_place_of_another_in_hfsplus(victim, tree):
+    """A leaf of another tree, or of other keys of the same one, is damage in the place that it took."""
     image = victim("hot-files")
-    source, target = image.of("hot-files")[1], image.of("catalog")[1]
+    source, target = image.of(tree)[-1], image.of("catalog")[1]
     assert source.size == target.size
     assert rows(image.read({target.at: image.bytes_of(source)})) == planted([target])
 

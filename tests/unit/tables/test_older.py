@@ -7,6 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import layoutscope
@@ -91,3 +92,11 @@ def test_other_versions_are_refused_by_name(version, tmp_path):
     (capture / "manifest.json").write_text(json.dumps(document))
     with pytest.raises(ImageError, match=r"no capture of the version layoutscope\.capture/3"):
         layoutscope.read_layouts(capture)
+
+
+@pytest.mark.parametrize("name", ["3-apfs", "3-hfsplus"])
+def test_nodes_of_captures_from_before_conditions_are_sound(name):
+    """The column came later: nodes that were verified are sound."""
+    nodes = volume(name).nodes
+    assert len(nodes) > 0
+    assert set(nodes["condition"].cast(pl.String)) == {"sound"}

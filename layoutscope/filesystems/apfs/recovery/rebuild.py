@@ -134,8 +134,8 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     _report(parts.log, tree.nodes, is_inferred, adopted)
     views = parts.views | {parts.view: tree.nodes}
     name = "lost" if parts.view == LIVE else "lost_of_snapshots"
-    leaves = join(source.tree, [as_rows(batch) for batch in batches if not batch.level])
-    lost = {name: getattr(parts, name) + lost_of(leaves)}
+    rows = join(source.tree, [as_rows(batch) for batch in batches if not batch.level])
+    lost = {name: getattr(parts, name) + lost_of(rows)}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
 
 

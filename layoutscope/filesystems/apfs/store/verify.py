@@ -148,7 +148,8 @@ def _check_header(
     wrong |= area + head["free_space.len_data"] > room
     wrong &= sound
     problems.report(wrong, "node-header-differs", "type, storage or flags contradict the node's place in the tree")
-    return wrong
+    result: NDArray[np.bool_] = wrong
+    return result
 
 
 def _storage(source: TreeSource) -> int:

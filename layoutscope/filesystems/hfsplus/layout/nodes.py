@@ -165,7 +165,8 @@ def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
     lost = is_unreadable[reach.lost]
     parent[reach.lost[lost]] = reach.lost_from[lost]
     # Heights count from 1 at the leaves.
-    level[reach.lost[lost]] = table.height[reach.lost_from[lost]] - 2
+    below = np.flatnonzero(is_unreadable & (parent >= 0))
+    level[below] = table.height[parent[below]] - 2
     root, depth = int(file.header.root_node), int(file.header.tree_depth)
     if 0 < root < file.num_nodes and is_unreadable[root] and 0 < depth <= MAX_HEIGHT:
         level[root] = depth - 1

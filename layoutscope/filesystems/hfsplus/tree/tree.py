@@ -97,7 +97,9 @@ def damaged_nodes(tree: Tree) -> Mask:
     file, table, reach = tree.file, tree.nodes, tree.reach
     root = int(file.header.root_node)
     is_node = _may_be_node(table) & ~table.damaged
-    damaged: Mask = table.damaged & (table.key_rank >= 0)
+    # A leaf that an index node leads to and that has no rank was dropped: it has the keys of others, or none.
+    is_dropped = (table.parent >= 0) & (table.key_rank < 0)
+    damaged: Mask = (table.damaged & (table.key_rank >= 0)) | is_dropped
     # A pointer to a node that may well be one is wrong itself, unless others beside it are right.
     is_lost = (table.key_rank[reach.lost] < 0) & (~is_node[reach.lost] | np.isin(reach.lost_from, table.parent))
     damaged[reach.lost[is_lost]] = True

@@ -249,34 +249,17 @@ def _record_temporary(into: int) -> None:
 def _remove_temporary(record: int) -> None:
     """Remove the temporary files and folders that a process has left."""
     recorded = os.pread(record, os.fstat(record).st_size, 0)
+    if not recorded:
+        return
+    from layoutscope.ownfiles import remove_left
+
     for path in recorded.split(b"\0")[:-1]:
         try:
-            _remove(path, but=b"old")
+            remove_left(path, but=b"old")
         except FileNotFoundError:
             continue  # the process has moved it to its place, or has removed it itself
         except OSError as error:
             _tell(f"layoutscope: {os.fsdecode(path)}: is left: {(error.strerror or str(error)).lower()}")
-
-
-def _remove(path: bytes, *, but: bytes = b"") -> None:
-    """Remove a file, or a folder with all that is in it.
-
-    Parameters
-    ----------
-    path : bytes
-        Which.
-    but : bytes
-        What stays in the folder, and the folder with it: there waits what is replaced, and that is a user's.
-    """
-    if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114  (pathlib takes memory)
-        os.unlink(path)  # noqa: PTH108
-        return
-    names = os.listdir(path)  # noqa: PTH208
-    for name in names:
-        if name != but:
-            _remove(os.path.join(path, name))  # noqa: PTH118
-    if but not in names:
-        os.rmdir(path)  # noqa: PTH106
 
 
 def _run_to_code(command: Callable[[], None], held: Held) -> int:

@@ -544,3 +544,24 @@ def _discard(aside: Path, seen: Seen) -> None:
             path.rmdir()
         elif _is_moved({name: _state(os.lstat(path))}, {name: seen[name]}):
             path.unlink()
+
+
+def remove_left(path: bytes, *, but: bytes = b"") -> None:
+    """Remove a temporary file or folder that a process of this tool made and left when it ended.
+
+    Parameters
+    ----------
+    path : bytes
+        Which.
+    but : bytes
+        What stays in the folder, and the folder with it: there waits what is replaced, and that is a user's.
+    """
+    if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114  (names may be no UTF-8)
+        os.unlink(path)  # noqa: PTH108
+        return
+    names = os.listdir(path)  # noqa: PTH208
+    for name in names:
+        if name != but:
+            remove_left(os.path.join(path, name))  # noqa: PTH118
+    if but not in names:
+        os.rmdir(path)  # noqa: PTH106

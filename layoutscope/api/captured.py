@@ -10,7 +10,7 @@ from layoutscope.errors import ImageError, UsageError
 from layoutscope.filesystems.registry import filesystem_names, read_options
 from layoutscope.findings import Finding
 from layoutscope.results.locked import is_locked
-from layoutscope.results.scan import ImageFacts
+from layoutscope.results.scan import ImageFacts, PartitionFacts
 from layoutscope.tables.capture import read_capture
 from layoutscope.tables.manifest import check_values
 
@@ -55,11 +55,25 @@ def _saved_facts(saved: dict[str, Any]) -> ImageFacts:
     kinds: dict[str, type | tuple[type, ...]] = {
         **{item.name: int for item in fields(ImageFacts)},
         **dict.fromkeys(("name", "metadata_sha256"), str),
-        **dict.fromkeys(("partition_maps", "other_contents"), list),
+        **dict.fromkeys(("partition_maps", "other_contents", "partitions"), list),
     }
+    # Captures of earlier versions have no list of partitions.
+    saved = {"partitions": [], **saved}
     check_values("image", saved, kinds)
     words = {name: tuple(map(str, saved[name])) for name in ("partition_maps", "other_contents")}
-    return ImageFacts(**{**saved, **words})
+    return ImageFacts(**{**saved, **words, "partitions": tuple(map(_saved_partition, saved["partitions"]))})
+
+
+def _saved_partition(saved: dict[str, Any]) -> PartitionFacts:
+    kinds: dict[str, type | tuple[type, ...]] = {
+        **dict.fromkeys(("scheme", "type_name", "name", "content"), str),
+        **dict.fromkeys(("number", "image_offset", "size_bytes"), int),
+        "content_size_bytes": (int, type(None)),
+        "roles": list,
+        "is_encrypted": (bool, type(None)),
+    }
+    check_values("partition", saved, kinds)
+    return PartitionFacts(**{**saved, "roles": tuple(map(str, saved["roles"]))})
 
 
 def _saved_finding(saved: dict[str, Any]) -> Finding:

@@ -25,20 +25,21 @@ from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.ondisk.records import APFS_CONTAINER
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
+from layoutscope.partition.search import may_hold_volume
 from layoutscope.progress import phase, reporting
 from layoutscope.results.locked import how_to_open, refuse_wrong_secret
-from layoutscope.results.scan import CUT_OFF, ImageFacts
+from layoutscope.results.scan import CUT_OFF, ImageFacts, PartitionFacts
 from layoutscope.tables import coverage_of
 from layoutscope.tables.capture import is_capture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Unpack
 
     from layoutscope.filesystems.contract import FileSystem
     from layoutscope.image import Source
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.partition import VolumeSearch
+    from layoutscope.partition import Partition, VolumeSearch
     from layoutscope.tables.layout import VolumeLayout
 
 
@@ -199,7 +200,7 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
     except (ImageError, FormatError) as error:
         raise _with_reason(error, images, search) from error
     _check_states(source, layouts, request)
-    about = image_facts(source, search)
+    about = image_facts(source, search, layouts)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
     if _is_second_first(images, wanted, request):
         images, spaces = ImageSet(*images.devices[::-1]), {}
@@ -323,6 +324,8 @@ def with_chosen(image: Opened, request: ReadRequest) -> Opened:
     layouts = _selected(image.layouts, request.volume)
     if not request.names:
         layouts = tuple(without_names(layout) for layout in layouts)
+        unnamed = tuple(replace(item, name="") for item in image.about.partitions)
+        image = replace(image, about=replace(image.about, partitions=unnamed))
     return replace(image, layouts=layouts)
 
 
@@ -445,7 +448,33 @@ def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | None) -> tuple[Vo
     return (volumes[select_name([layout.facts.name for layout in volumes], wanted)],)
 
 
-def image_facts(source: Source, search: VolumeSearch) -> ImageFacts:
+def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[PartitionFacts]:
+    """Say what is in each partition, as far as it was read."""
+    for item in sorted(filter(may_hold_volume, search.partitions), key=lambda item: item.image_offset):
+        inside = [found for found in search.candidates if _is_in(item, found.image_offset) and not found.is_promised]
+        read = [layout.facts for layout in layouts if _is_in(item, layout.facts.image_offset)]
+        details = [facts.details for facts in read if facts.volume is not None]
+        roles = [str(each["role"]) for each in details if each.get("role", "none") != "none"]
+        is_encrypted = any(each.get("encryption", "none") != "none" for each in details) if details else None
+        yield PartitionFacts(
+            item.scheme,
+            item.number,
+            item.type_name,
+            item.name,
+            item.image_offset,
+            item.size_bytes,
+            next((found.label for found in inside if found.kind != "unknown"), ""),
+            next((facts.size_bytes for facts in read), None),
+            tuple(roles),
+            is_encrypted,
+        )
+
+
+def _is_in(partition: Partition, image_offset: int) -> bool:
+    return partition.image_offset <= image_offset < partition.image_offset + partition.size_bytes
+
+
+def image_facts(source: Source, search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> ImageFacts:
     """Sum up an image and what was read of it."""
     return ImageFacts(
         name=source.name,
@@ -456,4 +485,5 @@ def image_facts(source: Source, search: VolumeSearch) -> ImageFacts:
         reads=source.counter.reads,
         read_bytes=source.counter.bytes,
         hole_bytes=source.counter.hole_bytes,
+        partitions=tuple(_partition_facts(search, layouts)),
     )

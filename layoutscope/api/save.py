@@ -102,9 +102,11 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     if hash_names:
         layouts = [with_hashed_names(layout, salt) for layout in layouts]
     has_names = not hash_names and any(layout.columns("entries").texts("name").is_known.any() for layout in layouts)
+    partitions = tuple(item if has_names else replace(item, name="") for item in result.image.partitions)
+    image = replace(result.image, partitions=partitions)
     about: dict[str, Any] = {
         "made_by": f"layoutscope {__version__}",
-        "image": {**asdict(result.image), "name": Path(result.image.name).name if has_names else ""},
+        "image": {**asdict(image), "name": Path(image.name).name if has_names else ""},
         "findings": [_saved(finding) for finding in result.findings],
     }
     try:

@@ -166,7 +166,7 @@ def _maps(source: Source, decoder: Decoder) -> list[_Probed]:
 
 
 def _probed(source: Source, table: PartitionTable, decoder: Decoder) -> _Probed:
-    wanted = [partition for partition in table.partitions if _may_hold_volume(partition)]
+    wanted = [partition for partition in table.partitions if may_hold_volume(partition)]
     contents = ((item, recognise(source, item.image_offset, item.size_bytes, decoder)) for item in wanted)
     return _Probed(table, tuple((item, _at_named_start(content)) for item, content in contents))
 
@@ -178,7 +178,8 @@ def _at_named_start(content: Content) -> Content:
     return content._replace(findings=tuple(item for item in content.findings if item.code != "start-uncertain"))
 
 
-def _may_hold_volume(partition: Partition) -> bool:
+def may_hold_volume(partition: Partition) -> bool:
+    """Whether an entry is about space for a volume: maps list themselves, drivers and what is free, too."""
     name = partition.type_name
     return not (
         name in apm.NO_VOLUME or name.startswith(("Apple_Driver", "Apple_FWDriver")) or name == "gpt_protective"
@@ -249,6 +250,7 @@ def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:
         partition.name or content.name,
         partition.type_name,
         content.about,
+        is_promised=kind != content.kind,
     )
 
 

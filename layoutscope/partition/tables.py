@@ -73,6 +73,8 @@ class VolumeCandidate:
         Declared type of its partition.
     about : str
         What else is known of something that is not read, in words.
+    is_promised : bool
+        Whether the type of its partition is all that tells of it.
     """
 
     kind: str
@@ -84,6 +86,7 @@ class VolumeCandidate:
     name: str = ""
     type_name: str = ""
     about: str = ""
+    is_promised: bool = False
 
     @property
     def is_readable(self) -> bool:

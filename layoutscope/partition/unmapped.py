@@ -99,7 +99,8 @@ def _bounded(size_bytes: int) -> tuple[list[tuple[int, int]], str]:
     # The last sectors belong to the map, in whose units the volume ends.
     end = max(THOROUGH_BYTES, size_bytes // SECTOR_BYTES * SECTOR_BYTES - END_BYTES)
     first, last = format_bytes(THOROUGH_BYTES), format_bytes(END_BYTES)
-    return [*places, (end, END_BYTES)], f"the first {first}, {len(single):,} likely places and the last {last}"
+    likely = f", {len(single):,} likely places" if single else ""
+    return [*places, (end, END_BYTES)], f"the first {first}{likely} and the last {last}"
 
 
 def _found_in(disk: Window, start: int, length: int, taken: I64) -> Iterator[Content]:

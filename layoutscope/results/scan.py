@@ -30,6 +30,42 @@ CUT_OFF = "truncated"
 
 
 @frozen
+class PartitionFacts(Displayed):
+    """One entry of a partition map and what is in it.
+
+    Attributes
+    ----------
+    scheme : str
+        ``GPT``, ``APM`` or ``MBR``.
+    number : int
+        As the system counts: ``disk2s3`` is 3.
+    type_name, name : str
+        Its declared type in words, and its own name.
+    image_offset, size_bytes : int
+        Bytes from the start of the image; the size as the map says.
+    content : str
+        What was found in it, such as ``APFS`` or ``NTFS``; empty if nothing was recognised.
+    content_size_bytes : int or None
+        Size of the volume or container in it; None if it was not read.
+    roles : tuple of str
+        Roles of the volumes in it that have one.
+    is_encrypted : bool or None
+        Whether a volume in it is encrypted; None if none was read.
+    """
+
+    scheme: str
+    number: int
+    type_name: str
+    name: str
+    image_offset: int
+    size_bytes: int
+    content: str = ""
+    content_size_bytes: int | None = None
+    roles: tuple[str, ...] = ()
+    is_encrypted: bool | None = None
+
+
+@frozen
 class ImageFacts(Displayed):
     """The image and what reading it took.
 
@@ -47,6 +83,8 @@ class ImageFacts(Displayed):
         Requests and bytes that reached the file, and bytes that lie in its holes.
     metadata_sha256 : str
         SHA-256 of the metadata in address order; only in captures.
+    partitions : tuple of PartitionFacts
+        Entries of its partition maps, in address order.
     """
 
     name: str
@@ -58,6 +96,7 @@ class ImageFacts(Displayed):
     read_bytes: int = 0
     hole_bytes: int = 0
     metadata_sha256: str = ""
+    partitions: tuple[PartitionFacts, ...] = ()
 
 
 @frozen

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 
-import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import layoutscope
 from fixtures.apfs.checksum import with_checksum
@@ -16,6 +17,7 @@ from fixtures.apfs.writer import write
 from fixtures.hfsplus.plan import Journal, Tree, VolumePlan, Wrapper
 from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
+from layoutscope.cli.application import app
 from layoutscope.errors import FormatError, ImageError
 from layoutscope.image import MemorySource
 from layoutscope.image.source import FillingSource, ReadCounter
@@ -342,17 +344,68 @@ def test_a_whole_container_without_a_checkpoint_is_not_called_cut(volumes, scan)
         scan(blank + data[64 * BLOCK :])
 
 
-def test_volumes_of_several_containers_in_larger_partitions(volumes, scan):
-    """Three containers of 16 MiB, the second in a partition of 20 MiB: three volumes of 40 files."""
-    kinds = ("69646961-6700-11AA-AA11-00306543ECAC", "7C3457EF-0000-11AA-AA11-00306543ECAC")
+# One list first
+
+
+def several_partitions(data):
+    """Return a disk of three containers of 16 MiB, one in a partition of 20 MiB, and an empty partition."""
+    kinds = ("69646961-6700-11AA-AA11-00306543ECAC", "7C3457EF-0000-11AA-AA11-00306543ECAC", HFS)
     recovery = "52637672-7900-11AA-AA11-00306543ECAC"
-    starts = (MIB, 18 * MIB, 40 * MIB)
-    lengths = (16 * MIB, 20 * MIB, 16 * MIB)
-    rows = zip((*kinds, recovery), starts, lengths, strict=True)
-    disk = gpt_disk(60 * MIB, [gpt_entry(kind, at // SECTOR, (at + size) // SECTOR - 1) for kind, at, size in rows])
-    for at in starts:
-        disk.put(at, volumes["apfs"])
-    result = scan(bytes(disk.data))
-    assert found(result) == [(at, 40, 0) for at in starts]
-    assert (codes(result), result.exit_code) == (set(), 0)
-    assert pl.Series([at for at, *_ in found(result)]).is_sorted()
+    places = ((1, 16, "ISC"), (18, 20, "Main"), (39, 1, ""), (40, 16, "Recovery"))
+    rows = [
+        gpt_entry(kind, at * MIB // SECTOR, (at + size) * MIB // SECTOR - 1, name)
+        for kind, (at, size, name) in zip((*kinds, recovery), places, strict=True)
+    ]
+    disk = gpt_disk(60 * MIB, rows)
+    for at in (1, 18, 40):
+        disk.put(at * MIB, data)
+    return bytes(disk.data)
+
+
+def test_volumes_of_several_containers_in_larger_partitions(volumes, scan):
+    """Three volumes of 40 files, each in its own partition."""
+    result = scan(several_partitions(volumes["apfs"]))
+    assert found(result) == [(at * MIB, 40, 0) for at in (1, 18, 40)]
+    # The empty one is called HFS+ by its map.
+    assert codes(result) == {"partition-content"} | ({"structure-invalid"} & codes(result))
+
+
+def test_partitions_are_listed_before_the_volumes(volumes, tmp_path):
+    """A line each: number, type, name, size, start, what is in it; the same in JSON and of a capture."""
+    path, kept = tmp_path / "disk.img", tmp_path / "disk.lscope"
+    path.write_bytes(several_partitions(volumes["apfs"]))
+    (text,) = {run("scan", image, *words).split("\n\n")[0] for image, words in ((path, ("--save", kept)), (path, ()))}
+    lines = [line.split() for line in text.splitlines() if re.match(r"[1-4]  ", line)]
+    assert [line[0] for line in lines] == ["1", "2", "3", "4"]
+    assert lines[1] == 'Apple APFS "Main" 20.0 MiB at 18.0 MiB APFS of 16.0 MiB'.replace("Apple", "2 Apple").split()
+    assert lines[2] == ["3", "Apple", "HFS+", "1.00", "MiB", "at", "39.0", "MiB", "not", "recognised"]
+    assert lines[3][-6:] == ["16.0", "MiB", "at", "40.0", "MiB", "APFS"]
+    rows = [json.loads(run("scan", image, "--json"))["partitions"] for image in (path, kept)]
+    assert rows[0] == rows[1]
+    assert rows[0][1] == {
+        "scheme": "GPT",
+        "number": 2,
+        "type_name": "Apple APFS",
+        "name": "Main",
+        "image_offset": 18 * MIB,
+        "size_bytes": 20 * MIB,
+        "content": "APFS",
+        "content_size_bytes": 16 * MIB,
+        "roles": [],
+        "is_encrypted": False,
+    }
+    unnamed = json.loads(run("scan", path, "--json", "--no-names"))["partitions"]
+    assert {row["name"] for row in unnamed} == {""}
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words]).stdout
+
+
+def test_one_partition_is_no_list(volumes, tmp_path):
+    """The volume alone says as much; JSON has the entry."""
+    path = tmp_path / "disk.img"
+    disk = gpt_disk(8 * MIB, [gpt_entry(HFS, 2048, 2048 + 8191)]).put(MIB, volumes["hfsplus"])
+    path.write_bytes(bytes(disk.data))
+    assert not [line for line in run("scan", path).splitlines() if line.startswith("1  ")]
+    assert len(json.loads(run("scan", path, "--json"))["partitions"]) == 1

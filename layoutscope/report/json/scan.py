@@ -33,6 +33,16 @@ FIELDS: Final[dict[str, str]] = {
     "image.reads": "requests that reached the file",
     "image.read_bytes": "bytes read",
     "image.hole_bytes": "bytes that lie in holes of the file",
+    "partitions[].scheme": "partition map that it is an entry of: GPT, APM or MBR",
+    "partitions[].number": "number, as the system counts: disk2s3 is 3",
+    "partitions[].type_name": "declared type in words",
+    "partitions[].name": "its own name; empty with --no-names",
+    "partitions[].image_offset": "start, bytes from the start of the image",
+    "partitions[].size_bytes": "size as the map has it",
+    "partitions[].content": "what was found in it; empty if nothing was recognised",
+    "partitions[].content_size_bytes": "size of the volume or container in it, or null if it was not read",
+    "partitions[].roles": "roles of the volumes in it that have one",
+    "partitions[].is_encrypted": "whether a volume in it is encrypted; null if none was read",
     "volumes[].filesystem": " or ".join(reversed(filesystem_names())),
     "volumes[].variant": f"{', '.join(variants())} …",
     "volumes[].volume": "number on the image from 1, as in the tables and as --volume takes it; null for a container",
@@ -137,6 +147,7 @@ def _told(part: str) -> tuple[str, ...]:
     return tuple(name.removeprefix(part) for name in FIELDS if re.fullmatch(re.escape(part) + r"\w+", name))
 
 
+IMAGE: Final = _told("image.")
 VOLUME: Final = _told("volumes[].")
 PREDICTION: Final = _told("volumes[].predictions[].")
 FINDING: Final = _told("findings[].")
@@ -150,7 +161,8 @@ def scan_document(result: ScanResult) -> dict[str, Any]:
         "coverage": result.coverage,
         "num_causes": result.num_causes,
         "num_findings": len(result.every()),
-        "image": {name: value for name, value in asdict(result.image).items() if name != "metadata_sha256"},
+        "image": {name: value for name, value in asdict(result.image).items() if name in IMAGE},
+        "partitions": [asdict(item) for item in result.image.partitions],
         "volumes": [_volume(volume) for volume in result.volumes],
         "findings": [finding_document(finding) for finding in result.findings],
     }

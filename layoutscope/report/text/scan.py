@@ -14,7 +14,7 @@ from layoutscope.metrics.pieces import main_tree
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import STYLES, count_findings, image_line, plain_table, print_parts
 from layoutscope.report.text.predict import prediction_notes, prediction_table
-from layoutscope.report.text.verdict import more_is_lost, screen_lines
+from layoutscope.report.text.verdict import more_is_lost, partition_lines, screen_lines
 from layoutscope.results.scan import ScanResult
 from layoutscope.tables.layout import layout_findings
 from layoutscope.units import NOTHING, format_bytes, format_count, format_share, format_value
@@ -78,6 +78,7 @@ def _draws_blocks(console: Console) -> bool:
 def scan_parts(result: ScanResult, *, explain: bool = False) -> Iterator[RenderableType]:
     """Yield the parts of a scan's report, from the image to its volumes."""
     yield image_line(result.image)
+    yield from partition_lines(result)
     for other in result.image.other_contents:
         yield Text(f"Not read: {escape_text(other)}", style="dim")
     if result.findings:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.findings import Finding
-    from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
+    from layoutscope.results.scan import PartitionFacts, Prediction, ScanResult, VolumeScan, WalkFacts
     from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeFacts
 
@@ -64,6 +64,10 @@ _HEAD: Final = {True: "bold cyan", False: SECTION}
 """Style of a volume's title, alone or beside others."""
 
 MOST_DRIVES: Final = 3
+MOST_PARTITIONS: Final = 6
+SMALLER_BYTES: Final = 1024**2
+"""A container that leaves so much of its partition free is shown with its size."""
+_NAME_COLUMNS: Final = 32
 MOST_ROWS: Final = 3
 """Causes, and remedies, that are shown where there is room."""
 
@@ -79,7 +83,7 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
         Whether the strip is drawn in ASCII.
     """
     volumes = sorted(_shown(result), key=_badness, reverse=True)
-    head = [*_outside(result), *_heading(result)]
+    head = [*_outside(result), *_heading(result), *partition_lines(result, MOST_PARTITIONS)]
     foot = [*_others(result), Text(_cut(_more(result, volumes)))]
     room = LINES - len(head) - len(foot)
     alone = len(volumes) == 1
@@ -126,6 +130,40 @@ def _heading(result: ScanResult) -> Iterator[Text]:
     count = "" if volumes == 1 else f", {volumes} volumes"
     size = format_bytes(result.image.size_bytes)
     yield Text(_cut(f"{_cut(escape_text(name), COLUMNS - 24)}: {size}{count}"), style="bold cyan")
+
+
+def partition_lines(result: ScanResult, most_rows: int | None = None) -> Iterator[Text]:
+    """Yield a line per partition of a disk that has several: number, type, name, start, size and what is in it."""
+    items = result.image.partitions
+    if len(items) < len(("one", "another")):
+        return
+    rows = [
+        (f"{item.number}", _entry(item), format_bytes(item.size_bytes), format_bytes(item.image_offset))
+        for item in items[:most_rows]
+    ]
+    numbers, names, sizes, starts = (max(map(cell_len, column)) for column in zip(*rows, strict=True))
+    names = min(names, _NAME_COLUMNS)
+    for (number, name, size, start), item in zip(rows, items, strict=False):
+        shown = set_cell_size(_cut(name, names), names)
+        yield Text(_cut(f"{number:>{numbers}}  {shown}  {size:>{sizes}} at {start:>{starts}}  {_inside(item)}"))
+    left = len(items) - len(rows)
+    if left:
+        yield Text(f"and {format_count(left, 'more partition')}, in --details")
+
+
+def _entry(item: PartitionFacts) -> str:
+    named = item.name not in ("", item.type_name)
+    return escape_text(f'{item.type_name} "{item.name}"' if named else item.type_name)
+
+
+def _inside(item: PartitionFacts) -> str:
+    """Say what is in a partition."""
+    kind = escape_text(item.content or "not recognised")
+    size = item.content_size_bytes
+    lesser = size is not None and item.size_bytes - size >= SMALLER_BYTES
+    parts = [f"{kind} of {format_bytes(size)}" if lesser and size is not None else kind]
+    parts += [", ".join(item.roles)] if item.roles else []
+    return "; ".join([*parts, *(["encrypted"] if item.is_encrypted else [])])
 
 
 def _outside(result: ScanResult) -> Iterator[Text]:

@@ -12,7 +12,8 @@ STATES = ("read", "named", "refused")
 def rows() -> list[tuple[str, str, str, str]]:
     """Return name, state, recognition and advice of each; signatures of one name are one row."""
     found = [(form.name, form.state, form.recognition, form.advice) for form in FORMS]
-    for name, same in groupby(SIGNATURES, lambda each: each.name):
+    known = {form.name for form in FORMS}
+    for name, same in groupby((each for each in SIGNATURES if each.name not in known), lambda each: each.name):
         each = list(same)
         library = "; needs the extra `containers`" if each[0].reader.startswith("py") else ""
         where = " or ".join(map(_recognition, each))

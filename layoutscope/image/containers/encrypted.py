@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -135,10 +136,10 @@ def _library() -> tuple[Any, Any, Any, Any]:
             "unlocking needs the package cryptography", code="crypto-missing", advice="install layoutscope[crypto]"
         ) from error
     try:
-        from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
-    except ImportError:  # older versions have it among the others
-        TripleDES = algorithms.TripleDES  # noqa: N806  (the name of the class)
-    return ciphers, modes, TripleDES, algorithms.AES
+        former: Any = import_module("cryptography.hazmat.decrepit.ciphers.algorithms")
+    except ImportError:  # older versions have 3DES among the others
+        former = algorithms
+    return ciphers, modes, former.TripleDES, algorithms.AES
 
 
 class DecryptedSource(FillingSource):

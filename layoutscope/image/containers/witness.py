@@ -395,7 +395,7 @@ class WitnessSource(FillingSource):
         order = order[(joined.number[order] >= 0) & (joined.number[order] < whole)]
         # Where both counts meet there are more chunks than the disk has; which are too many nothing tells.
         kept = order[np.diff(joined.number[order], prepend=-1) > 0]
-        return Chunks(*(column[kept] for column in joined))
+        return Chunks._make(column[kept] for column in joined)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         done = 0

@@ -167,7 +167,6 @@ FORMS: Final = (
     Form("AFF4 image", "named", "container.description or information.turtle in a zip archive", _AFF4),
     Form("GPT, Apple partition map, MBR", "read", "its entries"),
     Form("CoreStorage, FileVault 2", "named", "the header of its physical volume"),
-    Form("classic HFS", "named", "its master directory block", "read it with hfsutils"),
     Form(
         "ext2 to ext4, XFS, btrfs, squashfs, NTFS, ReFS, exFAT, FAT, BitLocker, LUKS, Linux LVM, ISO 9660",
         "named",

@@ -115,6 +115,7 @@ def _bare(content: Content, maps: list[_Probed]) -> VolumeSearch:
         (*content.layers, content.label),
         name=content.name,
         about=content.about,
+        claimed_bytes=content.claimed_bytes,
     )
     stale = [
         Finding(
@@ -169,6 +170,7 @@ def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:
         partition.name or content.name,
         partition.type_name,
         content.about,
+        content.claimed_bytes,
     )
 
 

@@ -73,6 +73,8 @@ class VolumeCandidate:
         Declared type of its partition.
     about : str
         What else is known of something that is not read, in words.
+    claimed_bytes : int
+        The size that it has by its own words, whether the image has so much or not; 0 if that was not looked at.
     """
 
     kind: str
@@ -84,6 +86,7 @@ class VolumeCandidate:
     name: str = ""
     type_name: str = ""
     about: str = ""
+    claimed_bytes: int = 0
 
     @property
     def is_readable(self) -> bool:

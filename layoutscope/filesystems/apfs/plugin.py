@@ -84,14 +84,16 @@ class Apfs:
         from layoutscope.filesystems.recognition import Content, parse_at
         from layoutscope.ondisk.records import APFS_CONTAINER
 
-        is_there = parse_at(stretch, APFS_CONTAINER, 0) is not None
+        first = parse_at(stretch, APFS_CONTAINER, 0)
+        is_there = first is not None
         if not is_there and thorough:
             from layoutscope.filesystems.apfs.reader import has_superblock
 
             is_there = has_superblock(stretch)
         if not is_there:
             return None
-        return Content(self.name, TRAITS.label, 0, stretch.size_bytes)
+        claimed = 0 if first is None else first.len_block * first.num_blocks
+        return Content(self.name, TRAITS.label, 0, stretch.size_bytes, claimed_bytes=claimed)
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a container with all its volumes."""

@@ -57,3 +57,71 @@ types:
         -orig-id: dataoffset
         type: u8
         doc: In bytes from the start of the file.
+      - id: num_keys
+        type: u4
+        doc: Places of keys that follow, each of which opens the image.
+  key_place:
+    doc: Where a key is in the file.
+    doc-ref: 'https://github.com/nlitsme/encrypteddmg README, structure of the header'
+    seq:
+      - id: kind
+        type: u4
+        enum: key_kind
+      - id: ofs_key
+        type: u8
+        doc: In bytes from the start of the file.
+      - id: len_key
+        type: u8
+        doc: In bytes.
+  password_key:
+    -orig-id: cencrypted_v2_pwheader
+    doc: A key that a password opens; what is wrapped follows.
+    doc-ref: 'https://github.com/openwall/john/blob/bleeding-jumbo/src/dmg2john.c dmg2john, cencrypted_v2_pwheader'
+    seq:
+      - id: kdf_algorithm
+        -orig-id: kdf_algorithm
+        type: u4
+        doc: 103 for PBKDF2 with HMAC-SHA-1.
+      - id: kdf_prng_algorithm
+        -orig-id: kdf_prng_algorithm
+        type: u4
+      - id: num_rounds
+        -orig-id: kdf_iteration_count
+        type: u4
+      - id: len_salt
+        -orig-id: kdf_salt_len
+        type: u4
+      - id: salt
+        -orig-id: kdf_salt
+        size: 32
+      - id: len_wrap_iv
+        -orig-id: blob_enc_iv_size
+        type: u4
+      - id: wrap_iv
+        -orig-id: blob_enc_iv
+        size: 32
+      - id: wrap_key_bits
+        -orig-id: blob_enc_key_bits
+        type: u4
+        doc: 192, for 3DES.
+      - id: wrap_algorithm
+        -orig-id: blob_enc_algorithm
+        type: u4
+        doc: 17 for 3DES.
+      - id: wrap_padding
+        -orig-id: blob_enc_padding
+        type: u4
+      - id: wrap_mode
+        -orig-id: blob_enc_mode
+        type: u4
+      - id: len_wrapped
+        -orig-id: encrypted_keyblob_size
+        type: u4
+enums:
+  key_kind:
+    1:
+      id: password
+    2:
+      id: certificate
+    3:
+      id: key_bag

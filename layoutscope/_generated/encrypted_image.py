@@ -3,6 +3,7 @@
 
 import kaitaistruct
 from kaitaistruct import KaitaiStruct, KaitaiStream, BytesIO
+from enum import IntEnum
 import collections
 
 
@@ -15,6 +16,11 @@ class EncryptedImage(KaitaiStruct):
     .. seealso::
        dmg2john, cencrypted_v2_header - https://github.com/openwall/john/blob/bleeding-jumbo/src/dmg2john.c
     """
+
+    class KeyKind(IntEnum):
+        password = 1
+        certificate = 2
+        key_bag = 3
     SEQ_FIELDS = []
     def __init__(self, _io, _parent=None, _root=None):
         super(EncryptedImage, self).__init__(_io)
@@ -35,7 +41,7 @@ class EncryptedImage(KaitaiStruct):
         .. seealso::
            dmg2john, cencrypted_v2_header - https://github.com/openwall/john/blob/bleeding-jumbo/src/dmg2john.c
         """
-        SEQ_FIELDS = ["signature", "version", "len_iv", "encryption_mode", "encryption_algorithm", "key_bits", "prng_algorithm", "len_prng_key", "uuid", "len_block", "len_data", "ofs_data"]
+        SEQ_FIELDS = ["signature", "version", "len_iv", "encryption_mode", "encryption_algorithm", "key_bits", "prng_algorithm", "len_prng_key", "uuid", "len_block", "len_data", "ofs_data", "num_keys"]
         def __init__(self, _io, _parent=None, _root=None):
             super(EncryptedImage.Header, self).__init__(_io)
             self._parent = _parent
@@ -81,6 +87,94 @@ class EncryptedImage(KaitaiStruct):
             self._debug['ofs_data']['start'] = self._io.pos()
             self.ofs_data = self._io.read_u8be()
             self._debug['ofs_data']['end'] = self._io.pos()
+            self._debug['num_keys']['start'] = self._io.pos()
+            self.num_keys = self._io.read_u4be()
+            self._debug['num_keys']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class KeyPlace(KaitaiStruct):
+        """Where a key is in the file.
+        
+        .. seealso::
+           README, structure of the header - https://github.com/nlitsme/encrypteddmg
+        """
+        SEQ_FIELDS = ["kind", "ofs_key", "len_key"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(EncryptedImage.KeyPlace, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['kind']['start'] = self._io.pos()
+            self.kind = KaitaiStream.resolve_enum(EncryptedImage.KeyKind, self._io.read_u4be())
+            self._debug['kind']['end'] = self._io.pos()
+            self._debug['ofs_key']['start'] = self._io.pos()
+            self.ofs_key = self._io.read_u8be()
+            self._debug['ofs_key']['end'] = self._io.pos()
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u8be()
+            self._debug['len_key']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class PasswordKey(KaitaiStruct):
+        """A key that a password opens; what is wrapped follows.
+        
+        .. seealso::
+           dmg2john, cencrypted_v2_pwheader - https://github.com/openwall/john/blob/bleeding-jumbo/src/dmg2john.c
+        """
+        SEQ_FIELDS = ["kdf_algorithm", "kdf_prng_algorithm", "num_rounds", "len_salt", "salt", "len_wrap_iv", "wrap_iv", "wrap_key_bits", "wrap_algorithm", "wrap_padding", "wrap_mode", "len_wrapped"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(EncryptedImage.PasswordKey, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['kdf_algorithm']['start'] = self._io.pos()
+            self.kdf_algorithm = self._io.read_u4be()
+            self._debug['kdf_algorithm']['end'] = self._io.pos()
+            self._debug['kdf_prng_algorithm']['start'] = self._io.pos()
+            self.kdf_prng_algorithm = self._io.read_u4be()
+            self._debug['kdf_prng_algorithm']['end'] = self._io.pos()
+            self._debug['num_rounds']['start'] = self._io.pos()
+            self.num_rounds = self._io.read_u4be()
+            self._debug['num_rounds']['end'] = self._io.pos()
+            self._debug['len_salt']['start'] = self._io.pos()
+            self.len_salt = self._io.read_u4be()
+            self._debug['len_salt']['end'] = self._io.pos()
+            self._debug['salt']['start'] = self._io.pos()
+            self.salt = self._io.read_bytes(32)
+            self._debug['salt']['end'] = self._io.pos()
+            self._debug['len_wrap_iv']['start'] = self._io.pos()
+            self.len_wrap_iv = self._io.read_u4be()
+            self._debug['len_wrap_iv']['end'] = self._io.pos()
+            self._debug['wrap_iv']['start'] = self._io.pos()
+            self.wrap_iv = self._io.read_bytes(32)
+            self._debug['wrap_iv']['end'] = self._io.pos()
+            self._debug['wrap_key_bits']['start'] = self._io.pos()
+            self.wrap_key_bits = self._io.read_u4be()
+            self._debug['wrap_key_bits']['end'] = self._io.pos()
+            self._debug['wrap_algorithm']['start'] = self._io.pos()
+            self.wrap_algorithm = self._io.read_u4be()
+            self._debug['wrap_algorithm']['end'] = self._io.pos()
+            self._debug['wrap_padding']['start'] = self._io.pos()
+            self.wrap_padding = self._io.read_u4be()
+            self._debug['wrap_padding']['end'] = self._io.pos()
+            self._debug['wrap_mode']['start'] = self._io.pos()
+            self.wrap_mode = self._io.read_u4be()
+            self._debug['wrap_mode']['end'] = self._io.pos()
+            self._debug['len_wrapped']['start'] = self._io.pos()
+            self.len_wrapped = self._io.read_u4be()
+            self._debug['len_wrapped']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

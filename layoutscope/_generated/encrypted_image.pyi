@@ -5,6 +5,10 @@ from typing import Any
 from .base import Struct
 
 class EncryptedImage(Struct):
+    class KeyKind(IntEnum):
+        password = 1
+        certificate = 2
+        key_bag = 3
     class Header(Struct):
         signature: bytes
         version: int
@@ -18,4 +22,22 @@ class EncryptedImage(Struct):
         len_block: int
         len_data: int
         ofs_data: int
+        num_keys: int
+    class KeyPlace(Struct):
+        kind: EncryptedImage.KeyKind
+        ofs_key: int
+        len_key: int
+    class PasswordKey(Struct):
+        kdf_algorithm: int
+        kdf_prng_algorithm: int
+        num_rounds: int
+        len_salt: int
+        salt: bytes
+        len_wrap_iv: int
+        wrap_iv: bytes
+        wrap_key_bits: int
+        wrap_algorithm: int
+        wrap_padding: int
+        wrap_mode: int
+        len_wrapped: int
     ...

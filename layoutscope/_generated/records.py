@@ -1146,6 +1146,30 @@ ENCRYPTED_IMAGE_HEADER = RecordType(
     len_block='>u4',
     len_data='>u8',
     ofs_data='>u8',
+    num_keys='>u4',
+)
+
+KEY_PLACE = RecordType(
+    'encrypted_image.key_place',
+    kind='>u4',
+    ofs_key='>u8',
+    len_key='>u8',
+)
+
+PASSWORD_KEY = RecordType(
+    'encrypted_image.password_key',
+    kdf_algorithm='>u4',
+    kdf_prng_algorithm='>u4',
+    num_rounds='>u4',
+    len_salt='>u4',
+    salt='V32',
+    len_wrap_iv='>u4',
+    wrap_iv='V32',
+    wrap_key_bits='>u4',
+    wrap_algorithm='>u4',
+    wrap_padding='>u4',
+    wrap_mode='>u4',
+    len_wrapped='>u4',
 )
 
 SEGMENT_HEADER = RecordType(
@@ -2274,6 +2298,8 @@ RECORD_TYPES = {
     'core_storage.disk_label': DISK_LABEL,
     'core_storage.volume_groups_descriptor': VOLUME_GROUPS_DESCRIPTOR,
     'encrypted_image.header': ENCRYPTED_IMAGE_HEADER,
+    'encrypted_image.key_place': KEY_PLACE,
+    'encrypted_image.password_key': PASSWORD_KEY,
     'expert_witness.segment_header': SEGMENT_HEADER,
     'expert_witness.section': SECTION,
     'expert_witness.volume_section': VOLUME_SECTION,

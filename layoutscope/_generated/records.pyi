@@ -1142,8 +1142,32 @@ class EncryptedImageHeader(RecordType):
     len_block: Field
     len_data: Field
     ofs_data: Field
+    num_keys: Field
 
 ENCRYPTED_IMAGE_HEADER: EncryptedImageHeader
+
+class KeyPlace(RecordType):
+    kind: Field
+    ofs_key: Field
+    len_key: Field
+
+KEY_PLACE: KeyPlace
+
+class PasswordKey(RecordType):
+    kdf_algorithm: Field
+    kdf_prng_algorithm: Field
+    num_rounds: Field
+    len_salt: Field
+    salt: Field
+    len_wrap_iv: Field
+    wrap_iv: Field
+    wrap_key_bits: Field
+    wrap_algorithm: Field
+    wrap_padding: Field
+    wrap_mode: Field
+    len_wrapped: Field
+
+PASSWORD_KEY: PasswordKey
 
 class SegmentHeader(RecordType):
     magic: Field
@@ -2278,6 +2302,7 @@ __all__ = [
     'J_KEY',
     'KEYBAG',
     'KEY_HEADER',
+    'KEY_PLACE',
     'KVLOC',
     'KVOFF',
     'LOCKER_HEAD',
@@ -2305,6 +2330,7 @@ __all__ = [
     'PARALLELS_ENTRY',
     'PARALLELS_HEADER',
     'PARTITION_RECORD',
+    'PASSWORD_KEY',
     'PHYSICAL_VOLUME_HEADER',
     'PHYS_EXT_VAL',
     'PIECE',

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,9 +20,7 @@ from layoutscope.filesystems.registry import filesystem, filesystem_of, filesyst
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import ImageSet, open_images
-from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import decoder_named
-from layoutscope.ondisk.records import APFS_CONTAINER
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.partition.search import may_hold_volume
@@ -240,28 +238,18 @@ def _with_reason(error: ImageError | FormatError, images: ImageSet, search: Volu
     """Begin a refusal with what explains it: the container is incomplete, or the image ends before its volume."""
     source = images.main
     reasons = [f"{item.message}{item.sides}" for item in container_findings(images) if item.level != "info"]
+    # A container's own words come before those of a partition, which may be longer than it.
+    ends = [("container", item.image_offset + item.claimed_bytes) for item in search.readable]
+    ends += [(f"partition {part.number}", part.image_offset + part.size_bytes) for part in search.partitions]
     reasons += [
         f"the image ends at byte {source.size_bytes:,}, its {what} at {end:,}"
-        for what, end in _claimed_ends(source, search)
+        for what, end in ends
         if end > source.size_bytes
     ]
     if not reasons:
         return error
     told = str(error).removeprefix(f"{source.name}: ")
     return ImageError(f"{source.name}: {reasons[0]}: {told}")
-
-
-def _claimed_ends(source: Source, search: VolumeSearch) -> Iterator[tuple[str, int]]:
-    """Say where containers and partitions end by their own words, whether the image has so much or not."""
-    for item in search.readable:
-        with suppress(FormatError):
-            head = source.read(item.image_offset, min(APFS_CONTAINER.width, source.size_bytes - item.image_offset))
-            found = grammar.parse(
-                grammar.Foreign.ApfsContainer, head, structure="container superblock", image_offset=item.image_offset
-            )
-            yield "container", item.image_offset + found.len_block * found.num_blocks
-    for part in search.partitions:
-        yield f"partition {part.number}", part.image_offset + part.size_bytes
 
 
 def _is_second_first(images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadRequest) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.frozen import frozen
 from layoutscope.image import compressed
 from layoutscope.image.containers import asif, bundle, foreign, sparse, udif, witness, wrappers
@@ -22,16 +22,19 @@ from layoutscope.image.files import mode_of, open_plain
 from layoutscope.image.raw import RawFile
 from layoutscope.image.remote import RemoteSource, is_address
 from layoutscope.image.signatures import (
+    PASSWORD_ADVICE,
+    encrypted_refusal,
     has_udif_trailer,
     head_of,
+    header_of,
     refuse_containers,
-    refuse_encrypted,
     signature_of,
     trailer_of,
     udif_trailer_at,
 )
 from layoutscope.image.split import SplitFile, find_parts
 from layoutscope.ondisk.decoder import BULK, decoder_named
+from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER
 from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
@@ -61,6 +64,7 @@ def open_image(
     map_file: str | os.PathLike[str] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     decoder: Decoder = BULK,
+    password: str | None = None,
 ) -> Source:
     """Open an image, whatever holds it.
 
@@ -75,6 +79,8 @@ def open_image(
         Where decompressed images are kept; without it they go into a temporary file until they are closed.
     decoder : Decoder
         What decodes the tables of disk images.
+    password : str, optional
+        Of an encrypted disk image.
 
     Returns
     -------
@@ -89,19 +95,37 @@ def open_image(
         If it is a container that is not read; says which, and what to do.
     FormatError
         If it is a damaged container.
+    LockedError
+        If the password does not open it.
     """
     kept = Path(cache_dir) if cache_dir is not None else None
     source = _open_remote(path, kept) if is_address(path) else _open(Path(path), kept)
     try:
         if map_file is not None:
             source = _with_map(source, Path(map_file))
-        refuse_encrypted(source)
+        source = _decrypted(source, password)
         source = unwrap(source, decoder)
         refuse_containers(source)
     except LayoutscopeError:
         source.close()
         raise
     return source
+
+
+def _decrypted(source: Source, password: str | None) -> Source:
+    """Open an encrypted disk image with its password; the source itself where it is none."""
+    try:
+        header = header_of(source.read(0, min(ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
+    except FormatError:
+        return source
+    if header is None:
+        return source
+    if password is None:
+        what = f"{source.name}: is an encrypted disk image"
+        raise encrypted_refusal(what, header, header.len_data, PASSWORD_ADVICE)
+    from layoutscope.image.containers.encrypted import open_encrypted
+
+    return open_encrypted(source, header, password)
 
 
 def _with_map(source: Source, map_file: Path) -> Source:
@@ -231,7 +255,13 @@ def open_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[
     ImageError, UnsupportedError, FormatError
         If one of them cannot be opened.
     """
-    wanted = partial(open_image, cache_dir=request.cache_dir, decoder=decoder_named(request.decoder))
+    password = request.own.get("password")
+    wanted = partial(
+        open_image,
+        cache_dir=request.cache_dir,
+        decoder=decoder_named(request.decoder),
+        password=password if isinstance(password, str) else None,
+    )
     with ExitStack() as stack:
         stack.enter_context(reporting(request.progress))
         main = stack.enter_context(FailingSource(wanted(path, map_file=request.ddrescue_map)))

@@ -68,6 +68,7 @@ class Signature(NamedTuple):
 
 
 _DECRYPT: Final = "decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
+PASSWORD_ADVICE: Final = f"open it with its password (--password - asks for it), or {_DECRYPT}"
 _BCHUNK: Final = "convert it with: bchunk IMAGE.bin IMAGE.cue RAW"
 _HDIUTIL: Final = "convert it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
 _ASIF: Final = "convert it on a Mac with: diskutil image create from IMAGE RAW"
@@ -85,8 +86,10 @@ AFF4_MEMBERS: Final = b"container.description", b"information.turtle"
 
 SIGNATURES: Final = (
     # The second version of the header begins a file, the first one ended it.
-    Signature("encrypted Apple disk image", b"encrcdsa", advice=_DECRYPT, code="encrypted-image"),
-    Signature("encrypted Apple disk image", b"cdsaencr", None, 504, _DECRYPT, code="encrypted-image"),
+    Signature("encrypted Apple disk image", b"encrcdsa", advice=PASSWORD_ADVICE, code="encrypted-image"),
+    Signature(
+        "encrypted Apple disk image before Mac OS X 10.5", b"cdsaencr", None, 504, _DECRYPT, code="encrypted-image"
+    ),
     Signature("Apple sparse image of macOS 26 (ASIF)", b"shdw", advice=_ASIF, reader="asif"),
     Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="sparse-image"),
     Signature("Parallels disk (hdd)", b"WithoutFreeSpace", advice=_QEMU, reader="parallels"),
@@ -153,6 +156,7 @@ FORMS: Final = (
     Form("Apple disk image (UDIF, .dmg)", "read", "its trailer: at the end, in the last 64 KiB, or at the start"),
     Form("Apple disk image in segments (.dmgpart)", "named", "its trailer", _HDIUTIL),
     Form("sparse bundle", "read", "a folder with bands/, Info.plist or Info.bckup"),
+    Form("encrypted Apple disk image", "read", "`encrcdsa` at byte 0; needs its password and the extra `crypto`"),
     Form("encrypted sparse bundle", "refused", "its file token", _DECRYPT),
     Form("Parallels disk (folder .hdd)", "read", "DiskDescriptor.xml; with snapshots or encrypted it is named"),
     Form("fixed Virtual PC disk (vhd)", "read", "the disk in it: it is a raw image with a footer"),
@@ -163,7 +167,6 @@ FORMS: Final = (
     Form("AFF4 image", "named", "container.description or information.turtle in a zip archive", _AFF4),
     Form("GPT, Apple partition map, MBR", "read", "its entries"),
     Form("CoreStorage, FileVault 2", "named", "the header of its physical volume"),
-    Form("classic HFS", "named", "its master directory block", "read it with hfsutils"),
     Form(
         "ext2 to ext4, XFS, btrfs, squashfs, NTFS, ReFS, exFAT, FAT, BitLocker, LUKS, Linux LVM, ISO 9660",
         "named",
@@ -289,23 +292,9 @@ def header_of(data: bytes) -> EncryptedImage.Header | None:
         return None
 
 
-def refuse_encrypted(source: Source) -> None:
-    """Refuse an encrypted image.
-
-    Raises
-    ------
-    UnsupportedError
-        If the source is one; its size is named.
-    """
-    try:
-        header = header_of(source.read(0, min(HEADER.width, source.size_bytes)))
-    except FormatError:
-        return
-    if header is not None:
-        raise encrypted_refusal(f"{source.name}: is an encrypted disk image", header, header.len_data)
-
-
-def encrypted_refusal(what: str, header: EncryptedImage.Header, size_bytes: int) -> UnsupportedError:
+def encrypted_refusal(
+    what: str, header: EncryptedImage.Header, size_bytes: int, advice: str = _DECRYPT
+) -> UnsupportedError:
     """Say how large the disk inside is, how it is encrypted, and what to do.
 
     Parameters
@@ -316,6 +305,8 @@ def encrypted_refusal(what: str, header: EncryptedImage.Header, size_bytes: int)
         Its header.
     size_bytes : int
         Length of the disk inside.
+    advice : str
+        What to do.
     """
     message = f"{what} of {format_bytes(size_bytes)} (AES-{header.key_bits}), as FileVault 1 makes of homes"
-    return UnsupportedError(message, code="encrypted-image", advice=_DECRYPT)
+    return UnsupportedError(message, code="encrypted-image", advice=advice)

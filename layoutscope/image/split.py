@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope import inputs
+from layoutscope.arrays.intervals import runs_of, subtract, total
 from layoutscope.errors import ImageError
+from layoutscope.findings import Finding
 from layoutscope.image.raw import RawFile
 from layoutscope.image.sets import LETTERED, NUMBERED
 from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     import re
@@ -33,12 +36,12 @@ def find_parts(path: Path) -> list[Path]:
     Returns
     -------
     list of Path
-        In order; empty if the file is no part of a split image.
+        In order, those that are there; empty if the file is no part of a split image.
 
     Raises
     ------
     ImageError
-        If a part in between is missing or no file, or the path is not the first part.
+        If more parts are missing than are there, one is no file, or the path is not the first part.
     """
     match = NUMBERED.fullmatch(path.name) or LETTERED.fullmatch(path.name)
     if match is None:
@@ -46,13 +49,14 @@ def find_parts(path: Path) -> list[Path]:
     siblings = _siblings(path, match["stem"], match["suffix"])
     if len(siblings) < 2:
         return []
-    expected = list(itertools.islice(_suffixes(match["suffix"]), len(siblings) + 1))
+    # Where more is missing than is there, names that are alike are nobody's parts.
+    expected = list(itertools.islice(_suffixes(match["suffix"]), 2 * len(siblings)))
     if not expected or match["suffix"] != expected[0]:
         return _refuse_later_part(path, match, siblings)
-    for suffix in expected[: len(siblings)]:
-        if suffix not in siblings:
-            raise ImageError(f"{path}: part {match['stem']}{suffix} of the split image is missing")
-    parts = [siblings[suffix] for suffix in expected[: len(siblings)]]
+    if set(siblings) - set(expected):
+        missing = next(suffix for suffix in expected if suffix not in siblings)
+        raise ImageError(f"{path}: part {match['stem']}{missing} of the split image is missing, and many more are")
+    parts = [siblings[suffix] for suffix in expected if suffix in siblings]
     for part in parts:
         if not part.is_file():
             raise ImageError(f"{part}: has the name of a part of {path}, and is no file")
@@ -94,17 +98,17 @@ def _refuse_later_part(path: Path, match: re.Match[str], siblings: dict[str, Pat
 
 
 class SplitFile(FillingSource):
-    """Several files, one after the other, as one image.
+    """Several files, one after the other, as one image; what is missing of them counts as never read.
 
     Parameters
     ----------
     paths : list of Path
-        The parts in order.
+        The parts in order, as :func:`find_parts` lists them.
 
     Raises
     ------
     ImageError
-        If a part cannot be opened, or one that is not the last differs in size from the first: a copy that broke off.
+        If a part cannot be opened, or is longer than the first.
     """
 
     def __init__(self, paths: list[Path]) -> None:
@@ -112,44 +116,68 @@ class SplitFile(FillingSource):
         self.name = str(paths[0])
         self._parts: list[RawFile] = []
         try:
-            self._open(paths)
+            for path in paths:
+                self._parts.append(RawFile(path))
+                self._parts[-1].counter = self.counter
+            self._place(paths)
         except ImageError:
             self.close()
             raise
-        self._ends = np.cumsum([part.size_bytes for part in self._parts])
-        self.size_bytes = int(self._ends[-1])
 
-    def _open(self, paths: list[Path]) -> None:
-        for path in paths:
-            part = RawFile(path)
-            part.counter = self.counter
-            self._parts.append(part)
-        # Imagers cut at a fixed size, so that only the last part may be smaller: any other one is a copy that broke
-        # off.
+    def _place(self, paths: list[Path]) -> None:
+        """Say where each part begins: imagers cut at a fixed size, so that its number tells."""
         full = self._parts[0].size_bytes
+        first = paths[0].name.rpartition(".")[2]
+        place = {suffix: number for number, suffix in enumerate(itertools.islice(_suffixes(first), 2 * len(paths)))}
+        numbers = [place[path.name.rpartition(".")[2]] for path in paths]
+        sizes = np.array([part.size_bytes for part in self._parts], np.int64)
         for part in self._parts:
-            is_last = part is self._parts[-1]
-            if part.size_bytes > full if is_last else part.size_bytes != full:
+            if part.size_bytes > full:
                 raise ImageError(f"{part.name}: this part has {part.size_bytes:,} bytes, the first has {full:,}")
+        self._starts = np.array(numbers, np.int64) * full
+        self._ends = self._starts + sizes
+        self.size_bytes = int(self._ends[-1])
+        self._unread = subtract(np.array([[0, self.size_bytes]]), runs_of(self._starts, sizes))
+        stem = paths[0].name.removesuffix(first)
+        problems = [f"part {stem}{suffix} is missing" for suffix, number in place.items()
+                    if number < numbers[-1] and number not in numbers]  # fmt: skip
+        # Any but the last one that is smaller is a copy that broke off.
+        problems += [
+            f"part {path.name} ends at byte {part.size_bytes:,} of {full:,}"
+            for path, part in zip(paths[:-1], self._parts[:-1], strict=True)
+            if part.size_bytes < full
+        ]
+        if problems:
+            more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+            message = f"{problems[0]}{more}; {format_bytes(total(self._unread))} of the disk count as not read"
+            self.own_findings = (Finding("image-incomplete", "error", "split image", None, message),)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         done = 0
         number = int(np.searchsorted(self._ends, image_offset, side="right"))
         while done < len(target):
-            part = self._parts[number]
-            start = image_offset + done - (int(self._ends[number]) - part.size_bytes)
+            at = image_offset + done
+            gap = min(len(target) - done, max(0, int(self._starts[number]) - at))
+            target[done : done + gap] = bytes(gap)
+            done += gap
+            if done == len(target):
+                break
+            part, start = self._parts[number], at + gap - int(self._starts[number])
             length = min(len(target) - done, part.size_bytes - start)
             part.read_into(start, target[done : done + length])
             done += length
             number += 1
         return done
 
+    def unread_ranges(self) -> NDArray[np.int64]:
+        """Areas that no part holds, shape (n, 2): offset and length in bytes."""
+        return self._unread
+
     @property
     def holes(self) -> NDArray[np.int64]:
         """Areas that the parts do not store, shape (n, 2): offset and length in bytes."""
-        starts = self._ends - [part.size_bytes for part in self._parts]
         return np.concatenate(
-            [part.holes + np.array([start, 0]) for part, start in zip(self._parts, starts, strict=True)]
+            [part.holes + np.array([start, 0]) for part, start in zip(self._parts, self._starts, strict=True)]
         )
 
     def close(self) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from layoutscope.image.signatures import FORMS, SIGNATURES
+from layoutscope.image.signatures import FORMS, SIGNATURES, Form
 
+CLASSIC = Form("classic HFS", "named", "its master directory block", "read it with hfsutils")
 STATES = ("read", "named", "refused")
 
 
 def rows() -> list[tuple[str, str, str, str]]:
     """Return name, state, recognition and advice of each; signatures of one name are one row."""
-    found = [(form.name, form.state, form.recognition, form.advice) for form in FORMS]
-    for name, same in groupby(SIGNATURES, lambda each: each.name):
+    found = [(form.name, form.state, form.recognition, form.advice) for form in (*FORMS, CLASSIC)]
+    known = {form.name for form in FORMS}
+    for name, same in groupby((each for each in SIGNATURES if each.name not in known), lambda each: each.name):
         each = list(same)
         library = "; needs the extra `containers`" if each[0].reader.startswith("py") else ""
         where = " or ".join(map(_recognition, each))

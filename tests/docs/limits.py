@@ -91,6 +91,13 @@ LIMITS = tuple(
          f"{_LIMITS}test_lists_of_tracks"),
         ("image.containers.wrappers.MAX_APPLE_SINGLE_ENTRIES", "time", "the AppleSingle file has no data fork",
          f"{_LIMITS}test_entries_of_apple_single"),
+        *((f"image.containers.encrypted.{name}", protects, message,
+           f"{_UNITS}/containers/test_encrypted.py::test_headers_that_cannot_be")
+          for name, protects, message in (
+              ("MAX_ROUNDS", "time, against days of PBKDF2", "rounds of PBKDF2"),
+              ("MAX_CHUNK_BYTES", "memory", "are impossible"),
+              ("MAX_WRAPPED_BYTES", "memory", "the sizes of a wrapped key are impossible"))),
+        ("image.containers.encrypted.MAX_KEYS", "time", SILENT, f"{_LIMITS}test_keys_of_encrypted_images"),
         ("image.containers.foreign.MAX_EXTENTS", "descriptors, against descriptions of millions", "claims more than",
          f"{_LIMITS}test_extents_of_descriptions"),
         ("image.containers.foreign.MAX_DISK_BYTES", "time, against disks that nobody stored", "claims a disk of",

@@ -174,6 +174,18 @@ def test_entries_of_apple_single(limit):
         unwrap(MemorySource(apple_single(b"\1" * 4096)))
 
 
+def test_keys_of_encrypted_images(tmp_path, limit):
+    """The key of the password is the second one, which is not looked at any more."""
+    pytest.importorskip("cryptography", reason="the extra 'crypto' is not installed")
+    from fixtures.wrappers import encrypted
+
+    (tmp_path / "a").write_bytes(encrypted(b"\1" * 4096, PASSWORD))
+    assert open_image(tmp_path / "a", password=PASSWORD).size_bytes == 4096
+    limit("image.containers.encrypted.MAX_KEYS", 1)
+    with pytest.raises(UnsupportedError, match="no password opens"):
+        open_image(tmp_path / "a", password=PASSWORD)
+
+
 def test_extents_of_descriptions():
     """A description that names more files than allowed is refused before any of them is opened."""
     from layoutscope.image.containers.parser import Parser, ParserError

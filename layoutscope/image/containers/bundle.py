@@ -14,7 +14,7 @@ import numpy as np
 from layoutscope import inputs
 from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import ImageError
-from layoutscope.findings import Finding
+from layoutscope.findings import FindingLog
 from layoutscope.image import signatures
 from layoutscope.image.ddrescue import RescuedSource
 from layoutscope.image.raw import RawFile
@@ -36,6 +36,8 @@ KEPT_BANDS: Final = 64
 
 LISTS: Final = "Info.plist", "Info.bckup"
 QUOTED_NAMES: Final = 6
+CODE: Final = "container-invalid"
+WHAT: Final = "sparse bundle"
 
 
 def is_bundle(path: Path) -> bool:
@@ -79,18 +81,18 @@ class SparseBundle(FillingSource):
 
     def __init__(self, path: Path) -> None:
         inputs.note(path)
-        findings: list[Finding] = []
+        log = FindingLog().at(WHAT)
         self.name = str(path)
-        self.size_bytes, self._band_bytes = _sizes(path, findings)
+        self.size_bytes, self._band_bytes = _sizes(path, log)
         self.counter = ReadCounter()
         self._bands = path / "bands"
         self._open: OrderedDict[int, RawFile] = OrderedDict()
         _refuse_encrypted(path, self.size_bytes)
-        self._stored = self._numbered(findings)
-        self.lost = self._refused_bands(findings)
-        self.own_findings = tuple(findings)
+        self._stored = self._numbered(log)
+        self.lost = self._refused_bands(log)
+        self.own_findings = tuple(log.findings)
 
-    def _numbered(self, findings: list[Finding]) -> dict[int, list[str]]:
+    def _numbered(self, log: FindingLog) -> dict[int, list[str]]:
         """List the names of each band."""
         found: dict[int, list[str]] = {}
         others: list[str] = []
@@ -100,10 +102,10 @@ class SparseBundle(FillingSource):
         if others:
             # What file managers leave in every folder holds no part of a disk.
             level: Level = "info" if all(name.startswith(".") for name in others) else "warning"
-            findings.append(_finding(level, f"bands/ holds what is not a band: {_quoted(others)}"))
+            log.add(CODE, level, f"bands/ holds what is not a band: {_quoted(others)}")
         return found
 
-    def _refused_bands(self, findings: list[Finding]) -> NDArray[np.int64]:
+    def _refused_bands(self, log: FindingLog) -> NDArray[np.int64]:
         """Compare the bands with their size; the ranges of those of which nothing can be said."""
         lengths = {number: max(_length(self._bands / name) for name in names) for number, names in self._stored.items()}
         longest, last = max(lengths.values(), default=0), max(lengths, default=0)
@@ -112,10 +114,10 @@ class SparseBundle(FillingSource):
             size *= 2
         # A longer size than the list's is believed if the bands cover the disk with it and no more.
         if size > self._band_bytes and last == -(-self.size_bytes // size) - 1:
-            findings.append(_finding(
-                "warning", "the bands are longer than the property list says; they are read by their own length",
-                f"a band size of {size:,}", f"{self._band_bytes:,}",
-            ))  # fmt: skip
+            log.add(
+                CODE, "warning", "the bands are longer than the property list says; they are read by their own length",
+                expected=f"a band size of {size:,}", found=f"{self._band_bytes:,}",
+            )  # fmt: skip
             self._band_bytes = size
         wrong = {
             "bands are longer than a band": [number for number in lengths if lengths[number] > self._band_bytes],
@@ -124,10 +126,10 @@ class SparseBundle(FillingSource):
         for what, numbers in wrong.items():
             if numbers:
                 names = [name for number in numbers for name in self._stored[number]]
-                findings.append(_finding("error", f"{what}, and are not read: {_quoted(names)}"))
+                log.add(CODE, "error", f"{what}, and are not read: {_quoted(names)}")
         beyond = [names[0] for number, names in self._stored.items() if number * self._band_bytes >= self.size_bytes]
         if beyond:
-            findings.append(_finding("warning", f"bands lie behind the end of the disk: {_quoted(beyond)}"))
+            log.add(CODE, "warning", f"bands lie behind the end of the disk: {_quoted(beyond)}")
         return self._ranges({number for numbers in wrong.values() for number in numbers})
 
     def _ranges(self, bands: Iterable[int]) -> NDArray[np.int64]:
@@ -196,16 +198,12 @@ def _length(path: Path) -> int:
         return 0
 
 
-def _finding(level: Level, message: str, expected: str = "", found: str = "") -> Finding:
-    return Finding("container-invalid", level, "sparse bundle", None, message, expected, found)
-
-
 def _quoted(names: list[str]) -> str:
     more = f" and {len(names) - QUOTED_NAMES:,} more" if len(names) > QUOTED_NAMES else ""
     return ", ".join(map(repr, names[:QUOTED_NAMES])) + more
 
 
-def _sizes(path: Path, findings: list[Finding]) -> tuple[int, int]:
+def _sizes(path: Path, log: FindingLog) -> tuple[int, int]:
     """Size of the disk and of its bands, in bytes."""
     reasons = []
     for name in LISTS:
@@ -215,7 +213,7 @@ def _sizes(path: Path, findings: list[Finding]) -> tuple[int, int]:
             reasons.append(str(error))
             continue
         if reasons:
-            findings.append(_finding("warning", f"its {reasons[0]}; {name} is used in its place"))
+            log.add(CODE, "warning", f"its {reasons[0]}; {name} is used in its place")
         return sizes
     raise ImageError(f"{path}: its {reasons[0]}")
 

@@ -214,8 +214,8 @@ class ForeignSource(FillingSource):
         target[:] = bytes(len(target))
         self._unread = intervals.union([self._unread, np.array([[image_offset, len(target)]], np.int64)])
         message = (
-            f"{format_bytes(intervals.total(self._unread))} that were asked for cannot be read, and count as not read: "
-            f"the file, which ends at byte {self._end}, is cut or damaged"
+            f"the file is cut or damaged (it ends at byte {self._end}): "
+            f"{format_bytes(intervals.total(self._unread))} that were asked for count as not read"
         )
         self.own_findings = (Finding("image-incomplete", "error", self._kind, int(self._unread[0, 0]), message),)
         return len(target)

@@ -230,7 +230,7 @@ class _Chain:
         entries = self._source.read(first, length)
         if first + length + CHECKSUM_BYTES <= stop:
             stored = self._source.read(first + length, CHECKSUM_BYTES)
-            if int.from_bytes(stored, "little") != zlib.adler32(entries):
+            if stored != checksum_of(entries):
                 return
         # In old files the chunks follow their table in its own section.
         end = self.waiting[1] if self.waiting is not None else stop
@@ -274,12 +274,15 @@ def _entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, NDArray[np.
     return offset, np.diff(offset, append=end), packed > 0
 
 
+def checksum_of(data: bytes) -> bytes:
+    """Return what follows data that are stored with a checksum."""
+    return zlib.adler32(data).to_bytes(CHECKSUM_BYTES, "little")
+
+
 def _chunk_at(data: bytes, chunk_bytes: int) -> tuple[int, bool]:
     """Tell how long the chunk is that data begin with, and whether it is packed; 0 if there is none."""
-    if len(data) >= chunk_bytes + CHECKSUM_BYTES:
-        stored = int.from_bytes(data[chunk_bytes : chunk_bytes + CHECKSUM_BYTES], "little")
-        if zlib.adler32(data[:chunk_bytes]) == stored:
-            return chunk_bytes + CHECKSUM_BYTES, False
+    if data[chunk_bytes : chunk_bytes + CHECKSUM_BYTES] == checksum_of(data[:chunk_bytes]):
+        return chunk_bytes + CHECKSUM_BYTES, False
     unpacked, used = _inflated(data, chunk_bytes)
     return used if unpacked else 0, True
 
@@ -395,7 +398,7 @@ class WitnessSource(FillingSource):
         order = order[(joined.number[order] >= 0) & (joined.number[order] < whole)]
         # Where both counts meet there are more chunks than the disk has; which are too many nothing tells.
         kept = order[np.diff(joined.number[order], prepend=-1) > 0]
-        return Chunks(*(column[kept] for column in joined))
+        return Chunks._make(column[kept] for column in joined)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         done = 0
@@ -440,8 +443,7 @@ class WitnessSource(FillingSource):
             return data if len(data) >= wanted else b""
         # The last chunk of a disk may be shorter than the others.
         for size in dict.fromkeys((self._chunk_bytes, wanted)):
-            stored = raw[size : size + CHECKSUM_BYTES]
-            if len(stored) == CHECKSUM_BYTES and int.from_bytes(stored, "little") == zlib.adler32(raw[:size]):
+            if raw[size : size + CHECKSUM_BYTES] == checksum_of(raw[:size]):
                 return raw[:size]
         return b""
 

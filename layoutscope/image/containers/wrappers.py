@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from binascii import crc_hqx
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,10 +26,10 @@ from layoutscope.ondisk.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from layoutscope.image.source import Source
     from layoutscope.ondisk.grammar import Struct
+
+    T = TypeVar("T", bound=Struct)
 
 CD_BYTES: Final = 2048
 """Of data in a sector of a CD."""
@@ -92,9 +92,9 @@ def open_piece(source: Source, piece: Piece) -> Source:
     return open_placed(source, piece.what, piece.length, piece.length, one, one + piece.offset)
 
 
-def _parsed(kind: Callable[..., Struct], head: bytes, what: str) -> Struct | None:
+def _parsed(kind: type[T], head: bytes, what: str) -> T | None:
     try:
-        return grammar.parse(kind, head, structure=what, image_offset=0)  # type: ignore[type-var, arg-type]
+        return grammar.parse(kind, head, structure=what, image_offset=0)
     except FormatError:
         return None
 

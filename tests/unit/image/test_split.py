@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from layoutscope.errors import ImageError
+from layoutscope.errors import ImageError, UnreadError
 from layoutscope.image import open_image
 
 DATA = bytes(1024) + np.random.default_rng(3).integers(0, 256, 9_000, np.uint8).tobytes()
@@ -57,19 +57,47 @@ def test_a_part_count_beyond_az_goes_on(tmp_path):
         assert source.size_bytes == 28 * 512
 
 
-def test_a_missing_part_is_named(tmp_path):
-    """Without the second of three parts nothing is opened."""
-    write_parts(tmp_path, ["001", "002", "003"])
-    (tmp_path / "disk.002").unlink()
-    with pytest.raises(ImageError, match=r"disk\.002 of the split image is missing"):
+@pytest.mark.parametrize("missing", [["002"], ["002", "003"]])
+def test_a_missing_part_is_named(tmp_path, missing):
+    """What it held is unread, and the parts behind it are where their numbers say."""
+    data = write_parts(tmp_path, ["001", "002", "003", "004", "005"])
+    for suffix in missing:
+        (tmp_path / f"disk.{suffix}").unlink()
+    with open_image(tmp_path / "disk.001") as source:
+        behind = 1024 * (1 + len(missing))
+        assert source.size_bytes == len(data)
+        assert source.unread_ranges().tolist() == [[1024, behind - 1024]]
+        assert source.read(0, 1024) == data[:1024]
+        assert source.read(behind, len(data) - behind) == data[behind:]
+        target = bytearray(len(data))
+        source.read_into(0, memoryview(target))
+        assert target == data[:1024] + bytes(behind - 1024) + data[behind:]
+        with pytest.raises(UnreadError):
+            source.read(1000, 100)
+        (finding,) = source.findings
+        assert (finding.code, finding.level) == ("image-incomplete", "error")
+        assert "part disk.002 is missing" in finding.message
+
+
+def test_names_that_are_alike_are_no_set(tmp_path):
+    """Where more parts are missing than are there, nothing is opened."""
+    write_parts(tmp_path, ["001", "002", "007"])
+    with pytest.raises(ImageError, match=r"disk\.003 of the split image is missing, and many more are"):
         open_image(tmp_path / "disk.001")
 
 
-def test_a_short_part_in_between_is_refused(tmp_path):
-    """A part that a broken copy left short would shift all that follows."""
-    write_parts(tmp_path, ["001", "002", "003"])
-    (tmp_path / "disk.002").write_bytes(b"short")
-    with pytest.raises(ImageError, match=r"disk\.002: this part has 5 bytes, the first has 1,024"):
+def test_a_short_part_in_between_is_read_in_part(tmp_path):
+    """A part that a broken copy left short does not shift what follows; one that is too long is refused."""
+    data = write_parts(tmp_path, ["001", "002", "003"])
+    (tmp_path / "disk.002").write_bytes(data[1024:1029])
+    with open_image(tmp_path / "disk.001") as source:
+        assert source.read(0, 1029) == data[:1029]
+        assert source.read(2048, 1024) == data[2048:]
+        assert source.unread_ranges().tolist() == [[1029, 1019]]
+        (finding,) = source.findings
+        assert "part disk.002 ends at byte 5 of 1,024" in finding.message
+    (tmp_path / "disk.002").write_bytes(bytes(1025))
+    with pytest.raises(ImageError, match=r"disk\.002: this part has 1,025 bytes, the first has 1,024"):
         open_image(tmp_path / "disk.001")
 
 

@@ -131,7 +131,7 @@ def test_a_container_that_is_cut(tmp_path, peer, form):
         assert read[: unread[0, 0]] == raw.read_bytes()[: unread[0, 0]]
         (finding,) = source.findings
         assert (finding.code, finding.level) == ("image-incomplete", "error")
-        assert f"ends at byte {target.stat().st_size:,}" in finding.message
+        assert f"ends at byte {target.stat().st_size:,})" in finding.message
         assert "lib" not in finding.message
     files = [scan(path, drives=()).volumes[0].layout.facts.num_files for path in (target, raw)]
     assert files[0] == files[1] > 0

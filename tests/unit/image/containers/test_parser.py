@@ -101,16 +101,17 @@ def container(tmp_path, monkeypatch):
 
 def test_what_a_library_refuses_to_read_is_unread(container):
     """One finding says how much, and where the file ends; what the library gives is read."""
-    with open_image(container("read raise")) as source:
-        target = bytearray(1 << 20)
-        source.read_into(0, memoryview(target))
-        assert target[: 1 << 19] == source.read(0, 1 << 19)
-        assert not any(target[1 << 19 :])
-        assert source.unread_ranges().tolist() == [[1 << 19, 1 << 19]]
+    size, last = 1 << 24, 15 << 20
+    with open_image(container(f"read raise {size}")) as source:
+        assert source.read(0, 1 << 16)[-512:] == bytes([127]) * 512
+        target = bytearray(b"x" * (size - last))
+        source.read_into(last, memoryview(target))
+        assert not any(target)
+        assert source.unread_ranges().tolist() == [[last, size - last]]
         (finding,) = source.findings
         assert (finding.code, finding.level) == ("image-incomplete", "error")
-        assert "512 KiB" in finding.message
-        assert "ends at byte 8,192" in finding.message
+        assert "ends at byte 8,192)" in finding.message
+        assert "1.00 MiB" in finding.message
 
 
 def read_twice(path):

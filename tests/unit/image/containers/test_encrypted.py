@@ -1,0 +1,114 @@
+"""Encrypted disk images with their password."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from fixtures.wrappers import encrypted, sparse_image
+from layoutscope import scan
+from layoutscope.errors import FormatError, LockedError, UnsupportedError
+from layoutscope.image import open_image
+from tests.unit.image.containers.test_udif import ZLIB, udif
+
+pytest.importorskip("cryptography", reason="the extra 'crypto' is not installed")
+
+DISK = np.random.default_rng(11).integers(1, 256, 25 * 4096 + 512, np.uint8).tobytes()
+WORD = "p\u00e4ssword"
+
+
+def written(tmp_path, data):
+    (tmp_path / "a.dmg").write_bytes(data)
+    return tmp_path / "a.dmg"
+
+
+def test_keys_of_an_image_that_was_made_by_macos():
+    """A vector of John the Ripper: testimage.AES-256.64k.header_v2.dmg, whose password is vilefault.
+
+    Of what is wrapped 48 bytes are published, which hold the key of AES. With it the second to the sixth block of a
+    chunk near the end become zeros, whatever the initial vector is.
+    """
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    from layoutscope.image.containers.encrypted import unwrap
+
+    wrapped = bytes.fromhex(
+        "68a32866b0e67515f35dc67c4d6747a8561a9f4f6a6718a894b0a77a47c452471e04ecef9bf56f0d83d1201a509a374e"
+    )
+    chunk = bytes.fromhex(
+        "70ebe6f1d387e33e3d1093cca2e94c9a32e2c9ba47d461d737d49a7dc1b1f69407b7dbc16f7671689ea4a4641652b3f9"
+        "76b6f1c73c551a0a407d5a335caa169db4a6a25bbd27fbbc38fc71b29ee9b1eae349b0d8a21d57959ecca6bf74bc26cc"
+    )
+    salt, iv = bytes.fromhex("fd70ac1e078f01fce55a2e56145a2494446db32a"), bytes.fromhex("9110b1778f09b1a7")
+    key = unwrap("vilefault", salt, 1000, iv, wrapped)[:32]
+    plain = Cipher(algorithms.AES(key), modes.CBC(bytes(16))).decryptor().update(chunk)
+    assert plain[16:] == bytes(80)
+    assert unwrap("vilefaulT", salt, 1000, iv, wrapped)[:32] != key
+
+
+@pytest.mark.parametrize("key_bits", [128, 256])
+@pytest.mark.parametrize("chunk", [512, 4096])
+def test_the_disk_reads_back(tmp_path, key_bits, chunk):
+    """Keys of both lengths, and reads across chunks."""
+    path = written(tmp_path, encrypted(DISK, WORD, key_bits=key_bits, chunk=chunk))
+    with open_image(path, password=WORD) as source:
+        assert source.size_bytes == len(DISK)
+        assert source.read(0, len(DISK)) == DISK
+        assert source.read(4090, 9000) == DISK[4090:13090]
+        assert source.findings == ()
+
+
+@pytest.mark.parametrize("wrap", [lambda disk: udif([(ZLIB, disk)]), lambda disk: sparse_image(disk, 4096), bytes])
+def test_a_scan_with_a_password(tmp_path, wrap):
+    """What is inside may be a container, and is scanned as it would be alone."""
+    disk = bytes(render(SCENARIOS["hard-links"])[0].to_bytearray())
+    disk += bytes(-len(disk) % 4096)
+    path = written(tmp_path, encrypted(wrap(disk), WORD))
+    (tmp_path / "raw").write_bytes(disk)
+    found, known = (scan(each, drives=(), password=WORD).volumes[0].layout for each in (path, tmp_path / "raw"))
+    assert found.facts.num_files == known.facts.num_files > 0
+    with pytest.raises(UnsupportedError, match=r"encrypted disk image .*AES-128.*--password"):
+        scan(path, drives=())
+    with pytest.raises(LockedError, match="the password does not open the encrypted disk image"):
+        scan(path, drives=(), password=WORD + "x")
+
+
+def test_an_image_that_is_cut(tmp_path):
+    """Whole chunks that are there are read; the finding names the byte where the file ends."""
+    data = encrypted(DISK, WORD)
+    path = written(tmp_path, data[: 8192 + 10 * 4096 + 100])
+    with open_image(path, password=WORD) as source:
+        assert source.read(0, 10 * 4096) == DISK[: 10 * 4096]
+        assert source.unread_ranges().tolist() == [[10 * 4096, len(DISK) - 10 * 4096]]
+        (finding,) = source.findings
+        assert finding.code == "image-incomplete"
+        assert f"{8192 + 10 * 4096 + 100:,}" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (52, 0, "chunks of 0"),
+        (52, 1 << 21, "chunks of 2,097,152"),
+        (24, 192, "keys of 192 bits"),
+        (4096 + 8, 20_000_000, "takes 20,000,000 rounds"),
+        (4096 + 12, 33, "sizes of a wrapped key"),
+        (4096 + 100, 8192, "sizes of a wrapped key"),
+    ],
+)
+def test_headers_that_cannot_be(tmp_path, place, value, words):
+    """One line with what is impossible; nothing is tried."""
+    data = bytearray(encrypted(DISK, WORD))
+    struct.pack_into(">I", data, place, value)
+    with pytest.raises(FormatError, match=words):
+        open_image(written(tmp_path, data), password=WORD)
+
+
+def test_an_image_that_no_password_opens(tmp_path):
+    """With certificates alone it is refused."""
+    with pytest.raises(UnsupportedError, match="no password opens"):
+        open_image(written(tmp_path, encrypted(DISK, WORD, kind=2)), password=WORD)

@@ -200,9 +200,9 @@ class _Links:
                 if key in heads:
                     self.link(heads[key], (number,))
         for number in self._all(self.codes):
-            for key in (self.own(number), *self.named(number)):
-                if key in heads:
-                    self.link(number, (heads[key],))
+            for named in (self.own(number), *self.named(number)):
+                if named is not None and named in heads:
+                    self.link(number, (heads[named],))
 
     def apply(self, row: Follows) -> None:
         """Link what a row says, as far as nothing else explains it yet."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
-    from layoutscope.findings import Finding
+    from layoutscope.findings import Finding, Level
     from layoutscope.results.scan import ImageFacts
 
 UNWRAPPED_COLUMNS: Final = 100_000
@@ -56,7 +56,7 @@ class _SafeConsole(Console):
 def count_findings(findings: Sequence[Finding]) -> str:
     """Count findings by level, and the causes where others follow from them: a scan and a check use the same words."""
     numbers = Counter(item.level for item in findings)
-    words = {"error": "error", "warning": "warning", "info": "note"}
+    words: dict[Level, str] = {"error": "error", "warning": "warning", "info": "note"}
     counts = ", ".join(format_count(numbers[level], word) for level, word in words.items() if numbers[level])
     follow = any(item.causes for item in findings)
     return f"{counts} from {format_count(count_causes(findings), 'cause')}" if follow else counts

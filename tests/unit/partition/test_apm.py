@@ -48,11 +48,15 @@ def test_two_maps_of_different_block_sizes():
 
 
 def test_a_map_that_breaks_off_is_told():
-    """A third entry without its signature is a finding at its block; nothing before it is lost."""
+    """A third entry without its signature is a finding at its block; its volume is found without it."""
     disk = disk_with_map(512)
     disk.put(3 * 512, b"XX")
     found = search(disk)
-    assert [(item.code, item.image_offset) for item in found.findings] == [("partition-chain", 3 * 512)]
+    assert [(item.code, item.image_offset) for item in found.findings] == [
+        ("partition-chain", 3 * 512),
+        ("volume-unpartitioned", MIB),
+    ]
+    assert [item.image_offset for item in found.readable] == [MIB]
     assert [item.number for item in found.partitions] == [1, 2]
 
 

@@ -219,11 +219,14 @@ def test_a_giant_array_is_not_read(disk):
 
 
 def test_a_damaged_count_of_no_entries(disk):
-    """A header that claims no entries has a wrong checksum; without a backup nothing is left, and that is told."""
+    """A header that claims no entries has a wrong checksum; without a backup its volumes are found by themselves."""
     disk.put(512 + 80, bytes(4)).put(-512, bytes(512))
     found = search(disk)
-    assert found.candidates == ()
-    assert [(item.code, item.level) for item in found.findings] == [("gpt-primary-damaged", "error")]
+    assert [item.image_offset for item in found.candidates] == [MIB]
+    assert [(item.code, item.level) for item in found.findings] == [
+        ("gpt-primary-damaged", "error"),
+        ("volume-unpartitioned", "warning"),
+    ]
 
 
 def test_a_protective_record_is_no_partition(disk):

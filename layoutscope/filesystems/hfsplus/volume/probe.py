@@ -119,8 +119,9 @@ def _at_header(stretch: Window, place: int) -> list[Content]:
     except FormatError:
         return []
     signature, size = header.signature.name, header.num_blocks * header.len_block
-    if start >= 0 and confirming(stretch, [start], header)[0]:
-        end, _ = find_alternate(Window(stretch, start, stretch.size_bytes - start), header)
+    end = find_alternate(Window(stretch, start, stretch.size_bytes - start), header)[0] if start >= 0 else None
+    # A copy at the right distance confirms the start as well as the trees do.
+    if end is not None or (start >= 0 and confirming(stretch, [start], header)[0]):
         last = start + size - HEADER_OFFSET if end is None else start + end
         return [_located(stretch, start, last, signature, ())]
     by_copy, has_header = start_by_copy(stretch, place, header)

@@ -57,9 +57,13 @@ types:
         -orig-id: dataoffset
         type: u8
         doc: In bytes from the start of the file.
+  key_list:
+    doc: How many keys there are, behind the header; their places follow.
+    doc-ref: 'https://github.com/nlitsme/encrypteddmg README, structure of the header'
+    seq:
       - id: num_keys
         type: u4
-        doc: Places of keys that follow, each of which opens the image.
+        doc: Each of them opens the image.
   key_place:
     doc: Where a key is in the file.
     doc-ref: 'https://github.com/nlitsme/encrypteddmg README, structure of the header'

@@ -41,7 +41,7 @@ class EncryptedImage(KaitaiStruct):
         .. seealso::
            dmg2john, cencrypted_v2_header - https://github.com/openwall/john/blob/bleeding-jumbo/src/dmg2john.c
         """
-        SEQ_FIELDS = ["signature", "version", "len_iv", "encryption_mode", "encryption_algorithm", "key_bits", "prng_algorithm", "len_prng_key", "uuid", "len_block", "len_data", "ofs_data", "num_keys"]
+        SEQ_FIELDS = ["signature", "version", "len_iv", "encryption_mode", "encryption_algorithm", "key_bits", "prng_algorithm", "len_prng_key", "uuid", "len_block", "len_data", "ofs_data"]
         def __init__(self, _io, _parent=None, _root=None):
             super(EncryptedImage.Header, self).__init__(_io)
             self._parent = _parent
@@ -87,6 +87,26 @@ class EncryptedImage(KaitaiStruct):
             self._debug['ofs_data']['start'] = self._io.pos()
             self.ofs_data = self._io.read_u8be()
             self._debug['ofs_data']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class KeyList(KaitaiStruct):
+        """How many keys there are, behind the header; their places follow.
+        
+        .. seealso::
+           README, structure of the header - https://github.com/nlitsme/encrypteddmg
+        """
+        SEQ_FIELDS = ["num_keys"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(EncryptedImage.KeyList, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
             self._debug['num_keys']['start'] = self._io.pos()
             self.num_keys = self._io.read_u4be()
             self._debug['num_keys']['end'] = self._io.pos()

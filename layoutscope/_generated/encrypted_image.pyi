@@ -22,6 +22,7 @@ class EncryptedImage(Struct):
         len_block: int
         len_data: int
         ofs_data: int
+    class KeyList(Struct):
         num_keys: int
     class KeyPlace(Struct):
         kind: EncryptedImage.KeyKind

@@ -1146,6 +1146,10 @@ ENCRYPTED_IMAGE_HEADER = RecordType(
     len_block='>u4',
     len_data='>u8',
     ofs_data='>u8',
+)
+
+KEY_LIST = RecordType(
+    'encrypted_image.key_list',
     num_keys='>u4',
 )
 
@@ -2298,6 +2302,7 @@ RECORD_TYPES = {
     'core_storage.disk_label': DISK_LABEL,
     'core_storage.volume_groups_descriptor': VOLUME_GROUPS_DESCRIPTOR,
     'encrypted_image.header': ENCRYPTED_IMAGE_HEADER,
+    'encrypted_image.key_list': KEY_LIST,
     'encrypted_image.key_place': KEY_PLACE,
     'encrypted_image.password_key': PASSWORD_KEY,
     'expert_witness.segment_header': SEGMENT_HEADER,

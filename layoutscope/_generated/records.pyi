@@ -1142,9 +1142,13 @@ class EncryptedImageHeader(RecordType):
     len_block: Field
     len_data: Field
     ofs_data: Field
-    num_keys: Field
 
 ENCRYPTED_IMAGE_HEADER: EncryptedImageHeader
+
+class KeyList(RecordType):
+    num_keys: Field
+
+KEY_LIST: KeyList
 
 class KeyPlace(RecordType):
     kind: Field
@@ -2302,6 +2306,7 @@ __all__ = [
     'J_KEY',
     'KEYBAG',
     'KEY_HEADER',
+    'KEY_LIST',
     'KEY_PLACE',
     'KVLOC',
     'KVOFF',

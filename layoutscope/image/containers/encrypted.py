@@ -18,7 +18,7 @@ from layoutscope.findings import Finding
 from layoutscope.image.ddrescue import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER, KEY_PLACE, PASSWORD_KEY
+from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER, KEY_LIST, KEY_PLACE, PASSWORD_KEY
 
 if TYPE_CHECKING:
     from layoutscope.ondisk.grammar import EncryptedImage
@@ -58,7 +58,7 @@ def open_encrypted(source: Source, header: EncryptedImage.Header, password: str)
             f"{size:,} bytes in chunks of {chunk:,} with keys of {header.key_bits} bits are impossible",
             structure=WHAT, image_offset=0,
         )  # fmt: skip
-    keys = _password_keys(source, header)
+    keys = _password_keys(source)
     if not keys:
         raise UnsupportedError(
             f"{source.name}: no password opens the encrypted disk image, only a certificate", code="encrypted-image"
@@ -80,11 +80,14 @@ def open_encrypted(source: Source, header: EncryptedImage.Header, password: str)
     return RescuedSource(disk, np.array([[stored, size - stored]], np.int64))
 
 
-def _password_keys(source: Source, header: EncryptedImage.Header) -> list[tuple[int, EncryptedImage.PasswordKey]]:
+def _password_keys(source: Source) -> list[tuple[int, EncryptedImage.PasswordKey]]:
     """List the keys that passwords open, with where what is wrapped begins."""
     found = []
-    for number in range(min(header.num_keys, MAX_KEYS)):
-        at = ENCRYPTED_IMAGE_HEADER.width + number * KEY_PLACE.width
+    start = ENCRYPTED_IMAGE_HEADER.width
+    head = source.read(start, KEY_LIST.width)
+    listed = grammar.parse(grammar.EncryptedImage.KeyList, head, structure=WHAT, image_offset=start)
+    for number in range(min(listed.num_keys, MAX_KEYS)):
+        at = start + KEY_LIST.width + number * KEY_PLACE.width
         place = grammar.parse(
             grammar.EncryptedImage.KeyPlace, source.read(at, KEY_PLACE.width), structure=WHAT, image_offset=at
         )

@@ -26,6 +26,7 @@ PANELS: Final = (
     "Fitting a new profile",
     "Measuring a drive",
     "Limits of each process",
+    "Limits of a query",
     "Output",
     "Choosing the volume",
     "Encrypted",

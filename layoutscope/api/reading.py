@@ -196,7 +196,7 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
         except FormatError as error:
             raise lost or error from error
     except (ImageError, FormatError) as error:
-        raise _with_reason(error, images, search) from error
+        raise _with_reason(error, images) from error
     _check_states(source, layouts, request)
     about = image_facts(source, search, layouts)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
@@ -234,18 +234,10 @@ def container_findings(images: ImageSet) -> tuple[Finding, ...]:
     )
 
 
-def _with_reason(error: ImageError | FormatError, images: ImageSet, search: VolumeSearch) -> ImageError | FormatError:
-    """Begin a refusal with what explains it: the container is incomplete, or the image ends before its volume."""
+def _with_reason(error: ImageError | FormatError, images: ImageSet) -> ImageError | FormatError:
+    """Begin a refusal with what explains it: the files that hold the disk are incomplete or contradict themselves."""
     source = images.main
     reasons = [f"{item.message}{item.sides}" for item in container_findings(images) if item.level != "info"]
-    # A container's own words come before those of a partition, which may be longer than it.
-    ends = [("container", item.image_offset + item.claimed_bytes) for item in search.readable]
-    ends += [(f"partition {part.number}", part.image_offset + part.size_bytes) for part in search.partitions]
-    reasons += [
-        f"the image ends at byte {source.size_bytes:,}, its {what} at {end:,}"
-        for what, end in ends
-        if end > source.size_bytes
-    ]
     if not reasons:
         return error
     told = str(error).removeprefix(f"{source.name}: ")

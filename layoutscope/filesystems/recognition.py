@@ -68,8 +68,6 @@ class Content(NamedTuple):
         What is wrong with how it was told.
     about : str
         What else is known of something that is not read, in words.
-    claimed_bytes : int
-        The size that it has by its own words, which the stretch may not have; 0 if that was not looked at.
     """
 
     kind: str
@@ -81,7 +79,6 @@ class Content(NamedTuple):
     regions: tuple[MapRegion, ...] = ()
     findings: tuple[Finding, ...] = ()
     about: str = ""
-    claimed_bytes: int = 0
 
 
 def parse_at(stretch: Source, record_type: RecordType, volume_offset: int) -> Any | None:

@@ -196,7 +196,6 @@ def _bare(content: Content, maps: list[_Probed]) -> VolumeSearch:
         (*content.layers, content.label),
         name=content.name,
         about=content.about,
-        claimed_bytes=content.claimed_bytes,
     )
     stale = [
         Finding(
@@ -252,7 +251,6 @@ def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:
         partition.type_name,
         content.about,
         is_promised=kind != content.kind,
-        claimed_bytes=content.claimed_bytes,
     )
 
 

@@ -75,8 +75,6 @@ class VolumeCandidate:
         What else is known of something that is not read, in words.
     is_promised : bool
         Whether the type of its partition is all that tells of it.
-    claimed_bytes : int
-        The size that it has by its own words, whether the image has so much or not; 0 if that was not looked at.
     """
 
     kind: str
@@ -89,7 +87,6 @@ class VolumeCandidate:
     type_name: str = ""
     about: str = ""
     is_promised: bool = False
-    claimed_bytes: int = 0
 
     @property
     def is_readable(self) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from fixtures.hfsplus.large import LargePlan, write_large
+from tests.peak import run_measured
 
 ROOT = Path(__file__).parents[2]
 FOLDERS, FILES = 2_000, 18_000
@@ -38,19 +37,16 @@ OF_A_RING = ("bodyfile", "folded", "directories as csv", "plan")
 
 def measured(words, folder):
     """Return the exit code, what was written anywhere, and the greatest memory of a run; in bytes."""
-    printed = [folder / "stdout", folder / "stderr"]
-    with printed[0].open("wb") as out, printed[1].open("wb") as err:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "layoutscope", *map(str, words)], stdout=out, stderr=err, cwd=ROOT
+    report = f"{folder}.peak"
+    with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
+        child, peak = run_measured(
+            [sys.executable, "-m", "layoutscope", *map(str, words)], report, stdout=out, stderr=err, cwd=ROOT
         )
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
     written = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    # Linux counts in KiB, macOS in bytes (getrusage(2)).
-    return child.returncode, written, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return child.returncode, written, peak
 
 
-@pytest.mark.skipif(not hasattr(os, "wait4"), reason="memory is counted by wait4")
+@pytest.mark.skipif(sys.platform == "win32", reason="memory is counted by getrusage")
 @pytest.mark.parametrize(("shape", "verbs"), [("chain", VERBS), ("ring", OF_A_RING)])
 def test_outputs_are_in_proportion(tmp_path, shape, verbs):
     """Bytes and memory of every verb that spells paths, on a chain and on a ring."""

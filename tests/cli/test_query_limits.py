@@ -14,6 +14,7 @@ from layoutscope.errors import LayoutscopeError, UsageError
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
 
 from layoutscope.fleet import asking, views  # noqa: E402  (needs DuckDB)
+from tests.peak import run_measured  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 HFS = ROOT / "fixtures/images/hfsplus-scattered.img.zst"
@@ -54,13 +55,12 @@ def test_a_query_ends_when_it_takes_too_much_memory(fleet, sql):
     """Whoever takes it; in a process of its own, whose peak is measured."""
     limit_mib, loaded_mib = 300, 300
     words = [sys.executable, "-m", "layoutscope", "query", fleet, sql, "--memory", f"{limit_mib}MiB", "-o", "a.csv"]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=AROUND, cwd=fleet.parent) as process:
-        said = process.stderr.read()
-        _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert said == "layoutscope: the query takes more memory than 300 MiB; --memory allows more\n"
+    process, peak = run_measured(
+        words, str(fleet.parent / "peak"), stderr=subprocess.PIPE, text=True, env=AROUND, cwd=fleet.parent
+    )
+    assert process.stderr == "layoutscope: the query takes more memory than 300 MiB; --memory allows more\n"
     assert process.returncode == 1
-    peak_mib = used.ru_maxrss >> (20 if sys.platform == "darwin" else 10)
+    peak_mib = peak >> 20
     # What is taken between two looks is beyond the limit: for half a second at most, of some hundred MiB a second.
     assert peak_mib < loaded_mib + limit_mib + 1024
     assert not (fleet.parent / "a.csv").exists()

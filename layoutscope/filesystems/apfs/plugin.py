@@ -87,10 +87,8 @@ class Apfs:
         from layoutscope.filesystems.recognition import Content, parse_at
         from layoutscope.ondisk.records import APFS_CONTAINER
 
-        first = parse_at(stretch, APFS_CONTAINER, 0)
-        if first is not None:
-            claimed = first.len_block * first.num_blocks
-            return Content(self.name, TRAITS.label, 0, stretch.size_bytes, claimed_bytes=claimed)
+        if parse_at(stretch, APFS_CONTAINER, 0) is not None:
+            return Content(self.name, TRAITS.label, 0, stretch.size_bytes)
         if not thorough:
             return None
         from layoutscope.filesystems.apfs.container.location import probe_near

@@ -22,7 +22,7 @@ from fixtures.hfsplus.writer import render
 from fixtures.wrappers import disc, expert_witness, im4p, parallels, sparse_image
 from layoutscope import check, scan
 from layoutscope.cli import app
-from layoutscope.errors import ImageError
+from layoutscope.errors import FormatError
 from tests.unit.image.containers.test_udif import ZLIB, placed, udif
 from tests.unit.partition.builders import APFS, gpt_disk, gpt_entry
 
@@ -156,10 +156,10 @@ def test_an_image_that_ends_before_its_container(tmp_path, basic, map_bytes):
         head = bytes(disk.data[:map_bytes])
     path.write_bytes((head + basic)[: 400 * KIB])
     end = map_bytes + len(basic)
-    with pytest.raises(ImageError) as error:
+    with pytest.raises(FormatError) as error:
         scan(path, drives=())
     assert str(error.value).startswith(
-        f"{path}: the image ends at byte 409,600, its container at {end:,}: checkpoint descriptor area at byte "
+        f"the image ends at byte 409,600, its container at {end:,}: checkpoint descriptor area at byte "
     )
 
 

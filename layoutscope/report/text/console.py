@@ -15,7 +15,6 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from layoutscope.findings import count_causes
 from layoutscope.report import escape_text
 from layoutscope.units import format_bytes, format_count
 
@@ -54,12 +53,12 @@ class _SafeConsole(Console):
 
 
 def count_findings(findings: Sequence[Finding]) -> str:
-    """Count findings by level, and the causes where others follow from them: a scan and a check use the same words."""
-    numbers = Counter(item.level for item in findings)
+    """Count causes by level, and their consequences, of which a scan and a check may each find others."""
+    numbers = Counter(item.level for item in findings if not item.causes)
     words: dict[Level, str] = {"error": "error", "warning": "warning", "info": "note"}
     counts = ", ".join(format_count(numbers[level], word) for level, word in words.items() if numbers[level])
-    follow = any(item.causes for item in findings)
-    return f"{counts} from {format_count(count_causes(findings), 'cause')}" if follow else counts
+    follow = sum(bool(item.causes) for item in findings)
+    return f"{counts} and {format_count(follow, 'consequence')}" if follow else counts
 
 
 def print_parts(parts: Iterator[RenderableType], console: Console) -> None:

@@ -127,7 +127,7 @@ def test_the_cause_is_quoted_and_not_what_it_brought_along(results):
         return " ".join(shown(changed(results[HFSPLUS], findings=explained)).split())
 
     of_chain = "leaf-chain-broken at byte 4,096: catalog node 59"
-    assert "DAMAGED: 2 errors from 1 cause; pointer-invalid at byte 8,192: catalog node 83" in told(broken, lost)
+    assert "DAMAGED: 1 error and 1 consequence; pointer-invalid at byte 8,192: catalog node 83" in told(broken, lost)
     assert f"DAMAGED: 1 error; {of_chain}" in told(broken)
     assert f"DAMAGED: 2 errors; {of_chain}" in told(broken, replace(lost, structure="attributes node 8"))
     assert f"DAMAGED: 1 error, 1 warning; {of_chain}" in told(broken, replace(lost, level="warning"))

@@ -246,6 +246,10 @@ def is_noticed(mutant: Mutant, tests: Sequence[str]) -> bool:
     return True
 
 
+def _part_of(mutant: Mutant) -> str:
+    return next(part for part in TESTS if mutant.path.startswith(part))
+
+
 def main() -> None:
     """Run the mutants that were asked for and print those that no test noticed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -266,10 +270,14 @@ def main() -> None:
         mutants = random.Random(options.seed).sample(mutants, options.sample)  # noqa: S311
     for name in ("pytest", "numpy", "polars", "hypothesis", "zstandard", "construct", "kaitaistruct", "typer", "rich"):
         importlib.import_module(name)  # every child needs them, and the package itself must not be there before
+    for part in {_part_of(mutant) for mutant in mutants}:
+        first = next(mutant for mutant in mutants if _part_of(mutant) == part)
+        same = Mutant(first.path, 0, "nothing", Path(first.path).read_text())
+        if is_noticed(same, TESTS[part]):
+            sys.exit(f"the tests of {part} fail without a change: {' '.join(TESTS[part])}")
     noticed = 0
     for mutant in mutants:
-        tests = next(tests for part, tests in TESTS.items() if mutant.path.startswith(part))
-        is_seen = is_noticed(mutant, tests)
+        is_seen = is_noticed(mutant, TESTS[_part_of(mutant)])
         noticed += is_seen
         if not is_seen:
             print(f"{mutant.path}:{mutant.line} {mutant.what}: missed", flush=True)  # noqa: T201

@@ -78,7 +78,7 @@ def test_maps_are_the_blocks_before_their_superblock():
     assert (nine, eight) == (0, 3)
     about = SimpleNamespace(hdr=SimpleNamespace(xid=9), xp_desc_index=4, num_desc_used=3)
     found, wrong = open_checkpoint(store, area, nine, about)
-    assert (found.map_paddrs, wrong) == ((4, 5), None)
+    assert (found.map_paddrs, wrong) == ((4, 5), ())
 
 
 @pytest.mark.parametrize("count", [0, 7])
@@ -86,6 +86,6 @@ def test_a_checkpoint_is_no_longer_than_its_ring(count):
     """The ring has six blocks, and a checkpoint has at least its superblock."""
     store, area = ring_of(8, 9, ahead=2)
     about = SimpleNamespace(hdr=SimpleNamespace(xid=9), xp_desc_index=3, num_desc_used=count)
-    found, wrong = open_checkpoint(store, area, 5, about)
+    found, (wrong,) = open_checkpoint(store, area, 5, about)
     assert found.map_paddrs == ()
     assert (wrong.image_offset, wrong.reason) == (5 * LARGE, "impossible length in the descriptor ring")

@@ -140,10 +140,10 @@ def with_causes(findings: Sequence[Finding], causes: Causes, volumes: Sequence[s
     found.join_nodes()
     for row in causes.rows:
         found.apply(row)
-    return tuple(
-        replace(item, causes=tuple(findings[root] for root in found.roots(number)) if number in found.links else ())
-        for number, item in enumerate(findings)
-    )
+    # Many findings have the same causes, such as all that a lost tree left unknown: those are followed once.
+    named = {links: tuple(findings[root] for root in found.roots(links)) for links in set(found.links.values())}
+    named[()] = ()
+    return tuple(replace(item, causes=named[found.links.get(number, ())]) for number, item in enumerate(findings))
 
 
 Key = tuple[str, str, int]
@@ -163,11 +163,20 @@ class _Links:
         self.links: dict[int, tuple[int, ...]] = {}
         self.heads: set[int] = set()
 
-    def roots(self, number: int) -> tuple[int, ...]:
-        """Follow links to the causes that follow from nothing."""
-        if number not in self.links:
-            return (number,)
-        return tuple(dict.fromkeys(root for cause in self.links[number] for root in self.roots(cause)))
+    def roots(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Follow links to the causes that follow from nothing, each finding once."""
+        found, seen = dict[int, None](), set[int]()
+        waiting = [*numbers][::-1]
+        while waiting:
+            number = waiting.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            if number in self.links:
+                waiting += self.links[number][::-1]
+            else:
+                found[number] = None
+        return tuple(found)
 
     def own(self, number: int) -> Key | None:
         tree, node, _ = self.about[number]
@@ -218,6 +227,8 @@ class _Links:
             groups.setdefault((self.volumes[number], self._tree(number, row)), []).append(number)
         # A node whose own bytes are damaged does not follow from damage of others.
         kept = {*causes} | (self.heads if row.causes & {*self.causes.damage} else set())
+        # No cause of this row is linked here, so what they follow from stays the same meanwhile.
+        known = dict[tuple[str, str, bool, str], tuple[int, ...]]()
         for number in self._all(sorted(row.consequences)):
             if number in self.links or number in kept or not re.match(row.what, self.findings[number].structure):
                 continue
@@ -227,9 +238,12 @@ class _Links:
                 self.link(number, (near,))
             if not row.is_of_named:
                 # Bytes that are damaged themselves follow from what is wrong at the bottom alone.
-                is_head = number in self.heads
-                found = self._candidates(number, row, groups)
-                self.link(number, tuple(cause for cause in found if not (is_head and cause in self.links)))
+                is_head, item = number in self.heads, self.findings[number]
+                group = self.volumes[number], self._tree(number, row), is_head, item.level
+                if group not in known:
+                    found = self._candidates(number, row, groups)
+                    known[group] = self._gravest((n for n in found if not (is_head and n in self.links)), item)
+                self._set(number, known[group])
 
     def _candidates(self, number: int, row: Follows, groups: dict[tuple[str, str], list[int]]) -> Iterator[int]:
         """List the causes of the same volume or its container, and of the same tree where a row asks for that."""
@@ -246,12 +260,19 @@ class _Links:
 
     def link(self, number: int, causes: tuple[int, ...]) -> bool:
         """Link a finding to its causes, the gravest alone; nothing follows from less than an error of its own level."""
+        return self._set(number, self._gravest(causes, self.findings[number]))
+
+    def _gravest(self, causes: Iterable[int], item: Finding) -> tuple[int, ...]:
+        """Choose the gravest of what some causes follow from; none where they are all less grave than a finding."""
+        ranks = {root: RANK[self.findings[root].level] for root in self.roots(causes)}
+        worst = max(ranks.values(), default=-1)
+        return tuple(root for root, rank in ranks.items() if rank == worst) if worst >= RANK[item.level] else ()
+
+    def _set(self, number: int, roots: tuple[int, ...]) -> bool:
         if number in self.links:
             return False
-        roots = {root: RANK[self.findings[root].level] for cause in causes for root in self.roots(cause)}
-        roots.pop(number, None)
-        worst = max(roots.values(), default=-1)
-        if worst < RANK[self.findings[number].level]:
-            return False
-        self.links[number] = tuple(root for root, rank in roots.items() if rank == worst)
-        return True
+        if number in roots:
+            roots = tuple(root for root in roots if root != number)
+        if roots:
+            self.links[number] = roots
+        return bool(roots)

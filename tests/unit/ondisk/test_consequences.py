@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import layoutscope.filesystems.hfsplus  # noqa: F401  (declares the codes)
-from layoutscope.findings import Finding
+from layoutscope.findings import CODES, Finding
 from layoutscope.ondisk.consequences import About, Causes, Follows, told_once, with_causes
 
 BROKEN = Finding("records-invalid", "error", "catalog node 3", 300, "a key has an impossible length")
@@ -108,3 +109,14 @@ def test_one_volume_explains_nothing_of_another():
     assert causes(BROKEN, CHAIN, volumes=("one", "two")) == [(), ()]
     assert causes(BROKEN, CHAIN, volumes=("one", "one")) == [(), (BROKEN,)]
     assert causes(BROKEN, CHAIN, volumes=("", "two")) == [(), (BROKEN,)]
+
+
+def test_causes_that_share_causes_are_followed_once():
+    """Each of 60 levels follows from two of the level below: 2 ** 60 ways down, 2 * 60 links to follow."""
+    codes = sorted(CODES)[:60]
+    findings = [Finding(code, "error", f"catalog node {at}", at, "wrong") for code in codes for at in (1, 2)]
+    rows = tuple(Follows(frozenset({low}), frozenset({high})) for low, high in pairwise(codes))
+    # What is linked first follows from what is linked later: the highest row comes first.
+    told = with_causes(findings, replace(CAUSES, rows=rows[::-1], damage=()))
+    assert [len(item.causes) for item in told[:2]] == [0, 0]
+    assert {item.causes for item in told[2:]} == {tuple(findings[:2])}

@@ -18,7 +18,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutscope import check, scan
 from layoutscope.errors import UsageError
@@ -109,6 +109,9 @@ class Planted:
         """Whether all four and the damaged nodes are the same, in number and place."""
         return all(self.agreement.values())
 
+
+Said = tuple[str, int | None]
+"""The code of a finding and its address."""
 
 Differences = Counter[int]
 """Addresses that are told of more often than planted, or, below zero, less often."""
@@ -216,11 +219,11 @@ def visible(nodes: Sequence[Node], chosen: Sequence[Node], *, by_map: bool) -> l
     return [node for node in chosen if is_reached(node)]
 
 
-@lru_cache(maxsize=1)
-def _before(victim: Victim) -> tuple[set[tuple[str, int | None]], Counter[int], Counter[int]]:
-    """Return what is said of the sound image: findings, rows and places of nodes that are not sound."""
-    found = scan(victim.path, drives=(), **victim.options)
-    findings = {(item.code, item.image_offset) for item in check(victim.path, **victim.options).every()}
+@lru_cache(maxsize=128)
+def _before(path: Path, options: tuple[tuple[str, Any], ...]) -> tuple[set[Said], Counter[int], Counter[int]]:
+    """Return what is said of a sound image: findings, rows and places of nodes that are not sound."""
+    found = scan(path, drives=(), **dict(options))
+    findings = {(item.code, item.image_offset) for item in check(path, **dict(options)).every()}
     return findings, rows_of_damage(found), places_of_damage(found)
 
 
@@ -230,7 +233,7 @@ def judge(victim: Victim, nodes: Sequence[Node], kind: str, rng: random.Random) 
         checked = check(victim.path, **victim.options)
         scanned = scan(victim.path, drives=(), **victim.options)
         places = places_of_damage(scanned)
-    sound, *before = _before(victim)
+    sound, *before = _before(victim.path, tuple(victim.options.items()))
     causes = [item for item in checked.every() if item.is_cause and (item.code, item.image_offset) not in sound]
 
     def of(item: Finding) -> Node | None:
@@ -290,8 +293,8 @@ def reads_others(sound: Sound) -> bool:
     return sound.name.endswith("-second") or "journal" in sound.name
 
 
-def run(seed: int, numbers: range, only: str = "", kinds: Sequence[str] = KINDS) -> Iterator[Planted]:
-    """Judge cases of all images."""
+def run(seed: int, numbers: range, only: str = "", kinds: Sequence[str] = KINDS) -> Iterator[tuple[int, Planted]]:
+    """Judge cases of all images, and number them."""
     with tempfile.TemporaryDirectory() as name:
         work = Path(name, "work")
         work.mkdir()
@@ -306,7 +309,7 @@ def run(seed: int, numbers: range, only: str = "", kinds: Sequence[str] = KINDS)
             # Of a snapshot that is asked for by its name nothing is read where the name is lost.
             with suppress(UsageError) if victim.options else nullcontext():
                 if chosen:
-                    yield judge(victim, chosen, kind, rng)
+                    yield number, judge(victim, chosen, kind, rng)
 
 
 def main() -> int:
@@ -320,9 +323,7 @@ def main() -> int:
     given = parser.parse_args()
     totals: Counter[tuple[str, bool]] = Counter()
     agreeing: Counter[str] = Counter()
-    for number, item in enumerate(
-        run(given.seed, range(given.first, given.first + given.count), given.only, given.kinds), given.first
-    ):
+    for number, item in run(given.seed, range(given.first, given.first + given.count), given.only, given.kinds):
         totals[item.kind, item.is_right] += 1
         agreeing.update(name for name, agrees in item.agreement.items() if agrees)
         if not item.is_right:

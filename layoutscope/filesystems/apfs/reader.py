@@ -151,8 +151,6 @@ def read_layouts(
         compare_volume(volume, found.slots[volume.state.number])
         compare_extents(volume)
         _bound_losses(volume, container.xid)
-        if volume.log.has_errors and not volume.is_locked:
-            report_unreached(volume)
         for tree in (volume.fs, volume.extentref) if keep is None else ():
             tree.records.let_go()
     report_changes(container)
@@ -305,6 +303,8 @@ def read_container(source: Source, image_offset: int, options: Options) -> Conta
         state = volume.state
         value = int(state.superblock.incompatible_features)
         report_features(VOLUME_INCOMPATIBLE, value, state.at_superblock("incompatible_features"))
+        if volume.log.has_errors and not volume.is_locked:
+            report_unreached(volume)
     slots = {options.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
     return ContainerContents(container, parts, volumes, slots, len(listed), swept)
 

@@ -12,7 +12,8 @@ import numpy as np
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.tree.btree import pieces_of
 from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
-from layoutscope.filesystems.hfsplus.tree.tree import MAX_HEIGHT, Tree, damaged_nodes, first_rows, is_unusable
+from layoutscope.filesystems.hfsplus.tree.shape import MAX_HEIGHT
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, damaged_nodes, first_rows, is_unusable
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, Table, Values, build_table, stacked
 from layoutscope.tables.schema import CONDITIONS

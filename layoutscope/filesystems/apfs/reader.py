@@ -303,8 +303,6 @@ def read_container(source: Source, image_offset: int, options: Options) -> Conta
         state = volume.state
         value = int(state.superblock.incompatible_features)
         report_features(VOLUME_INCOMPATIBLE, value, state.at_superblock("incompatible_features"))
-        if volume.log.has_errors and not volume.is_locked:
-            report_unreached(volume)
     slots = {options.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
     return ContainerContents(container, parts, volumes, slots, len(listed), swept)
 
@@ -397,6 +395,10 @@ def _read_volumes(
             container.log.survive(error, code="volume-unreadable")
             parts.lost.extend(store.lost)  # of its object map
     volumes = [item for _, item in sorted(found.items()) if item is not None]
+    for item in volumes:
+        # A map that is mended leads to what is sound alone.
+        if item.log.has_errors and not item.is_locked:
+            report_unreached(item)
     return [rebuilt(item, evidence, volumes) for item in volumes]
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 NUMBERS = (1, 3, 8, 40)
 KINDS = ("zeroed", "noise", "bit", "sector", "copy")
+HFSPLUS_TREES = frozenset({"catalog", "extents-overflow", "attributes", "hot-files"})
 SECTOR_BYTES = 512
 NODE_HEAD_BYTES = 56
 """What stands in front of the records of a node: 56 bytes in APFS (btree_node_phys_t), 14 in HFS+."""
@@ -198,7 +199,8 @@ def _other(victim: Victim, node: Node, rng: random.Random) -> int:
 def visible(nodes: Sequence[Node], chosen: Sequence[Node], *, by_map: bool) -> list[Node]:
     """Leave out nodes that nothing leads to any more, since what leads to them is damaged as well.
 
-    Virtual nodes of APFS are found through their object map even where their parent is lost.
+    Virtual nodes of APFS are found through their object map even where their parent is lost, and nodes of HFS+ through
+    the map of those in use.
     """
     if any(node.tree == "container-omap" for node in chosen):
         # It leads to the volumes, and these to everything else but the space manager.
@@ -213,7 +215,7 @@ def visible(nodes: Sequence[Node], chosen: Sequence[Node], *, by_map: bool) -> l
     hit, by_place = {node.spot.at for node in chosen}, {node.spot.at: node for node in nodes}
 
     def is_reached(node: Node) -> bool:
-        above = node.above[1:] if by_map and len(node.above) > 1 else node.above
+        above = node.above[1:] if node.tree in HFSPLUS_TREES or (by_map and len(node.above) > 1) else node.above
         return all(at not in hit and (at not in by_place or is_reached(by_place[at])) for at in above)
 
     return [node for node in chosen if is_reached(node)]

@@ -219,6 +219,16 @@ def test_header_of_a_tree_that_has_nothing_left(victim):
 
 
 @pytest.mark.parametrize("how", ["zeroed", "random"])
+def test_header_of_the_hot_files(victim, how):
+    """A file leads to this tree, and no field of the volume header; nothing tells the size of its nodes but a block."""
+    image = victim("hot-files")
+    (header,) = image.of("hot-files", None)
+    with image.changed({}) as path:
+        block = layoutscope.scan(path, drives=()).volumes[0].layout.facts.block_size_bytes
+    assert rows(image.read(spoiled([header], how))) == planted([header._replace(size=max(512, min(block, 4096)))])
+
+
+@pytest.mark.parametrize("how", ["zeroed", "random"])
 def test_leaves_below_a_damaged_index_node_of_hfsplus(victim, how):
     """The map says that they are in use, and no other node is: both levels are rows, the lower without its level."""
     image = victim("half-full-nodes")
@@ -313,6 +323,14 @@ def test_index_nodes_and_roots_of_sealed_volumes(victim, how):
     assert rows(image.read(spoiled([index], how))) == planted([index])
     assert rows(image.read(spoiled([root], how))) == planted([root._replace(level=None)])
     assert rows(image.read(spoiled([extents], how))) == planted([extents._replace(level=None)])
+
+
+@pytest.mark.parametrize("how", ["zeroed", "random"])
+def test_leaf_below_a_damaged_index_node_of_apfs(victim, how):
+    """The object map alone leads to the leaf, and tells no level."""
+    image = victim("deep")
+    index, leaf = image.of("fs", 1)[0], image.of("fs")[0]
+    assert rows(image.read(spoiled([index, leaf], how))) == planted([index, leaf._replace(level=None)])
 
 
 def test_node_that_snapshots_share_is_one_row(victim):

@@ -1,7 +1,8 @@
-"""Damaged nodes: N of them are N causes at N addresses, in a check and in a scan.
+"""Damaged nodes: N of them are N causes at N addresses in a check and in a scan, N rows, and N places on the map.
 
 Of sound images N nodes of B-trees are zeroed, filled with noise, changed in a bit, robbed of a sector, or overwritten
-with a copy of another node. What a check and a scan name as causes is compared with what was planted.
+with a copy of another node. What a check and a scan name as causes, the rows of nodes that are not sound, and the
+damaged places of the map's data are each compared with what was planted.
 
 ``python -m tests.losses.nodes --count 200 --seed 1`` runs it over all images and prints each case that fails.
 """
@@ -15,25 +16,33 @@ import tempfile
 from collections import Counter
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutscope import check, scan
 from layoutscope.errors import UsageError
+from layoutscope.findings import first_cause
+from layoutscope.report.map.page import disk_data, disk_shares
+from layoutscope.report.map.scans import disks
+from layoutscope.report.map.segments import from_layouts
 from tests.losses.campaign import damaged
 from tests.losses.damage import Damage
 from tests.losses.images import images
 from tests.losses.victim import Spot, victim_of
+from tests.pages import unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from layoutscope.findings import Finding
+    from layoutscope.results.scan import ScanResult
     from tests.losses.images import Sound
     from tests.losses.victim import Victim
 
 NUMBERS = (1, 3, 8, 40)
 KINDS = ("zeroed", "noise", "bit", "sector", "copy")
+HFSPLUS_TREES = frozenset({"catalog", "extents-overflow", "attributes", "hot-files"})
 SECTOR_BYTES = 512
 NODE_HEAD_BYTES = 56
 """What stands in front of the records of a node: 56 bytes in APFS (btree_node_phys_t), 14 in HFS+."""
@@ -68,6 +77,10 @@ class Planted:
         Causes of each.
     misassigned : tuple of Finding
         Findings about one node that name another one as their cause.
+    strayed : tuple of Finding
+        Causes of the scan that are in no damaged node; the one that it quotes, too.
+    rows, places : Differences
+        Rows of nodes that are not sound, and damaged places of the map's data, where they are not what was planted.
     """
 
     image: str
@@ -78,11 +91,60 @@ class Planted:
     num_check: int
     num_scan: int
     misassigned: tuple[Finding, ...] = field(default=())
+    strayed: tuple[Finding, ...] = field(default=())
+    rows: Differences = field(default_factory=Counter)
+    places: Differences = field(default_factory=Counter)
+
+    @property
+    def agreement(self) -> dict[str, bool]:
+        """Whether each of the four is as many as were planted, and where they were."""
+        return {
+            "check": not (self.missed or self.false or self.misassigned),
+            "scan": not self.strayed and self.num_check == self.num_scan,
+            "rows": not self.rows,
+            "map": not self.places,
+        }
 
     @property
     def is_right(self) -> bool:
-        """Whether causes and damaged nodes are the same, in number and place."""
-        return not (self.missed or self.false or self.misassigned) and self.num_check == self.num_scan
+        """Whether all four and the damaged nodes are the same, in number and place."""
+        return all(self.agreement.values())
+
+
+Said = tuple[str, int | None]
+"""The code of a finding and its address."""
+
+Differences = Counter[int]
+"""Addresses that are told of more often than planted, or, below zero, less often."""
+
+
+def rows_of_damage(found: ScanResult) -> Counter[int]:
+    """Count the rows of nodes that are not sound, by their addresses on the image that was named."""
+    rows: Counter[int] = Counter()
+    for volume in found.volumes:
+        nodes = volume.layout.nodes.filter(device=0)
+        rows.update(at for at, word in nodes.select("image_offset", "condition").iter_rows() if word != "sound")
+    return rows
+
+
+def places_of_damage(found: ScanResult) -> Counter[int]:
+    """Count the damaged places of the map's data, by their addresses on the image that was named."""
+    places: Counter[int] = Counter()
+    for disk in disks([found]):
+        if disk.device == 0:
+            segments = from_layouts(disk.layouts, disk.device)
+            nodes = disk_data(disk, segments, disk_shares(disk, segments), names=False)["nodes"]
+            words = [nodes["conditions"][code] for code in unpacked(nodes["condition"])]
+            pairs = zip(unpacked(nodes["offset"]), words, strict=True)
+            places.update(at for at, word in pairs if word in ("damaged", "unread"))
+    return places
+
+
+def _differences(found: Counter[int], before: Counter[int], nodes: Sequence[Node]) -> Differences:
+    found = found.copy()
+    found.subtract(before)
+    found.subtract(node.spot.at for node in nodes)
+    return Counter({at: count for at, count in found.items() if count})
 
 
 def nodes_of(victim: Victim) -> list[Node]:
@@ -93,8 +155,11 @@ def nodes_of(victim: Victim) -> list[Node]:
         columns = ("row", "tree", "kind", "image_offset", "size_bytes", "parent_row", "locator_row", "state", "device")
         rows = list(table.select(*columns).iter_rows())
         places = {row[0]: row[3] for row in rows}
-        for _, tree, kind, at, length, parent, locator, state, device in rows:
-            if kind in ("leaf", "index", "map", "header") and state == "live" and device == 0:
+        # What lies between the pieces of a node belongs to others.
+        split = {row for (row,) in volume.layout.node_fragments.select("node_row").iter_rows()}
+        for own, tree, kind, at, length, parent, locator, state, device in rows:
+            is_own = state == "live" and device == 0 and own not in split
+            if is_own and kind in ("leaf", "index", "map", "header"):
                 above = tuple(places[row] for row in (parent, locator) if row is not None and row in places)
                 found.setdefault(at, Node(Spot(f"{tree} {kind}", at, length), tree, above))
     return [found[at] for at in sorted(found)]
@@ -134,7 +199,8 @@ def _other(victim: Victim, node: Node, rng: random.Random) -> int:
 def visible(nodes: Sequence[Node], chosen: Sequence[Node], *, by_map: bool) -> list[Node]:
     """Leave out nodes that nothing leads to any more, since what leads to them is damaged as well.
 
-    Virtual nodes of APFS are found through their object map even where their parent is lost.
+    Virtual nodes of APFS are found through their object map even where their parent is lost, and nodes of HFS+ through
+    the map of those in use.
     """
     if any(node.tree == "container-omap" for node in chosen):
         # It leads to the volumes, and these to everything else but the space manager.
@@ -149,10 +215,18 @@ def visible(nodes: Sequence[Node], chosen: Sequence[Node], *, by_map: bool) -> l
     hit, by_place = {node.spot.at for node in chosen}, {node.spot.at: node for node in nodes}
 
     def is_reached(node: Node) -> bool:
-        above = node.above[1:] if by_map and len(node.above) > 1 else node.above
+        above = node.above[1:] if node.tree in HFSPLUS_TREES or (by_map and len(node.above) > 1) else node.above
         return all(at not in hit and (at not in by_place or is_reached(by_place[at])) for at in above)
 
     return [node for node in chosen if is_reached(node)]
+
+
+@lru_cache(maxsize=128)
+def _before(path: Path, options: tuple[tuple[str, Any], ...]) -> tuple[set[Said], Counter[int], Counter[int]]:
+    """Return what is said of a sound image: findings, rows and places of nodes that are not sound."""
+    found = scan(path, drives=(), **dict(options))
+    findings = {(item.code, item.image_offset) for item in check(path, **dict(options)).every()}
+    return findings, rows_of_damage(found), places_of_damage(found)
 
 
 def judge(victim: Victim, nodes: Sequence[Node], kind: str, rng: random.Random) -> Planted:
@@ -160,7 +234,8 @@ def judge(victim: Victim, nodes: Sequence[Node], kind: str, rng: random.Random) 
     with damaged(victim, plant(victim, nodes, kind, rng)):
         checked = check(victim.path, **victim.options)
         scanned = scan(victim.path, drives=(), **victim.options)
-    sound = {(item.code, item.image_offset) for item in check(victim.path, **victim.options).every()}
+        places = places_of_damage(scanned)
+    sound, *before = _before(victim.path, tuple(victim.options.items()))
     causes = [item for item in checked.every() if item.is_cause and (item.code, item.image_offset) not in sound]
 
     def of(item: Finding) -> Node | None:
@@ -175,8 +250,22 @@ def judge(victim: Victim, nodes: Sequence[Node], kind: str, rng: random.Random) 
         for item in checked.every()
         if (own := of(item)) is not None and item.cause is not None and of(item.cause) not in (None, own)
     )
-    numbers = len(causes), scanned.num_causes
-    return Planted(victim.name, kind, tuple(nodes), missed, false, *numbers, wrong)
+    told = [item for item in scanned.every() if item.is_cause and (item.code, item.image_offset) not in sound]
+    parts = [[item for item in part.findings if item.level != "info"] for part in (scanned, *scanned.volumes)]
+    quoted = [item for part in parts if part and ((item := first_cause(part)).code, item.image_offset) not in sound]
+    return Planted(
+        victim.name,
+        kind,
+        tuple(nodes),
+        missed,
+        false,
+        len(causes),
+        len(told),
+        wrong,
+        tuple(item for item in (*told, *quoted) if of(item) is None),
+        _differences(rows_of_damage(scanned), before[0], nodes),
+        _differences(places, before[1], nodes),
+    )
 
 
 def cases(
@@ -206,8 +295,8 @@ def reads_others(sound: Sound) -> bool:
     return sound.name.endswith("-second") or "journal" in sound.name
 
 
-def run(seed: int, numbers: range, only: str = "", kinds: Sequence[str] = KINDS) -> Iterator[Planted]:
-    """Judge cases of all images."""
+def run(seed: int, numbers: range, only: str = "", kinds: Sequence[str] = KINDS) -> Iterator[tuple[int, Planted]]:
+    """Judge cases of all images, and number them."""
     with tempfile.TemporaryDirectory() as name:
         work = Path(name, "work")
         work.mkdir()
@@ -222,7 +311,7 @@ def run(seed: int, numbers: range, only: str = "", kinds: Sequence[str] = KINDS)
             # Of a snapshot that is asked for by its name nothing is read where the name is lost.
             with suppress(UsageError) if victim.options else nullcontext():
                 if chosen:
-                    yield judge(victim, chosen, kind, rng)
+                    yield number, judge(victim, chosen, kind, rng)
 
 
 def main() -> int:
@@ -235,10 +324,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="images with this in their names")
     given = parser.parse_args()
     totals: Counter[tuple[str, bool]] = Counter()
-    for number, item in enumerate(
-        run(given.seed, range(given.first, given.first + given.count), given.only, given.kinds), given.first
-    ):
+    agreeing: Counter[str] = Counter()
+    for number, item in run(given.seed, range(given.first, given.first + given.count), given.only, given.kinds):
         totals[item.kind, item.is_right] += 1
+        agreeing.update(name for name, agrees in item.agreement.items() if agrees)
         if not item.is_right:
             kinds = Counter(node.spot.structure for node in item.nodes)
             print(f"{number} {item.image} {item.kind} {dict(kinds)}: check {item.num_check}, scan {item.num_scan}")  # noqa: T201
@@ -248,8 +337,15 @@ def main() -> int:
                 print("   false", told.level, told.code, told.image_offset, told.structure, told.field, told.message)  # noqa: T201
             for told in item.misassigned[:5]:
                 print("   misassigned", told.code, told.structure)  # noqa: T201
+            for told in item.strayed[:5]:
+                print("   scan", told.level, told.code, told.image_offset, told.structure)  # noqa: T201
+            by_place = {node.spot.at: node.spot.structure for node in item.nodes}
+            for name, found in (("rows", item.rows), ("map", item.places)):
+                for at, count in sorted(found.items())[:12]:
+                    print(f"   {name} {count:+} at {at} {by_place.get(at, '')}")  # noqa: T201
     for kind in KINDS:
         print(f"{kind}: {totals[kind, True]} right, {totals[kind, False]} wrong")  # noqa: T201
+    print(f"of {totals.total()} agree: {dict(agreeing)}")  # noqa: T201
     return 1 if any(not is_right for _, is_right in totals) else 0
 
 

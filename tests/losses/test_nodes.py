@@ -14,7 +14,7 @@ from layoutscope.report.json.scan import scan_document
 from tests.losses.campaign import damaged
 from tests.losses.damage import Damage
 from tests.losses.images import Sound, written_images
-from tests.losses.nodes import cases, judge, nodes_of, plant, reads_others
+from tests.losses.nodes import cases, judge, nodes_of, plant, reads_others, rows_of_damage
 from tests.losses.victim import rows_of, victim_of
 
 IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
@@ -48,10 +48,14 @@ def written(tmp_path_factory):
 
 
 def told(planted):
-    return [spot.structure for spot in planted.missed], list(planted.false), list(planted.misassigned)
+    return (
+        [spot.structure for spot in planted.missed],
+        *(list(found) for found in (planted.false, planted.misassigned, planted.strayed)),
+        *(dict(found) for found in (planted.rows, planted.places)),
+    )
 
 
-NOTHING = ([], [], [])
+NOTHING = ([], [], [], [], {}, {})
 
 
 @pytest.mark.parametrize("kind", ["zeroed", "noise", "sector", "bit"])
@@ -102,6 +106,69 @@ def test_a_node_below_a_lost_one_is_a_cause_too(scattered):
         planted = judge(victim, [leaf, every[leaf.above[0]]], "zeroed", random.Random(1))  # noqa: S311
         assert told(planted) == NOTHING
         assert (planted.num_check, planted.num_scan) == (2, 2)
+
+
+TOGETHER = {
+    # Pointers of the attributes lead behind the end of a file that the overflow tree no longer continues.
+    "written-hfsplus-attributes": ("extents-overflow leaf", "catalog index"),
+    # Behind a lost map node, other map nodes are no leaves either.
+    "written-hfsplus-map-nodes": ("catalog map", "catalog index"),
+    # The hot files are found by their name.
+    "written-hfsplus-hot": ("hot-files header", "attributes header"),
+}
+
+
+@pytest.mark.parametrize("kind", ["zeroed", "noise"])
+@pytest.mark.parametrize("name", TOGETHER)
+def test_nodes_whose_damage_meets(written, name, kind):
+    """What is wrong with one of them hides nothing of the others, and adds nothing to them."""
+    victim = written[name]
+    nodes = nodes_of(victim)
+    chosen = [next(node for node in nodes if node.spot.structure == structure) for structure in TOGETHER[name]]
+    planted = judge(victim, chosen, kind, random.Random(2))  # noqa: S311
+    assert told(planted) == NOTHING
+    assert (planted.num_check, planted.num_scan) == (len(chosen), len(chosen))
+
+
+@pytest.mark.parametrize("kind", ["zeroed", "noise"])
+def test_a_leaf_below_an_index_node_that_the_map_lost(scattered, kind):
+    """A sweep mends the object map with what is sound; the leaf was in the map as it was."""
+    victim = scattered["apfs-scattered"]
+    every = {node.spot.at: node for node in nodes_of(victim)}
+    leaf, index = next(
+        (node, every[node.above[0]])
+        for node in every.values()
+        if node.spot.structure == "fs leaf" and len(node.above) > 1
+        if every[node.above[0]].above[-1] != node.above[1]
+    )
+    free_queue = next(node for node in every.values() if node.spot.structure == "spaceman leaf")
+    chosen = [leaf, every[index.above[-1]], free_queue]
+    assert chosen[1].spot.structure == "omap leaf"
+    planted = judge(victim, chosen, kind, random.Random(3))  # noqa: S311
+    assert told(planted) == NOTHING
+    assert (planted.num_check, planted.num_scan) == (3, 3)
+
+
+def test_nodes_that_are_left_over_are_neither_causes_nor_rows(scattered):
+    """A node of HFS+ that the map calls used and that is empty is not damaged where leaves are."""
+    victim = scattered["hfsplus-scattered"]
+    nodes = nodes_of(victim)
+    header = next(node for node in nodes if node.spot.structure == "catalog header")
+    # The map is the header node's third record, behind its descriptor, header record and 128 bytes (TN1150).
+    at, size = header.spot.at + 14 + 106 + 128, header.spot.length - 256
+    used = int.from_bytes(victim.read(at, size))
+    last = size - 1 - next(place for place in range(size) if used >> 8 * place & 0xFF)
+    byte = victim.read(at + last, 1)[0]
+    leaves = [node for node in nodes if node.spot.structure == "catalog leaf"][1:40:13]
+    left = Damage(header.spot, "left over", False, at + last, bytes([byte | byte >> 1]))
+    with damaged(victim, (left, *plant(victim, leaves, "zeroed", random.Random(1)))):  # noqa: S311
+        found, seen = check(victim.path), scan(victim.path, drives=())
+    wanted = {node.spot.at for node in leaves}
+    for result in (found, seen):
+        errors = [item.image_offset for item in result.every() if item.is_cause and item.level == "error"]
+        assert len(errors) == len(leaves)
+        assert all(any(0 <= at - place < leaves[0].spot.length for place in wanted) for at in errors)
+    assert rows_of_damage(seen) == dict.fromkeys(wanted, 1)
 
 
 def test_the_first_error_that_is_quoted_is_a_cause(scattered):

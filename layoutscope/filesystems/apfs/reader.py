@@ -151,8 +151,6 @@ def read_layouts(
         compare_volume(volume, found.slots[volume.state.number])
         compare_extents(volume)
         _bound_losses(volume, container.xid)
-        if volume.log.has_errors and not volume.is_locked:
-            report_unreached(volume)
         for tree in (volume.fs, volume.extentref) if keep is None else ():
             tree.records.let_go()
     report_changes(container)
@@ -397,6 +395,10 @@ def _read_volumes(
             container.log.survive(error, code="volume-unreadable")
             parts.lost.extend(store.lost)  # of its object map
     volumes = [item for _, item in sorted(found.items()) if item is not None]
+    for item in volumes:
+        # A map that is mended leads to what is sound alone.
+        if item.log.has_errors and not item.is_locked:
+            report_unreached(item)
     return [rebuilt(item, evidence, volumes) for item in volumes]
 
 

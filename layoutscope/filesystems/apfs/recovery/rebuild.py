@@ -135,7 +135,8 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     views = parts.views | {parts.view: tree.nodes}
     name = "lost" if parts.view == LIVE else "lost_of_snapshots"
     rows = join(source.tree, [as_rows(batch) for batch in batches if not batch.level])
-    lost = {name: getattr(parts, name) + lost_of(rows)}
+    # Where trees led to a node, they tell its level.
+    lost = {name: [*lost_of(rows), *lost_of(parts.fs.nodes), *getattr(parts, name)]}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
 
 

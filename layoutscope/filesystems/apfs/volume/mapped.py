@@ -13,6 +13,8 @@ import numpy as np
 
 from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.filesystems.apfs.store import toc
+from layoutscope.filesystems.apfs.store.nodes import DAMAGED, UNKNOWN_LEVEL, NodeRows, rows_of
+from layoutscope.filesystems.apfs.store.omap import ObjectMap, view_at
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.crypto import Cipher
-    from layoutscope.filesystems.apfs.store.nodes import NodeRows
-    from layoutscope.filesystems.apfs.store.omap import ObjectMap
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.findings import FindingLog
@@ -157,8 +157,8 @@ def are_misled(omap: ObjectMap, mapped: Mapped) -> NDArray[np.bool_]:
 
 def report_damaged_objects(
     omap: ObjectMap, mapped: Mapped, misled: NDArray[np.bool_], kind: str, log: FindingLog
-) -> None:
-    """Report each object of a map that is not whole, or another one than the map names, once.
+) -> NDArray[np.int64]:
+    """Report each object of a map that is not whole, or another one than the map names, once; return their entries.
 
     Parameters
     ----------
@@ -179,6 +179,7 @@ def report_damaged_objects(
     older = (mapped.xid[row] != omap.xid[rows]) & ~broken & ~other
     none = ~mapped.is_node[row]
     another = "node is of another transaction than the object map says"
+    damaged = rows[broken | other | older | none]
     for wrong, code, message, expected, found in (
         (broken, "checksum-mismatch", "checksum differs", mapped.computed[row], mapped.stored[row]),
         (other, "node-invalid", "object is not the node that was looked for", omap.oid[rows], mapped.oid[row]),
@@ -191,6 +192,7 @@ def report_damaged_objects(
             sides = ("", "") if expected is None or found is None else (expected[place], found[place])
             if not any(item.code == code and item.image_offset == bound.image_offset for item in log.findings):
                 bound.add(code, "error", message, expected=sides[0], found=sides[1])
+    return damaged
 
 
 def report_unreached(parts: VolumeParts) -> None:
@@ -198,4 +200,26 @@ def report_unreached(parts: VolumeParts) -> None:
     state = parts.state
     mapped = read_mapped(state.omap, state.store, list(parts.views.values()), parts.cipher)
     misled = are_misled(state.omap, mapped)
-    report_damaged_objects(state.omap, mapped, misled, "fs tree, node", parts.log)
+    entries = report_damaged_objects(state.omap, mapped, misled, "fs tree, node", parts.log)
+    # A sealed volume's integrity metadata is a virtual object as well, and no node.
+    entries = entries[state.omap.oid[entries] != state.superblock.integrity_meta_oid]
+    is_live = np.isin(entries, view_at(state.omap, _NEWEST).row)
+    parts.lost.extend(_rows_of_entries(state.omap, entries[is_live]))
+    parts.lost_of_snapshots.extend(_rows_of_entries(state.omap, entries[~is_live]))
+
+
+_NEWEST: Final = (1 << 64) - 1
+
+
+def _rows_of_entries(omap: ObjectMap, entries: NDArray[np.int64]) -> list[NodeRows]:
+    """Make a row of each damaged node: the map tells its address, its size and its transaction, nothing its level."""
+    known: dict[str, NDArray[Any]] = {
+        "node_id": omap.oid[entries],
+        "xid": omap.xid[entries],
+        "paddr": omap.paddr[entries],
+        "size_bytes": omap.size_bytes[entries],
+        "level": np.full(len(entries), UNKNOWN_LEVEL, np.uint8),
+        "omap_leaf": omap.leaf[entries],
+        "condition": np.full(len(entries), DAMAGED),
+    }
+    return [rows_of("fs", known)] if len(entries) else []

@@ -59,11 +59,13 @@ _EVERYTHING: Final = _BLOCKS | _TREE | _OF_CATALOG | _OF_OVERFLOW | _OF_ATTRIBUT
 _ROWS: Final[tuple[Follows, ...]] = (
     # What was never read explains whatever is missing.
     Follows(frozenset({"truncated", "unread-area"}), _EVERYTHING | _LOST),
-    # What continues in a lost part of the overflow tree is shorter than its header says.
+    # What continues in a lost part of the overflow tree is shorter than its header says, and pointers of a tree lead
+    # behind its end.
     Follows(
         frozenset({"tree-header-invalid", "node-unreadable", *_NODE}),
-        frozenset({"fork-size-differs", "extents-gap", "allocation-file-short"}),
+        frozenset({"fork-size-differs", "extents-gap", "allocation-file-short", "pointer-invalid"}),
         "extents-overflow",
+        "(?!extents-overflow)",
     ),
     # Of the header's own faults a fork's is the deepest: its copy differs, and its tree lies elsewhere.
     Follows(

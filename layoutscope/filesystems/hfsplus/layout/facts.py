@@ -10,7 +10,8 @@ import numpy as np
 from layoutscope.filesystems.hfsplus.contents.rules import num_missing_entries
 from layoutscope.filesystems.hfsplus.layout.regions import NEEDED_BY_NOBODY, find_regions
 from layoutscope.filesystems.hfsplus.records.catalog import EPOCH_SECONDS
-from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive, nodes_apart
+from layoutscope.filesystems.hfsplus.tree.shape import nodes_apart
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, attribute_names, volume_uuid
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import TreeFacts, VolumeFacts
@@ -129,7 +130,7 @@ def _is_lost(tree: Tree) -> Mask:
     The kind of the former does not matter, for that may be what is damaged.
     """
     # What is in its place by its keys alone may not be all that there was.
-    return tree.nodes.damaged | tree.nodes.is_inferred | nodes_apart(tree)
+    return tree.nodes.damaged | tree.nodes.is_inferred | nodes_apart(tree.file, tree.nodes, tree.reach)
 
 
 def _lost_trees(volume: Volume, contents: Contents) -> int:

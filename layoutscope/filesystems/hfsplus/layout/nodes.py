@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays.ragged import heads
+from layoutscope.filesystems.hfsplus.records.rootfiles import HOT_FILES, data_fork_of, find_root_file
 from layoutscope.filesystems.hfsplus.tree.btree import pieces_of
 from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
-from layoutscope.filesystems.hfsplus.tree.tree import MAX_HEIGHT, Tree, damaged_nodes, first_rows, is_unusable
+from layoutscope.filesystems.hfsplus.tree.shape import MAX_HEIGHT
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, damaged_nodes, first_rows, is_unusable
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, Table, Values, build_table, stacked
 from layoutscope.tables.schema import CONDITIONS
@@ -176,8 +178,14 @@ def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
 def lost_headers(volume: Volume, number: int | None, contents: Contents) -> Table:
     """Make a row of each header node of which nothing can be used, and that is in no tree that was read."""
     columns: list[dict[str, Any]] = []
-    for name, file_id in BTREE_FILES.items():
-        fork, tree = contents.special[file_id], contents.trees.get(name)
+    forks = {name: contents.special[file_id] for name, file_id in BTREE_FILES.items()}
+    hot_files = find_root_file(contents.catalog, HOT_FILES)
+    # A file that has nothing but the name of that tree is not reported.
+    is_reported = any(item.structure.startswith("hot-files ") for item in volume.log.findings)
+    if hot_files >= 0 and is_reported and "hot-files" not in contents.trees:
+        forks["hot-files"] = data_fork_of(contents.catalog, hot_files)
+    for name, fork in forks.items():
+        tree = contents.trees.get(name)
         if (tree is not None and tree.file.fork.is_same(fork)) or not fork.num_blocks:
             continue
         # The header alone tells the size of nodes, and no leaf is left that shows it: a block, or the usual 4 KiB.

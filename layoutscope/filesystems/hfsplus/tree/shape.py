@@ -8,7 +8,7 @@ node is damaged.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
 from layoutscope.arrays.lookup import distinct
 from layoutscope.arrays.ragged import heads, ranges, starts_of
 from layoutscope.filesystems.hfsplus.tree.btree import TreeFile, pieces_of
-from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, INDEX, LEAF, UNKNOWN_KIND, NodeRows
+from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, HEADER, INDEX, LEAF, MAP, UNKNOWN_KIND, NodeRows
 from layoutscope.frozen import frozen
 from layoutscope.ondisk.records import HEADER_NODE
 
@@ -171,26 +171,50 @@ def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach) -
 
 
 def unusable_nodes(file: TreeFile, nodes: NodeRows, reach: Reach) -> I64:
-    """List nodes that are in use and cannot be what the tree has there: their kind, height and count contradict that.
+    """List nodes in use that are none of those that the tree has there, by kind, height and count of records.
 
-    Where nothing of the tree is missing, a node that it does not reach and that holds nothing is free, whatever its map
-    says.
+    Where index nodes are lost, nobody knows what they led to: then the map speaks for nodes that are none. Elsewhere a
+    node that the tree does not reach is free, whatever its map says.
     """
-    kind, height = nodes.kind, nodes.height
-    is_sound = ((kind == LEAF) & (height == 1)) | ((kind == INDEX) & (height > 1))
-    is_wrong = ~(is_sound & (nodes.num_records > 0)) & file.readable & (kind != UNKNOWN_KIND)
-    is_wrong[[0, *file.map_nodes.tolist()]] = False
-    children = reach.astray[:, 1]
-    children = children[(children > 0) & (children < file.num_nodes)]
+    is_node = may_be_node(nodes) & ~nodes.damaged
     found = np.zeros(file.num_nodes, np.bool_)
-    found[children] = True
+    found[reach.lost] = nodes.key_rank[reach.lost] < 0
     root = int(file.header.root_node)
-    if 0 < root < file.num_nodes and file.header.leaf_records:
-        found[root] = True
-    found &= is_wrong
-    if found.any() or len(reach.missing) or len(reach.misled):
-        found |= is_wrong & file.used & (nodes.key_rank < 0)
-    return np.flatnonzero(found)
+    has_root = 0 < root < file.num_nodes and (bool(is_node[root]) or not file.header.leaf_records)
+    if 0 < root < file.num_nodes:
+        found[root] = not has_root
+    is_index_damaged = bool((nodes.damaged & (nodes.kind == INDEX) & (nodes.key_rank >= 0)).any())
+    is_index_lost = bool((nodes.height[reach.lost_from] > LEAF_PARENT).any())
+    if not has_root or not len(reach.leaves) or is_index_damaged or is_index_lost:
+        found |= nodes_apart(file, nodes, reach)
+    found[[0, *file.map_nodes.tolist()]] = False
+    return np.flatnonzero(found & ~is_node & file.used & file.readable)
+
+
+LEAF_PARENT: Final = 2
+"""Height of the nodes above the leaves."""
+
+MAX_HEIGHT: Final = 16
+"""No tree is higher: with two records in each node, 16 levels have more nodes than a volume has bytes."""
+
+
+def may_be_node(nodes: NodeRows) -> Mask:
+    """Tell by kind, height and count which nodes may be leaves or index nodes."""
+    is_leaf = (nodes.kind == LEAF) & (nodes.height == 1)
+    is_index = (nodes.kind == INDEX) & (nodes.height > 1) & (nodes.height <= MAX_HEIGHT)
+    found: Mask = (is_leaf | is_index) & (nodes.num_records > 0)
+    return found
+
+
+def nodes_apart(file: TreeFile, nodes: NodeRows, reach: Reach) -> Mask:
+    """Nodes that nothing leads to, in a tree that is known to have lost something; in a sound one there are none.
+
+    A node in use that is not reached says nothing by itself: drivers leave some behind.
+    """
+    found = int(nodes.num_records[reach.leaves].sum())
+    is_broken = len(reach.misled) + len(reach.missing) > 0 or found < int(file.header.leaf_records)
+    apart: Mask = (nodes.key_rank < 0) & (nodes.kind != HEADER) & (nodes.kind != MAP)
+    return apart & (is_broken or not len(reach.leaves))
 
 
 def _check_links(volume: Volume, file: TreeFile, nodes: NodeRows, chain: I64, field: str) -> None:

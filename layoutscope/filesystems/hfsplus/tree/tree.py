@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of
 from layoutscope.filesystems.hfsplus.tree.btree import Decoded, LeafDecoder, TreeFile, TreePlace, decode_tree, open_tree
-from layoutscope.filesystems.hfsplus.tree.nodes import HEADER, INDEX, LEAF, MAP, NodeRows, ReadNodes, RecordBatch
+from layoutscope.filesystems.hfsplus.tree.nodes import HEADER, LEAF, MAP, NodeRows, ReadNodes, RecordBatch
 from layoutscope.filesystems.hfsplus.tree.shape import (
     Reach,
     check_reach,
     find_reach,
     follow_chain,
+    may_be_node,
     node_log,
     node_offset,
     unusable_nodes,
@@ -77,65 +78,28 @@ def is_whole(tree: Tree) -> bool:
     return is_linked and int(nodes.num_records[reach.leaves].sum()) >= int(header.leaf_records)
 
 
-def nodes_apart(tree: Tree) -> Mask:
-    """Nodes that nothing leads to, in a tree that is known to have lost something; in a sound one there are none.
-
-    A node in use that is not reached says nothing by itself: drivers leave some behind.
-    """
-    table, reach = tree.nodes, tree.reach
-    found = int(table.num_records[reach.leaves].sum())
-    is_broken = len(reach.misled) + len(reach.missing) > 0 or found < int(tree.file.header.leaf_records)
-    apart: Mask = (table.key_rank < 0) & (table.kind != HEADER) & (table.kind != MAP)
-    return apart & (is_broken or not len(reach.leaves))
-
-
 def damaged_nodes(tree: Tree) -> Mask:
-    """Nodes in use that the tree leads to and that are not what it needs, in whole or in part.
-
-    Where index nodes are lost, nobody knows what they led to: then the map speaks for nodes that are none.
-    """
+    """Nodes in use that the tree leads to and that are not what it needs, in whole or in part."""
     file, table, reach = tree.file, tree.nodes, tree.reach
-    root = int(file.header.root_node)
-    is_node = _may_be_node(table) & ~table.damaged
     # A leaf that an index node leads to and that has no rank was dropped: it has the keys of others, or none.
     is_dropped = (table.parent >= 0) & (table.key_rank < 0)
     damaged: Mask = (table.damaged & (table.key_rank >= 0)) | is_dropped
+    damaged[unusable_nodes(file, table, reach)] = True
     # A pointer to a node that may well be one is wrong itself, unless others beside it are right.
-    is_lost = (table.key_rank[reach.lost] < 0) & (~is_node[reach.lost] | np.isin(reach.lost_from, table.parent))
+    is_lost = (table.key_rank[reach.lost] < 0) & np.isin(reach.lost_from, table.parent)
     damaged[reach.lost[is_lost]] = True
     damaged[[0, *file.map_nodes.tolist()]] = False
     damaged[file.lost_map_nodes] = True
     # Where the header was made up, those who did so know whether node 0 is the lost one.
     damaged[0] = table.damaged[0] or (table.kind[0] != HEADER and not table.is_inferred[0])
-    has_root = 0 < root < file.num_nodes and (bool(is_node[root]) or not file.header.leaf_records)
-    if 0 < root < file.num_nodes and not has_root:
-        damaged[root] = True
-    is_index_damaged = bool((damaged & (table.kind == INDEX) & (table.key_rank >= 0)).any())
-    if not has_root or not len(reach.leaves) or is_index_damaged or (table.height[reach.lost_from] > LEAF_PARENT).any():
-        damaged |= nodes_apart(tree) & ~is_node
     return damaged & file.used & file.readable
-
-
-LEAF_PARENT: Final = 2
-"""Height of the nodes above the leaves."""
-
-MAX_HEIGHT: Final = 16
-"""No tree is higher: with two records in each node, 16 levels have more nodes than a volume has bytes."""
-
-
-def _may_be_node(table: NodeRows) -> Mask:
-    """Tell by kind, height and count which nodes may be leaves or index nodes."""
-    is_leaf = (table.kind == LEAF) & (table.height == 1)
-    is_index = (table.kind == INDEX) & (table.height > 1) & (table.height <= MAX_HEIGHT)
-    found: Mask = (is_leaf | is_index) & (table.num_records > 0)
-    return found
 
 
 def is_unusable(tree: Tree, damaged: Mask) -> Mask:
     """Tell of which damaged nodes no record is used: neither kind nor counts of such a node are believed."""
     table = tree.nodes
     is_header = (table.kind == HEADER) & (np.arange(len(table.kind)) == 0)
-    found: Mask = damaged & ~is_header & ((table.key_rank < 0) | ~_may_be_node(table))
+    found: Mask = damaged & ~is_header & ((table.key_rank < 0) | ~may_be_node(table))
     return found
 
 

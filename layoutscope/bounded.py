@@ -251,15 +251,17 @@ def _remove_temporary(record: int) -> None:
     recorded = os.pread(record, os.fstat(record).st_size, 0)
     if not recorded:
         return
-    from layoutscope.ownfiles import remove_left
+    from layoutscope.errors import OutputError
+    from layoutscope.ownfiles import remove_temporary
 
     for path in recorded.split(b"\0")[:-1]:
         try:
-            remove_left(path, but=b"old")
+            remove_temporary(path)
         except FileNotFoundError:
             continue  # the process has moved it to its place, or has removed it itself
-        except OSError as error:
-            _tell(f"layoutscope: {os.fsdecode(path)}: is left: {(error.strerror or str(error)).lower()}")
+        except (OSError, OutputError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            _tell(f"layoutscope: {os.fsdecode(path)}: is left: {reason.lower()}")
 
 
 def _run_to_code(command: Callable[[], None], held: Held) -> int:

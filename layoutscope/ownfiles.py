@@ -33,6 +33,9 @@ PLAIN_BELOW_SPECIAL: Final = ("/dev/shm",)  # noqa: S108  (a place that is recog
 """A file system in memory, whose files are files."""
 
 PART: Final = ".part"
+OLD: Final = "old"
+"""How the name ends under which something waits that is being replaced."""
+
 REMEDY: Final = "Remove it or name another file."
 _MOST_MARK_BYTES: Final = 64
 _UNSUPPORTED: Final = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EACCES)
@@ -240,7 +243,8 @@ def finish(file: IO[bytes], path: Path, *, mode: int | None = None) -> None:
     """Mark a file that is complete: nothing is written to it any more."""
     file.flush()
     if mode is not None:
-        path.chmod(mode)
+        # By its descriptor: another file may have its name by now.
+        os.chmod(file.fileno() if os.chmod in os.supports_fd else path, mode)  # noqa: PTH101
     # The clock of a file system ticks: with a time between its ticks, not even a change in the same tick goes unseen.
     now = time.time_ns()
     os.utime(file.fileno() if os.utime in os.supports_fd else path, ns=(now, now))
@@ -344,24 +348,55 @@ def place(part: Path, target: Path, seen: Seen) -> None:
         raise OutputError(changed)
     aside = part
     if not _rename(part, target, _EXCHANGE):
-        aside = part.with_name(f"{part.name}.old")
-        place_new(target, aside)
+        aside = part.with_name(f"{part.name}.{OLD}")
+        _move_aside(target, aside)
         try:
             if _is_moved(look(aside), seen):
                 place_new(part, target)
         except OSError:
-            place_new(aside, target)
+            _put_back(aside, target)
             raise
     if not _is_moved(look(aside), seen):
         # Between the last look and the exchange something else got there.
         if aside != part:
-            place_new(aside, target)
+            _put_back(aside, target)
         elif not _rename(part, target, _EXCHANGE) or _state(os.lstat(part)).identity != made:
             # And again; what is aside now is nobody's to remove.
-            _MADE.discard(_state(os.lstat(part.parent)).identity)
-            raise OutputError(f"{target}: another program writes there; what it wrote is in {part}")
+            raise _left(aside, target)
         raise OutputError(changed)
     _discard(aside, seen)
+
+
+def _move_aside(path: Path, aside: Path) -> None:
+    """Move what is at a place to a name that nobody else knows, whatever it is by now.
+
+    A second link and the removal of the first name would not do: between them another file may have got the name.
+    """
+    if _rename(path, aside, _NO_REPLACE):
+        return
+    if os.path.lexists(aside):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(aside))
+    os.rename(path, aside)  # noqa: PTH104
+
+
+def _put_back(aside: Path, path: Path) -> None:
+    """Give what was moved aside its name again.
+
+    Raises
+    ------
+    OutputError
+        If something has the name by now: then both stay.
+    """
+    try:
+        place_new(aside, path)
+    except FileExistsError as error:
+        raise _left(aside, path) from error
+
+
+def _left(aside: Path, target: Path) -> OutputError:
+    """Have what is aside stay there, with the folder around it; return an error that says where."""
+    _MADE.discard(_state(os.lstat(aside.parent)).identity)
+    return OutputError(f"{target}: another program writes there; what was there before is in {aside}")
 
 
 def place_new(part: Path, target: Path) -> None:
@@ -529,39 +564,77 @@ def remove(path: Path, seen: Seen, *, aside: Path | None = None) -> None:
     if look(path) != seen:
         raise OutputError(changed)
     if aside is not None:
-        place_new(path, aside)
+        _move_aside(path, aside)
         if not _is_moved(look(aside), seen):
-            place_new(aside, path)
+            _put_back(aside, path)
             raise OutputError(changed)
     _discard(aside or path, seen)
 
 
 def _discard(aside: Path, seen: Seen) -> None:
-    """Remove what was replaced, the innermost first; what is not as it was seen stays, and its folder with it."""
+    """Remove what was replaced, the innermost first; what is not as it was seen stays, and its folder with it.
+
+    Raises
+    ------
+    OutputError
+        If a folder has something else in it by now.
+    """
     for name in sorted(seen, key=lambda name: (name.count("/") + bool(name), name), reverse=True):
         path = aside / name if name else aside
         if stat.S_ISDIR(seen[name].type):
-            path.rmdir()
+            try:
+                path.rmdir()
+            except OSError as error:
+                _MADE.discard(_state(os.lstat(aside.parent)).identity)
+                why = (error.strerror or str(error)).lower()
+                raise OutputError(f"{aside}: was replaced, but is left: {why}") from error
         elif _is_moved({name: _state(os.lstat(path))}, {name: seen[name]}):
             path.unlink()
 
 
-def remove_left(path: bytes, *, but: bytes = b"") -> None:
+def remove_temporary(path: bytes) -> None:
     """Remove a temporary file or folder that a process of this tool made and left when it ended.
+
+    What waits in a folder for its replacement stays, and so does another program's file: while two names are exchanged,
+    one may have got this name.
 
     Parameters
     ----------
     path : bytes
         Which.
-    but : bytes
-        What stays in the folder, and the folder with it: there waits what is replaced, and that is a user's.
+
+    Raises
+    ------
+    OutputError
+        If another program wrote it.
+    OSError
+        If it cannot be removed.
     """
-    if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114  (names may be no UTF-8)
+    waiting: list[bytes] = []
+    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114  (names may be no UTF-8)
+        waiting = [name for name in os.listdir(path) if name.endswith(OLD.encode())]  # noqa: PTH208
+    elif not os.path.islink(path) and not _is_temporary(Path(os.fsdecode(path))):  # noqa: PTH114
+        raise OutputError("was written by another program")
+    _remove_all(path, waiting)
+
+
+def _is_temporary(path: Path) -> bool:
+    """Whether a file was begun or written here, as far as its file system keeps marks; an empty one has none yet."""
+    size_bytes = os.lstat(path).st_size
+    try:
+        _mark_of(path)
+    except OSError as error:
+        return error.errno in _UNSUPPORTED
+    return not size_bytes or is_unfinished(path) or is_own(path)
+
+
+def _remove_all(path: bytes, kept: list[bytes]) -> None:
+    """Remove a file, or a folder with all that is in it but some names."""
+    if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114
         os.unlink(path)  # noqa: PTH108
         return
-    names = os.listdir(path)  # noqa: PTH208
-    for name in names:
-        if name != but:
-            remove_left(os.path.join(path, name))  # noqa: PTH118
-    if but not in names:
+    for name in os.listdir(path):  # noqa: PTH208
+        if name not in kept:
+            _remove_all(os.path.join(path, name), [])  # noqa: PTH118
+    if not kept:
         os.rmdir(path)  # noqa: PTH106

@@ -82,6 +82,13 @@ class Overview(TyperGroup):
         super().__init__(**settings)
         self.commands = OnDemand()  # type: ignore[assignment]  # commands are looked up and listed, never added
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Leave out --install-completion.
+
+        Typer writes a shell's own settings with it: it changes their line ends, and leaves them empty on a full disk.
+        """
+        return [item for item in super().get_params(ctx) if item.name != "install_completion"]
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002  (click calls it so)
         """Say what may follow: a verb, or an image alone."""
         return ["VERB IMAGE [OPTIONS]"]

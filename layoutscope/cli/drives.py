@@ -143,13 +143,17 @@ def _measure(device: str, asked: MeasureOptions, files: DriveFiles) -> None:
     """Measure a drive: its profile, the log of the reads, perhaps the plot."""
     from layoutscope.api.drives import write_text
     from layoutscope.api.measure import measure, mounted_parts
+    from layoutscope.api.outputs import check_output
     from layoutscope.drive.fit import profile_text
 
+    log = asked.log
+    if files.output is not None:
+        check_output(files.output, force=files.force, reads=[device])
+        log = log or files.output.with_suffix(".reads.csv")
+    for path in filter(None, (log, files.plot)):
+        check_output(path, force=files.force, reads=[device])
     if Path(device).is_file():
         warn(f"{device} is a file: no drive is measured, but all that lies between")
-    log = asked.log
-    if log is None and files.output is not None:
-        log = files.output.with_suffix(".reads.csv")
     for part in mounted_parts(device):
         sys.stderr.write(f"layoutscope: {part} is mounted; what others read meanwhile disturbs the measurement\n")
     found = measure(

@@ -227,15 +227,20 @@ class Enumerating(Group):
 
 def usual_cache() -> Path | None:
     """Return the folder in which decompressed images are kept by default; None where it cannot be made."""
-    from layoutscope.image.cache import default_folder
+    from layoutscope.image.cache import TAG, default_folder
+    from layoutscope.image.sets import refuse_part
 
     folder = default_folder()
+    if folder is None:
+        return None
     try:
-        if folder is not None:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        refuse_part(folder / TAG)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except UsageError:
+        return folder  # in a bundle: that is said where an image is to be kept
     except OSError:
         return None
-    return folder if folder is not None and os.access(folder, os.W_OK) else None
+    return folder if os.access(folder, os.W_OK) else None
 
 
 def byte_count(text: str | None) -> int | None:

@@ -105,6 +105,7 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
         _refuse_reading(folder, reading)
         if not FleetFolder(folder).is_ours():
             raise UsageError(f"{folder}: is no batch; its {FLEET_MANIFEST} is none of layoutscope's")
+        FleetFolder(folder).note()
         return _answered(folder, sql, Limits(memory_bytes, seconds))
     duckdb()
     name, volume = split_volume(os.fspath(path))

@@ -115,6 +115,7 @@ def write_report(
     check_output(page, force=force)
     if not (place / FLEET_MANIFEST).is_file() or not FleetFolder(place).is_ours():
         raise UsageError(f"{place}: is no batch; 'layoutscope batch {place} -o FLEET' makes one of the images in it")
+    FleetFolder(place).note()
     with phase("gathering the tables"), FleetViews(place, _STRIPS + _AGES) as known:
         drawn, left_out = {}, list(known.left_out)
         if maps:

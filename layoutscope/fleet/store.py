@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from time import sleep
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from layoutscope import ownfiles
+from layoutscope import inputs, ownfiles
 from layoutscope.api.outputs import check_output, output, refuse_place
 from layoutscope.api.save import check_capture
 from layoutscope.errors import OutputError, UsageError
@@ -110,6 +110,17 @@ class FleetFolder:
         if saved["format"] != FLEET_FORMAT:
             raise UsageError(f"{self.path}: holds a batch of another version, {saved['format']}; begin a new one")
         return True
+
+    def note(self) -> None:
+        """Note the tables, rows and captures as inputs, into which nothing is printed or written.
+
+        Raises
+        ------
+        UsageError
+            If standard output or standard error leads to one of them.
+        """
+        for name in (FLEET_MANIFEST, *(f"{table}.parquet" for table in FLEET_TABLES), *FOLDERS):
+            inputs.note(self.path / name)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

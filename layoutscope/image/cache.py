@@ -263,7 +263,9 @@ def touch(path: Path, digest: str) -> None:
         Of its contents, which were just written, or found to be so.
     """
     with suppress(OSError):
-        os.utime(path)
+        # Another name of the same file is not of the cache, and its time is its owner's.
+        if path.stat().st_nlink == 1:
+            os.utime(path)
     seal(path, digest)
 
 
@@ -296,7 +298,8 @@ def seal(path: Path, digest: str, image: Path | None = None) -> bool:
 def sealed_digest(path: Path) -> tuple[str, bool]:
     """Return the digest that an image was sealed with, and whether its file is as it was then; empty without a seal."""
     try:
-        if not stat.S_ISREG(os.lstat(_seal_of(path)).st_mode):
+        # What is behind a link is not of the cache.
+        if not all(stat.S_ISREG(os.lstat(each).st_mode) for each in (path, _seal_of(path))):
             return "", False
         with _seal_of(path).open("rb") as file:
             facts, _, name = os.fsdecode(file.read(_MOST_SEAL_BYTES)).partition("\n")

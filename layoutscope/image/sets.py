@@ -138,7 +138,7 @@ def _neighbour(scheme: Scheme, path: Path) -> str:
         if each.name != path.name
         and each.name.lower().startswith(key[0])
         and _key(scheme, each.name) == key
-        and not each.is_dir()
+        and not path.with_name(each.name).is_dir()  # of a link that leads to itself, `each` would raise
         and not ownfiles.is_own(path.with_name(each.name))
     )
     is_set = any(scheme.proof.fullmatch(name.lower()) for name in (*names, path.name))

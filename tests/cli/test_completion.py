@@ -74,6 +74,17 @@ def test_each_shell_has_its_script(program, shell, sign):
     assert "_LAYOUTSCOPE_COMPLETE=complete_" in run.stdout
 
 
+def test_no_start_up_file_is_written(program, tmp_path):
+    """Typer would write a shell's own settings: it changes their line ends, and loses them where there is no room."""
+    (tmp_path / ".bashrc").write_bytes(b"export A=1\r\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "layoutscope", "--install-completion"], capture_output=True, text=True, check=False,
+        env={**program, "HOME": str(tmp_path)}, cwd=ROOT,
+    )  # fmt: skip
+    assert (run.returncode, "No such option" in run.stderr, "--show-completion" in run.stderr) == (2, True, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".bashrc", "layoutscope"]
+
+
 def test_bash_completes_with_the_script(program, tmp_path):
     """A real bash, with the script in it, puts the verb in place of its beginning."""
     bash = shutil.which("bash")

@@ -50,6 +50,18 @@ def disk(tmp_path, monkeypatch):
     return path
 
 
+@pytest.mark.parametrize("option", ["--output", "--log", "--plot"])
+def test_places_of_results_are_asked_for_before_any_read(run, disk, tmp_path, monkeypatch, option):
+    """A measurement takes hours; what exists, a folder too, is refused before it."""
+    monkeypatch.setattr("layoutscope.api.measure.measure", lambda *_, **__: pytest.fail("it was measured"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").write_text("mine")
+    for place in ("there", ".", disk):
+        result = run("drives", "measure", disk, option, place, "--force")
+        assert result.exit_code == 2, (place, result.stderr)
+    assert (tmp_path / "there").read_text() == "mine"
+
+
 def test_a_file_is_measured(run, disk, tmp_path):
     """Profile and log are written, the log gives the same profile again, the file is as it was."""
     before = disk.read_bytes()

@@ -273,6 +273,14 @@ def test_other_names_beside_a_set_are_free(tmp_path, case):
         refuse_part(tmp_path / name)
 
 
+def test_a_link_that_leads_to_itself_is_no_part_of_a_set(tmp_path):
+    """It lies beside the new file, and has a name as parts do."""
+    from layoutscope.image.sets import refuse_part
+
+    (tmp_path / "loop").symlink_to("loop")
+    refuse_part(tmp_path / "zero")
+
+
 @pytest.mark.usefixtures("marks")
 def test_results_may_be_numbered(run, disk, tmp_path):
     """What the tool wrote is nobody's image."""
@@ -491,6 +499,14 @@ def test_the_null_device_takes_everything(run, disk, tmp_path):
     alias = tmp_path / "alias"
     alias.symlink_to(os.devnull)
     assert run("export", disk, "--table", "nodes", "-o", alias).exit_code == 2
+
+
+def test_a_file_in_place_of_the_null_device_stays(run, disk, tmp_path, monkeypatch):
+    """In a container that was set up badly, output that others threw away is kept in a file of that name."""
+    for name in ("null", "link"):
+        (tmp_path / name).write_text("mine") if name == "null" else (tmp_path / name).symlink_to(tmp_path / "null")
+        monkeypatch.setattr(os, "devnull", str(tmp_path / name))
+        refused(run, [tmp_path / "null"], "export", disk, "--table", "nodes", "-o", tmp_path / name)
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])

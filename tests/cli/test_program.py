@@ -11,6 +11,8 @@ import sys
 import pytest
 
 import layoutscope
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import write
 from layoutscope.analysis.advice import ADVICE, what_to_do
 from layoutscope.api.explain import glossary_text
 from layoutscope.filesystems.registry import finding_codes
@@ -154,6 +156,18 @@ def test_evidence_is_no_cache(run, tmp_path):
         assert "which is not of a cache" in result.stderr
         assert "--cache-dir" in result.stderr
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_no_cache_gets_into_a_bundle(run, tmp_path, monkeypatch):
+    """Neither where the environment names it: an image that is compressed is refused, another one is read as ever."""
+    bundle = tmp_path / "a.sparsebundle"
+    (bundle / "bands").mkdir(parents=True)
+    write(SCENARIOS["hard-links"], tmp_path / "disk.img")
+    monkeypatch.setenv("LAYOUTSCOPE_CACHE", str(bundle / "kept"))
+    assert run("scan", tmp_path / "disk.img").exit_code == 0
+    result = run("scan", PACKED)
+    assert (result.exit_code, "is inside of" in result.stderr) == (2, True), result.stderr
+    assert [path.name for path in bundle.iterdir()] == ["bands"]
 
 
 def test_without_a_cache_nothing_is_kept(run, tmp_path, monkeypatch):

@@ -302,3 +302,22 @@ def test_how_images_are_read_is_told_to_batch(written):
         layoutscope.query(written, "SELECT 1", password="x")  # noqa: S106
     assert rows(written, "SELECT 1 AS n", names=True, cache_dir="x") == [(1,)]
     assert rows(HFS, "SELECT DISTINCT name FROM entries WHERE file_id > 20", names=False) == [(None,)]
+
+
+@pytest.mark.parametrize("name", ["batch.json", "metrics.parquet", "rows/*.json", "captures/*/manifest.json"])
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("verb", ["query", "report"])
+def test_nothing_is_printed_into_the_batch(fleet, tmp_path, verb, name, stream):
+    """Also where the question needs no table; the file is open for reading and writing, as with ``1<>``."""
+    place = next(fleet.glob(name))
+    before = place.read_bytes()
+    more = ("SELECT 1",) if verb == "query" else ("-o", tmp_path / "page.html")
+    with place.open("r+b") as file:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: file}
+        command = [sys.executable, "-m", "layoutscope", verb, *map(str, (fleet, *more))]
+        around = {**os.environ, "PYTHONPATH": str(IMAGES.parents[1])}
+        done = subprocess.run(command, text=True, timeout=240, check=False, env=around, **streams)
+    assert done.returncode == 2
+    assert "is read as input, and standard" in (done.stderr if stream == "stdout" else done.stdout)
+    assert place.read_bytes() == before
+    assert not (tmp_path / "page.html").exists()

@@ -344,3 +344,76 @@ def test_only_folders_that_were_made_here_go(tmp_path):
     with suppress(OSError):
         ownfiles.remove_folder(tmp_path / "aside")
     assert not (tmp_path / "aside").exists()
+
+
+@pytest.mark.parametrize("way", ["link", "placeholder"], indirect=True)
+def test_what_is_put_where_an_old_result_just_left_stays(tmp_path, marks, monkeypatch, way):
+    """Where names cannot be exchanged, the old result is moved aside, and its name is free for a moment."""
+    target = marks(tmp_path / "a.csv", "four")
+
+    def followed(call):
+        def called(source, *rest, **named):
+            call(source, *rest, **named)
+            if Path(source) == target:
+                put_new(target)
+
+        return called
+
+    monkeypatch.setattr(os, "rename", followed(os.rename))
+    if way == "link":
+        monkeypatch.setattr(os, "link", followed(os.link))
+    with (
+        pytest.raises(OutputError, match=r"a\.csv: another program writes there; what was there before is in"),
+        output(target, force=True) as file,
+    ):
+        file.write(b"result")
+    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"four", b"mine"]
+    assert target.read_bytes() == b"mine"
+
+
+@pytest.mark.usefixtures("way")
+def test_a_file_that_gets_into_an_old_folder_at_last_stays(tmp_path, marks, monkeypatch):
+    """A program that works in the folder of a capture may write there while that is replaced."""
+    goal, work = tmp_path / "folder", ownfiles.make_folder(tmp_path, ".work.")
+    for folder in (goal, work / "new"):
+        folder.mkdir()
+        marks(folder / "file")
+    discard = ownfiles._discard
+
+    def discarded(aside, seen):
+        (aside / "mine").write_bytes(b"mine")
+        discard(aside, seen)
+
+    monkeypatch.setattr(ownfiles, "_discard", discarded)
+    with pytest.raises(OutputError, match="was replaced, but is left: directory not empty"):
+        ownfiles.place(work / "new", goal, ownfiles.look(goal))
+    ownfiles.remove_folder(work)
+    assert [path.read_bytes() for path in tmp_path.rglob("mine")] == [b"mine"]
+
+
+@pytest.mark.skipif(os.chmod not in os.supports_fd, reason="this system changes modes by names alone")
+def test_modes_are_those_of_the_file_that_was_written(tmp_path):
+    """Another file may have got the name of the unfinished one."""
+    with ownfiles.part_file(tmp_path, "a") as (file, part):
+        part.rename(tmp_path / "moved")
+        put(part)
+        part.chmod(0o600)
+        ownfiles.finish(file, part, mode=0o644)
+    assert [path.stat().st_mode & 0o777 for path in (part, tmp_path / "moved")] == [0o600, 0o644]
+    assert part.read_text() == "mine"
+
+
+def test_temporary_files_that_are_left_go_and_those_of_others_stay(tmp_path, marks):
+    """While names are exchanged, a user's file may have got the name; what is put aside in a folder is one, too."""
+    begun, user, folder = tmp_path / "begun", tmp_path / "user", tmp_path / "folder"
+    begun.write_bytes(b"")
+    user.write_bytes(b"mine")
+    for name in ("new", "new.old"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "file").write_bytes(b"mine")
+    for path in (begun, marks(tmp_path / "result"), folder):
+        ownfiles.remove_temporary(os.fsencode(path))
+    with pytest.raises(OutputError, match="was written by another program"):
+        ownfiles.remove_temporary(os.fsencode(user))
+    left = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
+    assert left == ["folder", "folder/new.old", "folder/new.old/file", "user"]

@@ -281,3 +281,21 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch):
     monkeypatch.delenv(cache.FOLDER_VARIABLE, raising=False)
     monkeypatch.setattr("platformdirs.user_cache_path", homeless)
     assert cache.default_folder() is None
+
+
+@pytest.mark.parametrize("way", ["moved", "linked"])
+def test_an_image_that_has_another_name_is_not_touched(tmp_path, way):
+    """A user moved it elsewhere and left a link, or gave it a second name: its times are not the cache's any more."""
+    path, kept, mine = packed(tmp_path / "disk.zst", 1), tmp_path / "kept", tmp_path / "mine.img"
+    assert first_byte(path, kept) == 1
+    image = cache.kept_images(kept)[0].path
+    if way == "moved":
+        image.rename(mine)
+        image.symlink_to(mine)
+    else:
+        mine.hardlink_to(image)
+    os.utime(mine, ns=(10**18, 10**18))
+    before = mine.stat()
+    assert first_byte(path, kept) == 1
+    assert (mine.stat().st_mtime_ns, mine.stat().st_ctime_ns) == (before.st_mtime_ns, before.st_ctime_ns)
+    assert image.exists()

@@ -173,7 +173,7 @@ LIMITS = tuple(
          f"{_LIMITS}test_sizes_of_swept_nodes"),
         ("filesystems.apfs.store.toc.MAX_LENGTH", "arithmetic", SILENT,
          "tests/unit/native/test_toc.py::test_the_same_records_are_found"),
-        ("filesystems.hfsplus.contents.sweep.HIGHEST", "time: what is higher is no node", SILENT,
+        ("filesystems.hfsplus.tree.shape.MAX_HEIGHT", "time: what is higher is no node", SILENT,
          f"{_LIMITS}test_heights_of_a_sweep"),
         ("filesystems.hfsplus.contents.rebuild.MOST_ROOTS", "time", SILENT, f"{_LIMITS}test_roots_that_are_tried"),
         ("filesystems.hfsplus.contents.salvage.MOST_HEADERS", "time, against a disk full of headers", SILENT,

@@ -398,7 +398,7 @@ def test_sizes_of_swept_nodes(tmp_path, limit):
 def test_heights_of_a_sweep(victim, limit):
     """Nodes of HFS+ above the limit are none: the leaves are found all the same."""
     whole = scan(victim / "lost.img", drives=(), sweep=True)
-    limit("filesystems.hfsplus.contents.sweep.HIGHEST", 1)
+    limit("filesystems.hfsplus.tree.shape.MAX_HEIGHT", 1)
     leaves = scan(victim / "lost.img", drives=(), sweep=True)
     counts = [len(each.volumes[0].layout.nodes) for each in (whole, leaves)]
     assert 0 < counts[1] <= counts[0]

@@ -15,6 +15,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store import toc
 from layoutscope.filesystems.apfs.store.nodes import DAMAGED, SOUND, UNKNOWN_LEVEL, UNREAD, NodeRows, rows_of
 from layoutscope.filesystems.apfs.store.source import Places, locate_nodes, low_keys, object_of
+from layoutscope.filesystems.apfs.store.sweep import LARGEST_NODE
 from layoutscope.filesystems.apfs.store.verify import Expected, NodeCheck, check_nodes, hash_size
 from layoutscope.frozen import frozen
 from layoutscope.ondisk.records import BTREE_INFO, CHILD_VAL, J_KEY
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 BATCH_NODES: Final = 1024
 MAX_LEVELS: Final = 16
-MAX_NODE_BYTES: Final = 64 * 1024
 TORN: Final = "a record's table entry, key or value leaves the node; its records were left out"
 STRAY: Final = "the record's key or value leaves the node; it was left out"
 INFO_FIELDS: Final = (
@@ -201,7 +201,7 @@ def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
 def _lost_root(source: TreeSource, root: Places) -> NodeRows:
     """Make a row of a root that cannot be used: what led to it tells its address, its size and its transaction."""
     size, block = int(root.size_bytes[0]), source.blocks.block_size
-    is_possible = size > 0 and size % block == 0 and size <= MAX_NODE_BYTES
+    is_possible = size > 0 and size % block == 0 and size <= LARGEST_NODE
     known = {
         "node_id": root.node_id,
         "xid": root.xid,

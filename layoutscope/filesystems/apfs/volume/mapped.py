@@ -13,6 +13,7 @@ import numpy as np
 
 from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.filesystems.apfs.store import toc
+from layoutscope.filesystems.apfs.store.btree import MAX_LEVELS
 from layoutscope.filesystems.apfs.store.nodes import DAMAGED, UNKNOWN_LEVEL, NodeRows, rows_of
 from layoutscope.filesystems.apfs.store.omap import ObjectMap, view_at
 from layoutscope.frozen import frozen
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from layoutscope.findings import FindingLog
 
 BATCH_BYTES: Final = 1 << 24
-MAX_LEVEL: Final = 16
-"""No tree is as high: with two children a node it would have more nodes than a container has blocks."""
 
 
 @frozen
@@ -120,7 +119,7 @@ def _read(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: int, cip
     bare, nothing = omap.is_noheader[rows], np.zeros(len(rows), np.uint64)
     stored, computed = head["hdr.cksum"].astype(np.uint64), fletcher64(data)
     used = sum(head[name].astype(np.int64) for name in _AREAS)
-    is_node = (head["level"] <= MAX_LEVEL) & (used <= size) & (head["table_space.len_data"] > 0)
+    is_node = (head["level"] < MAX_LEVELS) & (used <= size) & (head["table_space.len_data"] > 0)
     return [
         paddr,
         np.where(bare, omap.oid[rows], head["hdr.oid"]),

@@ -17,6 +17,7 @@ from layoutscope.arrays.ragged import ranges
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
 from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG_SIZES
+from layoutscope.filesystems.hfsplus.tree import shape
 from layoutscope.filesystems.hfsplus.tree.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES: Final = 8 * 1024**2
 STEP_BYTES: Final = 512
-HIGHEST: Final = 16
-"""Index nodes above this height are none: 16 levels hold more nodes than a volume has bytes."""
 
 TREES: Final = ("catalog", "attributes", "extents-overflow")
 _LIMITS: Final = grammar.HfsplusBtree.NodeSizeLimit
@@ -164,7 +163,7 @@ def _nodes_in(decoder: Decoder, buffer: U8, length: int, volume_offset: int) -> 
     kind, height, reserved, num_records = (fields[name].astype(np.int64) for name in names)
     # The kind of an index node is 0, so that empty sectors look like one but for the height: leaves have 1, index nodes
     # more (TN1150). Header and map nodes, of height 0, hold no keys by which to know them, and are not looked for.
-    likely = ((kind == LEAF) & (height == 1)) | ((kind == INDEX) & (height > 1) & (height <= HIGHEST))
+    likely = ((kind == LEAF) & (height == 1)) | ((kind == INDEX) & (height > 1) & (height <= shape.MAX_HEIGHT))
     starts = starts[likely & (reserved == 0) & (num_records > 0)]
     parts = []
     # The header node tells how long nodes are, and may be what is lost. The smallest size fits first: a node of 4 KiB

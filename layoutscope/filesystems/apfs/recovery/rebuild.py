@@ -7,7 +7,7 @@ that is inferred: a younger copy may be lost, and an old leaf may hold records t
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -136,7 +136,7 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     name = "lost" if parts.view == LIVE else "lost_of_snapshots"
     rows = join(source.tree, [as_rows(batch) for batch in batches if not batch.level])
     # Where trees led to a node, they tell its level.
-    lost = {name: [*lost_of(rows), *lost_of(parts.fs.nodes), *getattr(parts, name)]}
+    lost: dict[str, Any] = {name: [*lost_of(rows), *lost_of(parts.fs.nodes), *getattr(parts, name)]}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
 
 

@@ -178,7 +178,7 @@ def report_damaged_objects(
     older = (mapped.xid[row] != omap.xid[rows]) & ~broken & ~other
     none = ~mapped.is_node[row]
     another = "node is of another transaction than the object map says"
-    damaged = rows[broken | other | older | none]
+    damaged: NDArray[np.int64] = rows[broken | other | older | none]
     for wrong, code, message, expected, found in (
         (broken, "checksum-mismatch", "checksum differs", mapped.computed[row], mapped.stored[row]),
         (other, "node-invalid", "object is not the node that was looked for", omap.oid[rows], mapped.oid[row]),

@@ -152,7 +152,8 @@ def _stranger(path: Path, state: State) -> str:
     try:
         mark = _mark_of(path)
     except OSError as error:
-        if error.errno not in _UNSUPPORTED:
+        # EACCES is of a file that this user may not read.
+        if error.errno not in _UNSUPPORTED or error.errno == errno.EACCES:
             return f"{path}: exists, and its mark cannot be read: {error.strerror}. {REMEDY}"
         return (
             f"{path}: exists, and its file system keeps no extended attributes, by which layoutscope knows its own "

@@ -160,10 +160,17 @@ class FleetFolder:
         ownfiles.refuse_special(path)
         # Opening a pipe waits for its reader otherwise.
         flags = sum(getattr(os, each, 0) for each in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | flags, 0o666)
+        no_file = f"{path}: is no regular file. Remove it."
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | flags, 0o666)
+        except OSError as error:
+            # A pipe that nobody reads, a socket, a folder.
+            if error.errno in (errno.ENXIO, errno.EISDIR):
+                raise UsageError(no_file) from error
+            raise
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise UsageError(f"{path}: is no regular file. Remove it.")
+            raise UsageError(no_file)
         return os.fdopen(descriptor, "a", encoding="utf-8")
 
     def prepare(self, about: Mapping[str, Any]) -> None:

@@ -92,6 +92,17 @@ def test_files_behind_links_are_refused(run, made, fleet, tmp_path, name):
     assert states(tmp_path) == before
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_a_lock_that_is_no_file_is_refused(run, made, fleet, kind):
+    """Opening one fails or would wait; one line says what is wrong."""
+    lock = fleet / "batch.lock"
+    lock.unlink()
+    os.mkfifo(lock) if kind == "pipe" else lock.mkdir()
+    result = run("batch", made, "-o", fleet, "--resume")
+    assert (result.exit_code, "batch.lock: is no regular file. Remove it." in result.stderr) == (2, True), result.stderr
+
+
 def test_only_what_the_batch_made_goes_from_its_work(made, fleet):
     """A folder that it lists goes; one that has such a name and is another, or is not listed, stays."""
     folder = FleetFolder(fleet)

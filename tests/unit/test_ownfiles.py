@@ -417,3 +417,17 @@ def test_temporary_files_that_are_left_go_and_those_of_others_stay(tmp_path, mar
         ownfiles.remove_temporary(os.fsencode(user))
     left = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
     assert left == ["folder", "folder/new.old", "folder/new.old/file", "user"]
+
+
+def test_a_file_that_may_not_be_read_is_not_replaced_and_the_reason_is_told(tmp_path, monkeypatch):
+    """That its file system kept no marks would be wrong."""
+    target = tmp_path / "a.csv"
+    put(target)
+
+    def denied(*_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(ownfiles, "_mark_of", denied)
+    with pytest.raises(UsageError, match="its mark cannot be read: Permission denied"), output(target, force=True):
+        pass
+    assert target.read_text() == "mine"

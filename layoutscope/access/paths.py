@@ -1,9 +1,9 @@
 r"""Paths of a volume: the one place where names become paths.
 
-A volume may hold names that no path can hold: APFS stores any UTF-8 but NUL, and a damaged or forged catalog holds a
-``/``, ``..`` or nothing. Such a name is spelled with escapes (``a\u002fb``), and its path says that it has a flaw, so
-lists for other programs leave it out. On HFS+ a ``/`` on the disk is the ``:`` of Unix paths, and the reader has
-already exchanged them.
+A volume may hold names that no path can hold: a format may store any UTF-8 but NUL, and a damaged or forged catalog
+holds a ``/``, ``..`` or nothing. Such a name is spelled with escapes (``a\u002fb``), and its path says that it has a
+flaw, so lists for other programs leave it out. A ``/`` on a disk whose format has ``:`` there in Unix paths was
+exchanged by the reader.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Volumes that no partition map names: found by their own structures, with the map entry that would name them.
 
 Without a map nothing says where a volume starts. The start of the disk is searched sector by sector in large reads.
-Then follow single places where partitions usually start, and the end of the disk, where a copy of a header of HFS+ is.
+Then follow single places where partitions usually start, and the end of the disk, where a copy of a header may be.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class PartitionFacts(Displayed):
     image_offset, size_bytes : int
         Bytes from the start of the image; the size as the map says.
     content : str
-        What was found in it, such as ``APFS`` or ``NTFS``; empty if nothing was recognised.
+        What was found in it, such as ``NTFS``; empty if nothing was recognised.
     content_size_bytes : int or None
         Size of the volume or container in it; None if it was not read.
     roles : tuple of str

@@ -27,7 +27,7 @@ BLOCK: Final = 16_384
 """Names that are compressed together: the page unpacks and searches them in slices between two pictures."""
 
 _ZERO: Final = b"\0"
-"""What stands before each name; paths spell a zero of a name, as private directories of HFS+ have it."""
+"""What stands before each name; paths spell a zero of a name, as private directories of old volumes have it."""
 
 
 def entries(item: MapDisk, *, names: bool, all_paths: bool) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import string
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,9 +66,19 @@ def find_parts(path: Path) -> list[Path]:
 
 def _siblings(path: Path, stem: str, suffix: str) -> dict[str, Path]:
     """List the files beside it whose names differ only in the suffix, by suffix."""
+    found = {suffix: path}
+    # A folder that may not be listed shows no other parts; the image in it may be read all the same.
+    with suppress(PermissionError):
+        names = inputs.list_folder(path.parent)
+        found |= _of_set(path.parent, names, stem, suffix)
+    return found
+
+
+def _of_set(folder: Path, names: list[str], stem: str, suffix: str) -> dict[str, Path]:
+    """Choose the files whose names differ from a part only in the suffix, by suffix."""
     kind = str.isdigit if suffix.isdigit() else str.isalpha
     found = {}
-    for candidate in map(path.parent.joinpath, inputs.list_folder(path.parent)):
+    for candidate in map(folder.joinpath, names):
         rest = candidate.name.removeprefix(stem)
         is_part = candidate.name.startswith(stem) and len(rest) == len(suffix)
         if is_part and rest.isascii() and kind(rest) and rest == rest.lower() and not candidate.is_dir():

@@ -98,7 +98,9 @@ archive() { names | tar --null ${gnu:+--no-unquote} --no-recursion -cf "$1" -T -
 
 case $how in
     tar)
-        archive "$fresh/archive.tar"
+        # What is no longer there is named, and the others are in the archive.
+        lost=""
+        archive "$fresh/archive.tar" || lost=yes
         is_there "$target" && fail "$target: exists"
         mv -n "$fresh/archive.tar" "$target"
         ;;
@@ -122,6 +124,7 @@ if [ "$how" != tar ]; then
     done
 fi
 rmdir "$fresh" 2>/dev/null || fail "$target: holds a file or folder of the same name by now, which stays as it is"
+[ -z "${lost-}" ] || fail "$source: some files could not be read"
 """
 
 _LINES: Final = """\

@@ -28,6 +28,6 @@ def _table(table: FeatureField) -> Iterator[str]:
     yield "| value | name | meaning for reading | finding |\n|--:|---|---|---|"
     for item in table.features:
         name = item.bit.name.replace("_", "-")
-        finding = f"[`{item.code}`](findings.md#{item.code}), error" if item.code else ""
+        finding = f"[`{item.code}`](findings.md), error" if item.code else ""
         yield f"| {int(item.bit):#x} | `{name}` | {item.meaning} | {finding} |"
     yield ""

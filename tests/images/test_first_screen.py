@@ -128,7 +128,7 @@ def test_a_volume_of_which_blocks_are_lost_is_not_called_whole(reference_image, 
     assert "Read: all" not in text
     assert "no damage" not in text
     whole = screen(source)
-    for said in ("DAMAGED", "Listing what was read of it", "how much is unknown", "scan --sweep (what is cut off)"):
+    for said in ("DAMAGED", "Listing what was read of it", "of what must be there", "scan --sweep (what is cut off)"):
         assert said in " ".join(text.split())
         assert said not in " ".join(whole.split())
     assert "Listing every file" not in text

@@ -57,14 +57,14 @@ def test_a_lost_leaf_is_bounded_by_its_neighbours(decoder):
 
 
 def test_a_lost_index_node_is_bounded_and_its_leaves_are_found_by_the_chain(decoder):
-    """Nothing is missing where the chain of leaves goes on, whatever the index says: the pointer is named, no loss."""
+    """Nothing is missing where the chain of leaves goes on: the lost node is named, and no loss."""
     data, expected = rendered("victim")
     index = next(
         n for n in expected.tree_nodes("catalog", "index") if n.node_number != expected.trees["catalog"]["root_node"]
     )
     layout = read_layout(MemorySource(zeroed(data, (index.image_offset, index.size_bytes))), decoder=decoder)
     assert layout.entries.height == whole("victim").entries.height
-    assert "pointer-invalid" in codes(layout)
+    assert "node-invalid" in codes(layout)
 
 
 @pytest.mark.parametrize("name", ["victim", "strewn-catalog", "straddling-nodes", "odd-names", "long-names"])

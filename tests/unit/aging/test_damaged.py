@@ -107,7 +107,8 @@ DAMAGED_BLOCKS = Path(__file__).parent / "damaged"
 )
 def test_forged_nodes_that_lead_to_no_leaf(reference_image, tmp_path, name, places, note):
     """An index node of another level, and a root without leaves: each leaves a gap in a tree."""
-    shutil.copy(reference_image(f"driver/{name}.img"), tmp_path / "bad.img")
+    # Without the mode of the original, which may not be written to.
+    shutil.copyfile(reference_image(f"driver/{name}.img"), tmp_path / "bad.img")
     with (tmp_path / "bad.img").open("r+b") as image:
         for place in places:
             image.seek(int(place, 16))

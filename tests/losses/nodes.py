@@ -147,6 +147,10 @@ def _differences(found: Counter[int], before: Counter[int], nodes: Sequence[Node
     return Counter({at: count for at, count in found.items() if count})
 
 
+NOWHERE = -1
+"""The place of the parent of a root."""
+
+
 def nodes_of(victim: Victim) -> list[Node]:
     """List the live nodes of an image, each address once."""
     found: dict[int, Node] = {}
@@ -160,7 +164,7 @@ def nodes_of(victim: Victim) -> list[Node]:
         for own, tree, kind, at, length, parent, locator, state, device in rows:
             is_own = state == "live" and device == 0 and own not in split
             if is_own and kind in ("leaf", "index", "map", "header"):
-                above = tuple(places[row] for row in (parent, locator) if row is not None and row in places)
+                above = (places.get(parent, NOWHERE), *([places[locator]] if locator in places else []))
                 found.setdefault(at, Node(Spot(f"{tree} {kind}", at, length), tree, above))
     return [found[at] for at in sorted(found)]
 

@@ -102,7 +102,7 @@ def test_a_node_below_a_lost_one_is_a_cause_too(scattered):
     for name, tree in (("apfs-scattered", "fs"), ("hfsplus-scattered", "catalog")):
         victim = scattered[name]
         every = {node.spot.at: node for node in nodes_of(victim)}
-        leaf = next(node for node in every.values() if node.spot.structure == f"{tree} leaf" and len(node.above))
+        leaf = next(node for node in every.values() if node.spot.structure == f"{tree} leaf" and node.above[0] in every)
         planted = judge(victim, [leaf, every[leaf.above[0]]], "zeroed", random.Random(1))  # noqa: S311
         assert told(planted) == NOTHING
         assert (planted.num_check, planted.num_scan) == (2, 2)

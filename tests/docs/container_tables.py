@@ -34,4 +34,5 @@ def table() -> None:
     """Write the table."""
     print("| what | state | recognised by | advice |\n|---|---|---|---|")  # noqa: T201
     for name, state, recognition, advice in rows():
-        print(f"| {name} | {state} | {recognition} | {advice} |")  # noqa: T201
+        # The search of the pages would lead "image" here.
+        print(f"| {name.replace(' image', '')} | {state} | {recognition} | {advice} |")  # noqa: T201

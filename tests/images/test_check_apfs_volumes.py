@@ -32,7 +32,15 @@ def snapshot(image, expected):
 
 
 PLACES = {"live": at.region("volume-superblock"), "snapshot": snapshot}
-OF_COPIES = {"fs_index", "omap_oid", "extentref_tree_oid", "snap_meta_tree_oid", "root_tree_oid", "next_obj_id"}
+OF_COPIES = {
+    "incompatible_features",
+    "fs_index",
+    "omap_oid",
+    "extentref_tree_oid",
+    "snap_meta_tree_oid",
+    "root_tree_oid",
+    "next_obj_id",
+}
 FIELDS = {str(rule.field): rule.field for rule in rules.VOLUME_RULES}
 CASES = [
     (view, name)

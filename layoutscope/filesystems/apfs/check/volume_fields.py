@@ -24,6 +24,7 @@ from layoutscope.filesystems.apfs.check.object_fields import (
     passed,
     stored_as,
 )
+from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.fieldrules import (
@@ -103,6 +104,10 @@ class _Facts:
         # The live superblock is compared while it is read.
         return one_of(*(int(role) for role in grammar.ApfsVolume.VolumeRole)) if self.is_copy else None
 
+    def incompatible(self) -> Want | None:
+        # The live superblock's are reported while it is read.
+        return only_bits(VOLUME_INCOMPATIBLE.mask) if self.is_copy else None
+
     def snapshot_xid(self) -> Want:
         return one_of(0, *(xid for xid, _ in self.snapshots))
 
@@ -153,6 +158,7 @@ VOLUME_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
     (VOLUME.hdr.xid, _Facts.age, "not a transaction of this container's past"),
     (VOLUME.features, only_bits(_FEATURES), UNKNOWN),
     (VOLUME.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
+    (VOLUME.incompatible_features, _Facts.incompatible, UNKNOWN),
     (VOLUME.fs_index, _Facts.same_index, "another slot than the volume's"),
     (VOLUME.num_quota_blocks, _Facts.quota, "less than the volume reserves or uses"),
     (VOLUME.meta_crypto.major_version, equals(_CRYPTO_VERSION), "the only version"),

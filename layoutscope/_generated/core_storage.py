@@ -12,7 +12,10 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
 
 class CoreStorage(KaitaiStruct):
     """Under FileVault 2 and Fusion drives. Not documented by Apple. What describes the logical volumes is encrypted with a
-    key that stands in the header of the physical volume itself: it hides nothing, and their names need no password.
+    key that stands in the header of the physical volume itself: it hides nothing, and names, sizes and places of the
+    logical volumes need no password. Under FileVault 2 the blocks of a logical volume are encrypted with a key of its
+    own, which keys made of passwords wrap: in the metadata (logical_volume_family), or, of a volume that a Mac starts
+    from, in the file EncryptedRoot.plist.wipekey on the partition Recovery HD.
     
     .. seealso::
        FileVault Drive Encryption (FVDE) - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
@@ -24,6 +27,9 @@ class CoreStorage(KaitaiStruct):
         logical_volume = 26
         continuation = 36
         encrypted_extents = 517
+        logical_extents_index = 772
+        logical_extents = 773
+        base_extents = 1285
 
     class EncryptionMethod(IntEnum):
         aes_xts = 2
@@ -41,13 +47,90 @@ class CoreStorage(KaitaiStruct):
     def _fetch_instances(self):
         pass
 
+    class BaseExtent(KaitaiStruct):
+        """Entry of a block of type 0x505, from where the blocks of a logical volume count. Seen on system volumes only.
+        
+        .. seealso::
+           FileVault Drive Encryption (FVDE), Metadata block data type 0x0505 - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
+        """
+        SEQ_FIELDS = ["num_blocks", "place"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(CoreStorage.BaseExtent, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['num_blocks']['start'] = self._io.pos()
+            self.num_blocks = self._io.read_u8le()
+            self._debug['num_blocks']['end'] = self._io.pos()
+            self._debug['place']['start'] = self._io.pos()
+            self.place = self._io.read_u8le()
+            self._debug['place']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+        @property
+        def physical_block(self):
+            """From the start of the physical volume."""
+            if hasattr(self, '_m_physical_block'):
+                return self._m_physical_block
+
+            self._m_physical_block = self.place & 281474976710655
+            return getattr(self, '_m_physical_block', None)
+
+        @property
+        def physical_volume_number(self):
+            if hasattr(self, '_m_physical_volume_number'):
+                return self._m_physical_volume_number
+
+            self._m_physical_volume_number = self.place >> 48
+            return getattr(self, '_m_physical_volume_number', None)
+
+
+    class Continuation(KaitaiStruct):
+        """Block of type 0x24, which goes on with a text that is longer than a block.
+        
+        .. seealso::
+           FileVault Drive Encryption (FVDE), Metadata block data type 0x0024 - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
+        """
+        SEQ_FIELDS = ["head", "next_object_id", "len_piece", "reserved"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(CoreStorage.Continuation, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['head']['start'] = self._io.pos()
+            self.head = CoreStorage.MetadataBlockHead(self._io, self, self._root)
+            self.head._read()
+            self._debug['head']['end'] = self._io.pos()
+            self._debug['next_object_id']['start'] = self._io.pos()
+            self.next_object_id = self._io.read_u8le()
+            self._debug['next_object_id']['end'] = self._io.pos()
+            self._debug['len_piece']['start'] = self._io.pos()
+            self.len_piece = self._io.read_u4le()
+            self._debug['len_piece']['end'] = self._io.pos()
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_bytes(4)
+            self._debug['reserved']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+            self.head._fetch_instances()
+
+
     class DiskLabel(KaitaiStruct):
         """First block of each copy of the plain metadata, of block type 0x11.
         
         .. seealso::
            FileVault Drive Encryption (FVDE), Metadata block data type 0x0011 - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
         """
-        SEQ_FIELDS = ["head", "len_label", "reserved1", "ofs_descriptor", "ofs_property_list", "len_property_list"]
+        SEQ_FIELDS = ["head", "len_label", "reserved1", "ofs_descriptor", "ofs_property_list", "len_property_list", "reserved2", "physical_volume_number"]
         def __init__(self, _io, _parent=None, _root=None):
             super(CoreStorage.DiskLabel, self).__init__(_io)
             self._parent = _parent
@@ -74,6 +157,191 @@ class CoreStorage(KaitaiStruct):
             self._debug['len_property_list']['start'] = self._io.pos()
             self.len_property_list = self._io.read_u4le()
             self._debug['len_property_list']['end'] = self._io.pos()
+            self._debug['reserved2']['start'] = self._io.pos()
+            self.reserved2 = self._io.read_bytes(6)
+            self._debug['reserved2']['end'] = self._io.pos()
+            self._debug['physical_volume_number']['start'] = self._io.pos()
+            self.physical_volume_number = self._io.read_u2le()
+            self._debug['physical_volume_number']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+            self.head._fetch_instances()
+
+
+    class ExtentsHead(KaitaiStruct):
+        """Start of blocks of type 0x305 and 0x505; the entries follow at once.
+        
+        .. seealso::
+           FileVault Drive Encryption (FVDE), Metadata block data type 0x0305 - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
+        """
+        SEQ_FIELDS = ["head", "num_entries", "reserved"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(CoreStorage.ExtentsHead, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['head']['start'] = self._io.pos()
+            self.head = CoreStorage.MetadataBlockHead(self._io, self, self._root)
+            self.head._read()
+            self._debug['head']['end'] = self._io.pos()
+            self._debug['num_entries']['start'] = self._io.pos()
+            self.num_entries = self._io.read_u4le()
+            self._debug['num_entries']['end'] = self._io.pos()
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_bytes(4)
+            self._debug['reserved']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+            self.head._fetch_instances()
+
+
+    class LogicalExtent(KaitaiStruct):
+        """Entry of a block of type 0x305, where a stretch of a logical volume lies.
+        
+        .. seealso::
+           FileVault Drive Encryption (FVDE), Metadata block data type 0x0305 - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
+        """
+        SEQ_FIELDS = ["reserved1", "logical_block", "num_blocks", "flags", "reserved2", "place"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(CoreStorage.LogicalExtent, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['reserved1']['start'] = self._io.pos()
+            self.reserved1 = self._io.read_bytes(8)
+            self._debug['reserved1']['end'] = self._io.pos()
+            self._debug['logical_block']['start'] = self._io.pos()
+            self.logical_block = self._io.read_u8le()
+            self._debug['logical_block']['end'] = self._io.pos()
+            self._debug['num_blocks']['start'] = self._io.pos()
+            self.num_blocks = self._io.read_u4le()
+            self._debug['num_blocks']['end'] = self._io.pos()
+            self._debug['flags']['start'] = self._io.pos()
+            self.flags = self._io.read_u4le()
+            self._debug['flags']['end'] = self._io.pos()
+            self._debug['reserved2']['start'] = self._io.pos()
+            self.reserved2 = self._io.read_bytes(8)
+            self._debug['reserved2']['end'] = self._io.pos()
+            self._debug['place']['start'] = self._io.pos()
+            self.place = self._io.read_u8le()
+            self._debug['place']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+        @property
+        def physical_block(self):
+            """From the base extent of the logical volume where it has one, otherwise from the start of the physical volume."""
+            if hasattr(self, '_m_physical_block'):
+                return self._m_physical_block
+
+            self._m_physical_block = self.place & 281474976710655
+            return getattr(self, '_m_physical_block', None)
+
+        @property
+        def physical_volume_number(self):
+            if hasattr(self, '_m_physical_volume_number'):
+                return self._m_physical_volume_number
+
+            self._m_physical_volume_number = self.place >> 48
+            return getattr(self, '_m_physical_volume_number', None)
+
+
+    class LogicalVolume(KaitaiStruct):
+        """Block of type 0x1a, a logical volume; name, size and family stand in XML.
+        
+        .. seealso::
+           FileVault Drive Encryption (FVDE), Metadata block data type 0x001a - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
+        """
+        SEQ_FIELDS = ["head", "family_object_id", "extents_object_id", "reserved", "base_object_id", "len_stored", "len_text", "ofs_text", "len_piece"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(CoreStorage.LogicalVolume, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['head']['start'] = self._io.pos()
+            self.head = CoreStorage.MetadataBlockHead(self._io, self, self._root)
+            self.head._read()
+            self._debug['head']['end'] = self._io.pos()
+            self._debug['family_object_id']['start'] = self._io.pos()
+            self.family_object_id = self._io.read_u8le()
+            self._debug['family_object_id']['end'] = self._io.pos()
+            self._debug['extents_object_id']['start'] = self._io.pos()
+            self.extents_object_id = self._io.read_u8le()
+            self._debug['extents_object_id']['end'] = self._io.pos()
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_bytes(32)
+            self._debug['reserved']['end'] = self._io.pos()
+            self._debug['base_object_id']['start'] = self._io.pos()
+            self.base_object_id = self._io.read_u8le()
+            self._debug['base_object_id']['end'] = self._io.pos()
+            self._debug['len_stored']['start'] = self._io.pos()
+            self.len_stored = self._io.read_u4le()
+            self._debug['len_stored']['end'] = self._io.pos()
+            self._debug['len_text']['start'] = self._io.pos()
+            self.len_text = self._io.read_u4le()
+            self._debug['len_text']['end'] = self._io.pos()
+            self._debug['ofs_text']['start'] = self._io.pos()
+            self.ofs_text = self._io.read_u4le()
+            self._debug['ofs_text']['end'] = self._io.pos()
+            self._debug['len_piece']['start'] = self._io.pos()
+            self.len_piece = self._io.read_u4le()
+            self._debug['len_piece']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+            self.head._fetch_instances()
+
+
+    class LogicalVolumeFamily(KaitaiStruct):
+        """Block of type 0x19: how the logical volumes of a family are encrypted, in XML, which may be compressed (zlib) and
+        go on in blocks of type 0x24. Wiped where the keys lie in a file on Recovery HD.
+        
+        .. seealso::
+           FileVault Drive Encryption (FVDE), Metadata block data type 0x0019 - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
+        """
+        SEQ_FIELDS = ["head", "reserved", "next_object_id", "len_stored", "len_text", "ofs_text", "len_piece"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(CoreStorage.LogicalVolumeFamily, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['head']['start'] = self._io.pos()
+            self.head = CoreStorage.MetadataBlockHead(self._io, self, self._root)
+            self.head._read()
+            self._debug['head']['end'] = self._io.pos()
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_bytes(32)
+            self._debug['reserved']['end'] = self._io.pos()
+            self._debug['next_object_id']['start'] = self._io.pos()
+            self.next_object_id = self._io.read_u8le()
+            self._debug['next_object_id']['end'] = self._io.pos()
+            self._debug['len_stored']['start'] = self._io.pos()
+            self.len_stored = self._io.read_u4le()
+            self._debug['len_stored']['end'] = self._io.pos()
+            self._debug['len_text']['start'] = self._io.pos()
+            self.len_text = self._io.read_u4le()
+            self._debug['len_text']['end'] = self._io.pos()
+            self._debug['ofs_text']['start'] = self._io.pos()
+            self.ofs_text = self._io.read_u4le()
+            self._debug['ofs_text']['end'] = self._io.pos()
+            self._debug['len_piece']['start'] = self._io.pos()
+            self.len_piece = self._io.read_u4le()
+            self._debug['len_piece']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -87,7 +355,7 @@ class CoreStorage(KaitaiStruct):
         .. seealso::
            FileVault Drive Encryption (FVDE), Metadata block header - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
         """
-        SEQ_FIELDS = ["checksum", "checksum_seed", "version", "block_type", "serial_number", "transaction_id", "logical_address", "block_number", "owner", "len_block", "flags", "reserved"]
+        SEQ_FIELDS = ["checksum", "checksum_seed", "version", "block_type", "serial_number", "transaction_id", "object_id", "block_number", "owner_id", "len_block", "flags", "reserved"]
         def __init__(self, _io, _parent=None, _root=None):
             super(CoreStorage.MetadataBlockHead, self).__init__(_io)
             self._parent = _parent
@@ -113,15 +381,15 @@ class CoreStorage(KaitaiStruct):
             self._debug['transaction_id']['start'] = self._io.pos()
             self.transaction_id = self._io.read_u8le()
             self._debug['transaction_id']['end'] = self._io.pos()
-            self._debug['logical_address']['start'] = self._io.pos()
-            self.logical_address = self._io.read_u8le()
-            self._debug['logical_address']['end'] = self._io.pos()
+            self._debug['object_id']['start'] = self._io.pos()
+            self.object_id = self._io.read_u8le()
+            self._debug['object_id']['end'] = self._io.pos()
             self._debug['block_number']['start'] = self._io.pos()
             self.block_number = self._io.read_u8le()
             self._debug['block_number']['end'] = self._io.pos()
-            self._debug['owner']['start'] = self._io.pos()
-            self.owner = self._io.read_u8le()
-            self._debug['owner']['end'] = self._io.pos()
+            self._debug['owner_id']['start'] = self._io.pos()
+            self.owner_id = self._io.read_u8le()
+            self._debug['owner_id']['end'] = self._io.pos()
             self._debug['len_block']['start'] = self._io.pos()
             self.len_block = self._io.read_u4le()
             self._debug['len_block']['end'] = self._io.pos()
@@ -131,6 +399,59 @@ class CoreStorage(KaitaiStruct):
             self._debug['reserved']['start'] = self._io.pos()
             self.reserved = self._io.read_bytes(8)
             self._debug['reserved']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class PassphraseWrappedKey(KaitaiStruct):
+        """In the XML text, in base64: a key that a password wraps. PBKDF2 with HMAC-SHA-256 makes 16 bytes of the password,
+        which unwrap it (RFC 3394).
+        
+        .. seealso::
+           FileVault Drive Encryption (FVDE), PassphraseWrappedKEKStruct - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
+        """
+        SEQ_FIELDS = ["salt_type", "len_salt", "salt", "key_type", "len_key", "key", "reserved1", "num_rounds"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(CoreStorage.PassphraseWrappedKey, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['salt_type']['start'] = self._io.pos()
+            self.salt_type = self._io.read_u4le()
+            self._debug['salt_type']['end'] = self._io.pos()
+            if not self.salt_type == 3:
+                raise kaitaistruct.ValidationNotEqualError(3, self.salt_type, self._io, u"/types/passphrase_wrapped_key/seq/0")
+            self._debug['len_salt']['start'] = self._io.pos()
+            self.len_salt = self._io.read_u4le()
+            self._debug['len_salt']['end'] = self._io.pos()
+            if not self.len_salt == 16:
+                raise kaitaistruct.ValidationNotEqualError(16, self.len_salt, self._io, u"/types/passphrase_wrapped_key/seq/1")
+            self._debug['salt']['start'] = self._io.pos()
+            self.salt = self._io.read_bytes(16)
+            self._debug['salt']['end'] = self._io.pos()
+            self._debug['key_type']['start'] = self._io.pos()
+            self.key_type = self._io.read_u4le()
+            self._debug['key_type']['end'] = self._io.pos()
+            if not self.key_type == 16:
+                raise kaitaistruct.ValidationNotEqualError(16, self.key_type, self._io, u"/types/passphrase_wrapped_key/seq/3")
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u4le()
+            self._debug['len_key']['end'] = self._io.pos()
+            if not self.len_key == 24:
+                raise kaitaistruct.ValidationNotEqualError(24, self.len_key, self._io, u"/types/passphrase_wrapped_key/seq/4")
+            self._debug['key']['start'] = self._io.pos()
+            self.key = self._io.read_bytes(24)
+            self._debug['key']['end'] = self._io.pos()
+            self._debug['reserved1']['start'] = self._io.pos()
+            self.reserved1 = self._io.read_bytes(112)
+            self._debug['reserved1']['end'] = self._io.pos()
+            self._debug['num_rounds']['start'] = self._io.pos()
+            self.num_rounds = self._io.read_u4le()
+            self._debug['num_rounds']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -293,6 +614,41 @@ class CoreStorage(KaitaiStruct):
 
             self._m_secondary_block = self.secondary & 281474976710655
             return getattr(self, '_m_secondary_block', None)
+
+
+    class WrappedVolumeKey(KaitaiStruct):
+        """In the XML text, in base64: the key of the logical volumes of a family, wrapped by a key that a password wraps. It
+        is the first key of AES-XTS; the first 16 bytes of the SHA-256 of it and the family's UUID are the second one. A
+        sector of 512 bytes of the logical volume is a unit; they are numbered from 0.
+        
+        .. seealso::
+           FileVault Drive Encryption (FVDE), Key encrypted key wrapped volume key - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
+        """
+        SEQ_FIELDS = ["key_type", "len_key", "key"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(CoreStorage.WrappedVolumeKey, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['key_type']['start'] = self._io.pos()
+            self.key_type = self._io.read_u4le()
+            self._debug['key_type']['end'] = self._io.pos()
+            if not self.key_type == 2:
+                raise kaitaistruct.ValidationNotEqualError(2, self.key_type, self._io, u"/types/wrapped_volume_key/seq/0")
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u4le()
+            self._debug['len_key']['end'] = self._io.pos()
+            if not self.len_key == 24:
+                raise kaitaistruct.ValidationNotEqualError(24, self.len_key, self._io, u"/types/wrapped_volume_key/seq/1")
+            self._debug['key']['start'] = self._io.pos()
+            self.key = self._io.read_bytes(24)
+            self._debug['key']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
 
 
 

@@ -13,6 +13,9 @@ class CoreStorage(Struct):
         logical_volume = 26
         continuation = 36
         encrypted_extents = 517
+        logical_extents_index = 772
+        logical_extents = 773
+        base_extents = 1285
     class PhysicalVolumeHeader(Struct):
         checksum: int
         checksum_seed: int
@@ -44,9 +47,9 @@ class CoreStorage(Struct):
         block_type: CoreStorage.BlockType
         serial_number: int
         transaction_id: int
-        logical_address: int
+        object_id: int
         block_number: int
-        owner: int
+        owner_id: int
         len_block: int
         flags: int
         reserved: bytes
@@ -57,6 +60,8 @@ class CoreStorage(Struct):
         ofs_descriptor: int
         ofs_property_list: int
         len_property_list: int
+        reserved2: bytes
+        physical_volume_number: int
     class VolumeGroupsDescriptor(Struct):
         reserved1: bytes
         num_blocks: int
@@ -68,4 +73,62 @@ class CoreStorage(Struct):
         def primary_block(self) -> int: ...
         @property
         def secondary_block(self) -> int: ...
+    class LogicalVolumeFamily(Struct):
+        head: CoreStorage.MetadataBlockHead
+        reserved: bytes
+        next_object_id: int
+        len_stored: int
+        len_text: int
+        ofs_text: int
+        len_piece: int
+    class LogicalVolume(Struct):
+        head: CoreStorage.MetadataBlockHead
+        family_object_id: int
+        extents_object_id: int
+        reserved: bytes
+        base_object_id: int
+        len_stored: int
+        len_text: int
+        ofs_text: int
+        len_piece: int
+    class Continuation(Struct):
+        head: CoreStorage.MetadataBlockHead
+        next_object_id: int
+        len_piece: int
+        reserved: bytes
+    class ExtentsHead(Struct):
+        head: CoreStorage.MetadataBlockHead
+        num_entries: int
+        reserved: bytes
+    class LogicalExtent(Struct):
+        reserved1: bytes
+        logical_block: int
+        num_blocks: int
+        flags: int
+        reserved2: bytes
+        place: int
+        @property
+        def physical_block(self) -> int: ...
+        @property
+        def physical_volume_number(self) -> int: ...
+    class BaseExtent(Struct):
+        num_blocks: int
+        place: int
+        @property
+        def physical_block(self) -> int: ...
+        @property
+        def physical_volume_number(self) -> int: ...
+    class PassphraseWrappedKey(Struct):
+        salt_type: int
+        len_salt: int
+        salt: bytes
+        key_type: int
+        len_key: int
+        key: bytes
+        reserved1: bytes
+        num_rounds: int
+    class WrappedVolumeKey(Struct):
+        key_type: int
+        len_key: int
+        key: bytes
     ...

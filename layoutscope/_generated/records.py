@@ -1102,9 +1102,9 @@ METADATA_BLOCK_HEAD = RecordType(
     block_type='<u2',
     serial_number='<u4',
     transaction_id='<u8',
-    logical_address='<u8',
+    object_id='<u8',
     block_number='<u8',
-    owner='<u8',
+    owner_id='<u8',
     len_block='<u4',
     flags='<u4',
     reserved='V8',
@@ -1118,6 +1118,8 @@ DISK_LABEL = RecordType(
     ofs_descriptor='<u4',
     ofs_property_list='<u4',
     len_property_list='<u4',
+    reserved2='V6',
+    physical_volume_number='<u2',
 )
 
 VOLUME_GROUPS_DESCRIPTOR = RecordType(
@@ -1130,6 +1132,84 @@ VOLUME_GROUPS_DESCRIPTOR = RecordType(
     secondary='<u8',
     primary_block=lambda r: r['primary'] & 281474976710655,
     secondary_block=lambda r: r['secondary'] & 281474976710655,
+)
+
+LOGICAL_VOLUME_FAMILY = RecordType(
+    'core_storage.logical_volume_family',
+    head=METADATA_BLOCK_HEAD,
+    reserved='V32',
+    next_object_id='<u8',
+    len_stored='<u4',
+    len_text='<u4',
+    ofs_text='<u4',
+    len_piece='<u4',
+)
+
+LOGICAL_VOLUME = RecordType(
+    'core_storage.logical_volume',
+    head=METADATA_BLOCK_HEAD,
+    family_object_id='<u8',
+    extents_object_id='<u8',
+    reserved='V32',
+    base_object_id='<u8',
+    len_stored='<u4',
+    len_text='<u4',
+    ofs_text='<u4',
+    len_piece='<u4',
+)
+
+CONTINUATION = RecordType(
+    'core_storage.continuation',
+    head=METADATA_BLOCK_HEAD,
+    next_object_id='<u8',
+    len_piece='<u4',
+    reserved='V4',
+)
+
+EXTENTS_HEAD = RecordType(
+    'core_storage.extents_head',
+    head=METADATA_BLOCK_HEAD,
+    num_entries='<u4',
+    reserved='V4',
+)
+
+LOGICAL_EXTENT = RecordType(
+    'core_storage.logical_extent',
+    reserved1='V8',
+    logical_block='<u8',
+    num_blocks='<u4',
+    flags='<u4',
+    reserved2='V8',
+    place='<u8',
+    physical_block=lambda r: r['place'] & 281474976710655,
+    physical_volume_number=lambda r: r['place'] >> 48,
+)
+
+BASE_EXTENT = RecordType(
+    'core_storage.base_extent',
+    num_blocks='<u8',
+    place='<u8',
+    physical_block=lambda r: r['place'] & 281474976710655,
+    physical_volume_number=lambda r: r['place'] >> 48,
+)
+
+PASSPHRASE_WRAPPED_KEY = RecordType(
+    'core_storage.passphrase_wrapped_key',
+    salt_type='<u4',
+    len_salt='<u4',
+    salt='V16',
+    key_type='<u4',
+    len_key='<u4',
+    key='V24',
+    reserved1='V112',
+    num_rounds='<u4',
+)
+
+WRAPPED_VOLUME_KEY = RecordType(
+    'core_storage.wrapped_volume_key',
+    key_type='<u4',
+    len_key='<u4',
+    key='V24',
 )
 
 ENCRYPTED_IMAGE_HEADER = RecordType(
@@ -2301,6 +2381,14 @@ RECORD_TYPES = {
     'core_storage.metadata_block_head': METADATA_BLOCK_HEAD,
     'core_storage.disk_label': DISK_LABEL,
     'core_storage.volume_groups_descriptor': VOLUME_GROUPS_DESCRIPTOR,
+    'core_storage.logical_volume_family': LOGICAL_VOLUME_FAMILY,
+    'core_storage.logical_volume': LOGICAL_VOLUME,
+    'core_storage.continuation': CONTINUATION,
+    'core_storage.extents_head': EXTENTS_HEAD,
+    'core_storage.logical_extent': LOGICAL_EXTENT,
+    'core_storage.base_extent': BASE_EXTENT,
+    'core_storage.passphrase_wrapped_key': PASSPHRASE_WRAPPED_KEY,
+    'core_storage.wrapped_volume_key': WRAPPED_VOLUME_KEY,
     'encrypted_image.header': ENCRYPTED_IMAGE_HEADER,
     'encrypted_image.key_list': KEY_LIST,
     'encrypted_image.key_place': KEY_PLACE,

@@ -1098,9 +1098,9 @@ class MetadataBlockHead(RecordType):
     block_type: Field
     serial_number: Field
     transaction_id: Field
-    logical_address: Field
+    object_id: Field
     block_number: Field
-    owner: Field
+    owner_id: Field
     len_block: Field
     flags: Field
     reserved: Field
@@ -1114,6 +1114,8 @@ class DiskLabel(RecordType):
     ofs_descriptor: Field
     ofs_property_list: Field
     len_property_list: Field
+    reserved2: Field
+    physical_volume_number: Field
 
 DISK_LABEL: DiskLabel
 
@@ -1128,6 +1130,84 @@ class VolumeGroupsDescriptor(RecordType):
     secondary_block: Instance
 
 VOLUME_GROUPS_DESCRIPTOR: VolumeGroupsDescriptor
+
+class LogicalVolumeFamily(RecordType):
+    head: MetadataBlockHead
+    reserved: Field
+    next_object_id: Field
+    len_stored: Field
+    len_text: Field
+    ofs_text: Field
+    len_piece: Field
+
+LOGICAL_VOLUME_FAMILY: LogicalVolumeFamily
+
+class LogicalVolume(RecordType):
+    head: MetadataBlockHead
+    family_object_id: Field
+    extents_object_id: Field
+    reserved: Field
+    base_object_id: Field
+    len_stored: Field
+    len_text: Field
+    ofs_text: Field
+    len_piece: Field
+
+LOGICAL_VOLUME: LogicalVolume
+
+class Continuation(RecordType):
+    head: MetadataBlockHead
+    next_object_id: Field
+    len_piece: Field
+    reserved: Field
+
+CONTINUATION: Continuation
+
+class ExtentsHead(RecordType):
+    head: MetadataBlockHead
+    num_entries: Field
+    reserved: Field
+
+EXTENTS_HEAD: ExtentsHead
+
+class LogicalExtent(RecordType):
+    reserved1: Field
+    logical_block: Field
+    num_blocks: Field
+    flags: Field
+    reserved2: Field
+    place: Field
+    physical_block: Instance
+    physical_volume_number: Instance
+
+LOGICAL_EXTENT: LogicalExtent
+
+class BaseExtent(RecordType):
+    num_blocks: Field
+    place: Field
+    physical_block: Instance
+    physical_volume_number: Instance
+
+BASE_EXTENT: BaseExtent
+
+class PassphraseWrappedKey(RecordType):
+    salt_type: Field
+    len_salt: Field
+    salt: Field
+    key_type: Field
+    len_key: Field
+    key: Field
+    reserved1: Field
+    num_rounds: Field
+
+PASSPHRASE_WRAPPED_KEY: PassphraseWrappedKey
+
+class WrappedVolumeKey(RecordType):
+    key_type: Field
+    len_key: Field
+    key: Field
+
+WRAPPED_VOLUME_KEY: WrappedVolumeKey
 
 class EncryptedImageHeader(RecordType):
     signature: Field
@@ -2193,6 +2273,7 @@ __all__ = [
     'ATTRIBUTE_INLINE_DATA',
     'ATTRIBUTE_KEY',
     'ATTRIBUTE_RECORD_TYPE',
+    'BASE_EXTENT',
     'BLOCK_ADDRESS',
     'BLOCK_HEAD',
     'BLOCK_INFO_BE',
@@ -2226,6 +2307,7 @@ __all__ = [
     'CIB_ADDR_BLOCK',
     'CIB_HEAD',
     'COMPACT_DISC_SECTOR',
+    'CONTINUATION',
     'CRYPTO_VAL',
     'CRYPTO_VAL_FIXED',
     'DATAZONE',
@@ -2254,6 +2336,7 @@ __all__ = [
     'EVICT_MAPPING_VAL',
     'EXTENDED_FILE_INFO',
     'EXTENDED_FOLDER_INFO',
+    'EXTENTS_HEAD',
     'EXTENT_INDEX_RECORD',
     'EXTENT_KEY',
     'EXTENT_LEAF_RECORD',
@@ -2311,6 +2394,9 @@ __all__ = [
     'KVLOC',
     'KVOFF',
     'LOCKER_HEAD',
+    'LOGICAL_EXTENT',
+    'LOGICAL_VOLUME',
+    'LOGICAL_VOLUME_FAMILY',
     'LUKS_HEADER',
     'LVM_LABEL',
     'LVM_START',
@@ -2335,6 +2421,7 @@ __all__ = [
     'PARALLELS_ENTRY',
     'PARALLELS_HEADER',
     'PARTITION_RECORD',
+    'PASSPHRASE_WRAPPED_KEY',
     'PASSWORD_KEY',
     'PHYSICAL_VOLUME_HEADER',
     'PHYS_EXT_VAL',
@@ -2400,6 +2487,7 @@ __all__ = [
     'VOLUME_SIGNATURE',
     'WRAPPED_KEY_FLAGS',
     'WRAPPED_META_CRYPTO_STATE',
+    'WRAPPED_VOLUME_KEY',
     'XATTR_DSTREAM',
     'XATTR_KEY',
     'XATTR_VAL',

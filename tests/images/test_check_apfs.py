@@ -16,13 +16,13 @@ from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
-from layoutscope.filesystems.apfs.check.names import crc32c_of_characters
 from layoutscope.filesystems.apfs.check.rules import CONTAINER_CHECKS, VOLUME_CHECKS
 from layoutscope.filesystems.apfs.container.container import open_container, report_changes
 from layoutscope.filesystems.apfs.reader import Options, check_container
 from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
 from layoutscope.image.source import MemorySource
+from layoutscope.ondisk.checksum import crc32c_of_words
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.ondisk.records import (
     APFS_SUPERBLOCK,
@@ -334,4 +334,4 @@ def test_names_of_one_hash_stand_in_any_order(tmp_path):
 
 def test_hash_of_a_name_is_the_one_of_rfc_3720():
     """CRC-32C of 32 zero bytes is 0x8a9136aa there, after an inversion that directory records leave out."""
-    assert int(crc32c_of_characters(np.zeros((1, 8), np.uint32))[0]) ^ 0xFFFFFFFF == 0x8A9136AA
+    assert int(crc32c_of_words(np.zeros((1, 8), np.uint32))[0]) ^ 0xFFFFFFFF == 0x8A9136AA

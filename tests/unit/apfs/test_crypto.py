@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.store.crypto import Cipher, decrypt_blocks, is_authentic, password_key, unwrap_key
+from layoutscope.filesystems.apfs.store.crypto import Cipher, decrypt_blocks, is_authentic
+from layoutscope.image.crypto import password_key, unwrap_key
 
 
 @pytest.mark.parametrize("block_size", [4096, 16384])

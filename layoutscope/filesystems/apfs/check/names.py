@@ -7,7 +7,6 @@ does not count, folded, as 32-bit characters; 22 bits of it stand in the key. Pl
 from __future__ import annotations
 
 import unicodedata
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,6 +15,7 @@ from layoutscope.arrays.lookup import distinct
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.findings import Contradiction
 from layoutscope.native.library import Kernel
+from layoutscope.ondisk.checksum import crc32c_of_words
 from layoutscope.ondisk.records import APFS_SUPERBLOCK
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.findings import FindingLog
 
-CASTAGNOLI: Final = 0x82F63B78
-"""CRC-32C (RFC 3720), its bits reversed."""
-START: Final = 0xFFFFFFFF
 MASK: Final = (1 << 22) - 1
 """The bits of a hash that a key has room for."""
 ASCII_END: Final = 128
@@ -37,45 +34,6 @@ FEW: Final = 1000
 HASH_PLAIN_NAMES: Final = Kernel("hash_plain_names", "blnnIB")
 MOST_OF_THEM: Final = 0.5
 """If more names than this share have another hash, the rule is wrong and not the names."""
-
-
-@cache
-def _tables() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Registers after 32 zero bits, by the low and by the high half of the register before: they add up by XOR."""
-    parts = np.arange(256, dtype=np.uint32) << np.arange(0, 32, 8, dtype=np.uint32)[:, None]
-    for _ in range(32):
-        parts = (parts >> np.uint32(1)) ^ (parts & np.uint32(1)) * np.uint32(CASTAGNOLI)
-    low, high = (np.bitwise_xor.outer(parts[byte + 1], parts[byte]).ravel() for byte in (0, 2))
-    return low, high
-
-
-def crc32c_of_characters(characters: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """CRC-32C without its last inversion, of rows of 32-bit characters, low byte first.
-
-    Parameters
-    ----------
-    characters : (n, length) uint32 array
-        One text a row, all of one length.
-
-    Returns
-    -------
-    (n,) uint32 array
-
-    Examples
-    --------
-    RFC 3720, B.4, gives ``8a9136aa`` for 32 bytes of zeros.
-
-    >>> hex(~crc32c_of_characters(np.zeros((1, 8), np.uint32))[0])
-    '0x8a9136aa'
-    """
-    register = np.full(len(characters), START, np.uint32)
-    low, high = _tables()
-    for column in characters.T:
-        # Apple hashes 32-bit characters, whatever bytes of UTF-8 stand in the record; the register begins with ones and
-        # is not inverted at the end, as other uses of CRC-32C have it.
-        register ^= column
-        register = low[register & np.uint32(0xFFFF)] ^ high[register >> np.uint32(16)]
-    return register
 
 
 def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
@@ -104,7 +62,7 @@ def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArr
     for row in others.tolist():
         characters = _normalized(raw[row], folded=folded)
         if characters is not None:
-            hashes[row] = crc32c_of_characters(characters[None, :])[0] & MASK
+            hashes[row] = crc32c_of_words(characters[None, :])[0] & MASK
             known[row] = True
     return hashes, known
 
@@ -119,7 +77,8 @@ def hash_plain_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32],
     for size in distinct(names.length[known]).tolist():
         rows = np.flatnonzero(known & (names.length == size))
         characters = lower[names.data[names.start[rows][:, None] + np.arange(size)]]
-        hashes[rows] = crc32c_of_characters(characters) & np.uint32(MASK)
+        # Apple hashes 32-bit characters, whatever bytes of UTF-8 stand in the record.
+        hashes[rows] = crc32c_of_words(characters) & np.uint32(MASK)
     return hashes, known
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.store.crypto import Cipher, decrypt_blocks, is_authentic, password_key, unwrap_key
+from layoutscope.filesystems.apfs.store.crypto import Cipher, decrypt_blocks, is_authentic
 from layoutscope.frozen import frozen
+from layoutscope.image.crypto import password_key, unwrap_key
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import ENTRY_HEAD, KEYBAG, PRANGE

@@ -23,6 +23,8 @@ from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
+from layoutscope.partition.filevault import unlocked
+from layoutscope.partition.probe import CORE_STORAGE, FILEVAULT
 from layoutscope.partition.search import may_hold_volume
 from layoutscope.progress import phase, reporting
 from layoutscope.results.locked import how_to_open, refuse_wrong_secret
@@ -185,8 +187,8 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
     """Read the volumes, with all that is known to fail; what a reading kept that knew less is let go."""
     if kept is not None:
         kept.clear()
+    images, search = _found(images, request)
     source = images.main
-    search = find_volumes(source, decoder_named(request.decoder), depth="everywhere" if request.sweep else "usual")
     try:
         wanted, lost = _wanted(source, search, request)
         search = replace(search, findings=_about_wanted(search.findings, wanted, request))
@@ -206,6 +208,19 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
         (kept if kept is not None else {}).clear()
     findings = (*container_findings(images), *search.findings, *damage)
     return Opened(about, tuple(layouts), findings, images, spaces, search)
+
+
+def _found(images: ImageSet, request: ReadRequest) -> tuple[ImageSet, VolumeSearch]:
+    """Find the volumes; where a password opens what FileVault 2 encrypts, on images that have it in the clear."""
+    decoder, depth = decoder_named(request.decoder), "everywhere" if request.sweep else "usual"
+    search = find_volumes(images.main, decoder, depth=depth)
+    password = request.own.get("password")
+    if not isinstance(password, str):
+        return images, search
+    plain = unlocked(images.main, search.candidates, password, decoder, partition=request.partition)
+    if plain is None:
+        return images, search
+    return replace(images, main=plain), find_volumes(plain, decoder, depth=depth)
 
 
 START_BYTES: Final = 4096
@@ -436,6 +451,8 @@ def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> I
         details = [facts.details for facts in read if facts.volume is not None]
         roles = [str(each["role"]) for each in details if each.get("role", "none") != "none"]
         is_encrypted = any(each.get("encryption", "none") != "none" for each in details) if details else None
+        if any(FILEVAULT in found.stack or found.kind == "filevault" for found in inside):
+            is_encrypted = True
         yield PartitionFacts(
             item.scheme,
             item.number,
@@ -443,11 +460,19 @@ def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> I
             item.name,
             item.image_offset,
             item.size_bytes,
-            next((found.label for found in inside if found.kind != "unknown"), ""),
+            next((_in_words(found) for found in inside if found.kind != "unknown"), ""),
             next((facts.size_bytes for facts in read), None),
             tuple(roles),
             is_encrypted,
         )
+
+
+def _in_words(found: VolumeCandidate) -> str:
+    """Say what a partition holds; what CoreStorage puts around it is told, too."""
+    if CORE_STORAGE in found.stack or FILEVAULT in found.stack:
+        _, _, *layers = found.stack
+        return " > ".join(layers)
+    return f"{found.label}: {found.about}" if found.about else found.label
 
 
 def _is_in(partition: Partition, image_offset: int) -> bool:

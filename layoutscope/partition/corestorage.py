@@ -1,31 +1,49 @@
-"""CoreStorage physical volumes: which logical volumes they are part of, and whether these are encrypted.
+"""CoreStorage physical volumes: which logical volumes lie in them, where, and how these are encrypted.
 
-libyal's description of FileVault Drive Encryption; Apple has none. Names and sizes of the logical volumes are encrypted
-with a key that stands in the header: AES is needed to read them, a password is not.
+libyal's description of FileVault Drive Encryption; Apple has none. Names, sizes and places of the logical volumes are
+encrypted with a key that stands in the header: AES is needed to read them, a password is not.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
+import zlib
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.recognition import parse_at
+from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import DISK_LABEL, METADATA_BLOCK_HEAD, VOLUME_GROUPS_DESCRIPTOR
-from layoutscope.units import format_bytes
+from layoutscope.ondisk.checksum import crc32c
+from layoutscope.ondisk.records import (
+    BASE_EXTENT,
+    CONTINUATION,
+    DISK_LABEL,
+    EXTENTS_HEAD,
+    LOGICAL_EXTENT,
+    LOGICAL_VOLUME,
+    LOGICAL_VOLUME_FAMILY,
+    METADATA_BLOCK_HEAD,
+    PHYSICAL_VOLUME_HEADER,
+    VOLUME_GROUPS_DESCRIPTOR,
+)
+from layoutscope.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from layoutscope.image.source import Window
+    from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import CoreStorage
+
+    I64 = NDArray[np.int64]
 
 UNIT_BYTES: Final = 8192
 """Size of metadata blocks, and of what is encrypted together."""
@@ -34,9 +52,49 @@ MOST_UNITS: Final = 8192
 """Twice as much metadata as volumes have."""
 
 MOST_LABEL_BYTES: Final = 1 << 20
+MOST_TEXT_BYTES: Final = 1 << 24
+"""Of what tells how volumes are encrypted; pictures of users may be in it."""
+
+HEADER_BYTES: Final = 512
 HEAD: Final = METADATA_BLOCK_HEAD
+KINDS: Final = grammar.CoreStorage.BlockType
+WIPED: Final = int.from_bytes(b"LVFw", "little")
+"""In place of the checksum of a block that was wiped."""
+
+WHAT: Final = "CoreStorage metadata"
 NO_LIBRARY: Final = "name and size of its logical volume need the package cryptography (install layoutscope[crypto])"
 UNREADABLE: Final = "its metadata cannot be read, so that name and size of its logical volume are unknown"
+
+
+@frozen
+class LogicalVolume:
+    """A logical volume, as the metadata tell of it.
+
+    Attributes
+    ----------
+    name : str
+        Its name; empty where it has none.
+    size_bytes : int
+        Its size; 0 where it is not known.
+    family : bytes
+        UUID of its family, of which the second key of its blocks is made; empty where it is not known.
+    is_encrypted : bool or None
+        Whether its blocks are, as under FileVault 2; None where nothing tells.
+    keys : bytes
+        XML text with the wrapped keys; empty where they are elsewhere, or there are none.
+    volume_offset : int or None
+        Where it starts in the physical volume, in bytes; None where that is not known, or it is not one piece.
+    reason : str
+        Why it is not read, in words; empty where it can be.
+    """
+
+    name: str
+    size_bytes: int
+    family: bytes = b""
+    is_encrypted: bool | None = None
+    keys: bytes = b""
+    volume_offset: int | None = None
+    reason: str = ""
 
 
 @frozen
@@ -47,21 +105,29 @@ class PhysicalVolume:
     ----------
     group : str
         UUID of the logical volume group; empty where it is not set.
+    key : bytes
+        First key of its metadata.
+    own_id : bytes
+        Its UUID, which is the second one.
     group_name : str
         Its name; empty where it cannot be read.
-    logical_volumes : tuple of (str, int)
-        Name and size in bytes of each.
+    logical_volumes : tuple of LogicalVolume
     is_encrypted : bool or None
-        Whether they are, as under FileVault 2; None where nothing tells.
+        Whether they are; None where nothing tells.
     reason : str
         Why the logical volumes are not known; empty where they are.
+    findings : tuple of Finding
+        What is wrong with the metadata.
     """
 
     group: str
+    key: bytes = b""
+    own_id: bytes = b""
     group_name: str = ""
-    logical_volumes: tuple[tuple[str, int], ...] = ()
+    logical_volumes: tuple[LogicalVolume, ...] = ()
     is_encrypted: bool | None = None
     reason: str = ""
+    findings: tuple[Finding, ...] = ()
 
     @property
     def label(self) -> str:
@@ -72,75 +138,197 @@ class PhysicalVolume:
     @property
     def about(self) -> str:
         """What else is known, in words."""
-        state = {True: "encrypted", False: "not encrypted", None: "which may be encrypted"}[self.is_encrypted]
+        states = {True: "encrypted", False: "not encrypted", None: "which may be encrypted"}
         volumes = [
-            f"logical volume {name!r:.200} of {format_bytes(size)}, {state}" for name, size in self.logical_volumes[:8]
+            f"logical volume {item.name!r:.200} of {format_bytes(item.size_bytes)}, {states[item.is_encrypted]}"
+            f"{f', {item.reason}' if item.reason else ''}"
+            for item in self.logical_volumes[:8]
         ]
         group = [f"group {self.group_name!r:.200}"] if self.group_name else []
-        return "; ".join([*group, *(volumes or [self.reason])])
+        lacking = self.is_encrypted and self.logical_volumes and not any(item.keys for item in self.logical_volumes)
+        keys = ["its keys are not in it, but in EncryptedRoot.plist.wipekey on Recovery HD"] if lacking else []
+        return "; ".join([*group, *(volumes or [self.reason]), *keys])
 
 
-def read_physical_volume(stretch: Window, header: CoreStorage.PhysicalVolumeHeader, decoder: Decoder) -> PhysicalVolume:
-    """Read what is known of the logical volumes.
+def read_physical_volume(stretch: Source, decoder: Decoder, *, by_copy: bool = True) -> PhysicalVolume | None:
+    """Read what is known of the logical volumes; None where no physical volume begins.
 
     Parameters
     ----------
-    stretch : Window
+    stretch : Source
         The physical volume.
-    header : CoreStorage.PhysicalVolumeHeader
-        Its header.
     decoder : Decoder
-        What decodes the heads of its metadata blocks.
+        What decodes metadata blocks.
+    by_copy : bool
+        Whether the copy of the header tells of it, too, where there is no header.
     """
+    found = _header(stretch, by_copy=by_copy)
+    if found is None:
+        return None
+    header, findings = found
     group = uuid.UUID(bytes=bytes(header.logical_volume_group_id))
-    found = PhysicalVolume(str(group).upper() if group.int else "", reason=UNREADABLE)
+    volume = PhysicalVolume(
+        str(group).upper() if group.int else "",
+        bytes(header.key),
+        bytes(header.physical_volume_id),
+        reason=UNREADABLE,
+        findings=findings,
+    )
     try:
         start, label = _disk_label(stretch, header)
         text = _read(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
-        name = _value(text, "com.apple.corestorage.lvg.name", "string")
-        found = PhysicalVolume(found.group, name, reason=UNREADABLE)
-        units = _decrypted(stretch, header, start + label.ofs_descriptor)
+        volume = replace(volume, group_name=_value(text, "com.apple.corestorage.lvg.name", "string"))
+        metadata = _decrypted(stretch, header, start + label.ofs_descriptor, decoder)
     except (FormatError, ValueError):
         # AES-XTS refuses two equal keys.
-        return found
+        return volume
     except ImportError:
-        return PhysicalVolume(found.group, found.group_name, reason=NO_LIBRARY)
-    return _described(found, units, decoder)
+        return replace(volume, reason=NO_LIBRARY)
+    elsewhere = _elsewhere(text, label)
+    volumes = tuple(
+        replace(item, volume_offset=None, reason=elsewhere) if elsewhere else item
+        for item in _logical_volumes(metadata, header.len_block, stretch.size_bytes)
+    )
+    states = {item.is_encrypted for item in volumes} or {metadata.is_encrypted}
+    return replace(
+        volume,
+        logical_volumes=volumes,
+        is_encrypted=True if True in states else None if None in states else False,
+        reason="" if volumes else UNREADABLE,
+        findings=(*findings, *metadata.findings),
+    )
 
 
-def _disk_label(stretch: Window, header: CoreStorage.PhysicalVolumeHeader) -> tuple[int, CoreStorage.DiskLabel]:
-    """Find a copy of the disk label: where it starts, and its first block.
+def _header(stretch: Source, *, by_copy: bool) -> tuple[CoreStorage.PhysicalVolumeHeader, tuple[Finding, ...]] | None:
+    """Parse the header, or its copy in the last sector where that is what is whole."""
+    first = _parsed_header(stretch, 0)
+    if first is not None and first[1] == first[0].checksum:
+        return first[0], ()
+    copy = _parsed_header(stretch, stretch.size_bytes - HEADER_BYTES) if by_copy or first is not None else None
+    where = "physical volume header", stretch.origin
+    if copy is not None and copy[1] == copy[0].checksum:
+        message = "the header of the physical volume is damaged; its copy in the last sector is used"
+        return copy[0], (Finding("structure-invalid", "warning", *where, message),)
+    if first is None:
+        return None
+    header, computed = first
+    message = "the header of the physical volume does not have its checksum, nor is there a copy that has"
+    sides = f"{header.checksum:#010x}", f"{computed:#010x}"
+    return header, (Finding("checksum-mismatch", "warning", *where, message, *sides),)
+
+
+def _parsed_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVolumeHeader, int] | None:
+    """Parse a header and compute its checksum; None where none is."""
+    if parse_at(stretch, PHYSICAL_VOLUME_HEADER, offset) is None or offset > stretch.size_bytes - HEADER_BYTES:
+        return None
+    data = stretch.read(offset, HEADER_BYTES)
+    header = grammar.parse(
+        grammar.CoreStorage.PhysicalVolumeHeader,
+        data[: PHYSICAL_VOLUME_HEADER.width],
+        structure="physical volume header",
+        image_offset=stretch.origin + offset,
+    )
+    return header, int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0])
+
+
+def _disk_label(stretch: Source, header: CoreStorage.PhysicalVolumeHeader) -> tuple[int, CoreStorage.DiskLabel]:
+    """Find the newest copy of the disk label whose first block is whole: where it starts, and that block.
 
     Raises
     ------
     FormatError
         If there is none.
     """
-    size = DISK_LABEL.width
+    found: list[tuple[bool, int, int, CoreStorage.DiskLabel]] = []
     # The header names the blocks at which the four copies of the label start.
     for block in header.metadata_block:
         start = block * header.len_block
         try:
-            data = _read(stretch, start, size)
+            data = _read(stretch, start, UNIT_BYTES)
         except FormatError:
             continue
-        label = grammar.parse(grammar.CoreStorage.DiskLabel, data, structure="disk label", image_offset=start)
-        if (
-            label.head.block_type == grammar.CoreStorage.BlockType.disk_label
-            and label.len_label <= MOST_LABEL_BYTES * 8
-        ):
-            return start, label
-    raise FormatError("no copy of it can be read", structure="disk label", image_offset=stretch.origin)
+        label = grammar.parse(
+            grammar.CoreStorage.DiskLabel, data[: DISK_LABEL.width], structure="disk label", image_offset=start
+        )
+        if label.head.block_type == KINDS.disk_label and label.len_label <= MOST_LABEL_BYTES * 8:
+            is_whole = int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0]) == label.head.checksum
+            found.append((is_whole, label.head.transaction_id, start, label))
+    if not found:
+        raise FormatError("no copy of it can be read", structure="disk label", image_offset=stretch.origin)
+    *_, start, label = max(found, key=lambda each: each[:2])
+    return start, label
 
 
-def _read(stretch: Window, offset: int, length: int) -> bytes:
+def _elsewhere(text: bytes, label: CoreStorage.DiskLabel) -> str:
+    """Say that the logical volumes of a group are spread over other physical volumes, too; empty where they are not."""
+    listed = re.search(rb"lvg\.physicalVolumes</key>\s*<array[^>]*>(.*?)</array>", text, re.DOTALL)
+    count = len(re.findall(rb"<string|<reference", listed[1])) if listed else 1
+    number = label.physical_volume_number
+    if count < 2 and not number:
+        return ""
+    return f"which is spread over {format_count(max(count, number + 1), 'physical volume')}, of which this is one"
+
+
+def _read(stretch: Source, offset: int, length: int) -> bytes:
     if not 0 <= offset <= stretch.size_bytes - length:
-        raise FormatError("it lies outside", structure="CoreStorage metadata", image_offset=stretch.origin)
+        raise FormatError("it lies outside", structure=WHAT, image_offset=stretch.origin)
     return stretch.read(offset, length)
 
 
-def _decrypted(stretch: Window, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int) -> NDArray[np.uint8]:
-    """Read the encrypted metadata, of the copy that can be read, unit by unit.
+@dataclass(frozen=True, slots=True)
+class _Metadata:
+    """The decrypted metadata.
+
+    Attributes
+    ----------
+    units : (n, 8192) uint8 array
+        The blocks that are whole.
+    object_id, block_type : (n,) arrays
+        Of each; the newest ones first.
+    findings : tuple of Finding
+    """
+
+    units: NDArray[np.uint8]
+    object_id: NDArray[np.uint64]
+    block_type: NDArray[np.uint16]
+    findings: tuple[Finding, ...]
+
+    def newest(self, object_id: int) -> tuple[int, bytes] | None:
+        """Return type and bytes of an object's newest block."""
+        for row in np.flatnonzero(self.object_id == object_id)[:1].tolist():
+            return int(self.block_type[row]), self.units[row].tobytes()
+        return None
+
+    def all_of(self, kind: int) -> Iterable[bytes]:
+        """Yield the blocks of a type, the newest first."""
+        return (self.units[row].tobytes() for row in np.flatnonzero(self.block_type == kind).tolist())
+
+    @property
+    def is_encrypted(self) -> bool | None:
+        """What the blocks tell of the volumes of the group where none is named."""
+        for data in self.all_of(KINDS.logical_volume_family):
+            told = _is_encrypted(data)
+            if told is not None:
+                return told
+        return True if (self.block_type == KINDS.encrypted_extents).any() else None
+
+
+NAMED: Final = (
+    KINDS.logical_volume_family,
+    KINDS.logical_volume,
+    KINDS.continuation,
+    KINDS.encrypted_extents,
+    KINDS.logical_extents_index,
+    KINDS.logical_extents,
+    KINDS.base_extents,
+)
+"""Types of the blocks that are looked at."""
+
+
+def _decrypted(
+    stretch: Source, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int, decoder: Decoder
+) -> _Metadata:
+    """Read the encrypted metadata: of both copies what is whole, where the first one is not.
 
     Raises
     ------
@@ -149,8 +337,6 @@ def _decrypted(stretch: Window, header: CoreStorage.PhysicalVolumeHeader, descri
     FormatError
         If no copy can be read.
     """
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
     data = _read(stretch, descriptor_at, VOLUME_GROUPS_DESCRIPTOR.width)
     # The descriptor lies in the clear; what it leads to is encrypted with keys that stand beside it, in the header.
     # That hides nothing; it is how the format is (libfvde, documentation of the format).
@@ -158,56 +344,181 @@ def _decrypted(stretch: Window, header: CoreStorage.PhysicalVolumeHeader, descri
         grammar.CoreStorage.VolumeGroupsDescriptor, data, structure="descriptor", image_offset=descriptor_at
     )
     count = min(descriptor.num_blocks * header.len_block // UNIT_BYTES, MOST_UNITS)
+    parts: list[NDArray[np.uint8]] = []
+    findings: list[Finding] = []
     for block in (descriptor.primary_block, descriptor.secondary_block):
+        start = block * header.len_block
         try:
-            stored = np.frombuffer(_read(stretch, block * header.len_block, count * UNIT_BYTES), np.uint8)
+            stored = np.frombuffer(_read(stretch, start, count * UNIT_BYTES), np.uint8).reshape(-1, UNIT_BYTES)
         except FormatError:
             continue
-        units = stored.reshape(-1, UNIT_BYTES).copy()
-        key = algorithms.AES(bytes(header.key) + bytes(header.physical_volume_id))
-        for number in np.flatnonzero(units.any(axis=1)).tolist():
-            # The identifier of the volume is the second key of XTS; units count from the start of the metadata.
-            worker = Cipher(key, modes.XTS(number.to_bytes(16, "little"))).decryptor()
-            units[number] = np.frombuffer(worker.update(units[number].tobytes()) + worker.finalize(), np.uint8)
-        return units
-    raise FormatError("no copy can be read", structure="encrypted metadata", image_offset=stretch.origin)
+        units = _plain_units(stored, bytes(header.key) + bytes(header.physical_volume_id))
+        whole, bad = _whole_blocks(units, decoder)
+        parts.append(units[whole])
+        findings += _damaged(len(whole), bad, stretch.origin + start)
+        if len(whole) and not len(bad):
+            break
+    if not parts:
+        raise FormatError("no copy can be read", structure="encrypted metadata", image_offset=stretch.origin)
+    units = np.concatenate(parts)
+    fields = HEAD.object_id, HEAD.block_type, HEAD.transaction_id
+    head = decoder.columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
+    order = np.argsort(head["transaction_id"], kind="stable")[::-1]
+    return _Metadata(units[order], head["object_id"][order], head["block_type"][order], tuple(findings))
 
 
-def _described(found: PhysicalVolume, units: NDArray[np.uint8], decoder: Decoder) -> PhysicalVolume:
-    """Take from the metadata what they say, the newest block of each volume first."""
-    kinds = grammar.CoreStorage.BlockType
-    starts = np.arange(len(units)) * UNIT_BYTES
-    fields = (HEAD.version, HEAD.len_block, HEAD.block_type, HEAD.transaction_id)
-    head = decoder.columns(HEAD, units.reshape(-1), starts, fields)
-    # Units that were never written are zeros, which were left as they are; what is no block has another head.
-    is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
-    kind, order = np.where(is_block, head["block_type"], 0), np.argsort(head["transaction_id"], kind="stable")[::-1]
-    volumes: dict[str, tuple[str, int]] = {}
-    for row in (row for row in order.tolist() if kind[row] == kinds.logical_volume):
-        text = units[row].tobytes()
-        name, size = (_value(text, f"com.apple.corestorage.lv.{word}", kind_) for word, kind_ in _VOLUME_VALUES)
-        if name or size:
-            volumes.setdefault(_value(text, "com.apple.corestorage.lv.uuid", "string"), (name, _number(size)))
-    families = [row for row in order.tolist() if kind[row] == kinds.logical_volume_family]
-    is_encrypted = _is_encrypted(units[family].tobytes() for family in families)
-    if (kind == kinds.encrypted_extents).any():
-        is_encrypted = True
-    reason = "" if volumes else UNREADABLE
-    return PhysicalVolume(found.group, found.group_name, tuple(volumes.values()), is_encrypted, reason)
+def _plain_units(stored: NDArray[np.uint8], key: bytes) -> NDArray[np.uint8]:
+    """Decrypt what was written; what never was is zeros, and stays so."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    units = stored.copy()
+    for number in np.flatnonzero(units.any(axis=1)).tolist():
+        # The identifier of the volume is the second key of XTS; units count from the start of the metadata.
+        worker = Cipher(algorithms.AES(key), modes.XTS(number.to_bytes(16, "little"))).decryptor()
+        units[number] = np.frombuffer(worker.update(units[number].tobytes()) + worker.finalize(), np.uint8)
+    return units
+
+
+def _whole_blocks(units: NDArray[np.uint8], decoder: Decoder) -> tuple[I64, I64]:
+    """Tell which units are blocks that are looked at and have their checksum, and which of them do not have it."""
+    fields = HEAD.checksum, HEAD.version, HEAD.len_block, HEAD.block_type
+    head = decoder.columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
+    # What was never written is zeros, and what is no block has another head.
+    is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES) & (head["checksum"] != WIPED)
+    rows = np.flatnonzero(is_block & np.isin(head["block_type"], NAMED))
+    is_whole = crc32c(units[rows]) == head["checksum"][rows]
+    return rows[is_whole], rows[~is_whole]
+
+
+def _damaged(num_whole: int, bad: I64, image_offset: int) -> list[Finding]:
+    """Say what is wrong with a copy of the metadata."""
+    if len(bad):
+        first = image_offset + int(bad[0]) * UNIT_BYTES
+        told = f"{format_count(len(bad), 'block')} of this copy of the metadata without the right checksum"
+        return [Finding("checksum-mismatch", "warning", WHAT, first, told)]
+    if not num_whole:
+        told = "this copy of the metadata holds no block that tells of a logical volume"
+        return [Finding("structure-invalid", "warning", WHAT, image_offset, told)]
+    return []
+
+
+def _logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: int) -> list[LogicalVolume]:
+    """List the logical volumes, each as its newest block has it."""
+    found: dict[str, LogicalVolume] = {}
+    for data in metadata.all_of(KINDS.logical_volume):
+        name, size = (_value(data, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
+        own = _value(data, "com.apple.corestorage.lv.uuid", "string")
+        if own in found or not (name or size):
+            continue
+        block = grammar.parse(
+            grammar.CoreStorage.LogicalVolume, data[: LOGICAL_VOLUME.width], structure="logical volume", image_offset=0
+        )
+        family = metadata.newest(block.family_object_id)
+        text = _text(metadata, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
+        told = _is_encrypted(text)
+        volume = LogicalVolume(
+            name,
+            _number(size),
+            _identifier(_value(data, "com.apple.corestorage.lv.familyUUID", "string")),
+            metadata.is_encrypted if told is None else told,
+            text if b"KEKWrappedVolumeKeyStruct" in text else b"",
+        )
+        status = re.search(rb"<key>ConversionStatus</key>\s*<string[^>]*>([^<]*)<", text)
+        if status and status[1] in (b"Converting", b"Pending"):
+            found[own] = replace(volume, reason="which is encrypted or decrypted in part, as that was going on")
+            continue
+        offset, reason = _place(metadata, block, volume.size_bytes, block_bytes, space_bytes)
+        found[own] = replace(volume, volume_offset=offset, reason=reason)
+    return list(found.values())
 
 
 _VOLUME_VALUES: Final = (("name", "string"), ("size", "integer"))
 
 
-def _is_encrypted(texts: Iterator[bytes]) -> bool | None:
-    """Tell by the ways in which keys are wrapped; the newest text that names some decides."""
-    for text in texts:
-        methods = set(re.findall(rb"<key>BlockAlgorithm</key><string[^>]*>([^<]*)<", text))
-        if methods:
-            return bool(methods - {b"None"})
-        if _value(text, "com.apple.corestorage.lvf.encryption.type", "string") == "None":
-            return False
-    return None
+def _place(
+    metadata: _Metadata, volume: CoreStorage.LogicalVolume, size_bytes: int, block_bytes: int, space_bytes: int
+) -> tuple[int | None, str]:
+    """Tell where a logical volume starts in the physical one, or why that cannot be said."""
+    extents = metadata.newest(volume.extents_object_id)
+    if extents is None:
+        return None, "of which nothing tells where it lies"
+    kind, data = extents
+    entries = _entries(data, LOGICAL_EXTENT.width)
+    if kind != KINDS.logical_extents or not entries:
+        return None, "which lies in many pieces"
+    base = 0
+    if volume.base_object_id:
+        found = metadata.newest(volume.base_object_id)
+        places = _entries(found[1], BASE_EXTENT.width) if found and found[0] == KINDS.base_extents else []
+        if not places:
+            return None, "of which nothing tells from where its blocks count"
+        base = grammar.parse(
+            grammar.CoreStorage.BaseExtent, places[0], structure="base extent", image_offset=0
+        ).physical_block
+    parsed = [
+        grammar.parse(grammar.CoreStorage.LogicalExtent, entry, structure="logical extent", image_offset=0)
+        for entry in entries
+    ]
+    parsed.sort(key=lambda each: each.logical_block)
+    first, end = parsed[0], 0
+    for entry in parsed:
+        if entry.logical_block != end or entry.physical_block - first.physical_block != end:
+            return None, f"which lies in {format_count(len(parsed), 'piece')}"
+        end += entry.num_blocks
+    offset = (base + first.physical_block) * block_bytes
+    if any(entry.physical_volume_number for entry in parsed) or offset + min(size_bytes, 1) > space_bytes:
+        return None, "which lies outside of this physical volume"
+    if end * block_bytes < size_bytes:
+        return None, f"of which only {format_bytes(end * block_bytes)} have a place"
+    return offset, ""
+
+
+def _entries(block: bytes, width: int) -> list[bytes]:
+    """Cut a block into the entries that it counts; none where it counts more than it has room for."""
+    head = grammar.parse(
+        grammar.CoreStorage.ExtentsHead, block[: EXTENTS_HEAD.width], structure="extents", image_offset=0
+    )
+    if head.num_entries > (UNIT_BYTES - EXTENTS_HEAD.width) // width:
+        return []
+    return [block[EXTENTS_HEAD.width + number * width :][:width] for number in range(head.num_entries)]
+
+
+def _text(metadata: _Metadata, data: bytes) -> bytes:
+    """Return the text of a family, which may be compressed and go on in other blocks; empty where that is broken."""
+    head = grammar.parse(
+        grammar.CoreStorage.LogicalVolumeFamily,
+        data[: LOGICAL_VOLUME_FAMILY.width],
+        structure="logical volume family",
+        image_offset=0,
+    )
+    pieces = [data[head.ofs_text :][: head.len_piece]]
+    following, seen = head.next_object_id, set[int]()
+    while following and following not in seen:
+        seen.add(following)
+        found = metadata.newest(following)
+        if found is None or found[0] != KINDS.continuation:
+            break
+        more = grammar.parse(
+            grammar.CoreStorage.Continuation, found[1][: CONTINUATION.width], structure="text", image_offset=0
+        )
+        pieces.append(found[1][CONTINUATION.width :][: more.len_piece])
+        following = more.next_object_id
+    text = b"".join(pieces)
+    if head.len_stored == head.len_text:
+        return text
+    try:
+        return zlib.decompressobj().decompress(text, MOST_TEXT_BYTES)
+    except zlib.error:
+        return b""
+
+
+def _is_encrypted(text: bytes) -> bool | None:
+    """Tell by the ways in which keys are wrapped, or by what the family says of itself."""
+    methods = set(re.findall(rb"<key>BlockAlgorithm</key>\s*<string[^>]*>([^<]*)<", text))
+    if methods:
+        return bool(methods - {b"None"})
+    kind = _value(text, "com.apple.corestorage.lvf.encryption.type", "string")
+    return kind != "None" if kind else None
 
 
 def _value(text: bytes, name: str, kind: str) -> str:
@@ -222,3 +533,11 @@ def _value(text: bytes, name: str, kind: str) -> str:
 def _number(text: str) -> int:
     digits = re.fullmatch(r"(0x)?([0-9a-fA-F]{1,16})", text)
     return int(digits[2], 16 if digits[1] else 10) if digits and (digits[1] or text.isdecimal()) else 0
+
+
+def _identifier(text: str) -> bytes:
+    """Return the bytes of a UUID; empty where the text is none."""
+    try:
+        return uuid.UUID(text).bytes
+    except ValueError:
+        return b""

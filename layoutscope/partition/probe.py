@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import RecordType
 
+CORE_STORAGE: Final = "CoreStorage"
+FILEVAULT: Final = "FileVault 2 on CoreStorage"
+"""The layers that a logical volume lies in."""
+
 START_BYTES: Final = 2048
 """The sectors by which most contents are told."""
 
@@ -58,7 +62,7 @@ def recognise(
     if content is not None and not content.findings:
         return content  # whatever lies around what tells it is needed by nobody
     if content is None and thorough:
-        content = _readable(stretch, thorough=True)
+        content = _readable(stretch, thorough=True) or _core_storage(stretch, decoder, by_copy=True)
     content = content or _unknown(stretch)
     return content._replace(findings=_unread_start(stretch) + content.findings)
 
@@ -81,13 +85,29 @@ def _readable(stretch: Window, *, thorough: bool = False) -> Content | None:
     return next(filter(None, (item.probe(stretch, thorough=thorough) for item in filesystems())), None)
 
 
-def _core_storage(stretch: Window, decoder: Decoder) -> Content | None:
-    header = parse_at(stretch, records.PHYSICAL_VOLUME_HEADER, 0)
-    if header is None:
+def _core_storage(stretch: Window, decoder: Decoder, *, by_copy: bool = False) -> Content | None:
+    """Find the volume in a physical volume of CoreStorage, which lies there as in a partition; or name what is there.
+
+    What is encrypted looks like nothing; where it was unlocked, the source gives it in the clear.
+    """
+    found = read_physical_volume(stretch, decoder, by_copy=by_copy)
+    if found is None:
         return None
-    found = read_physical_volume(stretch, header, decoder)
+    placed = [(item, item.volume_offset) for item in found.logical_volumes if item.volume_offset is not None]
+    for item, offset in placed:
+        inside = Window(stretch, offset, item.size_bytes)
+        content = _readable(inside) or _readable(inside, thorough=True)
+        if content is not None:
+            around = FILEVAULT if item.is_encrypted else CORE_STORAGE
+            layers = (around, f"logical volume {item.name!r:.200}", *content.layers)
+            return content._replace(
+                volume_offset=offset + content.volume_offset,
+                layers=layers,
+                name=content.name or item.name,
+                findings=(*found.findings, *content.findings),
+            )
     kind = "filevault" if found.is_encrypted else "corestorage"
-    return Content(kind, found.label, 0, stretch.size_bytes, about=found.about)
+    return Content(kind, found.label, 0, stretch.size_bytes, about=found.about, findings=found.findings)
 
 
 def _foreign(stretch: Window) -> Content | None:

@@ -1,0 +1,107 @@
+"""A disk on which stretches are encrypted, read in the clear at the same addresses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.arrays.intervals import runs_of, subtract
+from layoutscope.frozen import frozen
+from layoutscope.image.crypto import UNIT_BYTES, decrypt_units
+from layoutscope.image.source import FillingSource, Source, overlaps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
+
+
+@frozen
+class EncryptedStretch:
+    """A stretch whose units of 512 bytes are encrypted with AES-XTS and numbered from 0.
+
+    Attributes
+    ----------
+    image_offset, size_bytes : int
+        Where it lies; the size is cut to whole units.
+    key : bytes
+        Both keys, of the data and of the numbers.
+    """
+
+    image_offset: int
+    size_bytes: int
+    key: bytes
+
+
+class UnlockedSource(FillingSource):
+    """A disk with the plain text of its encrypted stretches in their place.
+
+    Parameters
+    ----------
+    source : Source
+        The disk; closed with this.
+    stretches : sequence of EncryptedStretch
+        In any order, without overlap, inside the disk.
+    """
+
+    def __init__(self, source: Source, stretches: Sequence[EncryptedStretch]) -> None:
+        self._source = self.around = source
+        self._stretches = [
+            (item.image_offset, item.image_offset + item.size_bytes // UNIT_BYTES * UNIT_BYTES, item.key)
+            for item in sorted(stretches, key=lambda item: item.image_offset)
+        ]
+        self.name = source.name
+        self.size_bytes = source.size_bytes
+        self.sector_size_bytes = source.sector_size_bytes
+        self.counter = source.counter
+        self.gap_budget = source.gap_budget
+
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        stop = image_offset + len(target)
+        self._source.read_into(image_offset, target)
+        for start, end, key in self._stretches:
+            low, high = max(start, image_offset), min(end, stop)
+            if low < high:
+                self._decrypt(start, low, high, key, target[low - image_offset : high - image_offset])
+        return len(target)
+
+    def _decrypt(self, start: int, low: int, high: int, key: bytes, target: memoryview) -> None:
+        """Put plain text in the place of what was read of one stretch."""
+        first, last = (low - start) // UNIT_BYTES, -((start - high) // UNIT_BYTES)
+        begin, length = start + first * UNIT_BYTES, (last - first) * UNIT_BYTES
+        if length == len(target):
+            data = np.frombuffer(target, np.uint8)
+        else:
+            data = np.empty(length, np.uint8)
+            self._source.read_into(begin, data.data)
+        plain = decrypt_units(key, data, np.arange(first, last, dtype=np.uint64)).copy()
+        for lost, size in self._lost(begin, length):
+            plain[lost : lost + size] = 0
+        target[:] = plain[low - begin : high - begin].data
+
+    def _lost(self, start: int, length: int) -> list[list[int]]:
+        """List what was never read of a range, from its start on: that comes as zeros, which are no cipher text."""
+        unread = self.unread_ranges()
+        if not len(unread) or not overlaps(unread, np.array([start]), np.array([length]))[0]:
+            return []
+        low = np.clip(unread[:, 0] - start, 0, length)
+        high = np.clip(unread.sum(axis=1) - start, 0, length)
+        listed: list[list[int]] = np.stack([low, high - low], axis=1)[high > low].tolist()
+        return listed
+
+    def unread_ranges(self) -> NDArray[np.int64]:
+        """Areas that were never read into the image, shape (n, 2): offset and length in bytes."""
+        return self._source.unread_ranges()
+
+    @property
+    def holes(self) -> NDArray[np.int64]:
+        """Areas that the image does not store and that are zeros, shape (n, 2): offset and length in bytes."""
+        starts, ends = np.array([each[:2] for each in self._stretches], np.int64).reshape(-1, 2).T
+        return subtract(self._source.holes, runs_of(starts, ends - starts))
+
+    def close(self) -> None:
+        """Close the disk."""
+        self._source.close()

@@ -1,0 +1,189 @@
+"""FileVault 2: from a password to the plain text of logical volumes of CoreStorage.
+
+libyal's description of FileVault Drive Encryption. Keys made of passwords wrap keys, which wrap the one of the volume.
+The wrapped ones stand in the metadata of CoreStorage, or, of a volume that a Mac starts from, in an encrypted file on
+another partition, Recovery HD.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError, LayoutscopeError, LockedError, UnsupportedError
+from layoutscope.filesystems.contract import VolumeRequest
+from layoutscope.filesystems.registry import filesystem
+from layoutscope.image.crypto import password_key, unwrap_key
+from layoutscope.image.source import Window
+from layoutscope.image.unlocked import EncryptedStretch, UnlockedSource
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import PASSPHRASE_WRAPPED_KEY, WRAPPED_VOLUME_KEY
+from layoutscope.partition.corestorage import read_physical_volume
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.partition.corestorage import LogicalVolume, PhysicalVolume
+    from layoutscope.partition.tables import VolumeCandidate
+    from layoutscope.tables import VolumeLayout
+
+KEY_FILE: Final = "EncryptedRoot.plist.wipekey"
+KEY_BYTES: Final = 16
+MOST_ROUNDS: Final = 10_000_000
+"""Rounds of PBKDF2 that all keys of a volume may ask for together; macOS asks for some 100,000 of each."""
+
+MOST_KEY_FILE_BYTES: Final = 1 << 24
+"""Pictures of users are in it; AES-XTS ends at 16 MiB."""
+
+
+def unlocked(
+    source: Source,
+    candidates: Sequence[VolumeCandidate],
+    password: str,
+    decoder: Decoder,
+    *,
+    partition: int | None = None,
+) -> UnlockedSource | None:
+    """Open what is encrypted with a password; None where nothing is that a password could open.
+
+    Parameters
+    ----------
+    source : Source
+        The disk.
+    candidates : sequence of VolumeCandidate
+        What was found on it.
+    password : str
+        Of a user, or the recovery key.
+    decoder : Decoder
+        As for :func:`layoutscope.partition.find_volumes`.
+    partition : int, optional
+        Number of the only partition that is wanted.
+
+    Raises
+    ------
+    LockedError
+        If it opens none of them, and nothing else is there that it could be meant for.
+    FormatError
+        If their keys contradict the format.
+    UnsupportedError
+        If the package ``cryptography`` is missing.
+    """
+    found: list[EncryptedStretch] = []
+    tried = 0
+    for candidate in candidates:
+        if candidate.kind != "filevault" or partition not in (None, candidate.partition):
+            continue
+        physical = read_physical_volume(Window(source, candidate.image_offset, candidate.size_bytes), decoder)
+        for volume in physical.logical_volumes if physical is not None else ():
+            if volume.volume_offset is None or not volume.is_encrypted:
+                continue
+            texts = [volume.keys] if volume.keys else list(_key_files(source, candidates, physical))
+            keys = [key for text in texts for key in _volume_keys(text, password, candidate.image_offset)]
+            tried += bool(texts)
+            if keys:
+                start = candidate.image_offset + volume.volume_offset
+                size = min(volume.size_bytes, source.size_bytes - start)
+                found.append(EncryptedStretch(start, size, with_second_key(keys[0], volume)))
+    if tried and not found and not any(map(_takes_secret, candidates)):
+        raise LockedError(f"{source.name}: the password does not open the volume that FileVault 2 encrypts")
+    return UnlockedSource(source, found) if found else None
+
+
+def _takes_secret(candidate: VolumeCandidate) -> bool:
+    """Whether a password may be meant for a volume itself, not for what it lies in."""
+    return candidate.is_readable and any(
+        option.kind == "secret" for option in filesystem(candidate.kind).traits.options
+    )
+
+
+def with_second_key(key: bytes, volume: LogicalVolume) -> bytes:
+    """Add to the key of a volume the one of the numbers of its sectors."""
+    return key + hashlib.sha256(key + volume.family).digest()[:KEY_BYTES]
+
+
+def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[bytes]:
+    """Unwrap the keys of the volume that a password opens."""
+    users = [_parsed(grammar.CoreStorage.PassphraseWrappedKey, PASSPHRASE_WRAPPED_KEY.width, data, image_offset)
+             for data in _listed(text, "PassphraseWrappedKEKStruct")]  # fmt: skip
+    wrapped = [_parsed(grammar.CoreStorage.WrappedVolumeKey, WRAPPED_VOLUME_KEY.width, data, image_offset)
+               for data in _listed(text, "KEKWrappedVolumeKeyStruct")]  # fmt: skip
+    rounds = sum(user.num_rounds for user in users)
+    if not all(user.num_rounds for user in users) or rounds > MOST_ROUNDS:
+        raise FormatError(
+            f"the keys of FileVault 2 take {rounds:,} rounds of PBKDF2", structure=WHAT, image_offset=image_offset
+        )
+    for user in users:
+        opened = unwrap_key(password_key(password, user.salt, user.num_rounds, KEY_BYTES), user.key)
+        if opened is not None:
+            yield from filter(None, (unwrap_key(opened, item.key) for item in wrapped))
+
+
+WHAT: Final = "FileVault 2 key"
+
+
+def _parsed(parser: Any, width: int, data: bytes, image_offset: int) -> Any:
+    return grammar.parse(parser, data[:width], structure=WHAT, image_offset=image_offset)
+
+
+def _listed(text: bytes, name: str) -> Iterator[bytes]:
+    """Yield the data that stand behind a key in XML; keys that wrap nothing have none."""
+    for found in re.finditer(rb"<key>" + name.encode() + rb"</key>\s*<data[^>]*>([^<]*)<", text):
+        try:
+            data = binascii.a2b_base64(found[1])
+        except binascii.Error:
+            continue
+        if data:
+            yield data
+
+
+def _key_files(source: Source, candidates: Sequence[VolumeCandidate], physical: PhysicalVolume) -> Iterator[bytes]:
+    """Yield the texts of the files of keys on other partitions that belong to a physical volume."""
+    for candidate in candidates:
+        if not candidate.is_readable or filesystem(candidate.kind).traits.has_containers:
+            continue
+        place = VolumeRequest(source, candidate.image_offset, candidate.size_bytes, candidate.stack)
+        try:
+            (layout,) = filesystem(candidate.kind).read(place)
+        except LayoutscopeError:
+            continue  # what is wrong with that volume is told where it is read for its own sake
+        for data in _contents(source, layout):
+            text = _key_text(data, physical)
+            if text is not None:
+                yield text
+
+
+def _contents(source: Source, layout: VolumeLayout) -> Iterator[bytes]:
+    """Yield the contents of each file of keys."""
+    entries, extents = layout.columns("entries"), layout.columns("extents")
+    names = entries.listed("name")
+    for row in (row for row, name in enumerate(names) if name == KEY_FILE):
+        file_id, size = (int(entries[name].data[row]) for name in ("file_id", "size_bytes"))
+        own = np.flatnonzero(extents["file_id"].data == file_id)
+        forks = extents.listed("fork")
+        own = own[[forks[number] == "data" for number in own.tolist()]]
+        starts, lengths = extents["image_offset"].data[own], extents["length_bytes"].data[own]
+        if 0 < size <= MOST_KEY_FILE_BYTES and int(lengths.sum()) <= MOST_KEY_FILE_BYTES * 2:
+            yield b"".join(source.read(*each) for each in zip(starts.tolist(), lengths.tolist(), strict=True))[:size]
+
+
+def _key_text(data: bytes, physical: PhysicalVolume) -> bytes | None:
+    """Decrypt a file of keys, which is one unit; None where another volume's key encrypts it."""
+    try:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    except ImportError as error:
+        raise UnsupportedError(
+            "unlocking needs the package cryptography", code="crypto-missing", advice="install layoutscope[crypto]"
+        ) from error
+    # The description names two keys for it, in two places, beside a second one of zeros.
+    for key in (physical.key, physical.own_id):
+        worker = Cipher(algorithms.AES(key + bytes(KEY_BYTES)), modes.XTS(bytes(16))).decryptor()
+        text: bytes = worker.update(data) + worker.finalize()
+        if b"<plist" in text or b"CryptoUsers" in text:
+            return text
+    return None

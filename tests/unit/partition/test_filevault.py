@@ -1,0 +1,334 @@
+"""Logical volumes of CoreStorage: read where they lie in the clear, and with a password under FileVault 2.
+
+What is written here follows the same description as the reader; tests/images/test_filevault_recorded.py holds it
+against a volume that macOS made.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cryptography")
+
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from fixtures.apfs.checksum import crc32c
+from fixtures.corestorage import (
+    BLOCK_BYTES,
+    CONTENT_BLOCK,
+    METADATA_BLOCK,
+    METADATA_KEY,
+    OWN_ID,
+    PASSWORD,
+    RECOVERY,
+    UNIT_BYTES,
+    PhysicalVolumePlan,
+    key_file,
+    physical_volume,
+)
+from fixtures.hfsplus.plan import File, Folder, Fork, Tree, VolumePlan
+from fixtures.hfsplus.scenarios import folders
+from fixtures.hfsplus.writer import render
+from layoutscope import check, read_layouts, scan
+from layoutscope.errors import FormatError, LayoutscopeError, LockedError, UnsupportedError
+from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.image.source import MemorySource
+from layoutscope.image.unlocked import EncryptedStretch, UnlockedSource
+from layoutscope.partition import find_volumes
+from tests.unit.partition.builders import CORE_STORAGE, HFS, gpt_disk, gpt_entry
+
+MIB = 1 << 20
+START = CONTENT_BLOCK * BLOCK_BYTES
+
+
+@functools.cache
+def hfsplus(*extra) -> bytes:
+    """Write a small volume, in whole blocks of CoreStorage."""
+    plan = VolumePlan(
+        block_size=512, total_blocks=800, root=(*folders(3, 8, 300), *extra), catalog=Tree(512), attributes=None,
+        extents_overflow=Tree(512),
+    )  # fmt: skip
+    return bytes(render(plan)[0].to_bytearray())
+
+
+def plan_of(**changes) -> PhysicalVolumePlan:
+    return PhysicalVolumePlan(**({"content": hfsplus()} | changes))
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Return a function that writes a physical volume, alone on an image."""
+
+    def write(data):
+        path = tmp_path / "disk.img"
+        path.write_bytes(bytes(data))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """Return the layout of the volume by itself."""
+    path = tmp_path / "bare.img"
+    path.write_bytes(hfsplus())
+    (layout,) = read_layouts(path)
+    return layout
+
+
+def assert_same(layout, bare, start: int) -> None:
+    """Every table is that of the volume by itself, its addresses on the image where the logical volume lies."""
+    for name in ("nodes", "extents", "regions", "free", "entries"):
+        ours, theirs = layout.table(name), bare.table(name)
+        if "image_offset" in theirs.columns:
+            theirs = theirs.with_columns(theirs["image_offset"] + start)
+        assert ours.equals(theirs), name
+    assert layout.facts.image_offset == start
+    assert layout.num_errors == 0
+
+
+@pytest.mark.parametrize("changes", [{}, {"base_block": 64}, {"text": "compressed"}, {"text": "continued"}])
+@pytest.mark.parametrize("secret", ["", PASSWORD, RECOVERY])
+def test_a_logical_volume_is_read_like_a_partition(written, bare, changes, secret):
+    """Plain without a password, encrypted with that of a user or the recovery key: nodes are where they lie."""
+    path = written(physical_volume(plan_of(is_encrypted=bool(secret), **changes)))
+    (layout,) = read_layouts(path, **({"password": secret} if secret else {}))
+    assert_same(layout, bare, START)
+    around = "FileVault 2 on CoreStorage" if secret else "CoreStorage"
+    assert layout.facts.stack == (around, "logical volume 'Macintosh HD'", "HFS+")
+
+
+def test_both_decoders_and_a_check_agree(written):
+    """The password reaches every verb that opens the bytes once more."""
+    path = written(physical_volume(plan_of()))
+    assert check(path, password=PASSWORD).exit_code == 0
+    first, second = (read_layouts(path, password=PASSWORD, decoder=name)[0] for name in ("bulk", "grammar"))
+    assert first.table("nodes").equals(second.table("nodes"))
+
+
+def test_without_a_password_it_is_named(written):
+    """With name and size of the logical volume, and what opens it; a wrong one is an error of its own."""
+    path = written(physical_volume(plan_of()))
+    with pytest.raises(UnsupportedError, match="'Macintosh HD' of 400 KiB, encrypted") as caught:
+        scan(path)
+    assert caught.value.code == "file-vault"
+    assert "--password" in caught.value.advice
+    with pytest.raises(LockedError, match="the password does not open"):
+        scan(path, password="wrong")
+
+
+NOT_READ = {
+    "which lies in 2 pieces": {"extents": ((0, 50, 256), (50, 50, 400))},
+    "which is spread over 2 physical volumes": {"physical_volumes": 2},
+    "which is encrypted or decrypted in part": {"status": "Converting"},
+    "of which only 40.0 KiB have a place": {"extents": ((0, 10, 256),)},
+}
+
+
+@pytest.mark.parametrize("words", NOT_READ)
+def test_what_is_not_read_is_said(written, words):
+    """Where nothing could be read truly, the volume is named with the reason, with a password and without."""
+    path = written(physical_volume(plan_of(**NOT_READ[words])))
+    for options in ({}, {"password": PASSWORD}):
+        with pytest.raises(UnsupportedError, match=words):
+            scan(path, **options)
+
+
+def test_places_outside_of_the_volume_are_told(written):
+    """An extent that leads out of the physical volume is no place."""
+    data = physical_volume(plan_of())
+    with pytest.raises(UnsupportedError, match="lies outside"):
+        scan(written(changed(data, 0x305, 64 + 8 + 32, (1 << 40).to_bytes(6, "little"))), password=PASSWORD)
+
+
+def changed(data: bytearray, kind: int, at: int, new: bytes) -> bytearray:
+    """Change a place in every metadata block of a type, in both copies, with the checksum repaired."""
+    data = bytearray(data)
+    descriptor = BLOCK_BYTES + UNIT_BYTES
+    count = int.from_bytes(data[descriptor + 8 :][:8], "little") * BLOCK_BYTES // UNIT_BYTES
+    for copy in range(2):
+        for number in range(1, count):
+            start = METADATA_BLOCK * BLOCK_BYTES + (copy * count + number) * UNIT_BYTES
+            mode = modes.XTS(number.to_bytes(16, "little"))
+            cipher = Cipher(algorithms.AES(METADATA_KEY + OWN_ID), mode)
+            block = bytearray(cipher.decryptor().update(bytes(data[start : start + UNIT_BYTES])))
+            if int.from_bytes(block[10:12], "little") == kind:
+                block[at : at + len(new)] = new
+                block[:4] = crc32c(bytes(block[8:])).to_bytes(4, "little")
+                data[start : start + UNIT_BYTES] = cipher.encryptor().update(bytes(block))
+    return data
+
+
+DISK_START = 2048 * 512
+
+
+def system_disk(*, with_keys: bool = True, password_file: bytes | None = None) -> bytes:
+    """Write a disk as a Mac starts from: the keys of the first partition in a file on the second one."""
+    plan = plan_of(is_encrypted=None, has_bitmap=True)
+    volume = physical_volume(plan)
+    keys = File("EncryptedRoot.plist.wipekey", Fork(content=password_file or key_file(plan), pieces=2))
+    recovery = hfsplus(Folder("com.apple.boot.S", (keys,))) if with_keys else hfsplus()
+    sectors, second = len(volume) // 512, len(recovery) // 512
+    entries = [
+        gpt_entry(CORE_STORAGE, 2048, 2047 + sectors, "Macintosh HD"),
+        gpt_entry(HFS, 2048 + sectors, 2047 + sectors + second, "Recovery HD"),
+    ]
+    disk = gpt_disk(DISK_START + len(volume) + len(recovery) + MIB, entries)
+    disk.put(DISK_START, bytes(volume)).put(DISK_START + len(volume), recovery)
+    return bytes(disk.data)
+
+
+def test_keys_of_a_system_volume_are_found_on_recovery_hd(written, bare):
+    """The partition list tells of CoreStorage, its logical volume and that it is encrypted, locked or not."""
+    path = written(system_disk())
+    first, second = read_layouts(path, password=PASSWORD)
+    assert_same(first, bare, DISK_START + START)
+    assert second.facts.name == "Fixture" or second.facts.stack[1] == "partition 2"
+    opened, locked = scan(path, password=PASSWORD, drives=()), scan(path, drives=())
+    told = [item.image.partitions[0] for item in (opened, locked)]
+    assert told[0].content == "FileVault 2 on CoreStorage > logical volume 'Macintosh HD' > HFS+"
+    assert "logical volume 'Macintosh HD' of 400 KiB, encrypted" in told[1].content
+    assert [item.is_encrypted for item in told] == [True, True]
+    assert len(locked.volumes) == 1
+    with pytest.raises(LockedError):
+        scan(path, password="wrong")
+    assert len(scan(path, password="wrong", partition=2, drives=()).volumes) == 1
+
+
+@pytest.mark.parametrize("options", [{"with_keys": False}, {"password_file": b"no keys" * 100}])
+def test_keys_that_are_nowhere_are_said_to_be_missing(written, options):
+    """No password is called wrong where no key was tried; the partition stays named, and says where keys would be."""
+    result = scan(written(system_disk(**options)), password=PASSWORD, drives=())
+    assert len(result.volumes) == 1
+    assert "EncryptedRoot.plist.wipekey on Recovery HD" in result.image.partitions[0].content
+
+
+def test_a_damaged_header_is_replaced_by_its_copy(written, bare):
+    """The copy in the last sector serves, and the address of the damage is told."""
+    data = physical_volume(plan_of())
+    data[100] ^= 1
+    found = find_volumes(MemorySource(bytes(data)))
+    assert [(item.code, item.level, item.image_offset) for item in found.findings] == [
+        ("structure-invalid", "warning", 0)
+    ]
+    data[:512] = bytes(512)
+    (layout,) = read_layouts(written(data), password=PASSWORD)
+    assert_same(layout, bare, START)
+
+
+def test_a_damaged_block_is_replaced_by_its_copy(written, bare):
+    """The second copy of the metadata serves where the first one has not its checksum; where that is, is told."""
+    data = physical_volume(plan_of())
+    for number in range(1, 4):
+        data[METADATA_BLOCK * BLOCK_BYTES + number * UNIT_BYTES + 100] ^= 1
+    path = written(data)
+    (layout,) = read_layouts(path, password=PASSWORD)
+    assert_same(layout, bare, START)
+    (told,) = [item for item in scan(path, password=PASSWORD, drives=()).findings if item.code == "checksum-mismatch"]
+    assert told.image_offset == METADATA_BLOCK * BLOCK_BYTES + UNIT_BYTES
+    assert told.message.startswith("3 blocks")
+
+
+def test_a_lost_volume_header_is_survived(written):
+    """The copy at the end of the logical volume tells where it ends, as in a partition."""
+    content = bytearray(hfsplus())
+    content[1024:1536] = bytes(512)
+    path = written(physical_volume(plan_of(content=bytes(content))))
+    (layout,) = read_layouts(path, password=PASSWORD)
+    assert layout.facts.image_offset == START
+    assert "volume-header-lost" in layout.table("findings")["code"].to_list() or layout.facts.num_files == 24
+
+
+def test_more_rounds_than_any_are_refused(written):
+    """A number of rounds that would take minutes is told with the partition's address, not worked off."""
+    path = written(physical_volume(plan_of(rounds=2**32 - 1)))
+    with pytest.raises(FormatError, match=r"byte 0.*8,589,934,590 rounds"):
+        scan(path, password=PASSWORD)
+
+
+HOSTILE = {0x19: range(64, 128, 4), 0x1A: range(64, 144, 4), 0x305: range(64, 112, 4), 0x24: range(64, 80, 4)}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_extreme_numbers_are_no_other_error(kind):
+    """Whatever number of a block is extreme, with its checksum repaired, a volume is read or named."""
+    data = physical_volume(plan_of(text="continued", base_block=64))
+    for at in HOSTILE[kind]:
+        for value in (b"\xff" * 4, bytes(4), b"\x01\0\0\x80"):
+            found = find_volumes(MemorySource(bytes(changed(data, kind, at, value))))
+            assert [item.kind for item in found.candidates] in (["filevault"], ["corestorage"])
+
+
+@pytest.mark.parametrize("kind", [0x19, 0x1A, 0x305])
+def test_extreme_numbers_end_in_one_line_with_a_password(written, kind):
+    """The same with a password: the volume, or one line."""
+    data = physical_volume(plan_of(text="continued"))
+    for at in HOSTILE[kind]:
+        path = written(changed(data, kind, at, b"\xff\xff\xff\x7f"))
+        try:
+            scan(path, password=PASSWORD, drives=())
+        except LayoutscopeError as error:
+            assert "\n" not in str(error)
+
+
+def test_a_text_that_leads_to_itself_ends():
+    """The chain of blocks of a text is followed once round."""
+    data = physical_volume(plan_of(text="continued"))
+    looped = changed(data, 0x24, 64, (0xE).to_bytes(8, "little"))
+    assert find_volumes(MemorySource(bytes(looped))).candidates[0].kind == "filevault"
+
+
+STRETCH = 3 * 512, 20 * 512
+
+
+@pytest.fixture
+def plain():
+    """Return 16 KiB, of which a stretch is to be encrypted."""
+    return np.random.default_rng(1).integers(0, 256, 1 << 14, np.uint8).tobytes()
+
+
+def stored(plain: bytes) -> bytes:
+    """Encrypt the stretch sector by sector with another program's XTS."""
+    start, length = STRETCH
+    sectors = [plain[start + number * 512 :][:512] for number in range(length // 512)]
+    cipher = b"".join(
+        Cipher(algorithms.AES(bytes(range(32))), modes.XTS(number.to_bytes(16, "little"))).encryptor().update(sector)
+        for number, sector in enumerate(sectors)
+    )
+    return plain[:start] + cipher + plain[start + length :]
+
+
+def test_any_range_reads_as_the_plain_text(plain):
+    """Of every alignment, inside, across the ends, and around the stretch; in one read or in many."""
+    source = UnlockedSource(MemorySource(stored(plain)), [EncryptedStretch(*STRETCH, bytes(range(32)))])
+    rng = np.random.default_rng(2)
+    starts = rng.integers(0, len(plain), 300)
+    lengths = np.array([rng.integers(0, len(plain) - start + 1) for start in starts.tolist()])
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        assert source.read(start, length) == plain[start : start + length]
+    want = b"".join(plain[s : s + n] for s, n in zip(starts.tolist(), lengths.tolist(), strict=True))
+    assert source.read_extents(starts, lengths).tobytes() == want
+
+
+def test_what_was_never_read_stays_zeros(plain):
+    """Zeros of an area that is not there are not decrypted into something."""
+    unread = np.array([[5 * 512, 512]])
+    below = RescuedSource(MemorySource(stored(plain)), unread)
+    source = UnlockedSource(below, [EncryptedStretch(*STRETCH, bytes(range(32)))])
+    target = bytearray(4 * 512)
+    source.read_into(4 * 512, memoryview(target))
+    assert bytes(target) == plain[4 * 512 : 5 * 512] + bytes(512) + plain[6 * 512 : 8 * 512]
+    assert source.unread_ranges().tolist() == unread.tolist()
+
+
+def test_holes_of_what_is_encrypted_are_no_zeros(plain):
+    """What a sparse file does not store is zeros outside of the stretch alone."""
+
+    class Sparse(MemorySource):
+        holes = np.array([[0, 4 * 512], [30 * 512, 512]])
+
+    source = UnlockedSource(Sparse(stored(plain)), [EncryptedStretch(*STRETCH, bytes(range(32)))])
+    assert source.holes.tolist() == [[0, 3 * 512], [30 * 512, 512]]

@@ -17,6 +17,7 @@ from layoutscope.arrays.intervals import runs_of, subtract, union
 from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.image.source import RecordingSource
+from layoutscope.image.unlocked import UnlockedSource
 from layoutscope.options import ReadOptions
 from layoutscope.progress import phase
 from layoutscope.results.inspect import Extract
@@ -154,7 +155,9 @@ def wanted_ranges(images: ImageSet, request: ReadRequest) -> list[NDArray[np.int
     wanted = {layout.facts.volume for layout in found.layouts} | {None}
     kept = [layout for layout in read.layouts if layout.facts.volume in wanted]
     others = [_without_headers(layout) for layout in read.layouts if layout.facts.volume not in wanted]
-    return [_sectors(recorder, read.bytes().devices.index(recorder), kept, others) for recorder in recorders]
+    # Bytes are kept as they lie on the image, encrypted ones, too.
+    order = [source.around if isinstance(source, UnlockedSource) else source for source in read.bytes().devices]
+    return [_sectors(recorder, order.index(recorder), kept, others) for recorder in recorders]
 
 
 def _without_headers(layout: VolumeLayout) -> VolumeLayout:

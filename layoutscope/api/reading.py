@@ -25,7 +25,7 @@ from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.partition.filevault import unlocked
 from layoutscope.partition.probe import CORE_STORAGE, FILEVAULT
-from layoutscope.partition.search import may_hold_volume
+from layoutscope.partition.search import Depth, may_hold_volume
 from layoutscope.progress import phase, reporting
 from layoutscope.results.locked import how_to_open, refuse_wrong_secret
 from layoutscope.results.scan import CUT_OFF, ImageFacts, PartitionFacts
@@ -212,7 +212,7 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
 
 def _found(images: ImageSet, request: ReadRequest) -> tuple[ImageSet, VolumeSearch]:
     """Find the volumes; where a password opens what FileVault 2 encrypts, on images that have it in the clear."""
-    decoder, depth = decoder_named(request.decoder), "everywhere" if request.sweep else "usual"
+    decoder, depth = decoder_named(request.decoder), _depth(request)
     search = find_volumes(images.main, decoder, depth=depth)
     password = request.own.get("password")
     if not isinstance(password, str):
@@ -221,6 +221,10 @@ def _found(images: ImageSet, request: ReadRequest) -> tuple[ImageSet, VolumeSear
     if plain is None:
         return images, search
     return replace(images, main=plain), find_volumes(plain, decoder, depth=depth)
+
+
+def _depth(request: ReadRequest) -> Depth:
+    return "everywhere" if request.sweep else "usual"
 
 
 START_BYTES: Final = 4096

@@ -166,7 +166,12 @@ FORMS: Final = (
     Form("list of CD tracks (.cue)", "read", "the words FILE and TRACK; the file lies beside it"),
     Form("AFF4 image", "named", "container.description or information.turtle in a zip archive", _AFF4),
     Form("GPT, Apple partition map, MBR", "read", "its entries"),
-    Form("CoreStorage, FileVault 2", "named", "the header of its physical volume"),
+    Form(
+        "CoreStorage, FileVault 2",
+        "read",
+        "the header of its physical volume; needs the extra `crypto`, and FileVault 2 its password; a logical volume "
+        "in several pieces or on several disks is named",
+    ),
     Form(
         "ext2 to ext4, XFS, btrfs, squashfs, NTFS, ReFS, exFAT, FAT, BitLocker, LUKS, Linux LVM, ISO 9660",
         "named",

@@ -23,8 +23,8 @@ GAP: Final = "and what follows could not be read, where one may begin"
 _CUT: Final = ("partition-truncated", "partition-outside")
 _CORE_STORAGE_ADVICE: Final = "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device"
 _FILEVAULT_ADVICE: Final = (
-    "open it with its password or recovery key (--password - asks for it), or unlock it with diskutil coreStorage unlockVolume on a Mac, or with libfvde's fvdemount, then read the logical "
-    "volume's own device"
+    "open it with its password or recovery key (--password - asks for it), or unlock it with diskutil coreStorage "
+    "unlockVolume on a Mac, or with libfvde's fvdemount, then read the logical volume's own device"
 )
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.partition.corestorage import LogicalVolume, PhysicalVolume
+    from layoutscope.partition.corestorage import PhysicalVolume
     from layoutscope.partition.tables import VolumeCandidate
     from layoutscope.tables import VolumeLayout
 
@@ -77,19 +77,23 @@ def unlocked(
     found: list[EncryptedStretch] = []
     tried = 0
     for candidate in candidates:
-        if candidate.kind != "filevault" or partition not in (None, candidate.partition):
+        if candidate.kind not in ("filevault", "corestorage") or partition not in (None, candidate.partition):
             continue
         physical = read_physical_volume(Window(source, candidate.image_offset, candidate.size_bytes), decoder)
-        for volume in physical.logical_volumes if physical is not None else ():
-            if volume.volume_offset is None or not volume.is_encrypted:
+        if physical is None:
+            continue
+        for volume in physical.logical_volumes:
+            if volume.volume_offset is None or volume.is_encrypted is False:
                 continue
-            texts = [volume.keys] if volume.keys else list(_key_files(source, candidates, physical))
-            keys = [key for text in texts for key in _volume_keys(text, password, candidate.image_offset)]
-            tried += bool(texts)
-            if keys:
+            text = volume.keys or next(_key_files(source, candidates, physical), b"")
+            key = next(_volume_keys(text, password, candidate.image_offset), None)
+            tried += bool(text)
+            if key is not None:
                 start = candidate.image_offset + volume.volume_offset
                 size = min(volume.size_bytes, source.size_bytes - start)
-                found.append(EncryptedStretch(start, size, with_second_key(keys[0], volume)))
+                # The other key is made of this one and of what the volume belongs to.
+                second = hashlib.sha256(key + volume.family).digest()[:KEY_BYTES]
+                found.append(EncryptedStretch(start, size, key + second))
     if tried and not found and not any(map(_takes_secret, candidates)):
         raise LockedError(f"{source.name}: the password does not open the volume that FileVault 2 encrypts")
     return UnlockedSource(source, found) if found else None
@@ -100,11 +104,6 @@ def _takes_secret(candidate: VolumeCandidate) -> bool:
     return candidate.is_readable and any(
         option.kind == "secret" for option in filesystem(candidate.kind).traits.options
     )
-
-
-def with_second_key(key: bytes, volume: LogicalVolume) -> bytes:
-    """Add to the key of a volume the one of the numbers of its sectors."""
-    return key + hashlib.sha256(key + volume.family).digest()[:KEY_BYTES]
 
 
 def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[bytes]:
@@ -143,8 +142,8 @@ def _listed(text: bytes, name: str) -> Iterator[bytes]:
 
 
 def _key_files(source: Source, candidates: Sequence[VolumeCandidate], physical: PhysicalVolume) -> Iterator[bytes]:
-    """Yield the texts of the files of keys on other partitions that belong to a physical volume."""
-    for candidate in candidates:
+    """Yield the texts of the files of keys on other partitions, small ones first, that belong to a physical volume."""
+    for candidate in sorted(candidates, key=lambda item: item.size_bytes):
         if not candidate.is_readable or filesystem(candidate.kind).traits.has_containers:
             continue
         place = VolumeRequest(source, candidate.image_offset, candidate.size_bytes, candidate.stack)

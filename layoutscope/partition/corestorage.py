@@ -284,7 +284,7 @@ class _Metadata:
     units : (n, 8192) uint8 array
         The blocks that are whole.
     object_id, block_type : (n,) arrays
-        Of each; the newest ones first.
+        Of each, the newest ones first; type 0 is a block that was wiped.
     findings : tuple of Finding
     """
 
@@ -304,13 +304,15 @@ class _Metadata:
         return (self.units[row].tobytes() for row in np.flatnonzero(self.block_type == kind).tolist())
 
     @property
+    def by_bitmap(self) -> bool | None:
+        """Whether volumes are encrypted, where only a block tells that encrypted ones have."""
+        return True if (self.block_type == KINDS.encrypted_extents).any() else None
+
+    @property
     def is_encrypted(self) -> bool | None:
         """What the blocks tell of the volumes of the group where none is named."""
-        for data in self.all_of(KINDS.logical_volume_family):
-            told = _is_encrypted(data)
-            if told is not None:
-                return told
-        return True if (self.block_type == KINDS.encrypted_extents).any() else None
+        told = (_is_encrypted(data) for data in self.all_of(KINDS.logical_volume_family))
+        return next((known for known in told if known is not None), self.by_bitmap)
 
 
 NAMED: Final = (
@@ -361,10 +363,12 @@ def _decrypted(
     if not parts:
         raise FormatError("no copy can be read", structure="encrypted metadata", image_offset=stretch.origin)
     units = np.concatenate(parts)
-    fields = HEAD.object_id, HEAD.block_type, HEAD.transaction_id
+    fields = HEAD.object_id, HEAD.block_type, HEAD.transaction_id, HEAD.checksum
     head = decoder.columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
     order = np.argsort(head["transaction_id"], kind="stable")[::-1]
-    return _Metadata(units[order], head["object_id"][order], head["block_type"][order], tuple(findings))
+    # What was wiped is of no type any more, but younger than what it was before.
+    kind = np.where(head["checksum"] == WIPED, 0, head["block_type"])
+    return _Metadata(units[order], head["object_id"][order], kind[order], tuple(findings))
 
 
 def _plain_units(stored: NDArray[np.uint8], key: bytes) -> NDArray[np.uint8]:
@@ -384,9 +388,9 @@ def _whole_blocks(units: NDArray[np.uint8], decoder: Decoder) -> tuple[I64, I64]
     fields = HEAD.checksum, HEAD.version, HEAD.len_block, HEAD.block_type
     head = decoder.columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
     # What was never written is zeros, and what is no block has another head.
-    is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES) & (head["checksum"] != WIPED)
+    is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
     rows = np.flatnonzero(is_block & np.isin(head["block_type"], NAMED))
-    is_whole = crc32c(units[rows]) == head["checksum"][rows]
+    is_whole = (head["checksum"][rows] == WIPED) | (crc32c(units[rows]) == head["checksum"][rows])
     return rows[is_whole], rows[~is_whole]
 
 
@@ -406,21 +410,22 @@ def _logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: int) ->
     """List the logical volumes, each as its newest block has it."""
     found: dict[str, LogicalVolume] = {}
     for data in metadata.all_of(KINDS.logical_volume):
-        name, size = (_value(data, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
-        own = _value(data, "com.apple.corestorage.lv.uuid", "string")
-        if own in found or not (name or size):
-            continue
         block = grammar.parse(
             grammar.CoreStorage.LogicalVolume, data[: LOGICAL_VOLUME.width], structure="logical volume", image_offset=0
         )
+        about = _unpacked(data[block.ofs_text :][: block.len_piece], block.len_stored, block.len_text)
+        name, size = (_value(about, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
+        own = _value(about, "com.apple.corestorage.lv.uuid", "string")
+        if own in found or not (name or size):
+            continue
         family = metadata.newest(block.family_object_id)
         text = _text(metadata, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
         told = _is_encrypted(text)
         volume = LogicalVolume(
             name,
             _number(size),
-            _identifier(_value(data, "com.apple.corestorage.lv.familyUUID", "string")),
-            metadata.is_encrypted if told is None else told,
+            _identifier(_value(about, "com.apple.corestorage.lv.familyUUID", "string")),
+            metadata.by_bitmap if told is None else told,
             text if b"KEKWrappedVolumeKeyStruct" in text else b"",
         )
         status = re.search(rb"<key>ConversionStatus</key>\s*<string[^>]*>([^<]*)<", text)
@@ -484,7 +489,7 @@ def _entries(block: bytes, width: int) -> list[bytes]:
 
 
 def _text(metadata: _Metadata, data: bytes) -> bytes:
-    """Return the text of a family, which may be compressed and go on in other blocks; empty where that is broken."""
+    """Return the text of a family, which may be compressed and go on in other blocks."""
     head = grammar.parse(
         grammar.CoreStorage.LogicalVolumeFamily,
         data[: LOGICAL_VOLUME_FAMILY.width],
@@ -503,8 +508,12 @@ def _text(metadata: _Metadata, data: bytes) -> bytes:
         )
         pieces.append(found[1][CONTINUATION.width :][: more.len_piece])
         following = more.next_object_id
-    text = b"".join(pieces)
-    if head.len_stored == head.len_text:
+    return _unpacked(b"".join(pieces), head.len_stored, head.len_text)
+
+
+def _unpacked(text: bytes, stored_bytes: int, text_bytes: int) -> bytes:
+    """Decompress a text that is shorter as it is stored; empty where that fails."""
+    if stored_bytes == text_bytes:
         return text
     try:
         return zlib.decompressobj().decompress(text, MOST_TEXT_BYTES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     I64 = NDArray[np.int64]
+
+SMALL_BYTES: Final = 32 * 1024
+"""Of many pieces, those up to this size are decrypted together."""
+
+PIECES_AT_ONCE: Final = 64
+"""Which bounds the memory for them."""
 
 
 @frozen
@@ -67,6 +73,37 @@ class UnlockedSource(FillingSource):
             if low < high:
                 self._decrypt(start, low, high, key, target[low - image_offset : high - image_offset])
         return len(target)
+
+    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        self._source.read_pieces(image_offsets, lengths_bytes, places, target)
+        ends = image_offsets + lengths_bytes
+        left = np.flatnonzero(lengths_bytes > 0)
+        for start, end, key in self._stretches:
+            meets = (image_offsets[left] < end) & (ends[left] > start)
+            is_whole = (image_offsets[left] >= start) & (ends[left] <= end) & (lengths_bytes[left] <= SMALL_BYTES)
+            is_whole &= ((image_offsets[left] - start) % UNIT_BYTES == 0) & (lengths_bytes[left] % UNIT_BYTES == 0)
+            small = left[meets & is_whole] if not len(self.unread_ranges()) else left[:0]
+            for part in np.array_split(small, -(-len(small) // PIECES_AT_ONCE) or 1):
+                self._decrypt_many(start, key, image_offsets[part], lengths_bytes[part], places[part], target)
+            # The others are read once more, one by one; those that meet no stretch are plain already.
+            others = left[meets & ~np.isin(left, small)]
+            super()._fetch_pieces(image_offsets[others], lengths_bytes[others], places[others], target)
+            left = left[~meets]
+
+    @staticmethod
+    def _decrypt_many(
+        start: int, key: bytes, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview
+    ) -> None:
+        """Put plain text in the place of many pieces of whole units at once."""
+        if not len(places):
+            return
+        out = np.frombuffer(target, np.uint8)
+        counts = lengths_bytes // UNIT_BYTES
+        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        numbers = np.repeat((image_offsets - start) // UNIT_BYTES, counts) + within
+        first = np.repeat(places, counts) + within * UNIT_BYTES
+        rows = first[:, None] + np.arange(UNIT_BYTES)
+        out[rows] = decrypt_units(key, out[rows].reshape(-1), numbers.astype(np.uint64)).reshape(-1, UNIT_BYTES)
 
     def _decrypt(self, start: int, low: int, high: int, key: bytes, target: memoryview) -> None:
         """Put plain text in the place of what was read of one stretch."""

@@ -150,7 +150,7 @@ class PhysicalVolume:
         return "; ".join([*group, *(volumes or [self.reason]), *keys])
 
 
-def read_physical_volume(stretch: Source, decoder: Decoder, *, by_copy: bool = True) -> PhysicalVolume | None:
+def read_physical_volume(stretch: Source, decoder: Decoder, *, is_lost: bool = False) -> PhysicalVolume | None:
     """Read what is known of the logical volumes; None where no physical volume begins.
 
     Parameters
@@ -159,10 +159,10 @@ def read_physical_volume(stretch: Source, decoder: Decoder, *, by_copy: bool = T
         The physical volume.
     decoder : Decoder
         What decodes metadata blocks.
-    by_copy : bool
-        Whether the copy of the header tells of it, too, where there is no header.
+    is_lost : bool
+        Whether there is known to be no header: then its copy at the end tells of it.
     """
-    found = _header(stretch, by_copy=by_copy)
+    found = _header(stretch, is_lost=is_lost)
     if found is None:
         return None
     header, findings = found
@@ -199,12 +199,14 @@ def read_physical_volume(stretch: Source, decoder: Decoder, *, by_copy: bool = T
     )
 
 
-def _header(stretch: Source, *, by_copy: bool) -> tuple[CoreStorage.PhysicalVolumeHeader, tuple[Finding, ...]] | None:
+def _header(stretch: Source, *, is_lost: bool) -> tuple[CoreStorage.PhysicalVolumeHeader, tuple[Finding, ...]] | None:
     """Parse the header, or its copy in the last sector where that is what is whole."""
-    first = _parsed_header(stretch, 0)
+    first = None if is_lost else _parsed_header(stretch, 0)
+    if first is None and not is_lost:
+        return None
     if first is not None and first[1] == first[0].checksum:
         return first[0], ()
-    copy = _parsed_header(stretch, stretch.size_bytes - HEADER_BYTES) if by_copy or first is not None else None
+    copy = _parsed_header(stretch, stretch.size_bytes - HEADER_BYTES) if stretch.size_bytes > HEADER_BYTES else None
     where = "physical volume header", stretch.origin
     if copy is not None and copy[1] == copy[0].checksum:
         message = "the header of the physical volume is damaged; its copy in the last sector is used"

@@ -79,7 +79,8 @@ def unlocked(
     for candidate in candidates:
         if candidate.kind not in ("filevault", "corestorage") or partition not in (None, candidate.partition):
             continue
-        physical = read_physical_volume(Window(source, candidate.image_offset, candidate.size_bytes), decoder)
+        stretch = Window(source, candidate.image_offset, candidate.size_bytes)
+        physical = read_physical_volume(stretch, decoder) or read_physical_volume(stretch, decoder, is_lost=True)
         if physical is None:
             continue
         for volume in physical.logical_volumes:

@@ -62,7 +62,7 @@ def recognise(
     if content is not None and not content.findings:
         return content  # whatever lies around what tells it is needed by nobody
     if content is None and thorough:
-        content = _readable(stretch, thorough=True) or _core_storage(stretch, decoder, by_copy=True)
+        content = _readable(stretch, thorough=True) or _core_storage(stretch, decoder, is_lost=True)
     content = content or _unknown(stretch)
     return content._replace(findings=_unread_start(stretch) + content.findings)
 
@@ -85,12 +85,12 @@ def _readable(stretch: Window, *, thorough: bool = False) -> Content | None:
     return next(filter(None, (item.probe(stretch, thorough=thorough) for item in filesystems())), None)
 
 
-def _core_storage(stretch: Window, decoder: Decoder, *, by_copy: bool = False) -> Content | None:
+def _core_storage(stretch: Window, decoder: Decoder, *, is_lost: bool = False) -> Content | None:
     """Find the volume in a physical volume of CoreStorage, which lies there as in a partition; or name what is there.
 
     What is encrypted looks like nothing; where it was unlocked, the source gives it in the clear.
     """
-    found = read_physical_volume(stretch, decoder, by_copy=by_copy)
+    found = read_physical_volume(stretch, decoder, is_lost=is_lost)
     if found is None:
         return None
     placed = [(item, item.volume_offset) for item in found.logical_volumes if item.volume_offset is not None]

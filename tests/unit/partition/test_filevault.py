@@ -344,6 +344,21 @@ def test_any_range_reads_as_the_plain_text(plain):
     assert source.read_extents(starts, lengths).tobytes() == want
 
 
+def test_many_pieces_read_as_the_plain_text(plain):
+    """Whole units at once, pieces that are none or cross an end one by one; each in its place of the buffer."""
+    source = UnlockedSource(MemorySource(stored(plain)), [EncryptedStretch(*STRETCH, bytes(range(32)))])
+    rng = np.random.default_rng(3)
+    starts = np.concatenate([rng.integers(0, 30, 600) * 512, rng.integers(0, 1 << 13, 20)])
+    lengths = np.concatenate([rng.integers(0, 3, 600) * 512, rng.integers(0, 1 << 13, 20)])
+    order = rng.permutation(len(starts))
+    places = np.empty(len(starts), np.int64)
+    places[order] = np.cumsum(lengths[order]) - lengths[order]
+    target = bytearray(int(lengths.sum()))
+    source.read_pieces(starts, lengths, places, memoryview(target))
+    for start, length, place in zip(starts.tolist(), lengths.tolist(), places.tolist(), strict=True):
+        assert target[place : place + length] == plain[start : start + length]
+
+
 def test_what_was_never_read_stays_zeros(plain):
     """Zeros of an area that is not there are not decrypted into something."""
     unread = np.array([[5 * 512, 512]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,12 +23,13 @@ from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
-from layoutscope.partition.search import may_hold_volume
+from layoutscope.partition.search import may_hold_volume, volumes_in_gaps
 from layoutscope.progress import phase, reporting
 from layoutscope.results.locked import how_to_open, refuse_wrong_secret
 from layoutscope.results.scan import CUT_OFF, ImageFacts, PartitionFacts
 from layoutscope.tables import coverage_of
 from layoutscope.tables.capture import is_capture
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -204,8 +205,22 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
         images, spaces = ImageSet(*images.devices[::-1]), {}
         # What was read counts from the start of the other image.
         (kept if kept is not None else {}).clear()
-    findings = (*container_findings(images), *search.findings, *damage)
+    findings = (*container_findings(images), *search.findings, *damage, *_without_partition(images, search, request))
     return Opened(about, tuple(layouts), findings, images, spaces, search)
+
+
+def _without_partition(images: ImageSet, search: VolumeSearch, request: ReadRequest) -> Iterator[Finding]:
+    """Tell of volumes that no partition holds any more; what begins like one and cannot be read is none."""
+    for found in volumes_in_gaps(images.main, search):
+        place = VolumeRequest(images.main, found.image_offset, found.size_bytes, found.stack)
+        with suppress(LayoutscopeError):
+            chosen = filesystem(found.kind)
+            size = chosen.read(with_options(place, images, chosen, request))[0].facts.size_bytes
+            # What is larger than the gap was there before the disk was divided anew.
+            if size <= found.size_bytes:
+                option = f"--volume-at {found.image_offset} reads it"
+                message = f"{found.label} of {format_bytes(size)} begins here, where no partition is; {option}"
+                yield Finding("volume-unpartitioned", "info", "partition map", found.image_offset, message)
 
 
 START_BYTES: Final = 4096

@@ -189,7 +189,7 @@ def _maps_in(text: bytes, where: int) -> list[bytes]:
         maps = [entry["Data"] for entry in entries]
     except (ExpatError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(
-            f"cannot be read: {error}", structure="disk image property list", image_offset=where
+            "is none that names block maps", structure="disk image property list", image_offset=where
         ) from error
     # A number in this place would be taken for a length by whoever makes bytes of it.
     if not all(isinstance(each, bytes) for each in maps):
@@ -282,7 +282,10 @@ class UdifSource(Source):
             raise FormatError("a compressed piece is too large", structure="disk image piece", image_offset=where)
         try:
             data = _decompressor(int(self._pieces.storage[number]))(self._source.read(where, stored), limit)
-        except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, ImageError) as error:
+        except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
+            message = "cannot be decompressed: its data are damaged"
+            raise FormatError(message, structure="disk image piece", image_offset=where) from error
+        except ImageError as error:
             raise FormatError(
                 f"cannot be decompressed: {error}", structure="disk image piece", image_offset=where
             ) from error
@@ -319,7 +322,7 @@ def _decompressor(storage: int) -> Callable[[bytes, int], bytes]:
         kinds.lzfse: _lzfse,
     }
     if storage not in known:
-        raise ValueError(f"unknown way of storage {storage:#x}")
+        raise ImageError(f"unknown way of storage {storage:#x}")
     return known[storage]
 
 
@@ -332,7 +335,7 @@ def _lzfse(data: bytes, limit: int) -> bytes:
         ) from error
     # The library makes all of it at once, however much that is: what the blocks claim is added up before.
     if lzfse_length(data) > limit:
-        raise ValueError(f"becomes longer than {limit:,} bytes")
+        raise ImageError(f"becomes longer than {limit:,} bytes")
     result: bytes = lzfse.decompress(data)
     return result
 

@@ -19,7 +19,7 @@ from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, read_options
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.failing import around_failures
-from layoutscope.image.opening import ImageSet, open_images
+from layoutscope.image.opening import ImageSet, open_images, with_reason
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
@@ -197,7 +197,7 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
         except FormatError as error:
             raise lost or error from error
     except (ImageError, FormatError) as error:
-        raise _with_reason(error, images) from error
+        raise with_reason(error, source.name, container_findings(images)) from error
     _check_states(source, layouts, request)
     about = image_facts(source, search, layouts)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
@@ -205,13 +205,17 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
         images, spaces = ImageSet(*images.devices[::-1]), {}
         # What was read counts from the start of the other image.
         (kept if kept is not None else {}).clear()
-    findings = (*container_findings(images), *search.findings, *damage, *_without_partition(images, search, request))
+    damage += _without_partition(images, search, layouts, request)
+    findings = (*container_findings(images), *search.findings, *damage)
     return Opened(about, tuple(layouts), findings, images, spaces, search)
 
 
-def _without_partition(images: ImageSet, search: VolumeSearch, request: ReadRequest) -> Iterator[Finding]:
+def _without_partition(
+    images: ImageSet, search: VolumeSearch, layouts: Sequence[VolumeLayout], request: ReadRequest
+) -> Iterator[Finding]:
     """Tell of volumes that no partition holds any more; what begins like one and cannot be read is none."""
-    for found in volumes_in_gaps(images.main, search):
+    read = [(layout.facts.image_offset, layout.facts.size_bytes) for layout in layouts]
+    for found in volumes_in_gaps(images.main, search, read):
         place = VolumeRequest(images.main, found.image_offset, found.size_bytes, found.stack)
         with suppress(LayoutscopeError):
             chosen = filesystem(found.kind)
@@ -247,16 +251,6 @@ def container_findings(images: ImageSet) -> tuple[Finding, ...]:
     return tuple(
         replace(item, device=device) for device, source in enumerate(images.devices) for item in source.findings
     )
-
-
-def _with_reason(error: ImageError | FormatError, images: ImageSet) -> ImageError | FormatError:
-    """Begin a refusal with what explains it: the files that hold the disk are incomplete or contradict themselves."""
-    source = images.main
-    reasons = [f"{item.message}{item.sides}" for item in container_findings(images) if item.level != "info"]
-    if not reasons:
-        return error
-    told = str(error).removeprefix(f"{source.name}: ")
-    return ImageError(f"{source.name}: {reasons[0]}: {told}")
 
 
 def _is_second_first(images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadRequest) -> bool:

@@ -11,7 +11,7 @@ import stat
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.frozen import frozen
@@ -38,11 +38,14 @@ from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER
 from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from layoutscope.findings import Finding
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.options import ReadRequest
+
+Refusal = TypeVar("Refusal", ImageError, FormatError)
 
 OWN_READERS: Final[dict[str, Callable[[Source], Source]]] = {
     "sparse-image": sparse.open_sparse_image,
@@ -147,6 +150,9 @@ def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
     for _ in range(MAX_DEPTH):
         try:
             inside = _unwrap_once(source, decoder)
+        except FormatError as error:
+            source.close()
+            raise with_reason(error, source.name, source.findings) from error
         except LayoutscopeError:
             source.close()
             raise
@@ -155,6 +161,25 @@ def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
         source = inside
     source.close()
     raise UnsupportedError(f"{source.name}: holds disk images within disk images", code="nested-containers")
+
+
+def with_reason(error: Refusal, name: str, findings: Iterable[Finding]) -> Refusal | ImageError:
+    """Begin a refusal with what explains it: the files that hold the disk are incomplete or contradict themselves.
+
+    Parameters
+    ----------
+    error : ImageError or FormatError
+        The refusal; returned as it is where nothing explains it.
+    name : str
+        Of the image.
+    findings : iterable of Finding
+        What is wrong with its files.
+    """
+    reasons = [f"{item.message}{item.sides}" for item in findings if item.level != "info"]
+    if not reasons:
+        return error
+    told = str(error).removeprefix(f"{name}: ")
+    return ImageError(f"{name}: {reasons[0]}: {told}")
 
 
 def _unwrap_once(source: Source, decoder: Decoder) -> Source:

@@ -134,10 +134,11 @@ class Base:
 
 
 class Known(NamedTuple):
-    """What a sound disk holds: its entries, and the volumes' names."""
+    """What a sound disk holds: its entries, the volumes' names, and where they begin and end."""
 
     rows: Counter[Row]
     volumes: tuple[str, ...]
+    spaces: tuple[tuple[int, int], ...]
 
 
 def mark(volume: str, file: int, fork: str, sector: int) -> bytes:
@@ -700,7 +701,9 @@ def known_of(base: Base, folder: Path) -> Known:
     """Read a sound disk."""
     write(base.pack({name: bytearray(data) for name, data in base.files.items()}), folder)
     with opened(folder / base.path, request_of(ReadOptions(**base.options))) as image:
-        return Known(rows_of(image), tuple(sorted({layout.facts.name for layout in image.layouts} - {""})))
+        facts = [layout.facts for layout in image.layouts]
+        spaces = tuple((each.image_offset, each.image_offset + each.size_bytes) for each in facts)
+        return Known(rows_of(image), tuple(sorted({each.name for each in facts} - {""})), spaces)
 
 
 def write(files: Files, folder: Path) -> None:

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.intervals import runs_of, subtract, total
+from layoutscope.arrays.intervals import runs_of, subtract, total, union
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
 from layoutscope.image.containers.allocation import refuse_expansion
 from layoutscope.image.signatures import udif_trailer_at
-from layoutscope.image.source import Source
+from layoutscope.image.source import FillingSource, Source, overlaps
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import BLOCK_HEAD, BLOCK_MAP, PACKED_HEAD, PIECE, TRAILER
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,9 @@ SECTOR_BYTES: Final = 512
 MAX_PLIST_BYTES: Final = 256 * 1024**2
 MAX_PIECE_BYTES: Final = 64 * 1024**2
 """hdiutil makes pieces of at most 1 MiB of disk; a larger one that is compressed is refused as a bomb."""
+
+FAR: Final = 2**62
+"""No file or disk reaches so far, and two such places add up without an overflow."""
 
 KEPT_BYTES: Final = MAX_PIECE_BYTES
 """Of pieces that are decompressed: 64 of the usual length, or one of the longest."""
@@ -101,6 +105,11 @@ def open_udif(source: Source, decoder: Decoder = BULK, trailer_at: int | None = 
             f"{source.name}: is a disk image in {trailer.num_segments} segments", code="dmg-segments",
             advice="join them on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
         )  # fmt: skip
+    if trailer.len_disk > FAR:
+        raise FormatError(
+            f"a disk of {trailer.num_sectors:,} sectors is impossible", structure="disk image trailer",
+            image_offset=at + TRAILER.num_sectors.offset,
+        )  # fmt: skip
     place, maps, findings = _block_maps(source, Place(trailer, at))
     # Pieces count from its start: where it leaves the file, so does what they name.
     stop, end = place.base + trailer.ofs_data_fork + trailer.len_data_fork, at or source.size_bytes
@@ -109,9 +118,17 @@ def open_udif(source: Source, decoder: Decoder = BULK, trailer_at: int | None = 
             "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
             expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
         )  # fmt: skip
-    disk = UdifSource(source, _pieces(maps, place, decoder), trailer.len_disk)
-    disk.own_findings = findings
-    return disk
+    return UdifSource(source, _pieces(maps, place, decoder), trailer.len_disk, findings)
+
+
+def _outside(pieces: StoredPieces, file_bytes: int) -> NDArray[np.int64]:
+    """Ranges of the disk whose pieces do not lie in the file, shape (n, 2): offset and length in bytes."""
+    kinds, length = grammar.Udif.Storage, pieces.stop - pieces.start
+    # A plain piece is as long as what it holds, whatever else is said.
+    stored = np.where(pieces.storage == int(kinds.plain), length, pieces.stored_length)
+    is_stored = ~np.isin(pieces.storage, [int(kinds.zeros), int(kinds.ignored)])
+    is_lost = is_stored & (pieces.stored_offset > file_bytes - stored)
+    return runs_of(pieces.start[is_lost], length[is_lost])
 
 
 def _pieces(maps: list[bytes], place: Place, decoder: Decoder) -> StoredPieces:
@@ -215,11 +232,13 @@ def _map_pieces(data: bytes, place: Place, decoder: Decoder) -> tuple[NDArray[np
     limit = trailer.num_sectors
     if head.start_sector > limit or (sector[holds] > limit).any() or (count[holds] > limit).any():
         raise FormatError("pieces leave the disk", structure="disk image block map", image_offset=where)
-    if (rows["ofs_stored"][holds] >= 2**62).any() or (rows["len_stored"][holds] >= 2**62).any():
+    if (rows["ofs_stored"][holds] >= FAR).any() or (rows["len_stored"][holds] >= FAR).any():
         raise FormatError("pieces leave the file", structure="disk image block map", image_offset=place.offset)
     # Sectors count from the first one of their block map, offsets from the start of the data fork.
-    start = (sector[holds].astype(np.int64) + head.start_sector) * SECTOR_BYTES
     base = place.base + trailer.ofs_data_fork + head.ofs_data
+    if base >= FAR:
+        raise FormatError("pieces leave the file", structure="disk image block map", image_offset=place.offset)
+    start = (sector[holds].astype(np.int64) + head.start_sector) * SECTOR_BYTES
     return (
         start,
         start + count[holds].astype(np.int64) * SECTOR_BYTES,
@@ -229,28 +248,79 @@ def _map_pieces(data: bytes, place: Place, decoder: Decoder) -> tuple[NDArray[np
     )
 
 
-class UdifSource(Source):
-    """The disk inside of a disk image; what no piece covers reads as zeros."""
+class UdifSource(FillingSource):
+    """The disk inside of a disk image; what no piece covers reads as zeros.
 
-    def __init__(self, source: Source, pieces: StoredPieces, size_bytes: int) -> None:
+    Pieces that cannot be read or decompressed count as never read, those that do not lie in the file from the start.
+
+    Parameters
+    ----------
+    source : Source
+        The file; closed with this.
+    pieces : StoredPieces
+        What it holds.
+    size_bytes : int
+        Length of the disk.
+    findings : tuple of Finding
+        What is wrong with the property list.
+    """
+
+    def __init__(
+        self, source: Source, pieces: StoredPieces, size_bytes: int, findings: tuple[Finding, ...] = ()
+    ) -> None:
         self._source = self.around = source
         self._pieces = pieces
         self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self._unread = outside = _outside(pieces, source.size_bytes)
         self.name = source.name
         self.size_bytes = size_bytes
         self.counter = source.counter
+        self._known = findings
+        if len(outside):
+            message = (
+                f"its block maps name pieces behind the end of the file at byte {source.size_bytes:,}; "
+                f"{format_bytes(total(outside))} of the disk count as not read"
+            )
+            self._known = (*findings, self._finding(message, int(outside[0, 0])))
+        self.own_findings = self._known
+        self._bad_bytes = 0
+        self._reason = ""
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        stop = image_offset + length_bytes
-        out = bytearray(length_bytes)
+    @staticmethod
+    def _finding(message: str, image_offset: int) -> Finding:
+        return Finding("container-invalid", "error", "disk image piece", image_offset, message)
+
+    def unread_ranges(self) -> NDArray[np.int64]:
+        """Areas whose pieces are not there, or damaged as far as is known by now: offset and length in bytes."""
+        return self._unread
+
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        stop = image_offset + len(target)
+        target[:] = bytes(len(target))
         first = int(np.searchsorted(self._pieces.stop, image_offset, side="right"))
         last = int(np.searchsorted(self._pieces.start, stop, side="left"))
         for number in range(first, last):
             start = int(self._pieces.start[number])
             low, high = max(start, image_offset), min(int(self._pieces.stop[number]), stop)
-            data = self._read_piece(number, low - start, high - low)
-            out[low - image_offset : low - image_offset + len(data)] = data
-        return bytes(out)
+            if overlaps(self._unread, np.array([low]), np.array([high - low]))[0]:
+                continue
+            try:
+                data = self._read_piece(number, low - start, high - low)
+            except FormatError as error:
+                self._remember(number, error)
+                continue
+            target[low - image_offset : low - image_offset + len(data)] = data
+        return len(target)
+
+    def _remember(self, number: int, error: FormatError) -> None:
+        """Count a piece as never read, and say why of the first one."""
+        start, stop = int(self._pieces.start[number]), int(self._pieces.stop[number])
+        self._unread = union([self._unread, np.array([[start, stop - start]], np.int64)])
+        self._bad_bytes += stop - start
+        where = int(self._pieces.stored_offset[number])
+        self._reason = self._reason or f"such as that at byte {where:,} of the file, which {error.reason}"
+        message = f"{format_bytes(self._bad_bytes)} of pieces that were read count as not read, {self._reason}"
+        self.own_findings = (*self._known, self._finding(message, start))
 
     def _read_piece(self, number: int, offset: int, length: int) -> bytes:
         kinds = grammar.Udif.Storage

@@ -11,7 +11,7 @@ import stat
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.frozen import frozen
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.options import ReadRequest
-
-Refusal = TypeVar("Refusal", ImageError, FormatError)
 
 OWN_READERS: Final[dict[str, Callable[[Source], Source]]] = {
     "sparse-image": sparse.open_sparse_image,
@@ -163,7 +161,7 @@ def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
     raise UnsupportedError(f"{source.name}: holds disk images within disk images", code="nested-containers")
 
 
-def with_reason(error: Refusal, name: str, findings: Iterable[Finding]) -> Refusal | ImageError:
+def with_reason(error: ImageError | FormatError, name: str, findings: Iterable[Finding]) -> ImageError | FormatError:
     """Begin a refusal with what explains it: the files that hold the disk are incomplete or contradict themselves.
 
     Parameters

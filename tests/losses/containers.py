@@ -31,6 +31,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -84,9 +85,7 @@ class Judged(NamedTuple):
 def changed(base: Base, rng: random.Random) -> tuple[Files, tuple[str, ...]]:
     """Change the files of a base in one to three places; most have right checksums again."""
     files = {name: bytearray(data) for name, data in base.files.items()}
-    done = []
-    for _ in range(rng.choice(CHANGES)):
-        done.append(_change(base, files, rng))
+    done = [_change(base, files, rng) for _ in range(rng.choice(CHANGES))]
     if rng.random() < 0.75:
         base.mend(files)
         done.append("mended")
@@ -102,7 +101,7 @@ def _change(base: Base, files: Files, rng: random.Random) -> str:
         return _number(base, files, rng.choice(chosen.numbers), rng)
     if kind < 0.82:
         return _entry(base, files, chosen, rng)
-    return _end(base, files, chosen, rng)
+    return _end(files, chosen, rng)
 
 
 def _get(files: Files, number: Number) -> int:
@@ -114,11 +113,15 @@ def _number(base: Base, files: Files, number: Number, rng: random.Random) -> str
     if number.order == "text":
         return _text(files, number, rng)
     old, most = _get(files, number), (1 << 8 * number.width) - 1
-    others = [_get(files, each) for each in rng.choice(base.parts).numbers if each.order != "text" and each.file in files]
+    others = [
+        _get(files, each) for each in rng.choice(base.parts).numbers if each.order != "text" and each.file in files
+    ]
     size = len(files[number.file])
-    values = [0, 1, most, most >> 1, most - 1, old + 1, old - 1, old + 8, old - 8, 2 * old, old // 2, old ^ (most // 2 + 1),
-              old ^ 1 << rng.randrange(8 * number.width), size, size // SECTOR, size // SECTOR + 1, size // SECTOR - 1,
-              rng.randrange(most + 1), rng.randrange(256), *(others or [2])[:6]]  # fmt: skip
+    values = [
+        0, 1, most, most >> 1, most - 1, old + 1, old - 1, old + 8, old - 8, 2 * old, old // 2, old ^ (most // 2 + 1),
+        old ^ 1 << rng.randrange(8 * number.width), size, size // SECTOR, size // SECTOR + 1, size // SECTOR - 1,
+        rng.randrange(most + 1), rng.randrange(256), *(others or [2])[:6],
+    ]  # fmt: skip
     new = rng.choice(values) & most
     files[number.file][number.at : number.at + number.width] = new.to_bytes(number.width, number.order)  # type: ignore[arg-type]
     return f"{number.name} at {number.at} of {number.file}: {old:#x} to {new:#x}"
@@ -138,17 +141,25 @@ def _text(files: Files, number: Number, rng: random.Random) -> str:
     else:
         place = rng.choice(found)
         old = int(place[0])
-        new = str(rng.choice((0, 1, old + 1, old - 1, 2 * old, old // 2, old + 512, 2**31, 2**63, 2**64, int(rng.choice(found)[0])))).encode()
+        new = str(
+            rng.choice(
+                (0, 1, old + 1, old - 1, 2 * old, old // 2, old + 512, 2**31, 2**63, 2**64, int(rng.choice(found)[0]))
+            )
+        ).encode()
         done = f"number at {place.start()}: {old} to {new.decode()}"
         text = text[: place.start()] + new + text[place.end() :]
     is_whole = number.at == 0 and number.width == len(files[number.file])
-    files[number.file][number.at : number.at + number.width] = text if is_whole else text.ljust(number.width, b"\0")[: number.width]
+    files[number.file][number.at : number.at + number.width] = (
+        text if is_whole else text.ljust(number.width, b"\0")[: number.width]
+    )
     return f"{done} of {number.file}"
 
 
 def _entry(base: Base, files: Files, chosen: Part, rng: random.Random) -> str:
     """Clear a structure, fill it with noise, exchange it with one of its kind, or put a copy of that in its place."""
-    alike = [each for each in base.parts if each.kind == chosen.kind and each.length == chosen.length and each.file in files]
+    alike = [
+        each for each in base.parts if each.kind == chosen.kind and each.length == chosen.length and each.file in files
+    ]
     other = rng.choice(alike)
     data, more = files[chosen.file], files[other.file]
     mine, its = (bytes(files[each.file][each.at : each.at + each.length]) for each in (chosen, other))
@@ -159,13 +170,20 @@ def _entry(base: Base, files: Files, chosen: Part, rng: random.Random) -> str:
     data[chosen.at : chosen.at + len(mine)] = new
     if way == "exchanged":
         more[other.at : other.at + len(its)] = mine
-    return f"{chosen.kind} at {chosen.at} of {chosen.file} {way}" + (f" with {other.at} of {other.file}" if new is its else "")
+    return f"{chosen.kind} at {chosen.at} of {chosen.file} {way}" + (
+        f" with {other.at} of {other.file}" if new is its else ""
+    )
 
 
-def _end(base: Base, files: Files, chosen: Part, rng: random.Random) -> str:
+def _end(files: Files, chosen: Part, rng: random.Random) -> str:
     """Cut a file at the border of a structure, make it longer, shift what follows a border, or lose or exchange it."""
     data = files[chosen.file]
-    border = max(0, rng.choice((chosen.at, chosen.at + chosen.length, rng.randrange(len(data) + 1), len(data) - 512, len(data) - 1)))
+    border = max(
+        0,
+        rng.choice(
+            (chosen.at, chosen.at + chosen.length, rng.randrange(len(data) + 1), len(data) - 512, len(data) - 1)
+        ),
+    )
     way = rng.choice(("cut", "cut", "longer", "shifted", "lost", "emptied", "renamed"))
     if way in ("lost", "emptied", "renamed") and len(files) == 1:
         way = rng.choice(("cut", "longer", "shifted", "front"))
@@ -220,12 +238,13 @@ def _verdict_of(base: Base, known: Known, folder: Path, image: Opened, *, torn: 
     code = ScanResult(image.about, volumes, tuple(findings)).exit_code
     said = [*findings, *(item for volume in volumes for item in volume.findings)]
     codes = {item.code for item in said if item.level != "info"} | {item.code for item in said if item.code in TOLD}
-    about = f"exit {code}, {lost.total()} lost, {more.total()} more, {wrong} wrong, {unread} unread, {other} {sorted(codes)}"
+    counts = f"{lost.total()} lost, {more.total()} more, {wrong} wrong, {unread} unread"
+    about = f"exit {code}, {counts}, {other} {sorted(codes)}"
     is_told = code == DAMAGED or bool(codes)
-    if wrong and "start-uncertain" not in codes:
-        # What stands at an address may itself be other data.
-        if (base.is_map and not (torn and is_told)) or not (base.is_map or other):
-            return "wrong address", about
+    # What stands at an address may itself be other data.
+    is_same_disk = not (torn and is_told) if base.is_map else not other
+    if wrong and is_same_disk and "start-uncertain" not in codes:
+        return "wrong address", about
     if not lost and not wrong and not unread and not other:
         return "right", about
     if is_told:
@@ -284,8 +303,8 @@ _FREE: Final = "an entry without a number is free, and nothing else says what it
 ANOTHER: Final[dict[str, str]] = {
     "sparse-image": _FREE, "asif": _FREE, "nested": _FREE, "vdi": _FREE,
     "dmg": "the checksums of whole disk images are not compared (docs/images.md)",
-    **dict.fromkeys(("bundle", "split", "vhd-fixed", "vmdk-flat", "disc", "cue", "mac-binary", "apple-single", "disk-copy",
-                     "im4p", "encrypted", "parallels-folder"), _PAYLOAD),
+    **dict.fromkeys(("bundle", "split", "vhd-fixed", "vmdk-flat", "disc", "cue", "mac-binary"), _PAYLOAD),
+    **dict.fromkeys(("apple-single", "disk-copy", "im4p", "encrypted", "parallels-folder"), _PAYLOAD),
 }  # fmt: skip
 """Why a format cannot know that what was changed was not meant, by the beginning of a base's name; no entry is lost."""
 
@@ -311,11 +330,10 @@ def _another(base: Base, folder: Path, image: Opened, about: str) -> tuple[str, 
 
 
 class Campaign:
-    """The bases, and a folder in which each mutant is written."""
+    """Mutants of some bases by seed and number, each written into a folder."""
 
-    def __init__(self, seed: int, folder: Path, only: str = "") -> None:
-        self.seed, self.folder = seed, folder / "case"
-        self.bases = [base for base in bases() if only in base.name]
+    def __init__(self, bases: list[Base], folder: Path, seed: int) -> None:
+        self.bases, self.folder, self.seed = bases, folder / "case", seed
         self.known = {base.name: known_of(base, self.folder) for base in self.bases}
 
     def mutant(self, number: int) -> tuple[Base, Files, tuple[str, ...], bool]:
@@ -346,7 +364,9 @@ class Campaign:
 def _in_child(work: object) -> tuple[tuple[str, str] | None, int]:
     """Do something in a process of its own; its answer, if it comes in time, and the memory it took."""
     reader, writer = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the child has no need of
+        child = os.fork()
     if not child:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
@@ -373,7 +393,7 @@ def _in_child(work: object) -> tuple[tuple[str, str] | None, int]:
 def run(seed: int, numbers: Iterable[int], *, only: str = "", told: bool = False) -> list[Judged]:
     """Judge the mutants of some numbers."""
     with work_folder() as name:
-        campaign = Campaign(seed, Path(name), only)
+        campaign = Campaign([base for base in bases() if only in base.name], Path(name), seed)
         judged = []
         for number in numbers:
             item = campaign.judge(number)
@@ -385,7 +405,10 @@ def run(seed: int, numbers: Iterable[int], *, only: str = "", told: bool = False
 
 def table(judged: list[Judged]) -> str:
     """Write how many mutants of each kind of base were judged how, as a table in Markdown."""
-    lines = [f"| disk | mutants | {' | '.join(VERDICTS)} | slowest s | peak MiB |", f"|---|{'---|' * (len(VERDICTS) + 3)}"]
+    lines = [
+        f"| disk | mutants | {' | '.join(VERDICTS)} | slowest s | peak MiB |",
+        f"|---|{'---|' * (len(VERDICTS) + 3)}",
+    ]
     names = list(dict.fromkeys(item.base.removesuffix("-apfs") for item in judged))
     for name in [*names, "**all**"]:
         some = [item for item in judged if name in ("**all**", item.base.removesuffix("-apfs"))]

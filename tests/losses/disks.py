@@ -199,10 +199,10 @@ def apfs(name: str) -> bytes:
 
 def numbers_of(record: RecordType, file: str, at: int) -> Iterator[Number]:
     """Yield the fields of a structure as the grammar has them."""
-    for name in record._members:  # noqa: SLF001  (what it is made of)
+    for name in record._members:
         member = getattr(record, name)
         if isinstance(member, RecordType):
-            count, step = (member._counts or (1,))[-1], (member._strides or (0,))[-1]  # noqa: SLF001
+            count, step = (member._counts or (1,))[-1], (member._strides or (0,))[-1]
             for turn in range(count):
                 yield from numbers_of(member, file, at + turn * step)
         elif isinstance(member, Field) and member.scalar.kind in "uiSV" and member.width <= 32:
@@ -269,7 +269,7 @@ def gpt(volumes: list[tuple[bytes, bytes]], sector: int = 512, *, hybrid: bool =
     array_bytes = -(-count * 128 // sector) * sector
     disk, sectors = placed((volume for volume, _ in volumes), -(-(2 * sector + array_bytes) // 4096) * 4096, sector)
     array = b"".join(
-        struct.pack("<16s16sQQQ72s", kind, uuid.UUID(int=turn + 1).bytes_le, *sectors[turn], 0, f"p{turn}".encode("utf-16-le"))
+        struct.pack("<16s16sQQQ72s", kind, uuid.UUID(int=turn + 1).bytes_le, *sectors[turn], 0, b"p\0")
         for turn, (_, kind) in enumerate(volumes)
     ).ljust(count * 128, b"\0")  # fmt: skip
     disk += array.ljust(array_bytes, b"\0") + bytes(sector)
@@ -361,7 +361,14 @@ def map_bases() -> list[Base]:
         mend = lambda files, sector=sector: mend_gpt(files, sector)  # noqa: E731
         found.append(_map(f"gpt-{sector}", disk, [*heads * 4, *rows, *mbr_parts(0)], mend))
     disk = gpt(typed, hybrid=True)
-    found.append(_map("hybrid", disk, [*mbr_parts(0), part(records.GPT_HEADER, 512), *entries(records.GPT_PARTITION_ENTRY, 1024, 4)], mend_gpt))
+    found.append(
+        _map(
+            "hybrid",
+            disk,
+            [*mbr_parts(0), part(records.GPT_HEADER, 512), *entries(records.GPT_PARTITION_ENTRY, 1024, 4)],
+            mend_gpt,
+        )
+    )
     lost = bytearray(gpt(typed))
     lost[512 : 512 + 4 * 1024] = bytes(4 * 1024)
     found.append(_map("gpt-backup", bytes(lost), [part(records.GPT_HEADER, len(lost) - 512), *mbr_parts(0)], mend_gpt))
@@ -381,7 +388,8 @@ def map_bases() -> list[Base]:
         part(records.MASTER_DIRECTORY_BLOCK, 1024), part(records.MASTER_DIRECTORY_BLOCK, len(wrapped) - 1024),
     ]))  # fmt: skip
     for name, volume, at in (
-        ("bare-hfs", first, 0), ("bare-hfs-3584", first, 3584), ("bare-apfs", third, 0), ("bare-apfs-20480", third, 20480),
+        ("bare-hfs", first, 0), ("bare-hfs-3584", first, 3584),
+        ("bare-apfs", third, 0), ("bare-apfs-20480", third, 20480),
     ):  # fmt: skip
         disk = bytes(at) + volume
         found.append(_map(name, disk, _volume_parts(disk)))
@@ -441,7 +449,9 @@ def _images(disk: bytes, more: str = "") -> Iterator[Base]:
     yield replace(one("sparse-image-tables", data, parts), disk=longer)
     for name, short in (("parallels", False), ("parallels-short", True)):
         data = parallels(disk, 8192, short=short)
-        yield one(name, data, [part(records.PARALLELS_HEADER, 0), *entries(records.PARALLELS_ENTRY, 64, 24)], peer="parallels")
+        yield one(
+            name, data, [part(records.PARALLELS_HEADER, 0), *entries(records.PARALLELS_ENTRY, 64, 24)], peer="parallels"
+        )
     data = vdi(disk, 8192)
     yield one("vdi", data, [part(records.VDI_HEADER, 0), *entries(records.VDI_ENTRY, 512, 24)], peer="vdi")
     for name, options in (
@@ -454,10 +464,16 @@ def _images(disk: bytes, more: str = "") -> Iterator[Base]:
     parts = [each for name, data in segments.items() for each in _sections(name, data)]
     yield Base(f"e01-set{more}", segments, tuple(parts), disk, path="disk.E01", mend=mend_witness)
     yield one("mac-binary", mac_binary(disk), [part(records.MAC_BINARY, 0)], mend=mend_mac_binary)
-    yield one("apple-single", apple_single(disk), [part(records.APPLE_SINGLE, 0), *entries(records.APPLE_SINGLE_ENTRY, 26, 2)])
+    yield one(
+        "apple-single", apple_single(disk), [part(records.APPLE_SINGLE, 0), *entries(records.APPLE_SINGLE_ENTRY, 26, 2)]
+    )
     yield one("disk-copy", disk_copy(disk), [part(records.DISK_COPY, 0)])
     data = im4p(disk)
-    yield one("im4p", data, [Part("der", "disk.img", 0, 48, tuple(Number("byte", "disk.img", at, 1, "big") for at in range(40)))])
+    yield one(
+        "im4p",
+        data,
+        [Part("der", "disk.img", 0, 48, tuple(Number("byte", "disk.img", at, 1, "big") for at in range(40)))],
+    )
     for name, options in (("disc", {}), ("disc-mode2", {"mode": 2}), ("disc-subchannels", {"subchannels": True})):
         data = disc(disk, **options)  # type: ignore[arg-type]
         stride = 2448 if name == "disc-subchannels" else 2352
@@ -466,7 +482,9 @@ def _images(disk: bytes, more: str = "") -> Iterator[Base]:
             parts = [each._replace(length=16, numbers=each.numbers[:3]) for each in parts]
         yield one(name, data, parts)
     cue = b'FILE "disc.bin" BINARY\n  TRACK 01 MODE1/2352\n    INDEX 01 00:00:00\n'
-    yield Base(f"cue{more}", {"disk.cue": cue, "disc.bin": disc(disk)}, (_text("disk.cue", cue),), disk, path="disk.cue")
+    yield Base(
+        f"cue{more}", {"disk.cue": cue, "disc.bin": disc(disk)}, (_text("disk.cue", cue),), disk, path="disk.cue"
+    )
     third = -(-len(disk) // 1536) * 512
     pieces = {f"disk.00{turn + 1}": disk[turn * third : (turn + 1) * third] for turn in range(2)}
     pieces["disk.003"] = disk[2 * third :]
@@ -533,7 +551,7 @@ def mend_witness(files: Files) -> None:
     """Make the checksums of all sections right that are found one behind the other."""
     for data in files.values():
         at = 13
-        while 0 < at and at + 76 <= len(data):
+        while at + 76 <= len(data):
             struct.pack_into("<I", data, at + 72, zlib.adler32(data[at : at + 72]))
             kind = bytes(data[at : at + 16]).rstrip(b"\0")
             following, length = struct.unpack_from("<QQ", data, at + 16)
@@ -578,7 +596,12 @@ def _dmg_files(disk: bytes) -> Files:
     trailer = struct.pack(">4sIIIQQQQQII16x", b"koly", 4, 512, 1, 0, 0, len(body), 0, 0, 1, 1)
     trailer += struct.pack(">II128x", 2, 32) + struct.pack(">QQ120x", len(body), 0)
     trailer += struct.pack(">II128x", 2, 32) + struct.pack(">IQ12x", 1, len(disk) // 512)
-    return {"body": bytearray(body), "map 0": bytearray(maps[0]), "map 1": bytearray(maps[1]), "koly": bytearray(trailer)}
+    return {
+        "body": bytearray(body),
+        "map 0": bytearray(maps[0]),
+        "map 1": bytearray(maps[1]),
+        "koly": bytearray(trailer),
+    }
 
 
 def _plist(files: Files) -> bytes:
@@ -621,9 +644,16 @@ def _bundle(name: str, disk: bytes) -> Base:
 def _folder(name: str, disk: bytes) -> Base:
     half = len(disk) // 8192 * 4096
     text = parallels_description([(0, half // 512, ["a.hds"]), (half // 512, len(disk) // 512, ["b.hds"])]).encode()
-    files = {"disk.hdd/DiskDescriptor.xml": text, "disk.hdd/a.hds": parallels(disk[:half], 4096), "disk.hdd/b.hds": disk[half:]}
+    files = {
+        "disk.hdd/DiskDescriptor.xml": text,
+        "disk.hdd/a.hds": parallels(disk[:half], 4096),
+        "disk.hdd/b.hds": disk[half:],
+    }
     parts = [_text("disk.hdd/DiskDescriptor.xml", text)] * 4
-    parts += [part(records.PARALLELS_HEADER, 0, "disk.hdd/a.hds"), *entries(records.PARALLELS_ENTRY, 64, 9, "disk.hdd/a.hds")]
+    parts += [
+        part(records.PARALLELS_HEADER, 0, "disk.hdd/a.hds"),
+        *entries(records.PARALLELS_ENTRY, 64, 9, "disk.hdd/a.hds"),
+    ]
     parts.append(Part("piece", "disk.hdd/b.hds", 0, len(files["disk.hdd/b.hds"]), ()))
     return Base(name, files, tuple(parts), disk, path="disk.hdd")
 
@@ -665,7 +695,9 @@ def _foreign_parts(form: str, file: str, data: bytes) -> list[Part]:
         first = struct.unpack_from(">Q", data, 40)[0]
         second = struct.unpack_from(">Q", data, first)[0] & (2**56 - 512)
         parts = [part(records.QCOW_HEADER, 0, file)] * 3 + [words("qcow more", 48, ">QIIQQQQII", file)]
-        return parts + [words("reference", at, ">Q", file) for table in (first, second) for at in range(table, table + 64, 8)]
+        return parts + [
+            words("reference", at, ">Q", file) for table in (first, second) for at in range(table, table + 64, 8)
+        ]
     if form == "vpc":
         parts = [part(records.VHD_FOOTER, len(data) - 512, file)]
         if data.startswith(b"conectix"):
@@ -678,9 +710,24 @@ def _foreign_parts(form: str, file: str, data: bytes) -> list[Part]:
         table = struct.unpack_from("<Q", data, at + 56)[0] * 512
         second = struct.unpack_from("<I", data, table)[0] * 512
         parts = [part(records.VMDK_HEADER, each, file) for each in {0, at}] * 3
-        parts += [words("reference", table, "<I", file), *(words("reference", second + 4 * turn, "<I", file) for turn in range(8))]
+        parts += [
+            words("reference", table, "<I", file),
+            *(words("reference", second + 4 * turn, "<I", file) for turn in range(8)),
+        ]
         descriptor, length = struct.unpack_from("<QQ", data, 28)
-        return parts + ([Part("text", file, descriptor * 512, length * 512, (Number("number", file, descriptor * 512, length * 512, "text"),))] if descriptor else [])
+        return parts + (
+            [
+                Part(
+                    "text",
+                    file,
+                    descriptor * 512,
+                    length * 512,
+                    (Number("number", file, descriptor * 512, length * 512, "text"),),
+                )
+            ]
+            if descriptor
+            else []
+        )
     if form == "vdi":
         at = struct.unpack_from("<I", data, 340)[0]
         return [part(records.VDI_HEADER, 0, file), *entries(records.VDI_ENTRY, at, 2, file)]
@@ -717,5 +764,5 @@ def write(files: Files, folder: Path) -> None:
 
 
 def bases() -> list[Base]:
-    """Write all sound disks."""
-    return [*map_bases(), *container_bases()]
+    """Write all sound disks; a map comes thrice, as there are many containers."""
+    return [*3 * map_bases(), *container_bases()]

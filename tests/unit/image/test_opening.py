@@ -170,4 +170,6 @@ def test_a_container_that_cannot_be_opened_in_a_file_that_is_cut(tmp_path):
 
     whole = apple_single(udif([(PLAIN, b"\1" * 4096)]))
     (tmp_path / "a").write_bytes(whole[:-100])
-    assert message(tmp_path / "a").startswith(f"{tmp_path / 'a'}: the file ends at byte {len(whole) - 100:,}; 100 bytes")
+    assert message(tmp_path / "a").startswith(
+        f"{tmp_path / 'a'}: the file ends at byte {len(whole) - 100:,}; 100 bytes"
+    )

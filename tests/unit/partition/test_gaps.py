@@ -141,7 +141,7 @@ def test_a_volume_where_no_partition_usually_begins(tmp_path, volume, sector):
 
 
 def test_a_volume_behind_a_bare_one(tmp_path, volume):
-    """Of a disk that lost its first sectors with the map, the first volume begins the image, and ends long before it."""
+    """Of a disk that lost its first sectors with the map, the first volume begins the image and ends before it."""
     path = tmp_path / "disk.img"
     path.write_bytes(volume + bytes(4096) + volume + bytes(MIB))
     assert scanned(path) == [("volume-unpartitioned", "info", MIB + 4096)]

@@ -280,7 +280,7 @@ def test_another_reader_sees_the_same(tmp_path, more, swapped):
 
 
 def test_chunks_that_are_not_read_are_told():
-    """A scan that needs none of their metadata ends with an error all the same: the file of 3 chunks has no chunk 999."""
+    """A scan that needs nothing of them ends with an error all the same: the file has no chunk 999."""
     image = asif(Plan(DISK))
     source = open_asif(MemorySource(changed(image, **{f"_{reference(image, 3)}": struct.pack(">Q", WHOLE | 999)})))
     (finding,) = source.findings

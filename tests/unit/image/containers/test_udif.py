@@ -308,9 +308,7 @@ def test_pieces_behind_the_end_of_the_file_count_as_not_read():
 def test_a_damaged_piece_counts_as_not_read(storage):
     """One of noise in place of its stream, or of a storage that nobody knows, is told in words of ours."""
     parts = [noise(8, seed) for seed in (1, 2)]
-    image = udif(
-        [(PLAIN, parts[0]), (PLAIN, parts[1])], change=lambda rows: [(storage, *rows[0][1:]), *rows[1:]]
-    )
+    image = udif([(PLAIN, parts[0]), (PLAIN, parts[1])], change=lambda rows: [(storage, *rows[0][1:]), *rows[1:]])
     source = open_udif(MemorySource(image))
     assert source.findings == ()
     with pytest.raises(UnreadError):
@@ -352,5 +350,5 @@ def test_a_property_list_that_is_none_is_told_in_words_of_ours():
     image = bytearray(udif([(PLAIN, noise(8, 4))]))
     at = image.index(b"<key>resource-fork")
     image[at : at + 5] = b"<<<<<"
-    with pytest.raises(FormatError, match="property list at byte 4,096: is none that names block maps$"):
+    with pytest.raises(FormatError, match=r"property list at byte 4,096: is none that names block maps$"):
         open_udif(MemorySource(bytes(image)))

@@ -175,10 +175,11 @@ def _probed(source: Source, table: PartitionTable, decoder: Decoder) -> _Probed:
 
 
 def _at_named_start(content: Content) -> Content:
-    """Drop doubts about where a volume starts if that is where its map has it."""
+    """Drop doubts about where a volume starts if that is where its map has it, and nothing contradicts that."""
     if content.volume_offset:
         return content
-    return content._replace(findings=tuple(item for item in content.findings if item.code != "start-uncertain"))
+    left = (item for item in content.findings if item.code != "start-uncertain" or item.expected)
+    return content._replace(findings=tuple(left))
 
 
 def may_hold_volume(partition: Partition) -> bool:

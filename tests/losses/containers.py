@@ -321,7 +321,7 @@ def _another(base: Base, folder: Path, image: Opened, about: str) -> tuple[str, 
             size = min(len(its), source.size_bytes)
             is_same = its[:size] == source.read(0, size)
             return ("another disk", f"as qemu-img: {about}") if is_same else ("silent", f"not as qemu-img: {about}")
-        about = f"qemu-img refuses ({run.stderr.decode(errors='replace').strip()[-120:]}): {about}"
+        about = f"qemu-img refuses ({' '.join(run.stderr.decode(errors='replace').split())[-120:]}): {about}"
     reason = next((why for name, why in ANOTHER.items() if base.name.startswith(name) and " 0 lost" in about), "")
     return ("another disk", f"{reason}: {about}") if reason else ("silent", about)
 

@@ -27,7 +27,7 @@ from layoutscope.ondisk.records import BLOCK_HEAD, BLOCK_MAP, PACKED_HEAD, PIECE
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -118,16 +118,35 @@ def open_udif(source: Source, decoder: Decoder = BULK, trailer_at: int | None = 
             "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
             expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
         )  # fmt: skip
-    return UdifSource(source, _pieces(maps, place, decoder), trailer.len_disk, findings)
+    pieces = _pieces(maps, place, decoder)
+    return UdifSource(source, pieces, trailer.len_disk, (*findings, *_uncovered(maps, place, pieces)))
+
+
+def _uncovered(maps: list[bytes], place: Place, pieces: StoredPieces) -> Iterator[Finding]:
+    """Tell of sectors that a block map says it has, and of which it names no piece."""
+    heads = [
+        grammar.parse(grammar.Udif.BlockMap, data, structure=BLOCK_MAP.type_name, image_offset=place.trailer.ofs_plist)
+        for data in maps
+    ]
+    starts = np.array([head.start_sector for head in heads], np.int64)
+    most = place.trailer.num_sectors - starts
+    counts = np.array([min(head.num_sectors, left) for head, left in zip(heads, most.tolist(), strict=True)], np.int64)
+    stated = runs_of(starts * SECTOR_BYTES, counts * SECTOR_BYTES)
+    missing = subtract(stated, runs_of(pieces.start, pieces.stop - pieces.start))
+    if len(missing):
+        message = (
+            f"its block maps name no piece for {format_bytes(total(missing))} of what they cover, which reads as "
+            f"zeros, the first at byte {int(missing[0, 0]):,} of the disk"
+        )
+        yield Finding("container-invalid", "warning", "disk image block map", place.offset, message)
 
 
 def _outside(pieces: StoredPieces, file_bytes: int) -> NDArray[np.int64]:
-    """Ranges of the disk whose pieces do not lie in the file, shape (n, 2): offset and length in bytes."""
+    """Ranges of the disk that no piece in the file can hold, shape (n, 2): offset and length in bytes."""
     kinds, length = grammar.Udif.Storage, pieces.stop - pieces.start
-    # A plain piece is as long as what it holds, whatever else is said.
-    stored = np.where(pieces.storage == int(kinds.plain), length, pieces.stored_length)
     is_stored = ~np.isin(pieces.storage, [int(kinds.zeros), int(kinds.ignored)])
-    is_lost = is_stored & (pieces.stored_offset > file_bytes - stored)
+    is_short = (pieces.storage == int(kinds.plain)) & (pieces.stored_length < length)
+    is_lost = is_stored & (is_short | (pieces.stored_offset > file_bytes - pieces.stored_length))
     return runs_of(pieces.start[is_lost], length[is_lost])
 
 
@@ -278,7 +297,8 @@ class UdifSource(FillingSource):
         self._known = findings
         if len(outside):
             message = (
-                f"its block maps name pieces behind the end of the file at byte {source.size_bytes:,}; "
+                f"its block maps name pieces behind the end of the file at byte {source.size_bytes:,}, or plain ones "
+                "that are shorter than what they hold; "
                 f"{format_bytes(total(outside))} of the disk count as not read"
             )
             self._known = (*findings, self._finding(message, int(outside[0, 0])))

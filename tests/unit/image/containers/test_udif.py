@@ -298,7 +298,8 @@ def test_pieces_behind_the_end_of_the_file_count_as_not_read():
     assert source.unread_ranges().tolist() == [[4096, 4096]]
     (finding,) = source.findings
     assert (finding.code, finding.level, finding.image_offset) == ("container-invalid", "error", 4096)
-    assert f"behind the end of the file at byte {len(image):,}; 4.00 KiB" in finding.message
+    assert f"behind the end of the file at byte {len(image):,}, or" in finding.message
+    assert finding.message.endswith("; 4.00 KiB of the disk count as not read")
     assert source.read(0, 4096) + source.read(8192, 4096) == parts[0] + parts[2]
     with pytest.raises(UnreadError):
         source.read(4095, 2)
@@ -352,3 +353,24 @@ def test_a_property_list_that_is_none_is_told_in_words_of_ours():
     image[at : at + 5] = b"<<<<<"
     with pytest.raises(FormatError, match=r"property list at byte 4,096: is none that names block maps$"):
         open_udif(MemorySource(bytes(image)))
+
+
+def test_a_plain_piece_is_as_long_as_what_it_holds():
+    """One that was packed and is called plain would read on into the next: 8 sectors in 4,095 bytes."""
+    image = udif([(PLAIN, noise(8, 1)), (PLAIN, noise(8, 2))], change=lambda rows: [(*rows[0][:5], 4095), *rows[1:]])
+    source = open_udif(MemorySource(image))
+    assert source.unread_ranges().tolist() == [[0, 4096]]
+    assert source.read(4096, 4096) == noise(8, 2)
+
+
+@pytest.mark.parametrize("storage", [COMMENT, END])
+def test_sectors_without_a_piece_are_told(storage):
+    """The second of three pieces is called a comment or the end: 4 KiB of zeros that the block map has no word for."""
+    parts = [noise(8, seed) for seed in (1, 2, 3)]
+    image = udif([(PLAIN, part) for part in parts], change=lambda rows: [rows[0], (storage, *rows[1][1:]), *rows[2:]])
+    source = open_udif(MemorySource(image))
+    assert source.read(0, 3 * 4096) == parts[0] + bytes(4096) + parts[2]
+    (finding,) = source.findings
+    assert (finding.code, finding.level) == ("container-invalid", "warning")
+    assert "no piece for 4.00 KiB of what they cover" in finding.message
+    assert finding.message.endswith("the first at byte 4,096 of the disk")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,18 +19,19 @@ from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, read_options
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.failing import around_failures
-from layoutscope.image.opening import ImageSet, open_images
+from layoutscope.image.opening import ImageSet, open_images, with_reason
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.partition.filevault import unlocked
 from layoutscope.partition.probe import CORE_STORAGE, FILEVAULT
-from layoutscope.partition.search import Depth, may_hold_volume
+from layoutscope.partition.search import Depth, may_hold_volume, volumes_in_gaps
 from layoutscope.progress import phase, reporting
 from layoutscope.results.locked import how_to_open, refuse_wrong_secret
 from layoutscope.results.scan import CUT_OFF, ImageFacts, PartitionFacts
 from layoutscope.tables import coverage_of
 from layoutscope.tables.capture import is_capture
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -198,7 +199,7 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
         except FormatError as error:
             raise lost or error from error
     except (ImageError, FormatError) as error:
-        raise _with_reason(error, images) from error
+        raise with_reason(error, source.name, container_findings(images)) from error
     _check_states(source, layouts, request)
     about = image_facts(source, search, layouts)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
@@ -206,6 +207,7 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
         images, spaces = ImageSet(*images.devices[::-1]), {}
         # What was read counts from the start of the other image.
         (kept if kept is not None else {}).clear()
+    damage += _without_partition(images, search, layouts, request)
     findings = (*container_findings(images), *search.findings, *damage)
     return Opened(about, tuple(layouts), findings, images, spaces, search)
 
@@ -225,6 +227,23 @@ def _found(images: ImageSet, request: ReadRequest) -> tuple[ImageSet, VolumeSear
 
 def _depth(request: ReadRequest) -> Depth:
     return "everywhere" if request.sweep else "usual"
+
+
+def _without_partition(
+    images: ImageSet, search: VolumeSearch, layouts: Sequence[VolumeLayout], request: ReadRequest
+) -> Iterator[Finding]:
+    """Tell of volumes that no partition holds any more; what begins like one and cannot be read is none."""
+    read = [(layout.facts.image_offset, layout.facts.size_bytes) for layout in layouts]
+    for found in volumes_in_gaps(images.main, search, read):
+        place = VolumeRequest(images.main, found.image_offset, found.size_bytes, found.stack)
+        with suppress(LayoutscopeError):
+            chosen = filesystem(found.kind)
+            size = chosen.read(with_options(place, images, chosen, request))[0].facts.size_bytes
+            # What is larger than the gap was there before the disk was divided anew.
+            if size <= found.size_bytes:
+                option = f"--volume-at {found.image_offset} reads it"
+                message = f"{found.label} of {format_bytes(size)} begins here, where no partition is; {option}"
+                yield Finding("volume-unpartitioned", "info", "partition map", found.image_offset, message)
 
 
 START_BYTES: Final = 4096
@@ -251,16 +270,6 @@ def container_findings(images: ImageSet) -> tuple[Finding, ...]:
     return tuple(
         replace(item, device=device) for device, source in enumerate(images.devices) for item in source.findings
     )
-
-
-def _with_reason(error: ImageError | FormatError, images: ImageSet) -> ImageError | FormatError:
-    """Begin a refusal with what explains it: the files that hold the disk are incomplete or contradict themselves."""
-    source = images.main
-    reasons = [f"{item.message}{item.sides}" for item in container_findings(images) if item.level != "info"]
-    if not reasons:
-        return error
-    told = str(error).removeprefix(f"{source.name}: ")
-    return ImageError(f"{source.name}: {reasons[0]}: {told}")
 
 
 def _is_second_first(images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadRequest) -> bool:

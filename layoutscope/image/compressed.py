@@ -88,6 +88,14 @@ class _Followed(io.RawIOBase):
         return data
 
 
+def _damaged(name: str, packed: BinaryIO, error: Exception) -> ImageError:
+    """Say why data do not decompress, and how far they were read; the words of a library would say nothing."""
+    if isinstance(error, EOFError):
+        return ImageError(f"damaged {name} data: the file ends early, at byte {packed.tell():,}")
+    reason = "they ask for too much memory" if "memory" in str(error).lower() else "they do not decompress"
+    return ImageError(f"damaged {name} data: {reason}; byte {packed.tell():,} of the file was reached")
+
+
 def _zstd_chunks(packed: BinaryIO) -> Iterator[bytes]:
     import zstandard
 
@@ -104,9 +112,9 @@ def _zstd_chunks(packed: BinaryIO) -> Iterator[bytes]:
                 yield held
                 held = chunk
     except zstandard.ZstdError as error:
-        raise ImageError(f"damaged zstd data: {error}") from error
+        raise _damaged("zstd", packed, error) from error
     if not held.endswith(_END_MARK):
-        raise ImageError("damaged zstd data: the file ends early")
+        raise _damaged("zstd", packed, EOFError())
     yield held.removesuffix(_END_MARK)
 
 
@@ -116,7 +124,7 @@ def _gzip_chunks(packed: BinaryIO) -> Iterator[bytes]:
             while chunk := reader.read(CHUNK_BYTES):
                 yield chunk
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ImageError(f"damaged gzip data: {error}") from error
+        raise _damaged("gzip", packed, error) from error
 
 
 def _xz_chunks(packed: BinaryIO) -> Iterator[bytes]:
@@ -141,7 +149,7 @@ def _stream_chunks(
             while not data and (more := packed.read(_INPUT_BYTES)):
                 data = more.lstrip(b"\0")
     except (lzma.LZMAError, OSError, EOFError, ValueError) as error:
-        raise ImageError(f"damaged {name} data: {error}") from error
+        raise _damaged(name, packed, error) from error
 
 
 def _one_stream(packed: BinaryIO, decoder: lzma.LZMADecompressor | bz2.BZ2Decompressor, data: bytes) -> Iterator[bytes]:
@@ -149,7 +157,7 @@ def _one_stream(packed: BinaryIO, decoder: lzma.LZMADecompressor | bz2.BZ2Decomp
         if decoder.needs_input and not data:
             data = packed.read(_INPUT_BYTES)
             if not data:
-                raise EOFError("the file ends early")
+                raise EOFError
         yield decoder.decompress(data, CHUNK_BYTES)
         data = b""
 

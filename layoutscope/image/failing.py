@@ -73,6 +73,9 @@ class FailingSource(Source):
         self._fetch_into(image_offset, memoryview(buffer))
         if self._touches(self._failed, image_offset, length_bytes):
             raise self._unread(image_offset, length_bytes)
+        # A container may have found by this reading that a piece is damaged.
+        if self._touches(self._source.unread_ranges(), image_offset, length_bytes):
+            return self._source.read(image_offset, length_bytes)
         return bytes(buffer)
 
     @staticmethod

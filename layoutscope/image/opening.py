@@ -38,8 +38,9 @@ from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER
 from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from layoutscope.findings import Finding
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.options import ReadRequest
@@ -147,6 +148,9 @@ def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
     for _ in range(MAX_DEPTH):
         try:
             inside = _unwrap_once(source, decoder)
+        except FormatError as error:
+            source.close()
+            raise with_reason(error, source.name, source.findings) from error
         except LayoutscopeError:
             source.close()
             raise
@@ -155,6 +159,25 @@ def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
         source = inside
     source.close()
     raise UnsupportedError(f"{source.name}: holds disk images within disk images", code="nested-containers")
+
+
+def with_reason(error: ImageError | FormatError, name: str, findings: Iterable[Finding]) -> ImageError | FormatError:
+    """Begin a refusal with what explains it: the files that hold the disk are incomplete or contradict themselves.
+
+    Parameters
+    ----------
+    error : ImageError or FormatError
+        The refusal; returned as it is where nothing explains it.
+    name : str
+        Of the image.
+    findings : iterable of Finding
+        What is wrong with its files.
+    """
+    reasons = [f"{item.message}{item.sides}" for item in findings if item.level != "info"]
+    if not reasons:
+        return error
+    told = str(error).removeprefix(f"{name}: ")
+    return ImageError(f"{name}: {reasons[0]}: {told}")
 
 
 def _unwrap_once(source: Source, decoder: Decoder) -> Source:

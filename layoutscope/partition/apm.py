@@ -87,8 +87,15 @@ def _partitions(source: Source, block_size: int, count: int, log: FindingLog) ->
             log.survive(error, code="partition-chain")
             return
         # The data of a partition may begin behind its first block (pmLgDataStart).
-        start = (entry.start_block + entry.data_start_block) * block_size
-        size = (entry.num_blocks - min(entry.data_start_block, entry.num_blocks)) * block_size
+        skipped = entry.data_start_block
+        if skipped and skipped >= entry.num_blocks:
+            message = f"the data of partition {number} begin behind its end; it is taken to begin with its first block"
+            place = log.at("partition map entry", number * block_size)
+            sides = f"less than {entry.num_blocks:,} blocks", f"{skipped:,}"
+            place.add("partition-content", "warning", message, expected=sides[0], found=sides[1])
+            skipped = 0
+        start = (entry.start_block + skipped) * block_size
+        size = (entry.num_blocks - skipped) * block_size
         type_name = _text(entry.partition_type)
         if size and start < source.size_bytes:
             yield Partition("APM", number, start, size, _text(entry.partition_name), type_name, _declared(type_name))

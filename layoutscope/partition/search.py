@@ -15,11 +15,12 @@ from layoutscope.filesystems.recognition import Content
 from layoutscope.filesystems.registry import filesystem, filesystem_names
 from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
+from layoutscope.image.source import Window
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
-from layoutscope.partition.unmapped import is_doubtful, missing_entry, search_unmapped, stretches
+from layoutscope.partition.unmapped import found_in, is_doubtful, missing_entry, search_unmapped, stretches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +35,8 @@ _MBR_SECTOR_SIZES: Final = (512, 4096)
 MOST_GAPS: Final = 64
 _STARTS: Final = (1, 4096, 1024**2)
 """Bytes that partitions are aligned to: behind the one before, at a whole physical sector, or at a whole MiB."""
+_NEAR_BYTES: Final = 1024**2
+"""Of a gap, searched sector by sector."""
 _APPLE_GAP: Final = 128 * 1024**2
 """What Disk Utility left free behind a partition (Technical Note TN2166)."""
 
@@ -172,10 +175,11 @@ def _probed(source: Source, table: PartitionTable, decoder: Decoder) -> _Probed:
 
 
 def _at_named_start(content: Content) -> Content:
-    """Drop doubts about where a volume starts if that is where its map has it."""
+    """Drop doubts about where a volume starts if that is where its map has it, and nothing contradicts that."""
     if content.volume_offset:
         return content
-    return content._replace(findings=tuple(item for item in content.findings if item.code != "start-uncertain"))
+    left = (item for item in content.findings if item.code != "start-uncertain" or item.expected)
+    return content._replace(findings=tuple(left))
 
 
 def may_hold_volume(partition: Partition) -> bool:
@@ -272,28 +276,49 @@ def _keeps(partition: Partition, content: Content) -> bool:
     return content.kind in (partition.declared, *filesystem(partition.declared).traits.relatives)
 
 
-def volumes_in_gaps(source: Source, search: VolumeSearch) -> Iterator[VolumeCandidate]:
+def volumes_in_gaps(
+    source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]] = ()
+) -> Iterator[VolumeCandidate]:
     """Yield what begins like a volume where a partition may have begun that no map names any more.
 
     At most one for each gap, told by a few bytes at its start, so that reading it may fail.
+
+    Parameters
+    ----------
+    source : Source
+        The disk.
+    search : VolumeSearch
+        What was found on it.
+    read : sequence of (int, int)
+        Volumes that were read: offset and length in bytes. Behind a bare one is a gap, too.
     """
-    for start, stop in islice(_gaps(source, search), MOST_GAPS):
-        aligned = {-(-start // unit) * unit for unit in _STARTS}
-        for place in sorted(each for each in {*aligned, *(each + _APPLE_GAP for each in aligned)} if each < stop):
-            found = recognise(source, place, stop - place, BULK, thorough=False)
-            if found.kind in filesystem_names() and not found.findings:
-                stack, at = (*found.layers, found.label), place + found.volume_offset
-                yield VolumeCandidate(found.kind, found.label, at, found.size_bytes, stack)
-                break
+    for start, stop in islice(_gaps(source, search, read), MOST_GAPS):
+        yield from islice(_in_gap(source, start, stop), 1)
 
 
-def _gaps(source: Source, search: VolumeSearch) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each stretch of a disk with a map that neither a partition nor a map takes up."""
+def _in_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandidate]:
+    """Yield what begins like a volume where partitions usually begin, then what is one near the start of a gap."""
+    aligned = {-(-start // unit) * unit for unit in _STARTS}
+    for place in sorted(each for each in {*aligned, *(each + _APPLE_GAP for each in aligned)} if each < stop):
+        found = recognise(source, place, stop - place, BULK, thorough=False)
+        if found.kind in filesystem_names() and not found.findings:
+            stack, at = (*found.layers, found.label), place + found.volume_offset
+            yield VolumeCandidate(found.kind, found.label, at, found.size_bytes, stack)
+    for found in found_in(Window(source, 0, stop), start, min(_NEAR_BYTES, stop - start)):
+        if not found.findings:
+            yield replace(_named_by_start(found), size_bytes=stop - found.volume_offset)
+
+
+def _gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each stretch that neither a partition, nor a map, nor a volume takes up."""
     taken = [(item.image_offset, item.size_bytes) for item in search.partitions if item.type_name not in apm.NO_VOLUME]
-    taken += [(item.image_offset, item.size_bytes) for item in search.readable if item.partition is None]
-    taken += [(region.image_offset, region.length_bytes) for region in search.regions]
+    # Of a volume without a partition, its own size counts once it was read, and else the space that it may have.
+    starts = {start for start, _ in read}
+    bare = [item for item in search.readable if item.partition is None and item.image_offset not in starts]
+    taken += [(item.image_offset, item.size_bytes) for item in bare]
+    taken += [*read, *((region.image_offset, region.length_bytes) for region in search.regions)]
     end = 0
-    for start, length in sorted([*taken, (source.size_bytes, 0)]) if search.schemes else ():
+    for start, length in sorted([*taken, (source.size_bytes, 0)]) if search.schemes or read else ():
         if start > end:
             yield end, min(start, source.size_bytes)
         end = max(end, start + length)

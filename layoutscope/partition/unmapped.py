@@ -71,7 +71,7 @@ def search_unmapped(source: Source, taken: I64, *, whole: bool) -> Unmapped:
     sure: list[Content] = []
     unsure: list[Content] = []
     for start, length in places:
-        for content in _found_in(
+        for content in found_in(
             disk,
             start,
             length,
@@ -103,7 +103,19 @@ def _bounded(size_bytes: int) -> tuple[list[tuple[int, int]], str]:
     return [*places, (end, END_BYTES)], f"the first {first}{likely} and the last {last}"
 
 
-def _found_in(disk: Window, start: int, length: int, taken: I64) -> Iterator[Content]:
+def found_in(disk: Window, start: int, length: int, taken: I64 | None = None) -> Iterator[Content]:
+    """Yield what begins like a volume in a stretch of a disk, outside of what is taken.
+
+    Parameters
+    ----------
+    disk : Window
+        All of it, or its part up to which volumes may reach.
+    start, length : int
+        What is searched, sector by sector, in bytes.
+    taken : (n, 2) int64 array, optional
+        Set of stretches that hold something else: offset and length in bytes.
+    """
+    taken = stretches(()) if taken is None else taken
     for offset, data in stored_pieces(disk, start, start + length):
         for item in filesystems():
             for content in item.find_in(disk, data, offset):

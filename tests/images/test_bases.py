@@ -409,3 +409,33 @@ def test_one_partition_is_no_list(volumes, tmp_path):
     path.write_bytes(bytes(disk.data))
     assert not [line for line in run("scan", path).splitlines() if line.startswith("1  ")]
     assert len(json.loads(run("scan", path, "--json"))["partitions"]) == 1
+
+
+@pytest.mark.parametrize("named", [63, 64])
+def test_a_map_is_not_believed_against_a_copy_of_the_header(scan, named):
+    """The map has a volume of sector 63 in 64: neither its header nor its trees are where the copy would have them.
+
+    The header is lost, so that its copy is all that tells of the volume; in sector 63 the trees confirm the start.
+    """
+    plan = {"block_size": 512, "total_blocks": 300, "catalog": Tree(512), "extents_overflow": Tree(512)}
+    sound = bytearray(render(VolumePlan(root=folders(2, 4, 3000), attributes=None, **plan))[0].to_bytearray())
+    sound[1024:1536] = bytes(512)
+    disk = Disk(63 * SECTOR + len(sound)).put(0, mbr((0xAF, named, 63 + 300 - named))).put(63 * SECTOR, bytes(sound))
+    for sweep in (False, True):
+        result = scan(bytes(disk.data), sweep=sweep)
+        assert named * SECTOR in {volume.layout.facts.image_offset for volume in result.volumes}
+        told = [item for volume in result.volumes for item in (*volume.findings, *result.findings)]
+        assert ("start-uncertain" in {item.code for item in told}) == (named == 64)
+
+
+def test_a_sweep_does_not_believe_a_map_against_a_header_either(scan):
+    """The header of a volume in sector 63 is in what the map has in 64: a sweep finds it, and no tree where it says."""
+    plan = {"block_size": 512, "total_blocks": 300, "catalog": Tree(512), "extents_overflow": Tree(512)}
+    sound = render(VolumePlan(root=folders(2, 4, 3000), attributes=None, **plan))[0].to_bytearray()
+    disk = Disk(400 * SECTOR).put(0, mbr((0xAF, 64, 300))).put(63 * SECTOR, bytes(sound))
+    result = scan(bytes(disk.data), sweep=True)
+    told = {
+        volume.layout.facts.image_offset: "start-uncertain" in {item.code for item in volume.findings}
+        for volume in result.volumes
+    }
+    assert told == {63 * SECTOR: False, 64 * SECTOR: True}

@@ -64,6 +64,9 @@ AT_END: Final = 2**64 - 1
 FOOTER_FROM_END: Final = 1024
 """Where such a file has its header once more, before the marker that ends it."""
 
+_PLACE: Final = np.uint64(0x00FF_FFFF_FFFF_FE00)
+"""Bits of a reference of a QCOW that name a place (``qcow_reference`` in ``ksy/sparse_disks.ksy``)."""
+
 REGION_TABLES: Final = (192 << 10, 256 << 10)
 CHUNK_SECTORS: Final = 1 << 23
 """Sectors whose blocks come before an entry for their bitmap in the table of a VHDX ([MS-VHDX] 2.5)."""
@@ -203,24 +206,37 @@ def refuse_qcow(source: Source) -> None:
     ------
     UnsupportedError
         If it is encrypted, which the library does not look at, or has compressed clusters at odd places: as of 20260703
-        it takes the lowest bit of these, too, for the mark of a cluster of zeros.
+        it takes the lowest bit of these, too, for the mark of a cluster of zeros. Or if a reference to a cluster is at
+        no border of one, or has bits that are reserved: the library takes them for a part of the place.
     """
     try:
         header, unit, first = _qcow_directory(source)
-        misread = _qcow_clusters(source, unit, first, lambda _, packed, zeros: (packed > 0) & (zeros > 0))
+        packed = _qcow_clusters(source, unit, first, lambda _, packed, zeros: (packed > 0) & (zeros > 0))
+        odd = _qcow_clusters(source, unit, first, lambda entry, packed, _: (packed == 0) & _is_odd(entry, unit))
     except (UnknownError, FormatError):
         return
-    reason = "is encrypted" if header.crypt_method else "has compressed clusters, which the library misreads"
-    if header.crypt_method or (header.version > 2 and len(misread)):
+    reasons = {
+        "is encrypted": header.crypt_method,
+        "has compressed clusters, which the library misreads": header.version > 2 and len(packed),
+        "refers to clusters where none can be, or by bits that are reserved": len(odd),
+    }
+    for reason in (each for each, is_so in reasons.items() if is_so):
         advice = "convert it with: qemu-img convert -O raw IMAGE RAW"
         raise UnsupportedError(f"{source.name}: the qcow2 image {reason}", code="container", advice=advice)
+
+
+def _is_odd(entry: NDArray[np.uint64], unit: int) -> NDArray[np.bool_]:
+    """Whether a reference to a cluster has bits that it cannot have: all but its place and three marks."""
+    meant = np.uint64(int(_PLACE) & -unit | 0xC000_0000_0000_0001)
+    odd: NDArray[np.bool_] = (entry & ~meant) != 0
+    return odd
 
 
 def _qcow(source: Source) -> tuple[I64, int]:
     header, unit, first = _qcow_directory(source)
     # The lowest bit of what is compressed belongs to its place.
     numbers = _qcow_clusters(
-        source, unit, first, lambda place, packed, zeros: (packed > 0) | ((place > 0) & (zeros == 0))
+        source, unit, first, lambda entry, packed, zeros: (packed > 0) | ((entry & _PLACE > 0) & (zeros == 0))
     )
     return _units(numbers, unit, header.len_disk)
 
@@ -239,8 +255,8 @@ def _qcow_directory(source: Source) -> tuple[grammar.SparseDisks.QcowHeader, int
 def _qcow_clusters(
     source: Source, unit: int, first: NDArray[np.uint64], is_meant: Callable[..., NDArray[np.bool_]]
 ) -> I64:
-    """Number the clusters that are meant by their place, whether they are compressed, and whether they are zeros."""
-    fields = (QCOW_REFERENCE.ofs_target, QCOW_REFERENCE.is_compressed, QCOW_REFERENCE.reads_as_zeros)
+    """Number the clusters that are meant by their reference, and whether they are compressed or zeros."""
+    fields = (QCOW_REFERENCE.entry, QCOW_REFERENCE.is_compressed, QCOW_REFERENCE.reads_as_zeros)
     count = unit // QCOW_REFERENCE.width
 
     def chosen(at: int) -> I64:

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.intervals import runs_of, subtract
+from layoutscope.arrays.intervals import runs_of, subtract, total
 from layoutscope.errors import FormatError, UnsupportedError
+from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
 from layoutscope.image.ddrescue import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import ASIF_HEADER, DIRECTORY_ENTRY, REFERENCE, SEQUENCE
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,7 +117,14 @@ def open_asif(source: Source, decoder: Decoder = BULK) -> Source:
     stored, bad = _stored_chunks(source, tables, geometry, decoder)
     disk = AsifSource(source, stored, geometry, size_bytes)
     unread = _covered(bad, geometry.len_chunk, size_bytes)
-    return RescuedSource(disk, unread) if len(unread) else disk
+    if not len(unread):
+        return disk
+    message = (
+        f"its tables name chunks twice, or where the file, which ends at byte {source.size_bytes:,}, has none; "
+        f"{format_bytes(total(unread))} of the disk count as not read, the first at byte {int(unread[0, 0]):,} of it"
+    )
+    disk.own_findings = (Finding("container-invalid", "error", "ASIF image", None, message),)
+    return RescuedSource(disk, unread)
 
 
 def _geometry(header: Asif.Header) -> Geometry:

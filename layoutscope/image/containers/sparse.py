@@ -231,7 +231,7 @@ def open_parallels_folder(path: Path) -> Source:
     text = _description(path)
     if re.search(r"<Encryption>\s*<Engine>\s*\{?(?!0{8}-)[0-9A-Fa-f]", text):
         raise UnsupportedError(f"{path}: the Parallels disk is encrypted", code="container", advice=_PRL)
-    storages = sorted(re.findall(r"<Storage>(.*?)</Storage>", text, re.DOTALL), key=_first_sector)
+    storages = sorted(re.findall(r"<Storage>(.*?)</Storage>", text, re.DOTALL), key=_sectors_of)
     files = [re.findall(r"<File>\s*([^<]*?)\s*</File>", storage) for storage in storages]
     if not storages or not all(files):
         raise ImageError(f"{path}: its {DESCRIPTION} names no file of the disk")
@@ -241,16 +241,23 @@ def open_parallels_folder(path: Path) -> Source:
             f"{path}: the Parallels disk has {states} states over one another (snapshots)", code="container",
             advice=_PRL,
         )  # fmt: skip
+    spans = list(map(_sectors_of, storages))
+    if any(before[1] != after[0] for before, after in zip([(0, 0), *spans], spans, strict=False)):
+        raise ImageError(f"{path}: the files that its {DESCRIPTION} names do not follow one another from sector 0 on")
     counter = ReadCounter()
     opened: list[Source] = []
     try:
-        for name in (each[0] for each in files):
+        for (first, last), name in zip(spans, (each[0] for each in files), strict=True):
             # Wherever it was made: files lie in the folder.
             file = RawFile(path / Path(unescape(name).replace("\\", "/")).name)
             file.counter = counter
             opened.append(file)
             if file.read(0, min(16, file.size_bytes)) in PARALLELS:
                 opened[-1] = open_parallels(file)
+            # What follows begins where the description says, whatever a file lacks of its part.
+            length = (last - first) * SECTOR_BYTES
+            if opened[-1].size_bytes < length or (opened[-1].size_bytes > length and (first, last) != spans[-1]):
+                opened[-1] = _of_length(opened[-1], name, length)
     except (ImageError, FormatError):
         for each in opened:
             each.close()
@@ -258,9 +265,21 @@ def open_parallels_folder(path: Path) -> Source:
     return open_joined(opened) if len(opened) > 1 else opened[0]
 
 
-def _first_sector(storage: str) -> int:
-    found = re.search(r"<Start>\s*(\d{1,18})\s*</Start>", storage)
-    return int(found[1]) if found else 0
+def _of_length(part: Source, name: str, length: int) -> Source:
+    """Give a part of a disk the length that the description says; what it lacks counts as never read."""
+    one = np.zeros(1, np.int64)
+    placed = open_placed(part, f"Parallels disk, {name}", length, length, one, one)
+    if part.size_bytes > length:
+        message = f"{name} is longer than its part of the disk; what is behind that is left out"
+        sides = f"{length:,} bytes", f"{part.size_bytes:,}"
+        placed.own_findings = (Finding("container-invalid", "warning", DESCRIPTION, None, message, *sides),)
+    return placed
+
+
+def _sectors_of(storage: str) -> tuple[int, int]:
+    """First sector of a storage, and the one behind its last."""
+    first, last = (re.search(rf"<{name}>\s*(\d{{1,15}})\s*</{name}>", storage) for name in ("Start", "End"))
+    return (int(first[1]), int(last[1])) if first and last and int(first[1]) < int(last[1]) else (0, 0)
 
 
 def _description(path: Path) -> str:

@@ -14,19 +14,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.intervals import runs_of, subtract, total
+from layoutscope.arrays.intervals import runs_of, subtract, total, union
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
 from layoutscope.image.containers.allocation import refuse_expansion
 from layoutscope.image.signatures import udif_trailer_at
-from layoutscope.image.source import Source
+from layoutscope.image.source import FillingSource, Source, overlaps
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import BLOCK_HEAD, BLOCK_MAP, PACKED_HEAD, PIECE, TRAILER
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -37,6 +38,9 @@ SECTOR_BYTES: Final = 512
 MAX_PLIST_BYTES: Final = 256 * 1024**2
 MAX_PIECE_BYTES: Final = 64 * 1024**2
 """hdiutil makes pieces of at most 1 MiB of disk; a larger one that is compressed is refused as a bomb."""
+
+FAR: Final = 2**62
+"""No file or disk reaches so far, and two such places add up without an overflow."""
 
 KEPT_BYTES: Final = MAX_PIECE_BYTES
 """Of pieces that are decompressed: 64 of the usual length, or one of the longest."""
@@ -101,6 +105,11 @@ def open_udif(source: Source, decoder: Decoder = BULK, trailer_at: int | None = 
             f"{source.name}: is a disk image in {trailer.num_segments} segments", code="dmg-segments",
             advice="join them on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
         )  # fmt: skip
+    if trailer.len_disk > FAR:
+        raise FormatError(
+            f"a disk of {trailer.num_sectors:,} sectors is impossible", structure="disk image trailer",
+            image_offset=at + TRAILER.num_sectors.offset,
+        )  # fmt: skip
     place, maps, findings = _block_maps(source, Place(trailer, at))
     # Pieces count from its start: where it leaves the file, so does what they name.
     stop, end = place.base + trailer.ofs_data_fork + trailer.len_data_fork, at or source.size_bytes
@@ -109,9 +118,36 @@ def open_udif(source: Source, decoder: Decoder = BULK, trailer_at: int | None = 
             "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
             expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
         )  # fmt: skip
-    disk = UdifSource(source, _pieces(maps, place, decoder), trailer.len_disk)
-    disk.own_findings = findings
-    return disk
+    pieces = _pieces(maps, place, decoder)
+    return UdifSource(source, pieces, trailer.len_disk, (*findings, *_uncovered(maps, place, pieces)))
+
+
+def _uncovered(maps: list[bytes], place: Place, pieces: StoredPieces) -> Iterator[Finding]:
+    """Tell of sectors that a block map says it has, and of which it names no piece."""
+    heads = [
+        grammar.parse(grammar.Udif.BlockMap, data, structure=BLOCK_MAP.type_name, image_offset=place.trailer.ofs_plist)
+        for data in maps
+    ]
+    starts = np.array([head.start_sector for head in heads], np.int64)
+    most = place.trailer.num_sectors - starts
+    counts = np.array([min(head.num_sectors, left) for head, left in zip(heads, most.tolist(), strict=True)], np.int64)
+    stated = runs_of(starts * SECTOR_BYTES, counts * SECTOR_BYTES)
+    missing = subtract(stated, runs_of(pieces.start, pieces.stop - pieces.start))
+    if len(missing):
+        message = (
+            f"its block maps name no piece for {format_bytes(total(missing))} of what they cover, which reads as "
+            f"zeros, the first at byte {int(missing[0, 0]):,} of the disk"
+        )
+        yield Finding("container-invalid", "warning", "disk image block map", place.offset, message)
+
+
+def _outside(pieces: StoredPieces, file_bytes: int) -> NDArray[np.int64]:
+    """Ranges of the disk that no piece in the file can hold, shape (n, 2): offset and length in bytes."""
+    kinds, length = grammar.Udif.Storage, pieces.stop - pieces.start
+    is_stored = ~np.isin(pieces.storage, [int(kinds.zeros), int(kinds.ignored)])
+    is_short = (pieces.storage == int(kinds.plain)) & (pieces.stored_length < length)
+    is_lost = is_stored & (is_short | (pieces.stored_offset > file_bytes - pieces.stored_length))
+    return runs_of(pieces.start[is_lost], length[is_lost])
 
 
 def _pieces(maps: list[bytes], place: Place, decoder: Decoder) -> StoredPieces:
@@ -189,7 +225,7 @@ def _maps_in(text: bytes, where: int) -> list[bytes]:
         maps = [entry["Data"] for entry in entries]
     except (ExpatError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(
-            f"cannot be read: {error}", structure="disk image property list", image_offset=where
+            "is none that names block maps", structure="disk image property list", image_offset=where
         ) from error
     # A number in this place would be taken for a length by whoever makes bytes of it.
     if not all(isinstance(each, bytes) for each in maps):
@@ -215,11 +251,13 @@ def _map_pieces(data: bytes, place: Place, decoder: Decoder) -> tuple[NDArray[np
     limit = trailer.num_sectors
     if head.start_sector > limit or (sector[holds] > limit).any() or (count[holds] > limit).any():
         raise FormatError("pieces leave the disk", structure="disk image block map", image_offset=where)
-    if (rows["ofs_stored"][holds] >= 2**62).any() or (rows["len_stored"][holds] >= 2**62).any():
+    if (rows["ofs_stored"][holds] >= FAR).any() or (rows["len_stored"][holds] >= FAR).any():
         raise FormatError("pieces leave the file", structure="disk image block map", image_offset=place.offset)
     # Sectors count from the first one of their block map, offsets from the start of the data fork.
-    start = (sector[holds].astype(np.int64) + head.start_sector) * SECTOR_BYTES
     base = place.base + trailer.ofs_data_fork + head.ofs_data
+    if base >= FAR:
+        raise FormatError("pieces leave the file", structure="disk image block map", image_offset=place.offset)
+    start = (sector[holds].astype(np.int64) + head.start_sector) * SECTOR_BYTES
     return (
         start,
         start + count[holds].astype(np.int64) * SECTOR_BYTES,
@@ -229,28 +267,80 @@ def _map_pieces(data: bytes, place: Place, decoder: Decoder) -> tuple[NDArray[np
     )
 
 
-class UdifSource(Source):
-    """The disk inside of a disk image; what no piece covers reads as zeros."""
+class UdifSource(FillingSource):
+    """The disk inside of a disk image; what no piece covers reads as zeros.
 
-    def __init__(self, source: Source, pieces: StoredPieces, size_bytes: int) -> None:
+    Pieces that cannot be read or decompressed count as never read, those that do not lie in the file from the start.
+
+    Parameters
+    ----------
+    source : Source
+        The file; closed with this.
+    pieces : StoredPieces
+        What it holds.
+    size_bytes : int
+        Length of the disk.
+    findings : tuple of Finding
+        What is wrong with the property list.
+    """
+
+    def __init__(
+        self, source: Source, pieces: StoredPieces, size_bytes: int, findings: tuple[Finding, ...] = ()
+    ) -> None:
         self._source = self.around = source
         self._pieces = pieces
         self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self._unread = outside = _outside(pieces, source.size_bytes)
         self.name = source.name
         self.size_bytes = size_bytes
         self.counter = source.counter
+        self._known = findings
+        if len(outside):
+            message = (
+                f"its block maps name pieces behind the end of the file at byte {source.size_bytes:,}, or plain ones "
+                "that are shorter than what they hold; "
+                f"{format_bytes(total(outside))} of the disk count as not read"
+            )
+            self._known = (*findings, self._finding(message, int(outside[0, 0])))
+        self.own_findings = self._known
+        self._bad_bytes = 0
+        self._reason = ""
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        stop = image_offset + length_bytes
-        out = bytearray(length_bytes)
+    @staticmethod
+    def _finding(message: str, image_offset: int) -> Finding:
+        return Finding("container-invalid", "error", "disk image piece", image_offset, message)
+
+    def unread_ranges(self) -> NDArray[np.int64]:
+        """Areas whose pieces are not there, or damaged as far as is known by now: offset and length in bytes."""
+        return self._unread
+
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        stop = image_offset + len(target)
+        target[:] = bytes(len(target))
         first = int(np.searchsorted(self._pieces.stop, image_offset, side="right"))
         last = int(np.searchsorted(self._pieces.start, stop, side="left"))
         for number in range(first, last):
             start = int(self._pieces.start[number])
             low, high = max(start, image_offset), min(int(self._pieces.stop[number]), stop)
-            data = self._read_piece(number, low - start, high - low)
-            out[low - image_offset : low - image_offset + len(data)] = data
-        return bytes(out)
+            if overlaps(self._unread, np.array([low]), np.array([high - low]))[0]:
+                continue
+            try:
+                data = self._read_piece(number, low - start, high - low)
+            except FormatError as error:
+                self._remember(number, error)
+                continue
+            target[low - image_offset : low - image_offset + len(data)] = data
+        return len(target)
+
+    def _remember(self, number: int, error: FormatError) -> None:
+        """Count a piece as never read, and say why of the first one."""
+        start, stop = int(self._pieces.start[number]), int(self._pieces.stop[number])
+        self._unread = union([self._unread, np.array([[start, stop - start]], np.int64)])
+        self._bad_bytes += stop - start
+        where = int(self._pieces.stored_offset[number])
+        self._reason = self._reason or f"such as that at byte {where:,} of the file, which {error.reason}"
+        message = f"{format_bytes(self._bad_bytes)} of pieces that were read count as not read, {self._reason}"
+        self.own_findings = (*self._known, self._finding(message, start))
 
     def _read_piece(self, number: int, offset: int, length: int) -> bytes:
         kinds = grammar.Udif.Storage
@@ -282,7 +372,10 @@ class UdifSource(Source):
             raise FormatError("a compressed piece is too large", structure="disk image piece", image_offset=where)
         try:
             data = _decompressor(int(self._pieces.storage[number]))(self._source.read(where, stored), limit)
-        except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, ImageError) as error:
+        except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
+            message = "cannot be decompressed: its data are damaged"
+            raise FormatError(message, structure="disk image piece", image_offset=where) from error
+        except ImageError as error:
             raise FormatError(
                 f"cannot be decompressed: {error}", structure="disk image piece", image_offset=where
             ) from error
@@ -319,7 +412,7 @@ def _decompressor(storage: int) -> Callable[[bytes, int], bytes]:
         kinds.lzfse: _lzfse,
     }
     if storage not in known:
-        raise ValueError(f"unknown way of storage {storage:#x}")
+        raise ImageError(f"unknown way of storage {storage:#x}")
     return known[storage]
 
 
@@ -332,7 +425,7 @@ def _lzfse(data: bytes, limit: int) -> bytes:
         ) from error
     # The library makes all of it at once, however much that is: what the blocks claim is added up before.
     if lzfse_length(data) > limit:
-        raise ValueError(f"becomes longer than {limit:,} bytes")
+        raise ImageError(f"becomes longer than {limit:,} bytes")
     result: bytes = lzfse.decompress(data)
     return result
 

@@ -6,6 +6,7 @@ import errno
 import gzip
 import lzma
 import os
+import re
 import tempfile
 
 import numpy as np
@@ -220,3 +221,16 @@ def test_damaged_files_end_in_one_error(tmp_path_factory, data):
     path.write_bytes(packed)
     with contextlib.suppress(LayoutscopeError):
         open_image(path).close()
+
+
+def test_damage_is_told_in_words_of_ours(tmp_path, way):
+    """Where the file was, and not what the library calls it, nor its numbers."""
+    path = tmp_path / "disk"
+    packed = bytearray(COMPRESS[way](IMAGE))
+    del packed[len(packed) // 2 : len(packed) // 2 + 4096]
+    path.write_bytes(packed)
+    with pytest.raises(ImageError) as error:
+        open_image(path)
+    ends = r"they do not decompress; byte [\d,]+ of the file was reached", r"the file ends early, at byte [\d,]+"
+    told = str(error.value).removeprefix(f"{path}: ")
+    assert re.fullmatch(rf"damaged {way} data: (?:{'|'.join(ends)})", told)

@@ -161,3 +161,15 @@ def test_a_bad_sector_costs_what_it_holds(tmp_path, monkeypatch, sector, exit_co
     result = scan(path, drives=())
     assert result.exit_code == exit_code
     assert result.volume.layout.entries.equals(sound.volume.layout.entries)
+
+
+def test_a_container_that_cannot_be_opened_in_a_file_that_is_cut(tmp_path):
+    """The first reason is the file: 100 of its bytes are missing, and with them the trailer of the disk image in it."""
+    from fixtures.wrappers import apple_single
+    from tests.unit.image.containers.test_udif import PLAIN, udif
+
+    whole = apple_single(udif([(PLAIN, b"\1" * 4096)]))
+    (tmp_path / "a").write_bytes(whole[:-100])
+    assert message(tmp_path / "a").startswith(
+        f"{tmp_path / 'a'}: the file ends at byte {len(whole) - 100:,}; 100 bytes"
+    )

@@ -85,3 +85,18 @@ def test_data_may_begin_behind_the_first_block_of_a_partition():
     hfs_plus(disk, (1024 + 64) * 512, (4096 - 64) * 512)
     (volume,) = search(disk).readable
     assert (volume.image_offset, volume.size_bytes) == ((1024 + 64) * 512, (4096 - 64) * 512)
+
+
+@pytest.mark.parametrize("skipped", [4096, 2**31, 2**32 - 1])
+def test_data_cannot_begin_behind_the_end_of_a_partition(skipped):
+    """The partition of 4,096 blocks is read from its first one, and the field is told."""
+    disk = Disk(4 * MIB)
+    apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("odd", "Apple_HFS", 1024, 4096)], 512)
+    disk.put(2 * 512 + 80, skipped.to_bytes(4, "big"))
+    hfs_plus(disk, 1024 * 512, 4096 * 512)
+    found = search(disk)
+    (volume,) = found.readable
+    assert (volume.image_offset, volume.size_bytes) == (1024 * 512, 4096 * 512)
+    (finding,) = found.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("partition-content", "warning", 2 * 512)
+    assert (finding.expected, finding.found) == ("less than 4,096 blocks", f"{skipped:,}")

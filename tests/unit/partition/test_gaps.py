@@ -6,7 +6,7 @@ import pytest
 
 from fixtures.hfsplus.plan import VolumePlan
 from fixtures.hfsplus.writer import render
-from layoutscope import check
+from layoutscope import check, scan
 from layoutscope.image import MemorySource
 from layoutscope.partition.search import volumes_in_gaps
 from tests.unit.partition.builders import APFS, HFS, LINUX, Disk, apfs, gpt_disk, gpt_entry, hfs_plus, mbr, search
@@ -117,3 +117,33 @@ def test_check_says_nothing_of_what_cannot_be_read_or_is_larger(tmp_path, volume
     """A header whose blocks have no size leads nowhere; a volume larger than the gap was there before."""
     assert told(written(tmp_path / "no.img", volume, spoil=bytes(4))) == []
     assert told(written(tmp_path / "larger.img", volume, gap_bytes=MIB)) == []
+
+
+def scanned(path) -> list[tuple[str, str, int | None]]:
+    """Return what a scan says outside of volumes."""
+    return [(item.code, item.level, item.image_offset) for item in scan(path, drives=()).findings]
+
+
+def test_a_scan_tells_of_a_deleted_entry(tmp_path, volume):
+    """What a check tells, at no cost but a look into the gaps; the exit code stays."""
+    path = written(tmp_path / "disk.img", volume)
+    assert scanned(path) == told(path) == [("volume-unpartitioned", "info", 2 * MIB)]
+    assert scan(path, drives=()).exit_code == 0
+
+
+@pytest.mark.parametrize("sector", [63, 1000, 2045])
+def test_a_volume_where_no_partition_usually_begins(tmp_path, volume, sector):
+    """Behind the record of a logical partition that nothing leads to any more, within the first MiB of the gap."""
+    path = tmp_path / "disk.img"
+    disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume)
+    path.write_bytes(disk.put(2 * MIB + sector * 512, volume).data)
+    assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB + sector * 512)]
+
+
+def test_a_volume_behind_a_bare_one(tmp_path, volume):
+    """Of a disk that lost its first sectors with the map, the first volume begins the image and ends before it."""
+    path = tmp_path / "disk.img"
+    path.write_bytes(volume + bytes(4096) + volume + bytes(MIB))
+    assert scanned(path) == [("volume-unpartitioned", "info", MIB + 4096)]
+    path.write_bytes(volume + bytes(MIB))
+    assert scanned(path) == []

@@ -90,6 +90,8 @@ def salvage_volume(
     if start:
         further = image_offset + start, decoder, error, window.size_bytes - start
         return salvage_volume(source, *further, is_start_named=is_start_named)
+    # A copy of the header says where the trees are: if none is there, not even a map is believed.
+    is_doubtful = start is None and (header is not None or not is_start_named)
     if header is not None:
         words = "the newest copy of it that was found, as the journal holds some, takes its place"
     else:
@@ -104,7 +106,7 @@ def salvage_volume(
         "error",
         f"no header of the volume is left, nor its copy; the volume is inferred from what a sweep found: {words}",
     )
-    if start is None and not is_start_named:
+    if is_doubtful:
         message = (
             f"addresses are uncertain: where the volume starts is inferred, and neither a header nor {CONFIRMING} tell"
         )

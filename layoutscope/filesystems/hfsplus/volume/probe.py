@@ -65,9 +65,12 @@ def _by_alternate_header(stretch: Window) -> Content | None:
         return _located(stretch, 0, place, str(signature), _lost(stretch, 0, place, is_start_known=False))
     start, has_header = start_by_copy(stretch, place, copy)
     # Unless the copy says that there is more than a block before the volume, it is taken to begin with the stretch.
-    spare = place + HEADER_OFFSET - copy.num_blocks * copy.len_block
+    size = copy.num_blocks * copy.len_block
+    spare = place + HEADER_OFFSET - size
     at = start if start is not None else spare if spare >= copy.len_block else 0
-    findings = () if has_header else _lost(stretch, at, place, is_start_known=start is not None)
+    # A volume that is longer than the stretch does not begin with it, whatever names that place.
+    sides = (f"{size:,} bytes, as its copy says", f"{stretch.size_bytes:,}") if spare < 0 else ("", "")
+    findings = () if has_header else _lost(stretch, at, place, is_start_known=start is not None, sides=sides)
     return _located(stretch, at, place, str(signature), findings)
 
 
@@ -78,17 +81,19 @@ def _located(stretch: Window, start: int, place: int, signature: str, findings: 
     return Content("hfsplus", _hfs_label(signature), start, size, layers, "", (), findings)
 
 
-def _lost(stretch: Window, start: int, place: int, *, is_start_known: bool) -> tuple[Finding, ...]:
+def _lost(
+    stretch: Window, start: int, place: int, *, is_start_known: bool, sides: tuple[str, str] = ("", "")
+) -> tuple[Finding, ...]:
     """Report a volume that is known by the copy of its header alone."""
     at = stretch.origin + start
     message = f"no volume header; its copy stands at byte {stretch.origin + place:,}"
     lost = Finding("volume-header-lost", "error", "volume header", at + HEADER_OFFSET, message)
-    return (lost,) if is_start_known else (lost, _uncertain(at))
+    return (lost,) if is_start_known else (lost, _uncertain(at, *sides))
 
 
-def _uncertain(image_offset: int) -> Finding:
+def _uncertain(image_offset: int, expected: str = "", found: str = "") -> Finding:
     message = f"addresses are uncertain: where the volume starts is inferred, and it lacks {CONFIRMING} there"
-    return Finding("start-uncertain", "error", "volume", image_offset, message)
+    return Finding("start-uncertain", "error", "volume", image_offset, message, expected, found)
 
 
 def find_in(stretch: Window, data: U8, offset: int) -> list[Content]:

@@ -10,9 +10,9 @@ import pytest
 
 from layoutscope import scan
 from layoutscope.arrays.intervals import total
-from layoutscope.errors import ImageError
+from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import open_image
-from layoutscope.image.containers.allocation import MAX_TABLE_BYTES, refuse_expansion, stored_runs
+from layoutscope.image.containers.allocation import MAX_TABLE_BYTES, refuse_expansion, refuse_qcow, stored_runs
 from layoutscope.image.source import MemorySource
 
 MIB = 1024**2
@@ -122,3 +122,14 @@ def test_a_sweep_of_a_disk_that_nobody_wrote_ends(tmp_path, peer, form):
     found = scan(image, drives=(), sweep=True)
     assert found.image.read_bytes < 2**28
     assert found.image.hole_bytes > 2**40
+
+
+@pytest.mark.parametrize("entry", [8, 0x1FE, 131072 + 512, 1 << 56, 1 << 63 | 196608 | 2])
+def test_references_that_a_qcow_cannot_have_are_refused(entry):
+    """Bits 1 to 8 and 56 to 61 are reserved, and a cluster of 64 KiB begins at a border of one."""
+    image = qcow(2**20, 1).ljust(65536, b"\0") + struct.pack(">Q", 1 << 63 | 131072).ljust(65536, b"\0")
+    odd = MemorySource(image + struct.pack(">3Q", 0, 1 << 63 | 196608, entry).ljust(131072, b"\0"), "a.qcow2")
+    with pytest.raises(UnsupportedError, match=r"a\.qcow2: the qcow2 image refers to clusters where none can be"):
+        refuse_qcow(odd)
+    for sound in (0, 1, 196608, 1 << 63 | 196608):
+        refuse_qcow(MemorySource(image + struct.pack(">2Q", 0, sound).ljust(131072, b"\0")))

@@ -277,3 +277,14 @@ def test_another_reader_sees_the_same(tmp_path, more, swapped):
     theirs = subprocess.run([python, "-c", OTHER_READER, path, str(len(DISK) + 5000)], capture_output=True, check=True)
     with open_image(path) as source:
         assert theirs.stdout[: source.size_bytes] == source.read(0, min(source.size_bytes, len(DISK) + 5000))
+
+
+def test_chunks_that_are_not_read_are_told():
+    """A scan that needs nothing of them ends with an error all the same: the file has no chunk 999."""
+    image = asif(Plan(DISK))
+    source = open_asif(MemorySource(changed(image, **{f"_{reference(image, 3)}": struct.pack(">Q", WHOLE | 999)})))
+    (finding,) = source.findings
+    assert (finding.code, finding.level) == ("container-invalid", "error")
+    assert f"which ends at byte {len(image):,}, has none; 32.0 KiB of the disk" in finding.message
+    assert f"the first at byte {3 * CHUNK:,} of it" in finding.message
+    assert open_asif(MemorySource(image)).findings == ()

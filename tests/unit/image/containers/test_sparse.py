@@ -210,3 +210,36 @@ def test_folders_of_parallels_that_are_refused(tmp_path):
     path = folder(tmp_path / "c.hdd", [(0, 2048, [])])
     with pytest.raises(ImageError, match="names no file"):
         open_image(path)
+
+
+@pytest.mark.parametrize("lost", [512, 3 * MIB + 512, 4 * MIB])
+def test_a_short_file_of_a_folder_shifts_nothing(tmp_path, lost):
+    """What follows begins at the sector that the description says; what the file lacks counts as never read."""
+    path = folder(tmp_path / "a.hdd", [(0, 8192, ["first.hds"]), (8192, 14337, ["last.hds"])])
+    (path / "first.hds").write_bytes(DISK[: 4 * MIB - lost])
+    (path / "last.hds").write_bytes(DISK[4 * MIB :])
+    with open_image(path) as source:
+        assert source.size_bytes == len(DISK) == 14337 * 512
+        assert source.read(4 * MIB, len(DISK) - 4 * MIB) == DISK[4 * MIB :]
+        assert source.unread_ranges().tolist() == [[4 * MIB - lost, lost]]
+        assert [(item.code, item.level) for item in source.findings] == [("image-incomplete", "error")]
+
+
+def test_a_long_file_of_a_folder_shifts_nothing(tmp_path):
+    """What is behind its part of the disk is left out, with a warning; behind the last part it may be more."""
+    path = folder(tmp_path / "a.hdd", [(0, 8192, ["first.hds"]), (8192, 14337, ["last.hds"])])
+    (path / "first.hds").write_bytes(DISK[: 4 * MIB] + b"more")
+    (path / "last.hds").write_bytes(DISK[4 * MIB :])
+    with open_image(path) as source:
+        assert source.read(0, len(DISK)) == DISK
+        assert [(item.code, item.level) for item in source.findings] == [("container-invalid", "warning")]
+
+
+@pytest.mark.parametrize("spans", [[(0, 100), (101, 200)], [(1, 100), (100, 200)], [(0, 100), (99, 200)]])
+def test_parts_that_do_not_follow_one_another_are_refused(tmp_path, spans):
+    """A gap, a late start, and an overlap."""
+    path = folder(tmp_path / "a.hdd", [(first, last, [f"{first}.hds"]) for first, last in spans])
+    for first, last in spans:
+        (path / f"{first}.hds").write_bytes(bytes((last - first) * 512))
+    with pytest.raises(ImageError, match="do not follow one another from sector 0 on"):
+        open_image(path)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from layoutscope import scan
-from layoutscope.errors import FormatError, UnsupportedError
+from layoutscope.errors import FormatError, UnreadError, UnsupportedError
 from layoutscope.image import MemorySource
 from layoutscope.image.containers import udif as udif_module
 from layoutscope.image.containers.udif import adc, lzfse_length, open_udif
@@ -285,3 +285,92 @@ def test_a_disk_that_ends_in_a_disk_image_is_a_disk():
     disk[510:512] = b"\x55\xaa"
     image = bytes(disk) + udif([(ZLIB, noise(4, 8))]) + bytes(512)
     assert unwrap(MemorySource(image)).size_bytes == len(image)
+
+
+def test_pieces_behind_the_end_of_the_file_count_as_not_read():
+    """Of three pieces of 8 sectors the second lies a megabyte behind the others; what is around it is read."""
+    parts = [noise(8, seed) for seed in (1, 2, 3)]
+    image = udif(
+        [(PLAIN, part) for part in parts],
+        change=lambda rows: [rows[0], (*rows[1][:4], 1 << 20, rows[1][5]), *rows[2:]],
+    )
+    source = open_udif(MemorySource(image))
+    assert source.unread_ranges().tolist() == [[4096, 4096]]
+    (finding,) = source.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("container-invalid", "error", 4096)
+    assert f"behind the end of the file at byte {len(image):,}, or" in finding.message
+    assert finding.message.endswith("; 4.00 KiB of the disk count as not read")
+    assert source.read(0, 4096) + source.read(8192, 4096) == parts[0] + parts[2]
+    with pytest.raises(UnreadError):
+        source.read(4095, 2)
+
+
+@pytest.mark.parametrize("storage", [ZLIB, BZIP2, LZMA, 0x80000009])
+def test_a_damaged_piece_counts_as_not_read(storage):
+    """One of noise in place of its stream, or of a storage that nobody knows, is told in words of ours."""
+    parts = [noise(8, seed) for seed in (1, 2)]
+    image = udif([(PLAIN, parts[0]), (PLAIN, parts[1])], change=lambda rows: [(storage, *rows[0][1:]), *rows[1:]])
+    source = open_udif(MemorySource(image))
+    assert source.findings == ()
+    with pytest.raises(UnreadError):
+        source.read(0, 512)
+    assert source.read(4096, 4096) == parts[1]
+    assert source.unread_ranges().tolist() == [[0, 4096]]
+    (finding,) = source.findings
+    reason = "its data are damaged" if storage != 0x80000009 else "unknown way of storage 0x80000009"
+    assert finding.message == (
+        "4.00 KiB of pieces that were read count as not read, such as that at byte 0 of the file, which cannot be "
+        f"decompressed: {reason}"
+    )
+
+
+@pytest.mark.parametrize("value", [2**62, 2**63 - 8, 2**64 - 8])
+def test_offsets_that_overflow_are_refused(value):
+    """The offset of a block map adds to that of a piece: what is beyond 62 bits lies in no file."""
+    image = bytearray(udif([(PLAIN, noise(8, 4))]))
+    plist = plistlib.loads(image[image.index(b"<?xml") : image.index(b"</plist>") + 8])
+    mish = bytearray(plist["resource-fork"]["blkx"][0]["Data"])
+    struct.pack_into(">Q", mish, 24, value)
+    text = plistlib.dumps({"resource-fork": {"blkx": [{"Data": bytes(mish)}]}})
+    trailer = image[-512:]
+    struct.pack_into(">QQ", trailer, 216, 4096, len(text))
+    with pytest.raises(FormatError, match="pieces leave the file"):
+        open_udif(MemorySource(bytes(image[:4096] + text + trailer)))
+
+
+def test_a_disk_beyond_all_sizes_is_refused():
+    """2^54 sectors have 2^63 bytes."""
+    image = bytearray(udif([(PLAIN, noise(8, 4))]))
+    struct.pack_into(">Q", image, len(image) - 512 + 492, 2**54)
+    with pytest.raises(FormatError, match="a disk of 18,014,398,509,481,984 sectors is impossible"):
+        open_udif(MemorySource(bytes(image)))
+
+
+def test_a_property_list_that_is_none_is_told_in_words_of_ours():
+    """Neither the parser of XML nor a missing key speaks to the user."""
+    image = bytearray(udif([(PLAIN, noise(8, 4))]))
+    at = image.index(b"<key>resource-fork")
+    image[at : at + 5] = b"<<<<<"
+    with pytest.raises(FormatError, match=r"property list at byte 4,096: is none that names block maps$"):
+        open_udif(MemorySource(bytes(image)))
+
+
+def test_a_plain_piece_is_as_long_as_what_it_holds():
+    """One that was packed and is called plain would read on into the next: 8 sectors in 4,095 bytes."""
+    image = udif([(PLAIN, noise(8, 1)), (PLAIN, noise(8, 2))], change=lambda rows: [(*rows[0][:5], 4095), *rows[1:]])
+    source = open_udif(MemorySource(image))
+    assert source.unread_ranges().tolist() == [[0, 4096]]
+    assert source.read(4096, 4096) == noise(8, 2)
+
+
+@pytest.mark.parametrize("storage", [COMMENT, END])
+def test_sectors_without_a_piece_are_told(storage):
+    """The second of three pieces is called a comment or the end: 4 KiB of zeros that the block map has no word for."""
+    parts = [noise(8, seed) for seed in (1, 2, 3)]
+    image = udif([(PLAIN, part) for part in parts], change=lambda rows: [rows[0], (storage, *rows[1][1:]), *rows[2:]])
+    source = open_udif(MemorySource(image))
+    assert source.read(0, 3 * 4096) == parts[0] + bytes(4096) + parts[2]
+    (finding,) = source.findings
+    assert (finding.code, finding.level) == ("container-invalid", "warning")
+    assert "no piece for 4.00 KiB of what they cover" in finding.message
+    assert finding.message.endswith("the first at byte 4,096 of the disk")

@@ -139,6 +139,16 @@ def test_a_damaged_chunk_counts_as_not_read(chunk):
         source.read(start, 512)
 
 
+def test_the_read_that_finds_a_damaged_chunk_gives_no_zeros():
+    """It fails as all that follow; nothing is known of the chunk before."""
+    image = bytearray(expert_witness(DISK)[0])
+    image[image.index(b"sectors".ljust(16, b"\0")) + 76 + 50] ^= 0x55
+    source = FailingSource(unwrap(MemorySource(bytes(image), "a.E01")))
+    with pytest.raises(UnreadError):
+        source.read(0, 512)
+    assert source.read(CHUNK, 512) == DISK[CHUNK : CHUNK + 512]
+
+
 def test_places_behind_two_gibibytes():
     """There the highest bit belongs to the place: entries fall once, and nothing behind is packed."""
     from layoutscope.image.containers.witness import _entries

@@ -186,7 +186,7 @@ def new_file(target: Path, seen: Seen, *, prefix: str | None = None) -> Iterator
     OSError
         If it cannot be written.
     """
-    start = f".{target.name[:64]}." if prefix is None else prefix
+    start = f".{beginning(target.name, 64)}." if prefix is None else prefix
     try:
         stack = ExitStack()
         file, part = stack.enter_context(part_file(target.absolute().parent, start))
@@ -201,6 +201,11 @@ def new_file(target: Path, seen: Seen, *, prefix: str | None = None) -> Iterator
         os.fsync(file.fileno())
         file.close()
         place(part, target, seen)
+
+
+def beginning(name: str, most_bytes: int) -> str:
+    """Return the beginning of a file's name as part of another name, whose length systems bound in bytes."""
+    return name.encode("utf-8", "ignore")[:most_bytes].decode("utf-8", "ignore")
 
 
 @contextmanager

@@ -238,12 +238,15 @@ SET_NAMES = {
     "extents of a vmdk": (("v-s001.vmdk",), ("v.vmdk", "v-s002.vmdk")),
     "dmg": (("d.dmg",), ("d.002.dmgpart", "d.dmgpart")),
     "AD1": (("a.ad1",), ("a.ad2",)),
+    "CD": (("disc.cue",), ("disc.bin", "Disc (Track 1).bin")),
+    "tracks of a CD": (("disc (track 1).bin",), ("disc.cue",)),
 }
 FREE_NAMES = {
     "E01": (("e.E01", "disk.img"), ("e.csv", "e.svg", "e.png", "f.E02", "disk.csv", "e.parquet", "e")),
     "split": (("disk.001", "xaa"), ("disk.csv", "other.002", "disk.1", "nodes", "xaa.csv")),
     "words": (("a.log", "a.img", "notes.txt", "run1"), ("a.lst", "a.csv", "notes.md", "run2", "map")),
     "vmdk": (("v.vmdk", "d.dmg"), ("w.vmdk.csv", "v.csv", "v-flat.csv", "d.html")),
+    "CD": (("disc.cue", "other.bin"), ("other (track 2).bin", "disc.csv", "disc2.bin")),
 }
 
 
@@ -281,6 +284,15 @@ def test_a_link_that_leads_to_itself_is_no_part_of_a_set(tmp_path):
     refuse_part(tmp_path / "zero")
 
 
+@pytest.mark.parametrize("long", ["\N{PARTY POPPER}" * 62 + ".csv", "\u3042" * 83 + ".csv", "x" * 251 + ".csv"])
+def test_names_may_be_as_long_as_the_system_has_them(run, disk, tmp_path, long):
+    """Systems bound bytes, not letters: what stands beside the result while it is written has no longer name."""
+    assert run("export", disk, "--table", "nodes", "-o", tmp_path / long).exit_code == 0
+    capture = long.replace(".csv", ".c")
+    assert run("scan", disk, "--save", tmp_path / capture).exit_code == 0
+    assert names(tmp_path) == sorted(["disk.img", long, capture])
+
+
 @pytest.mark.usefixtures("marks")
 def test_results_may_be_numbered(run, disk, tmp_path):
     """What the tool wrote is nobody's image."""
@@ -296,6 +308,7 @@ def test_no_output_gets_into_a_bundle(run, disk, tmp_path):
         "no list": ("bands/3e",),
         "no bands": ("Info.plist", "token"),
         "vm.hdd": ("root.hds",),
+        "renamed disk": ("DiskDescriptor.xml", "root.hds"),
         "old.lscope": (),
         "capture": ("manifest.json", "0/nodes.parquet"),
     }.items():

@@ -500,10 +500,12 @@ def make_folder(parent: Path, prefix: str, suffix: str = "") -> Path:
     Raises
     ------
     OSError
-        If it cannot be made.
+        If it cannot be made, or nothing could be written into it, nor removed from it.
     """
     import tempfile
 
+    if os.name != "nt" and umask() & stat.S_IRWXU:
+        raise PermissionError(errno.EACCES, "the umask keeps new folders from their owner")
     made = Path(tempfile.mkdtemp(dir=parent, prefix=prefix, suffix=suffix))
     _MADE.add(_state(os.lstat(made)).identity)
     return made

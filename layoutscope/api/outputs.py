@@ -272,14 +272,14 @@ def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> No
 
 @contextmanager
 def output(
-    path: str | os.PathLike[str], *, force: bool = False, holds: str = "", of_batch: bool = False
+    path: str | os.PathLike[str] | IO[bytes], *, force: bool = False, holds: str = "", of_batch: bool = False
 ) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears only when it is complete.
 
     Parameters
     ----------
-    path : path
-        Where it appears.
+    path : path or binary file
+        Where it appears; what is open already is written to as it is.
     force : bool
         Whether a file that was written here is overwritten.
     holds : str
@@ -290,10 +290,15 @@ def output(
     Raises
     ------
     UsageError
-        As :func:`check_output`.
+        As :func:`check_output`, or of an open file that is read.
     OutputError
         If it cannot be written, or something else has the name by then.
     """
+    if not isinstance(path, str | os.PathLike):
+        if inputs.is_open_input(path):
+            raise UsageError(f"{getattr(path, 'name', 'the file')}: is read as input, and nothing is written into that")
+        yield path
+        return
     target = Path(path)
     seen = check_output(target, force=force, of_batch=of_batch)
     if is_null_device(target):

@@ -119,7 +119,7 @@ class FleetFolder:
         UsageError
             If standard output or standard error leads to one of them.
         """
-        for name in (FLEET_MANIFEST, *(f"{table}.parquet" for table in FLEET_TABLES), *FOLDERS):
+        for name in (FLEET_MANIFEST, LOCK, WORK, *(f"{table}.parquet" for table in FLEET_TABLES), *FOLDERS):
             inputs.note(self.path / name)
 
     @contextmanager

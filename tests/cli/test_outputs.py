@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -16,6 +17,8 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope import inputs
 from layoutscope.api.outputs import disk_in
+from layoutscope.errors import UsageError
+from layoutscope.fleet.query import write_answer
 from tests.conftest import ROOT
 from tests.unit.image.containers.test_udif import ZLIB, udif
 
@@ -82,6 +85,35 @@ def test_the_image_is_never_the_output(run, disk, tmp_path, verb, way):
         target.hardlink_to(disk)
     words = [word.format(image=disk, target=target, other=other) for word in VERBS[verb]]
     assert "input" in refused(run, [disk, other], *words)
+
+
+@pytest.mark.parametrize("writer", ["table", "list", "map", "trace", "answer"])
+def test_an_image_that_is_open_for_writing_is_protected(disk, writer):
+    """In the library a result may go into an open file, which may be the image; another file takes it."""
+    pytest.importorskip("duckdb")
+    import layoutscope
+
+    def write_to(file):
+        if writer == "table":
+            layoutscope.export(disk, "nodes", file)
+        elif writer == "list":
+            layoutscope.export(disk, None, file, file_format="bodyfile")
+        elif writer == "map":
+            layoutscope.map([disk], file)
+        elif writer == "trace":
+            layoutscope.write_trace(layoutscope.trace(disk), file)
+        else:
+            write_answer(layoutscope.query(disk, "SELECT 1"), file)
+
+    before = digest(disk)
+    with disk.open("r+b") as file, pytest.raises(UsageError, match="read as input"):
+        write_to(file)
+    assert digest(disk) == before
+    other = disk.with_name("other")
+    with other.open("wb") as file:
+        write_to(file)
+    assert other.stat().st_size > 0
+    write_to(io.BytesIO())
 
 
 def test_an_image_opened_through_a_link_is_protected(run, disk, tmp_path):
@@ -535,6 +567,30 @@ def test_permissions_are_those_of_the_mask(run, disk, tmp_path, marks, mask, mod
         assert (tmp_path / "a.lscope").stat().st_mode & 0o777 == mode | (mode & 0o444) >> 2
     finally:
         os.umask(before)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders have no such modes")
+@pytest.mark.parametrize("mask", [0o777, 0o277])
+def test_a_mask_that_keeps_out_the_owner_leaves_nothing(run, disk, tmp_path, mask):
+    """Into a folder made under it nothing could be written, nor could it be emptied: there is none, and one line."""
+    before = os.umask(mask)
+    try:
+        saved = run("scan", disk, "--save", tmp_path / "a.lscope")
+        exported = run("export", disk, "--table", "nodes", "-o", tmp_path / "a.csv")
+    finally:
+        os.umask(before)
+    assert (saved.exit_code, saved.stderr.count("\n"), "the umask keeps" in saved.stderr) == (1, 1, True)
+    assert exported.exit_code == 0
+    assert names(tmp_path) == ["a.csv", "disk.img"]
+
+
+def test_a_folder_of_tables_is_not_reached_through_a_link(run, disk, tmp_path):
+    """As a capture or a batch is not."""
+    (tmp_path / "far").mkdir()
+    (tmp_path / "link").symlink_to("far")
+    told = refused(run, [disk, tmp_path / "far"], "export", disk, "--table", "all", "-o", tmp_path / "link")
+    assert "is a link" in told
+    assert names(tmp_path / "far") == []
 
 
 def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ import os
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope.errors import UsageError
 
@@ -147,16 +147,24 @@ def is_input(path: str | os.PathLike[str]) -> bool:
     results outlive their source.
     """
     target = Path(os.path.realpath(path))
-    return any(_was_read(place) for place in (target, *target.parents))
+    return any(_was_read(_status(place)) for place in (target, *target.parents))
 
 
-def _was_read(place: Path) -> bool:
-    """Whether what lies at a place was read.
+def is_open_input(file: IO[bytes]) -> bool:
+    """Whether an open file or disk is one that was read; what lies in memory alone, or is a pipe, never is."""
+    try:
+        status = os.fstat(file.fileno())
+    except (AttributeError, OSError, ValueError):
+        return False
+    return (stat.S_ISREG(status.st_mode) or stat.S_ISBLK(status.st_mode)) and _was_read(status)
+
+
+def _was_read(status: os.stat_result | None) -> bool:
+    """Whether what is in this state was read.
 
     The number of an inode goes to another file once its own has been removed. That one was changed after the other was
     read, and none of the places where the other lay leads to it.
     """
-    status = _status(place)
     if status is None:
         return False
     noted = _READ.get(_identity(status), {})

@@ -186,7 +186,7 @@ def new_file(target: Path, seen: Seen, *, prefix: str | None = None) -> Iterator
     OSError
         If it cannot be written.
     """
-    start = f".{target.name[:64]}." if prefix is None else prefix
+    start = f".{beginning(target.name, 64)}." if prefix is None else prefix
     try:
         stack = ExitStack()
         file, part = stack.enter_context(part_file(target.absolute().parent, start))
@@ -201,6 +201,11 @@ def new_file(target: Path, seen: Seen, *, prefix: str | None = None) -> Iterator
         os.fsync(file.fileno())
         file.close()
         place(part, target, seen)
+
+
+def beginning(name: str, most_bytes: int) -> str:
+    """Return the beginning of a file's name as part of another name, whose length systems bound in bytes."""
+    return name.encode("utf-8", "ignore")[:most_bytes].decode("utf-8", "ignore")
 
 
 @contextmanager
@@ -495,10 +500,12 @@ def make_folder(parent: Path, prefix: str, suffix: str = "") -> Path:
     Raises
     ------
     OSError
-        If it cannot be made.
+        If it cannot be made, or nothing could be written into it, nor removed from it.
     """
     import tempfile
 
+    if os.name != "nt" and umask() & stat.S_IRWXU:
+        raise PermissionError(errno.EACCES, "the umask keeps new folders from their owner")
     made = Path(tempfile.mkdtemp(dir=parent, prefix=prefix, suffix=suffix))
     _MADE.add(_state(os.lstat(made)).identity)
     return made

@@ -142,17 +142,9 @@ def export_document(
             texts = _lists(image, request, file_format)
         else:
             texts = PROFILES[file_format](_walks(image, work, drives))
-        with phase(f"writing {file_format}"):
-            if isinstance(target, str | os.PathLike):
-                with output(target, force=force) as file:
-                    _write(texts, file)
-            else:
-                _write(texts, target)
-
-
-def _write(texts: Iterator[str], file: IO[bytes]) -> None:
-    for text in texts:
-        file.write(text.encode())
+        with phase(f"writing {file_format}"), output(target, force=force) as file:
+            for text in texts:
+                file.write(text.encode())
 
 
 def _lists(image: Opened, request: ReadRequest, file_format: str) -> Iterator[str]:

@@ -137,8 +137,7 @@ def _goals(
     form, folder = file_form("", file_format, FORMATS, "csv"), Path(target)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is no folder")
-    if not folder.exists():
-        refuse_place(folder, [path])
+    refuse_place(folder, [path])
     files = {name: folder / f"{name}.{form}" for name in EXPORTED}
     if folder.is_dir():
         for file in files.values():
@@ -173,9 +172,5 @@ class _Known:
 
 
 def _write_rows(rows: Rows, name: str, target: str | os.PathLike[str] | IO[bytes], form: str, *, force: bool) -> None:
-    with phase(f"writing the table {name}"):
-        if isinstance(target, str | os.PathLike):
-            with output(target, force=force, holds=f"{len(rows):,} rows") as file:
-                write_table(rows, file, form)
-        else:
-            write_table(rows, target, form)
+    with phase(f"writing the table {name}"), output(target, force=force, holds=f"{len(rows):,} rows") as file:
+        write_table(rows, file, form)

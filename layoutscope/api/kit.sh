@@ -252,6 +252,8 @@ fi
   echo "ended = $(date -u +%Y-%m-%dT%H:%M:%SZ)"
 } >"$out/kit.txt"
 archive=$here/layoutscope-kit-$(date -u +%Y%m%d-%H%M%S).tar.gz
-tar -czf "$archive" -C "$work" kit || fail "the archive could not be written"
-if [ -n "${SUDO_USER:-}" ]; then chown "$SUDO_USER" "$archive"; fi
+tar -czf "$work/kit.tar.gz" -C "$work" kit || fail "the archive could not be written"
+# Whoever may write into this folder could have laid a link there: nothing is written through one, nor over a file.
+(set -C; cat "$work/kit.tar.gz" >"$archive") || fail "$archive: exists, or could not be written"
+if [ -n "${SUDO_USER:-}" ]; then chown -h "$SUDO_USER" "$archive"; fi
 say "done: $archive"

@@ -204,9 +204,6 @@ def write_map(
     file_form(path, "html", ("html",), "html")
     with phase("drawing the map"):
         page = map_page(_several(result), names=names, **shown).encode("utf-8", "replace")
-    if not isinstance(path, str | os.PathLike):
-        path.write(page)
-        return
     with output(path, force=force) as file:
         file.write(page)
 

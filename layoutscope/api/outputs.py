@@ -8,8 +8,9 @@ Whoever wants to know what was written, listens (:func:`written_told_to`).
 from __future__ import annotations
 
 import os
+import re
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -33,6 +34,13 @@ ENDINGS: Final = {
     "pq": "parquet",
 }
 """Which form a file is in, by how its name ends; others say nothing."""
+
+BATCH_PARTS: Final = re.compile(
+    r"batch\.(json|lock|work)|(batch|volumes|metrics|predictions|findings)\.parquet|captures|rows"
+)
+"""What in the folder of a batch is of the batch alone."""
+
+_BATCH_SIGN: Final = b'"layoutscope.batch/'
 
 FORCE: Final = {"force=True": "--force"}
 """What the command line has for the keyword by which something is overwritten."""
@@ -118,7 +126,9 @@ def file_form(target: object, asked: str | None, forms: Collection[str], usual: 
     raise UsageError(f"{target}: ends in .{ending}, but {wanted}; name it .{asked or usual}")
 
 
-def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[str]] = ()) -> ownfiles.Seen:
+def check_output(
+    path: Path, *, force: bool, reads: Iterable[str | os.PathLike[str]] = (), of_batch: bool = False
+) -> ownfiles.Seen:
     """Refuse before the work what would fail after it, and what would destroy what the work reads.
 
     Parameters
@@ -129,6 +139,8 @@ def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[s
         Whether a file is replaced that was written here and not changed since; never one that is read or holds a disk.
     reads : iterable of path
         What will be read; what has been read already is known.
+    of_batch : bool
+        Whether a batch writes into its own folder.
 
     Returns
     -------
@@ -139,12 +151,12 @@ def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[s
     ------
     UsageError
         If it is an input, a directory, a link or no regular file but the null device, if it would be a part of a
-        bundle or of a set of files, if the file exists and `force` is not given, it holds a disk or was not written
-        here, or its folder does not exist.
+        bundle, of a set of files or of a batch, if the file exists and `force` is not given, it holds a disk or was
+        not written here, or its folder does not exist.
     """
     if is_null_device(path):
         return {}
-    refuse_place(path, reads)
+    refuse_place(path, reads, of_batch=of_batch)
     seen = ownfiles.look(path) if not path.is_dir() else {}
     if path.is_dir():
         raise UsageError(f"{path}: is a directory")
@@ -162,13 +174,23 @@ def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[s
     return seen
 
 
-def refuse_place(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> None:
+def refuse_place(path: Path, reads: Iterable[str | os.PathLike[str]] = (), *, of_batch: bool = False) -> None:
     """Refuse a place where no file or folder of ours may be, whatever is there.
+
+    Parameters
+    ----------
+    path : Path
+        The place.
+    reads : iterable of path
+        What will be read.
+    of_batch : bool
+        Whether a batch writes into its own folder.
 
     Raises
     ------
     UsageError
-        If it is an input, a link, a place of the system, or would be a part of a bundle or of a set of files.
+        If it is an input, a link, a place of the system, or would be a part of a bundle, of a set of files or of a
+        batch.
     """
     # Brings containers along, which those who write no file need not wait for.
     from layoutscope.image.sets import refuse_part
@@ -176,6 +198,22 @@ def refuse_place(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> No
     refuse_input(path, reads)
     ownfiles.refuse_special(path)
     refuse_part(path)
+    if not of_batch:
+        _refuse_batch_part(path)
+
+
+def _refuse_batch_part(path: Path) -> None:
+    """Refuse what belongs to a batch: its files carry the mark, but another result in place of one would end it."""
+    real = Path(os.path.realpath(path))
+    for folder in real.parents:
+        if BATCH_PARTS.fullmatch(real.relative_to(folder).parts[0]) and _is_batch(folder):
+            raise UsageError(f"{path}: would be a part of the batch in {folder}. Name a file elsewhere.")
+
+
+def _is_batch(folder: Path) -> bool:
+    with suppress(OSError), inputs.open_file(folder / "batch.json") as file:
+        return _BATCH_SIGN in file.read(64)
+    return False
 
 
 def is_null_device(path: Path) -> bool:
@@ -233,27 +271,36 @@ def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> No
 
 
 @contextmanager
-def output(path: str | os.PathLike[str], *, force: bool = False, holds: str = "") -> Iterator[IO[bytes]]:
+def output(
+    path: str | os.PathLike[str] | IO[bytes], *, force: bool = False, holds: str = "", of_batch: bool = False
+) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears only when it is complete.
 
     Parameters
     ----------
-    path : path
-        Where it appears.
+    path : path or binary file
+        Where it appears; what is open already is written to as it is.
     force : bool
         Whether a file that was written here is overwritten.
     holds : str
         What will be in it, for those who want to know, such as ``12 rows``.
+    of_batch : bool
+        Whether a batch writes into its own folder.
 
     Raises
     ------
     UsageError
-        As :func:`check_output`.
+        As :func:`check_output`, or of an open file that is read.
     OutputError
         If it cannot be written, or something else has the name by then.
     """
+    if not isinstance(path, str | os.PathLike):
+        if inputs.is_open_input(path):
+            raise UsageError(f"{getattr(path, 'name', 'the file')}: is read as input, and nothing is written into that")
+        yield path
+        return
     target = Path(path)
-    seen = check_output(target, force=force)
+    seen = check_output(target, force=force, of_batch=of_batch)
     if is_null_device(target):
         with target.open("wb") as file:
             yield file

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 
 def check_capture(
-    path: str | os.PathLike[str], *, force: bool, reads: Iterable[str | os.PathLike[str]] = ()
+    path: str | os.PathLike[str],
+    *,
+    force: bool,
+    reads: Iterable[str | os.PathLike[str]] = (),
+    of_batch: bool = False,
 ) -> ownfiles.Seen:
     """Refuse before the work what would fail after it, and what would destroy anything but an old capture.
 
@@ -37,6 +41,8 @@ def check_capture(
         Whether a capture is overwritten of which each file was written here and not changed since.
     reads : iterable of path
         What will be read; what has been read already is known.
+    of_batch : bool
+        Whether a batch writes into its own folder.
 
     Returns
     -------
@@ -51,7 +57,7 @@ def check_capture(
         not exist.
     """
     target = Path(path)
-    refuse_place(target, reads)
+    refuse_place(target, reads, of_batch=of_batch)
     seen: ownfiles.Seen = {}
     if target.exists():
         if not is_capture(target):
@@ -120,7 +126,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
 
 def _write(target: Path, seen: ownfiles.Seen, layouts: list[VolumeLayout], about: dict[str, Any]) -> None:
     """Write into a folder beside the target, and move it there when it is complete."""
-    work = ownfiles.make_folder(target.absolute().parent, f".{target.name[:64]}.", ownfiles.PART)
+    work = ownfiles.make_folder(target.absolute().parent, f".{ownfiles.beginning(target.name, 64)}.", ownfiles.PART)
     part = work / "new"
     try:
         part.mkdir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope.api.images import only_volume
@@ -14,6 +13,7 @@ from layoutscope.drive.export import blkparse_lines, csv_text, fio_lines
 from layoutscope.options import ReadOptions, Workload
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable
     from typing import Unpack
 
@@ -114,11 +114,8 @@ def write_trace(
     >>> layoutscope.write_trace(layoutscope.trace("fixtures/images/hfsplus-scattered.img.zst"), "walk.csv")
     """
     form = trace_form(target, file_format)
-    if isinstance(target, str | os.PathLike):
-        with output(target, force=force, holds=f"{len(reads):,} reads") as file:
-            _write(reads, file, form, disk)
-    else:
-        _write(reads, target, form, disk)
+    with output(target, force=force, holds=f"{len(reads):,} reads") as file:
+        _write(reads, file, form, disk)
 
 
 def _write(reads: AccessTrace, file: IO[bytes], file_format: str, disk: str) -> None:

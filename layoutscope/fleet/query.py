@@ -177,9 +177,6 @@ def write_answer(
         If there is no such format, or the file exists.
     """
     form = file_form(target, file_format, ANSWER_FORMATS, "csv")
-    if not isinstance(target, str | os.PathLike):
-        _write(result, target, form)
-        return
     with output(target, force=force, holds=f"{len(result.frame):,} rows") as file:
         _write(result, file, form)
 

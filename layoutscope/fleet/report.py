@@ -130,8 +130,8 @@ def write_report(
 def _maps(known: FleetViews, place: Path, page: Path, *, force: bool, left_out: list[str]) -> dict[str, str]:
     """Write the maps of all captures; returns their addresses by source."""
     folder = page.with_name(f"{page.stem}-maps")
+    refuse_place(folder)
     if not folder.is_dir():
-        refuse_place(folder)
         folder.mkdir()
     drawn = {}
     for source, capture in known.captures.items():

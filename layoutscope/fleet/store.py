@@ -71,7 +71,7 @@ class FleetFolder:
             If something else is in it, or a batch is and is not to be resumed, or one of which a folder is a link or a
             table was not written here, or changed since.
         """
-        refuse_place(self.path / FLEET_MANIFEST)
+        refuse_place(self.path / FLEET_MANIFEST, of_batch=True)
         ownfiles.refuse_special(self.path)
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"{self.path}: is no folder")
@@ -88,7 +88,7 @@ class FleetFolder:
             self._refuse_no_folder(self.path / name)
         for name in (FLEET_MANIFEST, *(f"{table}.parquet" for table in FLEET_TABLES)):
             try:
-                check_output(self.path / name, force=True)
+                check_output(self.path / name, force=True, of_batch=True)
             except UsageError as error:
                 new = "Begin a new batch in another folder."
                 raise UsageError(str(error).replace(ownfiles.REMEDY, new)) from error
@@ -119,7 +119,7 @@ class FleetFolder:
         UsageError
             If standard output or standard error leads to one of them.
         """
-        for name in (FLEET_MANIFEST, *(f"{table}.parquet" for table in FLEET_TABLES), *FOLDERS):
+        for name in (FLEET_MANIFEST, LOCK, WORK, *(f"{table}.parquet" for table in FLEET_TABLES), *FOLDERS):
             inputs.note(self.path / name)
 
     @contextmanager
@@ -197,7 +197,7 @@ class FleetFolder:
         # What this batch wrote itself is known also where the file system keeps no marks.
         seen = ownfiles.look(target)
         if seen != self._manifest:
-            seen = check_output(target, force=True)
+            seen = check_output(target, force=True, of_batch=True)
         try:
             _write_whole(target, seen, json.dumps(document, indent=1).encode())
             self._manifest = ownfiles.look(target)
@@ -237,7 +237,7 @@ class FleetFolder:
             raise FileNotFoundError(errno.ENOENT, "another batch has taken its place")
         goal = self.path / "captures" / f"{_plain_name(document['path'])}-{document['source']}.lscope"
         row = self.row_file(document["source"])
-        old, old_row = check_capture(goal, force=True), ownfiles.look(row)
+        old, old_row = check_capture(goal, force=True, of_batch=True), ownfiles.look(row)
         ownfiles.refuse_strangers(row, old_row)
         if old_row:
             ownfiles.remove(row, old_row)
@@ -320,7 +320,8 @@ class FleetFolder:
                 for name in reversed(pieces):  # they appear in the order in which they are left, the last one first
                     frame = pl.concat(pieces[name], rechunk=True)
                     holds = "1 row" if frame.height == 1 else f"{frame.height:,} rows"
-                    file = stack.enter_context(output(self.path / f"{name}.parquet", force=True, holds=holds))
+                    goal = self.path / f"{name}.parquet"
+                    file = stack.enter_context(output(goal, force=True, holds=holds, of_batch=True))
                     _write_through(file, parquet(frame))
         except OutputError as error:
             if isinstance(error.__cause__, OSError):

@@ -117,9 +117,12 @@ def limit_bytes() -> int:
     """
     told = os.environ.get(LIMIT_VARIABLE)
     try:
-        return LIMIT_BYTES if not told else parse_size(told)
+        limit = LIMIT_BYTES if not told else parse_size(told)
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{LIMIT_VARIABLE}={told!r} is no size; write 4GiB") from error
+    if limit < 0:
+        raise UsageError(f"{LIMIT_VARIABLE}={told!r} is negative; write 4GiB, or 0 to keep nothing")
+    return limit
 
 
 def kept_name(name: str, status: os.stat_result) -> str:
@@ -136,7 +139,7 @@ def kept_name(name: str, status: os.stat_result) -> str:
 
     facts = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     digest = hashlib.blake2b(repr(facts).encode(), digest_size=16).hexdigest()
-    return f"{name[:100]}-{digest}.raw"
+    return f"{ownfiles.beginning(name, 100)}-{digest}.raw"
 
 
 def claim(folder: Path) -> None:

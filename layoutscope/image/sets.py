@@ -66,6 +66,7 @@ SCHEMES: Final = (
     Scheme("an Expert Witness image", re.compile(r"(?P<stem>.+\.[els]x?)(\d\d|(?!vg)[a-z]{2})"), _EWF_NUMBER),
     Scheme("an AD1 image", re.compile(r"(?P<stem>.+\.ad)\d{1,4}")),
     Scheme("a VMware disk", re.compile(r"(?P<stem>.+?)(-\d{6})?(-[sf]\d{3}|-flat|-delta|-ctk|-rdmp?)?\.vmdk")),
+    Scheme("an image of a CD", re.compile(r"(?P<stem>.+?)( ?\(track \d+\))?\.(cue|bin)"), re.compile(r".+\.cue")),
     Scheme("a segmented disk image", re.compile(r"(?P<stem>.+?)(\.\d{3})?\.dmg(part)?")),
     Scheme("a zip archive in parts", re.compile(r"(?P<stem>.+)\.(z\d{2,3}|zip)")),
 )
@@ -101,6 +102,8 @@ def whole_folder(folder: Path) -> str:
         return FOLDERS[folder.suffix.lower()]
     if (folder / "manifest.json").is_file() and (folder / "0" / "nodes.parquet").is_file():
         return FOLDERS[".lscope"]
+    if os.path.isfile(folder / "DiskDescriptor.xml"):  # noqa: PTH113  (no error)
+        return FOLDERS[".hdd"]
     facts = [name for name in ("Info.plist", "token") if os.path.isfile(folder / name)]  # noqa: PTH113  (no error)
     bands = folder if folder.name == "bands" else folder / "bands"
     is_bundle = len(facts) == 2 or (bands.is_dir() and (bool(facts) or _has_bands(bands)))

@@ -13,6 +13,7 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope.errors import UsageError
 from layoutscope.fleet.store import WORK, FleetFolder
+from layoutscope.tables.capture import is_capture
 from tests.cli.test_batch import files_of
 
 pytestmark = pytest.mark.usefixtures("marks")
@@ -165,3 +166,27 @@ def test_a_batch_is_made_where_the_file_system_keeps_no_marks(made, tmp_path, mo
     assert done.counts["complete"] == 2
     with pytest.raises(UsageError, match="keeps no extended attributes"):
         layoutscope.batch(made / "disks", tmp_path / "fleet", drives=["generic-7200"], workers=1, resume=True)
+
+
+def test_no_other_verb_writes_into_a_batch(run, made, fleet, tmp_path):
+    """Its files carry the mark of results; one that another verb replaced would cost the whole batch."""
+    (tmp_path / "linked").symlink_to(fleet.name)
+    disk, before = made / "disks" / "victim.img", states(fleet)
+    files = [path for path in fleet.rglob("*") if path.is_file() and not any(map(is_capture, path.parents))]
+    assert len(files) == 9
+    captures = [path for path in fleet.rglob("*") if is_capture(path)]
+    assert len(captures) == 2
+    for folder in (fleet, tmp_path / "linked"):
+        for place in (*files, fleet / WORK, fleet / "rows" / "new.json", fleet / "captures" / "new"):
+            goal = folder / place.relative_to(fleet)
+            for words in (("kit", "-o"), ("plan", disk, "--emit-order"), ("extract", disk, "-o")):
+                result = run(*words, goal, "--force")
+                assert (result.exit_code, result.stderr.count("\n")) == (2, 1), result.stderr
+                assert "part of the batch in" in result.stderr
+        for place in (*captures, fleet / "captures" / "new.lscope"):
+            result = run("scan", disk, "--save", folder / place.relative_to(fleet), "--force")
+            assert (result.exit_code, "part of the batch in" in result.stderr) == (2, True), result.stderr
+    assert states(fleet) == before
+    # What a batch does not use is free, and names of its parts are free elsewhere.
+    for place in (fleet / "kit.sh", tmp_path / "batch.json", tmp_path / "rows"):
+        assert run("kit", "-o", place).exit_code == 0

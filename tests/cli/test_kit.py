@@ -221,6 +221,27 @@ def test_the_disk_is_left_as_it_was(mac, tmp_path):
     assert not list(tmp_path.glob("kit.??????"))
 
 
+@pytest.mark.parametrize("leads_to", ["letter", "nowhere", None])
+def test_the_archive_replaces_nothing(mac, tmp_path, leads_to):
+    """It runs as root, in a folder where others may have laid a file, or a link to one, under the archive's name."""
+    usual = shutil.which("date")
+    tool(Path(mac["KIT_TOOLS"]), "date", f'#!/bin/sh\ncase $* in *%d-*) echo 1;; *) exec {usual} "$@";; esac\n')
+    (tmp_path / "letter").write_text("mine")
+    archive, script = tmp_path / "layoutscope-kit-1.tar.gz", tmp_path / "kit.sh"
+    script.write_text(layoutscope.kit())
+    if leads_to is None:
+        archive.write_text("mine")
+    else:
+        archive.symlink_to(leads_to)
+    command = ["sh", script, tmp_path / "volume"]
+    done = subprocess.run(command, input="yes\n", env=mac, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "layoutscope-kit-1.tar.gz: exists" in done.stderr
+    assert (tmp_path / "letter").read_text() == "mine"
+    assert not (tmp_path / "nowhere").exists()
+    assert archive.is_symlink() or archive.read_text() == "mine"
+
+
 def test_without_layoutscope_the_metadata_is_left_out(mac, tmp_path):
     """It says so, and the rest is there."""
     (Path(mac["KIT_TOOLS"]) / "layoutscope").unlink()

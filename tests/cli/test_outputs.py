@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -16,6 +17,8 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope import inputs
 from layoutscope.api.outputs import disk_in
+from layoutscope.errors import UsageError
+from layoutscope.fleet.query import write_answer
 from tests.conftest import ROOT
 from tests.unit.image.containers.test_udif import ZLIB, udif
 
@@ -82,6 +85,35 @@ def test_the_image_is_never_the_output(run, disk, tmp_path, verb, way):
         target.hardlink_to(disk)
     words = [word.format(image=disk, target=target, other=other) for word in VERBS[verb]]
     assert "input" in refused(run, [disk, other], *words)
+
+
+@pytest.mark.parametrize("writer", ["table", "list", "map", "trace", "answer"])
+def test_an_image_that_is_open_for_writing_is_protected(disk, writer):
+    """In the library a result may go into an open file, which may be the image; another file takes it."""
+    pytest.importorskip("duckdb")
+    import layoutscope
+
+    def write_to(file):
+        if writer == "table":
+            layoutscope.export(disk, "nodes", file)
+        elif writer == "list":
+            layoutscope.export(disk, None, file, file_format="bodyfile")
+        elif writer == "map":
+            layoutscope.map([disk], file)
+        elif writer == "trace":
+            layoutscope.write_trace(layoutscope.trace(disk), file)
+        else:
+            write_answer(layoutscope.query(disk, "SELECT 1"), file)
+
+    before = digest(disk)
+    with disk.open("r+b") as file, pytest.raises(UsageError, match="read as input"):
+        write_to(file)
+    assert digest(disk) == before
+    other = disk.with_name("other")
+    with other.open("wb") as file:
+        write_to(file)
+    assert other.stat().st_size > 0
+    write_to(io.BytesIO())
 
 
 def test_an_image_opened_through_a_link_is_protected(run, disk, tmp_path):
@@ -238,12 +270,15 @@ SET_NAMES = {
     "extents of a vmdk": (("v-s001.vmdk",), ("v.vmdk", "v-s002.vmdk")),
     "dmg": (("d.dmg",), ("d.002.dmgpart", "d.dmgpart")),
     "AD1": (("a.ad1",), ("a.ad2",)),
+    "CD": (("disc.cue",), ("disc.bin", "Disc (Track 1).bin")),
+    "tracks of a CD": (("disc (track 1).bin",), ("disc.cue",)),
 }
 FREE_NAMES = {
     "E01": (("e.E01", "disk.img"), ("e.csv", "e.svg", "e.png", "f.E02", "disk.csv", "e.parquet", "e")),
     "split": (("disk.001", "xaa"), ("disk.csv", "other.002", "disk.1", "nodes", "xaa.csv")),
     "words": (("a.log", "a.img", "notes.txt", "run1"), ("a.lst", "a.csv", "notes.md", "run2", "map")),
     "vmdk": (("v.vmdk", "d.dmg"), ("w.vmdk.csv", "v.csv", "v-flat.csv", "d.html")),
+    "CD": (("disc.cue", "other.bin"), ("other (track 2).bin", "disc.csv", "disc2.bin")),
 }
 
 
@@ -281,6 +316,15 @@ def test_a_link_that_leads_to_itself_is_no_part_of_a_set(tmp_path):
     refuse_part(tmp_path / "zero")
 
 
+@pytest.mark.parametrize("long", ["\N{PARTY POPPER}" * 62 + ".csv", "\u3042" * 83 + ".csv", "x" * 251 + ".csv"])
+def test_names_may_be_as_long_as_the_system_has_them(run, disk, tmp_path, long):
+    """Systems bound bytes, not letters: what stands beside the result while it is written has no longer name."""
+    assert run("export", disk, "--table", "nodes", "-o", tmp_path / long).exit_code == 0
+    capture = long.replace(".csv", ".c")
+    assert run("scan", disk, "--save", tmp_path / capture).exit_code == 0
+    assert names(tmp_path) == sorted(["disk.img", long, capture])
+
+
 @pytest.mark.usefixtures("marks")
 def test_results_may_be_numbered(run, disk, tmp_path):
     """What the tool wrote is nobody's image."""
@@ -296,6 +340,7 @@ def test_no_output_gets_into_a_bundle(run, disk, tmp_path):
         "no list": ("bands/3e",),
         "no bands": ("Info.plist", "token"),
         "vm.hdd": ("root.hds",),
+        "renamed disk": ("DiskDescriptor.xml", "root.hds"),
         "old.lscope": (),
         "capture": ("manifest.json", "0/nodes.parquet"),
     }.items():
@@ -522,6 +567,30 @@ def test_permissions_are_those_of_the_mask(run, disk, tmp_path, marks, mask, mod
         assert (tmp_path / "a.lscope").stat().st_mode & 0o777 == mode | (mode & 0o444) >> 2
     finally:
         os.umask(before)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders have no such modes")
+@pytest.mark.parametrize("mask", [0o777, 0o277])
+def test_a_mask_that_keeps_out_the_owner_leaves_nothing(run, disk, tmp_path, mask):
+    """Into a folder made under it nothing could be written, nor could it be emptied: there is none, and one line."""
+    before = os.umask(mask)
+    try:
+        saved = run("scan", disk, "--save", tmp_path / "a.lscope")
+        exported = run("export", disk, "--table", "nodes", "-o", tmp_path / "a.csv")
+    finally:
+        os.umask(before)
+    assert (saved.exit_code, saved.stderr.count("\n"), "the umask keeps" in saved.stderr) == (1, 1, True)
+    assert exported.exit_code == 0
+    assert names(tmp_path) == ["a.csv", "disk.img"]
+
+
+def test_a_folder_of_tables_is_not_reached_through_a_link(run, disk, tmp_path):
+    """As a capture or a batch is not."""
+    (tmp_path / "far").mkdir()
+    (tmp_path / "link").symlink_to("far")
+    told = refused(run, [disk, tmp_path / "far"], "export", disk, "--table", "all", "-o", tmp_path / "link")
+    assert "is a link" in told
+    assert names(tmp_path / "far") == []
 
 
 def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypatch):

@@ -203,6 +203,15 @@ def test_maps_lie_beside_the_page(fleet, tmp_path):
         layoutscope.write_report(fleet, tmp_path / "a.html")
 
 
+def test_maps_are_not_written_through_a_link(fleet, tmp_path):
+    """Where their folder is one, nothing gets into what it leads to."""
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "a-maps").symlink_to("letters")
+    with pytest.raises(UsageError, match="a-maps: is a link"):
+        layoutscope.write_report(fleet, tmp_path / "a.html", maps=True)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a-maps", "letters"]
+
+
 def test_a_damaged_capture_takes_its_strip_alone(fleet, tmp_path):
     """The volume keeps its row, the exit code is 3, and a line says what is missing."""
     harmed = Path(shutil.copytree(fleet, tmp_path / "fleet"))

@@ -110,6 +110,9 @@ def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
     if find_spec("polars"):
         layoutscope.save(layoutscope.scan(disks / "H"), disks / "c.lscope")
         cases += [("c.lscope/manifest.json", ("scan", "c.lscope")), ("c.lscope/0/nodes.parquet", ("batch", "c.lscope"))]
+    if find_spec("duckdb"):
+        layoutscope.batch(disks / "H", disks / "fleet", drives="generic-7200", workers=1)
+        cases += [(f"fleet/{name}", ("query", "fleet", "SELECT 1")) for name in ("batch.json", "batch.lock")]
     for number, (name, words) in enumerate(cases):
         more = ("-o", f"fleet{number}") if words[0] == "batch" else ()
         result, is_unchanged = printed_into(disks / name, os.O_RDWR, stream, *words, *more, folder=disks)

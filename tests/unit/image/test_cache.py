@@ -202,6 +202,12 @@ def test_nothing_takes_the_place_of_a_file_with_an_images_name(tmp_path):
     assert stranger.read_bytes() == b"mine"
 
 
+@pytest.mark.parametrize("name", ["\N{PARTY POPPER}" * 61 + ".img.zst", "\udcff" * 200 + ".img.zst"])
+def test_long_names_are_kept_under_shorter_ones(tmp_path, name):
+    """Systems bound the bytes of a name, 255 mostly, and letters of many scripts take three or four."""
+    assert len(os.fsencode(cache.kept_name(name, tmp_path.stat()))) <= 100 + len("-.raw") + 32
+
+
 def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
     """It follows the system's rule; the environment names another one, or none with an empty name."""
     monkeypatch.delenv(cache.FOLDER_VARIABLE)
@@ -212,9 +218,10 @@ def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
     assert cache.default_folder() is None
 
 
-def test_a_limit_that_is_no_size_is_refused(monkeypatch):
+@pytest.mark.parametrize("told", ["plenty", "-5"])
+def test_a_limit_that_is_no_size_is_refused(monkeypatch, told):
     """It is said where it stands."""
-    monkeypatch.setenv(cache.LIMIT_VARIABLE, "plenty")
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, told)
     with pytest.raises(UsageError, match="LAYOUTSCOPE_CACHE_LIMIT"):
         cache.limit_bytes()
 

@@ -63,7 +63,8 @@ def run_case(case: Case, images: Path, out: Path, asks: tuple[str, ...]) -> str:
     import layoutscope
 
     folder = out / folder_of(case)
-    shutil.rmtree(folder, ignore_errors=not asks)
+    if not asks:
+        shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     # Each case has a folder of its own with names that are the same in each run, and images that are not its own.
     here = out.with_name(f"{out.name}.work") / folder.name

@@ -263,7 +263,6 @@ def calls(case: Case) -> Iterator[tuple[str, Callable[[], Any]]]:
     image, words = case.name, dict(zip(case.options[::2], case.options[1::2], strict=True))
     how = {name.removeprefix("--"): word for name, word in words.items()}
     alone = {name: word for name, word in how.items() if name != "second"}
-    read = {"scan": library.scan, "check": library.check, "checkpoints": library.checkpoints}
     if case.kind == "words":
         yield "surface", lambda: {name: surface(getattr(library, name)) for name in library.__all__}
         yield "explain", library.explain
@@ -279,13 +278,14 @@ def calls(case: Case) -> Iterator[tuple[str, Callable[[], Any]]]:
         yield "batch", lambda: library.batch(sources, "w/library", workers=1, memory_bytes=2 << 30)
         yield "write_report", lambda: library.write_report("w/library", "w/library.html")
         return
-    for name, verb in read.items():
-        yield name, lambda verb=verb: verb(image, **how)
+    for name in ("scan", "check", "checkpoints"):
+        yield name, lambda name=name: getattr(library, name)(image, **how)
     if case.kind == "usual":
         return
     if case.kind != "whole":
         yield "plan", lambda: library.plan(image, **how)
         yield "read_layouts", lambda: library.read_layouts(image, **how)
+        yield "validate", lambda: library.validate(image)
         return
     more: dict[str, Callable[[], Any]] = {
         "verify": lambda: library.verify(image, **how),
@@ -306,6 +306,10 @@ def calls(case: Case) -> Iterator[tuple[str, Callable[[], Any]]]:
         "compare": lambda: library.compare(image, case.partner, **alone),
         "series": lambda: library.series([image, case.partner], **alone),
         "forecast": lambda: library.forecast(image, cycles=1, seeds=1, drives="generic-7200", **how),
+        "write_forecast_plot": lambda: library.write_forecast_plot(
+            library.forecast(image, cycles=1, seeds=1, drives="generic-7200", **how), "w/library-forecast.html"
+        ),
+        "map": lambda: library.map([image], "w/library-page.html", picture="w/library-page.svg", **how),
         "session": lambda: _session(library.open(image, **how)),
     }
     yield from more.items()

@@ -32,10 +32,15 @@ class Kind:
 
 def compare(before: Path, after: Path) -> tuple[list[str], dict[str, Kind]]:
     """Compare two folders; return the files that differ, and the kinds of lines, those of most files first."""
-    names = sorted({str(path.relative_to(folder)) for folder in (before, after) for path in folder.rglob("*.txt")})
+    old_names, new_names = ({str(path.relative_to(each)) for path in each.rglob("*.txt")} for each in (before, after))
     differing, kinds = list[str](), dict[str, Kind]()
-    for name in names:
-        old, new = (lines_of(folder / name) for folder in (before, after))
+    for name in sorted(old_names | new_names):
+        if name not in old_names & new_names:
+            line = f"{'-' if name in old_names else '+'} (the whole output)"
+            kinds.setdefault(line, Kind(line)).files.append(name)
+            differing.append(name)
+            continue
+        old, new = ((each / name).read_text(errors="surrogateescape").split("\n") for each in (before, after))
         if old == new:
             continue
         differing.append(name)
@@ -46,11 +51,6 @@ def compare(before: Path, after: Path) -> tuple[list[str], dict[str, Kind]]:
             if kind.files[-1:] != [name]:
                 kind.files.append(name)
     return differing, dict(sorted(kinds.items(), key=lambda item: -len(item[1].files)))
-
-
-def lines_of(path: Path) -> list[str]:
-    """Read the lines of a file; of one that is not there, a line that says so."""
-    return path.read_text(errors="surrogateescape").split("\n") if path.exists() else ["(no such file)"]
 
 
 def report(before: Path, after: Path, most: int = 60) -> str:

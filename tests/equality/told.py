@@ -49,6 +49,12 @@ def normalised(version: str, places: dict[str, str]) -> Callable[[str], str]:
         (re.compile(r"-[0-9a-f]{16}(?=\.lscope|\.html)"), "-<source>"),
         (re.compile(r"\b(sources?\W{1,6})[0-9a-f]{16}\b"), r"\1<source>"),
         (re.compile(r"(\"(?:source|identity|peak_memory_bytes|modify_time_ns)\": )[^,\n]+"), r"\1<of the run>"),
+        (re.compile(r"(: \d+ sources in )[\d.,]+ \w+"), r"\1<time>"),
+        (re.compile(r"(\"seconds\": )[\d.e-]+(?=,\s+\"(?:kept|has_capture|sources?)\")"), r"\1<time>"),
+        (re.compile(r"(FleetResult\(.*seconds=)[\d.e-]+"), r"\1<time>"),
+        # Names are hashed with a salt of the run.
+        (re.compile(r'"name":"[0-9a-f]{20}","name_raw":"[0-9a-f]{40}"'), '"name":"<hash>"'),
+        (re.compile(r'("entries": )"[0-9a-f]{64}"'), r"\1<digest>"),
         (re.compile(r"0x[0-9a-f]{9,16}(?=>)"), "<address>"),
     )
 

@@ -144,4 +144,12 @@ def test_lines_in_another_order_are_a_difference(tmp_path):
     for folder, text in (("old", "a\nb\n"), ("new", "b\na\n")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.txt").write_text(text)
-    assert [*compare(tmp_path / "old", tmp_path / "new")[1]] == ["! the order of lines"]
+    assert [*compare(tmp_path / "old", tmp_path / "new")[1]] == ["! the order of lines, or what is around them"]
+
+
+def test_one_more_field_of_rows_is_one_difference(tmp_path):
+    for folder, more in (("old", ""), ("new", ',"condition":"sound"')):
+        (tmp_path / folder).mkdir()
+        rows = (f'{{"row":{row},"tree":"omap"{more}}}' for row in range(9))
+        (tmp_path / folder / "table.txt").write_text("\n".join(("exit 0", *rows)))
+    assert [*compare(tmp_path / "old", tmp_path / "new")[1]] == ['+ condition = "sound"']

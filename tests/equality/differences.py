@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 SHOWN = 160
@@ -40,17 +42,34 @@ def compare(before: Path, after: Path) -> tuple[list[str], dict[str, Kind]]:
             kinds.setdefault(line, Kind(line)).files.append(name)
             differing.append(name)
             continue
-        old, new = ((each / name).read_text(errors="surrogateescape").split("\n") for each in (before, after))
+        old, new = ((each / name).read_text(errors="surrogateescape") for each in (before, after))
         if old == new:
             continue
         differing.append(name)
-        gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
-        lines = [*(f"- {line}" for line in gone), *(f"+ {line}" for line in come)] or ["! the order of lines"]
+        had, has = (Counter(parts(text)) for text in (old, new))
+        gone, come = had - has, has - had
+        lines = [*(f"- {line}" for line in gone), *(f"+ {line}" for line in come)] or [
+            "! the order of lines, or what is around them"
+        ]
         for line in lines:
             kind = kinds.setdefault(re.sub(r"[0-9a-f]{32,}|\d+(\.\d+)?(e-?\d+)?", "#", line)[:400], Kind(line))
             if kind.files[-1:] != [name]:
                 kind.files.append(name)
     return differing, dict(sorted(kinds.items(), key=lambda item: -len(item[1].files)))
+
+
+def parts(text: str) -> Iterator[str]:
+    """Split an output into what is compared: lines without what is around them, of rows in JSON the fields."""
+    for line in text.split("\n"):
+        bare = line.strip().removesuffix(",")
+        try:
+            row = json.loads(bare) if bare.startswith("{") and bare.endswith("}") else None
+        except ValueError:
+            row = None
+        if row:
+            yield from (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in row.items())
+        else:
+            yield bare
 
 
 def report(before: Path, after: Path, most: int = 60) -> str:

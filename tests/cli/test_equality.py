@@ -100,6 +100,7 @@ def test_what_belongs_to_a_run_is_left_out_and_nothing_else():
         == "layoutscope <version> at <b>/x and <a>/x takes 1.5 s"
     )
     assert clean("layoutscope: 1 of 2: complete p.img (1.4 s)") == "layoutscope: 1 of 2: complete p.img (<time>)"
+    assert clean("Started:    2026-11-26T14:47:43\nVolume: x") == "Started:    <of the run>\nVolume: x"
     assert clean('"seconds": 1.5,\n "reads": 3') == '"seconds": 1.5,\n "reads": 3'
     assert clean('"seconds": 1.5,\n "has_capture": true') == '"seconds": <time>,\n "has_capture": true'
 

@@ -52,6 +52,8 @@ def normalised(version: str, places: dict[str, str]) -> Callable[[str], str]:
         (re.compile(r"(: \d+ sources in )[\d.,]+ \w+"), r"\1<time>"),
         (re.compile(r"(\"seconds\": )[\d.e-]+(?=,\s+\"(?:kept|has_capture|sources?)\")"), r"\1<time>"),
         (re.compile(r"(FleetResult\(.*seconds=)[\d.e-]+"), r"\1<time>"),
+        (re.compile(r"^(Command|Started|Ended)(: +).*$", re.MULTILINE), r"\1\2<of the run>"),
+        (re.compile(r"(a report of the examination, )[\d.]+ \w+"), r"\1<size>"),
         # Names are hashed with a salt of the run.
         (re.compile(r'"name":"[0-9a-f]{20}","name_raw":"[0-9a-f]{40}"'), '"name":"<hash>"'),
         (re.compile(r'("entries": )"[0-9a-f]{64}"'), r"\1<digest>"),

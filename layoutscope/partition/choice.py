@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from layoutscope.errors import ImageError, UnsupportedError, UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystems, labels, variants
+from layoutscope.image.source import Window
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import VolumeCandidate
-from layoutscope.partition.unmapped import EVERYTHING
+from layoutscope.partition.unmapped import EVERYTHING, is_doubtful
 from layoutscope.units import format_bytes, format_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from layoutscope.filesystems.recognition import Content
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.partition.tables import VolumeSearch
 
+HEADER_BYTES: Final = 4096
+"""What a volume is told by lies in so much at its start."""
 GAP: Final = "and what follows could not be read, where one may begin"
 _CUT: Final = ("partition-truncated", "partition-outside")
 _CORE_STORAGE_ADVICE: Final = "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device"
@@ -93,7 +99,23 @@ def _at(source: Source, search: VolumeSearch, volume_at: int, decoder: Decoder) 
         raise UsageError(f"{source.name}: no volume starts at byte {volume_at:,}")
     if not found.is_readable:
         raise refusal(source.name, (found,))
+    if (owner := _owner_of_copy(source, content.kind, start)) is not None:
+        raise UsageError(
+            f"{source.name}: no volume starts at byte {volume_at:,}: the header at byte {start:,} is a copy, its "
+            f"{owner.label} starts at byte {owner.volume_offset:,}"
+        )
     return found
+
+
+def _owner_of_copy(source: Source, kind: str, start: int) -> Content | None:
+    """Return the volume that a header belongs to if it confirms that it starts at another place than this."""
+    length = min(HEADER_BYTES, source.size_bytes - start)
+    data = np.frombuffer(source.read(start, length), np.uint8)
+    disk = Window(source, 0, source.size_bytes)
+    owners = [owner for item in filesystems() if item.name == kind for owner in item.find_in(disk, data, start)]
+    if any(owner.volume_offset == start for owner in owners):
+        return None
+    return next((owner for owner in owners if not is_doubtful(owner)), None)
 
 
 def refusal(

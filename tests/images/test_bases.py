@@ -18,7 +18,7 @@ from fixtures.hfsplus.plan import Journal, Tree, VolumePlan, Wrapper
 from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
 from layoutscope.cli.application import app
-from layoutscope.errors import FormatError, ImageError
+from layoutscope.errors import FormatError, ImageError, UsageError
 from layoutscope.image import MemorySource
 from layoutscope.image.source import FillingSource, ReadCounter
 from layoutscope.partition import find_volumes
@@ -117,6 +117,18 @@ def test_the_right_start_that_a_caller_names_is_no_damage(kind, volumes, scan):
     assert found(result) == [(at, *FILES[kind])]
     assert codes(result, "error", "warning") == set()
     assert {item.image_offset for item in result.findings} <= {at}
+
+
+@pytest.mark.parametrize("before", [0, 5 * BLOCK])
+def test_a_copy_in_the_checkpoint_ring_is_no_start(before, volumes, scan):
+    """Nor is the image called cut: the copy's container ends with the image, counted from its own block 0."""
+    data = bytes(before) + volumes["apfs"]
+    copies = [at for at in range(before + BLOCK, before + 8 * BLOCK, BLOCK) if data[at + 32 : at + 36] == b"NXSB"]
+    assert copies
+    for at in copies:
+        right = f"no volume starts at byte {at:,}: .* byte {at:,} is a copy, its APFS starts at byte {before:,}$"
+        with pytest.raises(UsageError, match=right):
+            scan(data, volume_at=at)
 
 
 @pytest.mark.parametrize("kind", FILES)

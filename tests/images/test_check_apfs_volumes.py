@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fixtures.apfs import locate as at
+from fixtures.apfs.scenarios import PASSWORD
 from fixtures.apfs.structures import records as disk
 from fixtures.apfs.structures.records import RecordType
 from fixtures.fault import Fault, planted
+from fixtures.faults_apfs import FAULTS
+from layoutscope import check
 from layoutscope.filesystems.apfs.check import volume_fields as rules
 from layoutscope.ondisk.records import APFS_SUPERBLOCK
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
@@ -128,3 +131,15 @@ def test_volumes_have_a_name_and_a_maker(field, victims):
     with planted(Fault("name", "", "", "", history(change), "victim"), victims) as image:
         found = {item.code for item in findings(image.path) if item.image_offset == image.where}
     assert found == {"superblock-differs"}
+
+
+@pytest.mark.parametrize("name", ["volume-oid", "volume-checksum"])
+def test_what_stands_in_for_a_lost_volume_is_no_fault_of_its_own(name, victims):
+    """An older copy that a search found follows from the superblock that could not be read."""
+    fault = next(fault for fault in FAULTS if fault.name == name)
+    with planted(fault, victims) as image:
+        found = check(image.path, password=PASSWORD)
+    told = [item for part in (found, *found.volumes) for item in part.findings]
+    assert [item for item in told if item.code == "tree-rebuilt"]
+    assert {item.code for item in told if item.is_cause and item.level == "error"}
+    assert not [item for item in told if item.code == "tree-rebuilt" and item.is_cause]

@@ -22,7 +22,7 @@ from layoutscope.ondisk.checksum import fletcher64
 from tests.conftest import cache_dir
 from tests.docs.spec.grammars import place
 from tests.docs.spec.sightings import look_at, watched
-from tests.equality import scenarios
+from tests.equality.cases import scenarios
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

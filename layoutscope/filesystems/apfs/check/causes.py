@@ -54,7 +54,9 @@ _ROWS: Final[tuple[Follows, ...]] = (
         "container-omap tree|container object map",
         r"(?!container-omap tree)",
     ),
-    Follows(_DAMAGE, frozenset({"tree-rebuilt"}), r"[\w-]+ tree|volume superblock|virtual object"),
+    Follows(
+        _DAMAGE | {"volume-unreadable"}, frozenset({"tree-rebuilt"}), r"[\w-]+ tree|volume superblock|virtual object"
+    ),
     # What waits to become free is in trees of its own.
     Follows(_DAMAGE | {"checkpoint-invalid"}, _BLOCKS | {"spaceman-invalid"}, "ephemeral object|spaceman tree"),
     from_one("volume-unreadable", _BLOCKS),

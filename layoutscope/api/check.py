@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import fields, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -12,19 +11,15 @@ import numpy as np
 from layoutscope.analysis.owners import volume_name, volume_names
 from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
-from layoutscope.api.reading import container_findings, opened, request_of, with_options
-from layoutscope.errors import LayoutscopeError
+from layoutscope.api.reading import container_findings, opened, request_of, with_options, without_partition
 from layoutscope.filesystems.contract import Checked, Unchecked, VolumeRequest
-from layoutscope.filesystems.registry import filesystem, filesystem_of
-from layoutscope.findings import Finding
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.image.failing import around_failures
 from layoutscope.options import ReadOptions
 from layoutscope.partition import VolumeSearch
-from layoutscope.partition.search import volumes_in_gaps
 from layoutscope.progress import each, phase, reporting
 from layoutscope.results.check import CheckedVolume, CheckResult, TableVerdict, Verification
 from layoutscope.tables import TABLES, findings_table, layout_findings
-from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     import os
@@ -34,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.api.images import Opened
+    from layoutscope.findings import Finding
     from layoutscope.options import ReadRequest
     from layoutscope.tables import Table, VolumeLayout
 
@@ -82,7 +78,7 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
         known = image.findings if image.images is None else (*container_findings(image.images), *image.findings)
         outside = tuple(dict.fromkeys(known))
         outside = _without_names(outside, image.layouts) if hidden else outside
-        outside += tuple(_without_partition(image, request))
+        outside += tuple(without_partition(image, request))
         return CheckResult(image.about.name, volumes, outside, other_contents=image.about.other_contents)
 
 
@@ -123,22 +119,6 @@ def _checked(image: Opened, request: ReadRequest, kept: dict[int, Any]) -> list[
         place = VolumeRequest(image.images.main, where, image.spaces.get(where), kept=kept)
         found += chosen.check(with_options(place, image.images, chosen, request), layouts)
     return found
-
-
-def _without_partition(image: Opened, request: ReadRequest) -> Iterator[Finding]:
-    """Tell of volumes that no partition holds any more; what begins like one and cannot be read is none."""
-    if image.images is None or image.search is None:
-        return
-    for found in volumes_in_gaps(image.images.main, image.search):
-        place = VolumeRequest(image.images.main, found.image_offset, found.size_bytes, found.stack)
-        with suppress(LayoutscopeError):
-            chosen = filesystem(found.kind)
-            size = chosen.read(with_options(place, image.images, chosen, request))[0].facts.size_bytes
-            # What is larger than the gap was there before the disk was divided anew.
-            if size <= found.size_bytes:
-                option = f"--volume-at {found.image_offset} reads it"
-                message = f"{found.label} of {format_bytes(size)} begins here, where no partition is; {option}"
-                yield Finding("volume-unpartitioned", "info", "partition map", found.image_offset, message)
 
 
 _NOT_THERE: Final = Unchecked("all rules", "a capture has the tables, and not the records that rules are about")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,12 +23,13 @@ from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
-from layoutscope.partition.search import may_hold_volume
+from layoutscope.partition.search import may_hold_volume, volumes_in_gaps
 from layoutscope.progress import phase, reporting
 from layoutscope.results.locked import how_to_open, refuse_wrong_secret
 from layoutscope.results.scan import CUT_OFF, ImageFacts, PartitionFacts
 from layoutscope.tables import coverage_of
 from layoutscope.tables.capture import is_capture
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -225,6 +226,22 @@ def _about_wanted(
         for item in findings
         if item.code not in _OF_A_START or any(start <= (item.image_offset or 0) < stop for start, stop in starts)
     )
+
+
+def without_partition(image: Opened, request: ReadRequest) -> Iterator[Finding]:
+    """Tell of volumes that no partition holds any more; what begins like one and cannot be read is none."""
+    if image.images is None or image.search is None:
+        return
+    for found in volumes_in_gaps(image.images.main, image.search):
+        place = VolumeRequest(image.images.main, found.image_offset, found.size_bytes, found.stack)
+        with suppress(LayoutscopeError):
+            chosen = filesystem(found.kind)
+            size = chosen.read(with_options(place, image.images, chosen, request))[0].facts.size_bytes
+            # What is larger than the gap was there before the disk was divided anew.
+            if size <= found.size_bytes:
+                option = f"--volume-at {found.image_offset} reads it"
+                message = f"{found.label} of {format_bytes(size)} begins here, where no partition is; {option}"
+                yield Finding("volume-unpartitioned", "info", "partition map", found.image_offset, message)
 
 
 def container_findings(images: ImageSet) -> tuple[Finding, ...]:

@@ -9,7 +9,7 @@ from layoutscope.analysis.verdict import judge
 from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import opened, request_of, without_partition
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
@@ -74,7 +74,8 @@ def scan(
     """
     drives, host = options.pop("drives", None), options.pop("host", "linux")
     profiles = profiles_of(drives, DEFAULT_DRIVES)
-    with opened(path, request_of(options, path)) as image:
+    request = request_of(options, path)
+    with opened(path, request) as image:
         findings = findings_of(image.layouts)
         if strict:
             check_strict((*image.findings, *(item for found in findings for item in found)))
@@ -92,7 +93,7 @@ def scan(
             from layoutscope.api.identity import metadata_sha256
 
             about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
-        return ScanResult(about, volumes, image.findings)
+        return ScanResult(about, volumes, (*image.findings, *without_partition(image, request)))
 
 
 def check_strict(findings: tuple[Finding, ...]) -> None:

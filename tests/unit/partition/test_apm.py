@@ -85,3 +85,14 @@ def test_data_may_begin_behind_the_first_block_of_a_partition():
     hfs_plus(disk, (1024 + 64) * 512, (4096 - 64) * 512)
     (volume,) = search(disk).readable
     assert (volume.image_offset, volume.size_bytes) == ((1024 + 64) * 512, (4096 - 64) * 512)
+
+
+def test_data_may_begin_with_the_first_block_all_the_same():
+    """macOS and Linux look at no pmLgDataStart: a volume in the first block is read there, whatever that says."""
+    disk = Disk(4 * MIB)
+    apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("early", "Apple_HFS", 1024, 4096)], 512)
+    disk.put(2 * 512 + 80, (16).to_bytes(4, "big"))
+    hfs_plus(disk, 1024 * 512, 4096 * 512)
+    found = search(disk)
+    assert [(item.image_offset, item.size_bytes) for item in found.readable] == [(1024 * 512, 4096 * 512)]
+    assert found.findings == ()

@@ -249,12 +249,32 @@ def _qcow_clusters(
     return _second_tables(source, first, count, QCOW_REFERENCE, chosen)
 
 
+def vhd_end(source: Source) -> int | None:
+    """Where the last block of a dynamic VHD ends in its file, in bytes; None if its tables do not tell."""
+    try:
+        _, header, sectors = _vhd_table(source)
+    except (UnknownError, FormatError):
+        return None
+    # A bit for each sector, in whole sectors, stands before a block.
+    bits = -(-header.len_block // SECTOR_BYTES)
+    length = -(-bits // (8 * SECTOR_BYTES)) * SECTOR_BYTES + header.len_block
+    stored = sectors[sectors != NOT_STORED]
+    return int(stored.max()) * SECTOR_BYTES + length if len(stored) else 0
+
+
 def _vhd(source: Source) -> tuple[I64, int]:
+    footer, header, sectors = _vhd_table(source)
+    return _units(np.flatnonzero(sectors != NOT_STORED), header.len_block, footer.len_disk)
+
+
+def _vhd_table(
+    source: Source,
+) -> tuple[grammar.SparseDisks.VhdFooter, grammar.SparseDisks.VhdDynamicHeader, NDArray[np.uint64]]:
     footer = _structure(grammar.SparseDisks.VhdFooter, VHD_FOOTER, source, 0)
     header = _structure(grammar.SparseDisks.VhdDynamicHeader, VHD_DYNAMIC_HEADER, source, footer.ofs_next)
     count = min(header.num_blocks, _count(footer.len_disk, header.len_block))
     sectors = _table(source, header.ofs_table, count, VHD_REFERENCE, VHD_REFERENCE.sector)[VHD_REFERENCE.sector]
-    return _units(np.flatnonzero(sectors != NOT_STORED), header.len_block, footer.len_disk)
+    return footer, header, sectors
 
 
 def _vhdx(source: Source) -> tuple[I64, int]:

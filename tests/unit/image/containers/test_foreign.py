@@ -112,7 +112,7 @@ def test_the_disk_in_a_container_scans_the_same(reference_image, tmp_path, peer)
         assert all(one.table(name).equals(other.table(name)) for name in TABLES)
 
 
-@pytest.mark.parametrize("form", ["qcow2", "vhdx", "vmdk"])
+@pytest.mark.parametrize("form", READERS)
 def test_a_container_that_is_cut(tmp_path, peer, form):
     """HFS+ in its first half is read from the first half of the file; the rest is unread, and no damage."""
     needed(READERS[form])
@@ -135,6 +135,20 @@ def test_a_container_that_is_cut(tmp_path, peer, form):
         assert "lib" not in finding.message
     files = [scan(path, drives=()).volumes[0].layout.facts.num_files for path in (target, raw)]
     assert files[0] == files[1] > 0
+
+
+def test_a_virtual_pc_disk_without_its_footer(disk, tmp_path, peer):
+    """All of the disk is there; the copy of the footer that begins the file stands for it."""
+    needed("pyvhdi")
+    target = tmp_path / "a.vhd"
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "vpc", disk, target], check=True)
+    target.write_bytes(target.read_bytes()[:-512])
+    assert_same(target, disk)
+    with open_image(target) as source:
+        (finding,) = source.findings
+    assert (finding.code, finding.level, finding.image_offset) == (
+        "container-invalid", "warning", target.stat().st_size,
+    )  # fmt: skip
 
 
 def test_differences_alone_are_refused(disk, tmp_path, peer):

@@ -1176,6 +1176,33 @@ PASSWORD_KEY = RecordType(
     len_wrapped='>u4',
 )
 
+FORMER_TRAILER = RecordType(
+    'encrypted_image.former_trailer',
+    uuid='V16',
+    len_block='>u4',
+    unknown='V20',
+    kdf_algorithm='>u4',
+    kdf_prng_algorithm='>u4',
+    num_rounds='>u4',
+    len_salt='>u4',
+    salt='V32',
+    unknown_salt='V16',
+    wrap_iv='V32',
+    len_wrapped_key='>u4',
+    wrapped_key='V256',
+    unknown_key='V40',
+    len_wrapped_hmac_key='>u4',
+    wrapped_hmac_key='V256',
+    unknown_hmac_key='V40',
+    len_wrapped_integrity_key='>u4',
+    wrapped_integrity_key='V256',
+    len_unknown_key='>u4',
+    wrapped_unknown_key='V256',
+    len_data='>u8',
+    unknown_end='V4',
+    signature='V8',
+)
+
 SEGMENT_HEADER = RecordType(
     'expert_witness.segment_header',
     magic='V8',
@@ -2305,6 +2332,7 @@ RECORD_TYPES = {
     'encrypted_image.key_list': KEY_LIST,
     'encrypted_image.key_place': KEY_PLACE,
     'encrypted_image.password_key': PASSWORD_KEY,
+    'encrypted_image.former_trailer': FORMER_TRAILER,
     'expert_witness.segment_header': SEGMENT_HEADER,
     'expert_witness.section': SECTION,
     'expert_witness.volume_section': VOLUME_SECTION,

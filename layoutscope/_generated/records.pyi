@@ -1173,6 +1173,33 @@ class PasswordKey(RecordType):
 
 PASSWORD_KEY: PasswordKey
 
+class FormerTrailer(RecordType):
+    uuid: Field
+    len_block: Field
+    unknown: Field
+    kdf_algorithm: Field
+    kdf_prng_algorithm: Field
+    num_rounds: Field
+    len_salt: Field
+    salt: Field
+    unknown_salt: Field
+    wrap_iv: Field
+    len_wrapped_key: Field
+    wrapped_key: Field
+    unknown_key: Field
+    len_wrapped_hmac_key: Field
+    wrapped_hmac_key: Field
+    unknown_hmac_key: Field
+    len_wrapped_integrity_key: Field
+    wrapped_integrity_key: Field
+    len_unknown_key: Field
+    wrapped_unknown_key: Field
+    len_data: Field
+    unknown_end: Field
+    signature: Field
+
+FORMER_TRAILER: FormerTrailer
+
 class SegmentHeader(RecordType):
     magic: Field
     fields_start: Field
@@ -2270,6 +2297,7 @@ __all__ = [
     'FILE_INFO_VAL_FIXED',
     'FOLDER_INFO',
     'FORK_DATA',
+    'FORMER_TRAILER',
     'FREE_QUEUE_KEY',
     'FREE_QUEUE_VAL',
     'FUSION_ADDRESS',

@@ -62,6 +62,7 @@ class LockedError(LayoutscopeError):
 
 
 REFUSALS: Final[dict[str, str]] = {
+    "apple-raid": "The partition is a member of an AppleRAID set, whose volume lies on all of its members.",
     "core-storage": "The partition belongs to CoreStorage (Fusion drives, volumes of 10.7 to 10.12).",
     "file-vault": "The partition is encrypted by FileVault 2 on CoreStorage (10.7 to 10.12).",
     "encrypted-image": "The file is an encrypted disk image or sparse bundle, as FileVault 1 makes of homes.",

@@ -1371,6 +1371,27 @@ SQUASHFS_SUPERBLOCK = RecordType(
     magic='V4',
 )
 
+RAID_HEADER = RecordType(
+    'foreign.raid_header',
+    signature='V16',
+    set_uuid='V64',
+    member_uuid='V64',
+    len_member='>u8',
+)
+
+FORMER_RAID_HEADER = RecordType(
+    'foreign.former_raid_header',
+    signature='V16',
+    len_header='>u4',
+    version='>u4',
+    sequence='>u4',
+    level='>u4',
+    set_uuid='V16',
+    set_name='V32',
+    num_members='>u4',
+    member_index='>u4',
+)
+
 EXT_START = RecordType(
     'foreign.ext_start',
     reserved='V1024',
@@ -2352,6 +2373,8 @@ RECORD_TYPES = {
     'foreign.btrfs_superblock': BTRFS_SUPERBLOCK,
     'foreign.iso9660_descriptor': ISO9660_DESCRIPTOR,
     'foreign.squashfs_superblock': SQUASHFS_SUPERBLOCK,
+    'foreign.raid_header': RAID_HEADER,
+    'foreign.former_raid_header': FORMER_RAID_HEADER,
     'foreign.ext_start': EXT_START,
     'foreign.lvm_start': LVM_START,
     'foreign.btrfs_start': BTRFS_START,

@@ -1368,6 +1368,27 @@ class SquashfsSuperblock(RecordType):
 
 SQUASHFS_SUPERBLOCK: SquashfsSuperblock
 
+class RaidHeader(RecordType):
+    signature: Field
+    set_uuid: Field
+    member_uuid: Field
+    len_member: Field
+
+RAID_HEADER: RaidHeader
+
+class FormerRaidHeader(RecordType):
+    signature: Field
+    len_header: Field
+    version: Field
+    sequence: Field
+    level: Field
+    set_uuid: Field
+    set_name: Field
+    num_members: Field
+    member_index: Field
+
+FORMER_RAID_HEADER: FormerRaidHeader
+
 class ExtStart(RecordType):
     reserved: Field
     superblock: ExtSuperblock
@@ -2297,6 +2318,7 @@ __all__ = [
     'FILE_INFO_VAL_FIXED',
     'FOLDER_INFO',
     'FORK_DATA',
+    'FORMER_RAID_HEADER',
     'FORMER_TRAILER',
     'FREE_QUEUE_KEY',
     'FREE_QUEUE_VAL',
@@ -2373,6 +2395,7 @@ __all__ = [
     'PRANGE_VAL',
     'QCOW_HEADER',
     'QCOW_REFERENCE',
+    'RAID_HEADER',
     'REAPER_HEAD',
     'REAPER_PHYS',
     'REAP_LIST_ENTRY',

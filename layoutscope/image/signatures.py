@@ -177,6 +177,13 @@ FORMS: Final = (
     Form("list of CD tracks (.cue)", "read", "the words FILE and TRACK; the file lies beside it"),
     Form("AFF4 image", "named", "container.description or information.turtle in a zip archive", _AFF4),
     Form("GPT, Apple partition map, MBR", "read", "its entries"),
+    Form("member of an AppleRAID mirror", "read", "the header of a member, at its end or its start"),
+    Form(
+        "member of an AppleRAID stripe or concatenation",
+        "named",
+        "the header of a member; of the first member of a concatenation, what is there is read",
+        "image the set's own device on a Mac that has all of its members",
+    ),
     Form("CoreStorage, FileVault 2", "named", "the header of its physical volume"),
     Form(
         "ext2 to ext4, XFS, btrfs, squashfs, NTFS, ReFS, exFAT, FAT, BitLocker, LUKS, Linux LVM, ISO 9660",

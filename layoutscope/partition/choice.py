@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 GAP: Final = "and what follows could not be read, where one may begin"
 _CUT: Final = ("partition-truncated", "partition-outside")
 _CORE_STORAGE_ADVICE: Final = "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device"
+_RAID_ADVICE: Final = (
+    "attach all members of the set to a Mac, and image the set's own device (diskutil appleRAID list names it)"
+)
 _FILEVAULT_ADVICE: Final = (
     "unlock it with diskutil coreStorage unlockVolume on a Mac, or with libfvde's fvdemount, then read the logical "
     "volume's own device"
@@ -124,6 +127,8 @@ def refusal(
     message = f"{name}: holds {_list(known)}, which is not read"
     if "filevault" in kinds:
         return UnsupportedError(message, code="file-vault", advice=_FILEVAULT_ADVICE)
+    if "appleraid" in kinds:
+        return UnsupportedError(message, code="apple-raid", advice=_RAID_ADVICE)
     if "corestorage" in kinds:
         return UnsupportedError(message, code="core-storage", advice=_CORE_STORAGE_ADVICE)
     relatives = {kind: told for item in filesystems() for kind, told in item.traits.relatives.items()}

@@ -17,6 +17,7 @@ from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
+from layoutscope.partition.appleraid import member_content
 from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
 from layoutscope.partition.unmapped import is_doubtful, missing_entry, search_unmapped, stretches
@@ -77,6 +78,9 @@ def find_volumes(source: Source, decoder: Decoder = BULK, *, depth: Depth = "usu
     """
     maps = _maps(source, decoder)
     bare = recognise(source, 0, source.size_bytes, decoder, thorough=False)
+    member = None if maps else _member_content(source, 0, source.size_bytes, decoder)
+    if member is not None:
+        return _bare(member, maps)
     is_bare = bare.kind in filesystem_names() and not any(found.has_readable for found in maps)
     if is_bare:
         return _bare(bare, maps)
@@ -191,8 +195,21 @@ def _maps(source: Source, decoder: Decoder) -> list[_Probed]:
 
 def _probed(source: Source, table: PartitionTable, decoder: Decoder) -> _Probed:
     wanted = [partition for partition in table.partitions if may_hold_volume(partition)]
-    contents = ((item, recognise(source, item.image_offset, item.size_bytes, decoder)) for item in wanted)
+    contents = ((item, _content(source, item, decoder)) for item in wanted)
     return _Probed(table, tuple((item, _at_named_start(content)) for item, content in contents))
+
+
+def _content(source: Source, partition: Partition, decoder: Decoder) -> Content:
+    """Tell what lies in a partition."""
+    place, size = partition.image_offset, partition.size_bytes
+    is_member = partition.type_name.startswith(("Apple RAID", "Apple_RAID"))
+    member = _member_content(source, place, size, decoder) if is_member else None
+    return member or recognise(source, place, size, decoder)
+
+
+def _member_content(source: Source, image_offset: int, size_bytes: int, decoder: Decoder) -> Content | None:
+    """Tell what lies in a member of an AppleRAID set; None if the stretch is none."""
+    return member_content(source, image_offset, size_bytes, lambda at, size: recognise(source, at, size, decoder))
 
 
 def _at_named_start(content: Content) -> Content:

@@ -88,7 +88,7 @@ def test_data_may_begin_behind_the_first_block_of_a_partition():
 
 
 def test_data_may_begin_with_the_first_block_all_the_same():
-    """macOS and Linux look at no pmLgDataStart: a volume in the first block is read there, whatever that says."""
+    """As on macOS and Linux, a volume in the first block is read there, whatever pmLgDataStart says."""
     disk = Disk(4 * MIB)
     apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("early", "Apple_HFS", 1024, 4096)], 512)
     disk.put(2 * 512 + 80, (16).to_bytes(4, "big"))

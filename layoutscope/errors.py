@@ -72,7 +72,6 @@ REFUSALS: Final[dict[str, str]] = {
     "sparse-bundle": "The path is a part of a sparse bundle.",
     "lfs-pointer": "The file is a pointer of git LFS; the image itself was never fetched.",
     "dmg-segments": "The disk image is one of several segments.",
-    "dmg-resource-fork": "The disk image keeps its block maps in a resource fork, which the file lacks.",
     "lzfse": "The disk image is compressed with LZFSE, for which a package is missing.",
     "fleet-missing": "Reading with a cluster needs a package that is missing.",
     "remote-missing": "Reading from servers needs a package that is missing.",

@@ -2203,6 +2203,37 @@ TRAILER = RecordType(
     len_disk=lambda r: r['num_sectors'] * 512,
 )
 
+RESOURCE_HEADER = RecordType(
+    'udif.resource_header',
+    ofs_data='>u4',
+    ofs_map='>u4',
+    len_data='>u4',
+    len_map='>u4',
+)
+
+RESOURCE_MAP = RecordType(
+    'udif.resource_map',
+    reserved='V24',
+    ofs_types='>u2',
+    ofs_names='>u2',
+)
+
+RESOURCE_TYPE = RecordType(
+    'udif.resource_type',
+    kind='V4',
+    last_resource='>u2',
+    ofs_references='>u2',
+)
+
+RESOURCE_REFERENCE = RecordType(
+    'udif.resource_reference',
+    resource_id='>i2',
+    ofs_name='>u2',
+    place='>u4',
+    reserved='V4',
+    ofs_resource=lambda r: r['place'] & 16777215,
+)
+
 BLOCK_MAP = RecordType(
     'udif.block_map',
     signature='V4',
@@ -2459,6 +2490,10 @@ RECORD_TYPES = {
     'sparse_disks.vdi_entry': VDI_ENTRY,
     'udif.checksum': CHECKSUM,
     'udif.trailer': TRAILER,
+    'udif.resource_header': RESOURCE_HEADER,
+    'udif.resource_map': RESOURCE_MAP,
+    'udif.resource_type': RESOURCE_TYPE,
+    'udif.resource_reference': RESOURCE_REFERENCE,
     'udif.block_map': BLOCK_MAP,
     'udif.piece': PIECE,
 }

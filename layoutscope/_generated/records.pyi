@@ -2200,6 +2200,37 @@ class Trailer(RecordType):
 
 TRAILER: Trailer
 
+class ResourceHeader(RecordType):
+    ofs_data: Field
+    ofs_map: Field
+    len_data: Field
+    len_map: Field
+
+RESOURCE_HEADER: ResourceHeader
+
+class ResourceMap(RecordType):
+    reserved: Field
+    ofs_types: Field
+    ofs_names: Field
+
+RESOURCE_MAP: ResourceMap
+
+class ResourceType(RecordType):
+    kind: Field
+    last_resource: Field
+    ofs_references: Field
+
+RESOURCE_TYPE: ResourceType
+
+class ResourceReference(RecordType):
+    resource_id: Field
+    ofs_name: Field
+    place: Field
+    reserved: Field
+    ofs_resource: Instance
+
+RESOURCE_REFERENCE: ResourceReference
+
 class BlockMap(RecordType):
     signature: Field
     version: Field
@@ -2404,6 +2435,10 @@ __all__ = [
     'RECORD_OFFSET',
     'RECT',
     'REFERENCE',
+    'RESOURCE_HEADER',
+    'RESOURCE_MAP',
+    'RESOURCE_REFERENCE',
+    'RESOURCE_TYPE',
     'RING_INDEX',
     'SECTION',
     'SEGMENT_HEADER',

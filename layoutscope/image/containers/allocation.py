@@ -249,6 +249,27 @@ def _qcow_clusters(
     return _second_tables(source, first, count, QCOW_REFERENCE, chosen)
 
 
+def refuse_extent(source: Source) -> None:
+    """Refuse a part of a VMware disk that is in several files: which, and in what order, its description says.
+
+    Raises
+    ------
+    UnsupportedError
+        If it holds no description of its own.
+    """
+    try:
+        header = _structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0)
+        text = source.read(header.descriptor_sector * SECTOR_BYTES, len(DESCRIPTION))
+    except FormatError:
+        return
+    # Room for one is left in every file by some programs.
+    if not header.descriptor_sector or text != DESCRIPTION:
+        raise UnsupportedError(
+            f"{source.name}: is one of the files of a VMware disk (vmdk)", code="container",
+            advice="open the .vmdk file beside it that names it",
+        )  # fmt: skip
+
+
 def vhd_end(source: Source) -> int | None:
     """Where the last block of a dynamic VHD ends in its file, in bytes; None if its tables do not tell."""
     try:

@@ -20,7 +20,7 @@ import numpy as np
 from layoutscope.arrays import intervals
 from layoutscope.errors import ImageError, UnreadError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.allocation import refuse_expansion, refuse_qcow, stored_runs, vhd_end
+from layoutscope.image.containers.allocation import refuse_expansion, refuse_extent, refuse_qcow, stored_runs, vhd_end
 from layoutscope.image.containers.parser import Parser, ParserError, RefusedError
 from layoutscope.image.raw import RawFile
 from layoutscope.image.signatures import trailer_of
@@ -79,6 +79,8 @@ def open_foreign(source: Source, found: Signature) -> Source:
         raise UnsupportedError(f"{source.name}: is no raw image but: {found.name}", code="container", advice=advice)
     if found.reader == "pyqcow":
         refuse_qcow(source)
+    elif found.reader == "pyvmdk":
+        refuse_extent(source)
     return ForeignSource(source, found)
 
 

@@ -70,6 +70,26 @@ def test_vmware_disks_in_several_files(disk, tmp_path, peer, subformat):
     assert_same(tmp_path / "a.vmdk", disk)
 
 
+def test_one_file_of_a_vmware_disk_leads_to_its_description(disk, tmp_path, peer):
+    """What it is, and what to open in its place; nothing is called damaged."""
+    needed("pyvmdk")
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=twoGbMaxExtentSparse"]
+    subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
+    with pytest.raises(UnsupportedError, match="one of the files of a VMware disk") as caught:
+        open_image(tmp_path / "a-s001.vmdk")
+    assert "names it" in caught.value.advice
+
+
+def test_a_description_may_say_more_of_an_extent(disk, tmp_path, peer):
+    """Behind its place there may be a partition's name and a device's."""
+    needed("pyvmdk")
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=monolithicFlat"]
+    subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
+    text = (tmp_path / "a.vmdk").read_text()
+    (tmp_path / "a.vmdk").write_text(text.replace('-flat.vmdk" 0', '-flat.vmdk" 0 c1a2-uuid vmhba0:0:1'))
+    assert_same(tmp_path / "a.vmdk", disk)
+
+
 @pytest.mark.parametrize(("options", "method", "reason"), [(["-c"], 0, "compressed clusters"), ([], 2, "encrypted")])
 def test_disks_of_qemu_that_the_library_misreads_are_refused(disk, tmp_path, peer, options, method, reason):
     """Zeros in place of what is packed, or cipher in place of a disk, would be taken for what the disk holds."""

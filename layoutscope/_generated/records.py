@@ -2079,6 +2079,7 @@ VHDX_REFERENCE = RecordType(
     'sparse_disks.vhdx_reference',
     entry='<u8',
     state=lambda r: r['entry'] & 7,
+    ofs_block=lambda r: r['entry'] & 18446744073708503040,
 )
 
 VMDK_HEADER = RecordType(

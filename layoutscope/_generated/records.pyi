@@ -2075,6 +2075,7 @@ VHDX_SECTOR_SIZE: VhdxSectorSize
 class VhdxReference(RecordType):
     entry: Field
     state: Instance
+    ofs_block: Instance
 
 VHDX_REFERENCE: VhdxReference
 

@@ -20,7 +20,14 @@ import numpy as np
 from layoutscope.arrays import intervals
 from layoutscope.errors import ImageError, UnreadError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.allocation import refuse_expansion, refuse_extent, refuse_qcow, stored_runs, vhd_end
+from layoutscope.image.containers.allocation import (
+    last_block,
+    refuse_expansion,
+    refuse_extent,
+    refuse_qcow,
+    stored_runs,
+    vhd_end,
+)
 from layoutscope.image.containers.parser import Parser, ParserError, RefusedError
 from layoutscope.image.raw import RawFile
 from layoutscope.image.signatures import trailer_of
@@ -119,6 +126,10 @@ class ForeignSource(FillingSource):
         self._unread: NDArray[np.int64] = np.empty((0, 2), np.int64)
         self._others: list[Source] = []
         given = self._with_footer() if found.magic == VHD_MAGIC else source
+        last = last_block(source)
+        if last >= source.size_bytes:
+            message = f"the file is cut: it ends at byte {self._end}, and its last block begins at {last:,}"
+            self.own_findings = (Finding("image-incomplete", "error", self._kind, source.size_bytes, message),)
         try:
             self._parser = Parser(found.reader, CREATE[found.reader], [given], MAX_EXTENTS, self._extent)
         except (ParserError, ImageError, UnreadError) as error:

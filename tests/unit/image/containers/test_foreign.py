@@ -157,6 +157,23 @@ def test_a_container_that_is_cut(tmp_path, peer, form):
     assert files[0] == files[1] > 0
 
 
+@pytest.mark.parametrize("form", READERS)
+def test_a_container_that_is_cut_says_so_before_anything_is_read(tmp_path, peer, form):
+    """Lost are data in the middle of the disk, which a scan does not look at: its tables name blocks behind the end."""
+    needed(READERS[form])
+    raw, target = tmp_path / "raw", tmp_path / "a"
+    raw.write_bytes(bytes(4 * MIB) + np.random.default_rng(4).bytes(8 * MIB) + bytes(20 * MIB))
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, raw, target], check=True)
+    with open_image(target) as source:
+        assert source.findings == ()
+    size = target.stat().st_size - (9 if form == "vhdx" else 4) * MIB
+    os.truncate(target, size)
+    with open_image(target) as source:
+        (finding,) = source.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("image-incomplete", "error", size)
+    assert f"it ends at byte {size:,}" in finding.message
+
+
 def test_a_virtual_pc_disk_without_its_footer(disk, tmp_path, peer):
     """All of the disk is there; the copy of the footer that begins the file stands for it."""
     needed("pyvhdi")

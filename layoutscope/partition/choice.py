@@ -152,10 +152,10 @@ def _ways_out(search: VolumeSearch | None) -> str:
     ways = "--volume-at BYTES reads a volume that begins at a byte"
     if searched == EVERYTHING:
         return (
-            f"; all of the image was searched. {ways}, and --sweep looks for what is left of one that lost its headers"
+            f"; every sector of the image was searched. {ways}, and --sweep looks for what is left of one that lost its headers"
         )
     before = f"; {searched} were searched. " if searched else ". "
-    return f"{before}{ways}, and --sweep searches all of the image"
+    return f"{before}{ways}, and --sweep searches every sector of the image"
 
 
 def _stacks(found: Sequence[VolumeCandidate]) -> str:

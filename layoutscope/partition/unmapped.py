@@ -35,7 +35,7 @@ AFTER_EFI: Final = 409_640
 PLACE_BYTES: Final = 4096
 """Read at a single place: both a superblock and a volume header are in it."""
 END_BYTES: Final = MIB
-EVERYTHING: Final = "all of the image"
+EVERYTHING: Final = "every sector of the image"
 
 
 @frozen

@@ -151,11 +151,9 @@ def _ways_out(search: VolumeSearch | None) -> str:
     searched = "" if search is None else search.searched
     ways = "--volume-at BYTES reads a volume that begins at a byte"
     if searched == EVERYTHING:
-        return (
-            f"; every sector of the image was searched. {ways}, and --sweep looks for what is left of one that lost its headers"
-        )
+        return f"; {EVERYTHING} was searched. {ways}, and --sweep looks for what is left of one that lost its headers"
     before = f"; {searched} were searched. " if searched else ". "
-    return f"{before}{ways}, and --sweep searches every sector of the image"
+    return f"{before}{ways}, and --sweep searches {EVERYTHING}"
 
 
 def _stacks(found: Sequence[VolumeCandidate]) -> str:

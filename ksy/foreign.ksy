@@ -129,6 +129,68 @@ types:
     seq:
       - id: magic
         contents: hsqs
+  raid_header:
+    -orig-id: AppleRAIDHeaderV2
+    doc: |
+      A member of an AppleRAID set of Mac OS X 10.4 or later: at the start of the last whole 4,096 bytes of the
+      partition, whose first block is the first one of the member. A property list follows.
+    doc-ref: 'https://opensource.apple.com/source/AppleRAID/AppleRAID-4.0.6/AppleRAIDMember.h.auto.html AppleRAIDMember.h, AppleRAIDHeaderV2'
+    seq:
+      - id: signature
+        -orig-id: raidSignature
+        contents: "AppleRAIDHeader\0"
+      - id: set_uuid
+        -orig-id: raidUUID
+        size: 64
+        doc: A text.
+      - id: member_uuid
+        -orig-id: memberUUID
+        size: 64
+        doc: A text.
+      - id: len_member
+        -orig-id: size
+        type: u8be
+        doc: In bytes.
+  former_raid_header:
+    -orig-id: AppleRAIDHeaderV1
+    doc: |
+      A member of an AppleRAID set of before Mac OS X 10.4: at the start of the partition, whose data follow behind
+      4,096 bytes.
+    doc-ref: 'https://opensource.apple.com/source/AppleRAID/AppleRAID-4.0.6/AppleRAIDMember.cpp.auto.html AppleRAIDMember.cpp, AppleRAIDHeaderV1'
+    seq:
+      - id: signature
+        -orig-id: raidSignature
+        contents: "AppleRAIDHeader\0"
+      - id: len_header
+        -orig-id: raidHeaderSize
+        type: u4be
+        doc: 4,096 bytes.
+      - id: version
+        -orig-id: raidHeaderVersion
+        type: u4be
+        doc: '0x10000.'
+      - id: sequence
+        -orig-id: raidHeaderSequence
+        type: u4be
+        doc: 0 for a spare.
+      - id: level
+        -orig-id: raidLevel
+        type: u4be
+        enum: raid_level
+      - id: set_uuid
+        -orig-id: raidUUID
+        size: 16
+      - id: set_name
+        -orig-id: raidSetName
+        size: 32
+        doc: Ends with a zero.
+      - id: num_members
+        -orig-id: raidMemberCount
+        type: u4be
+      - id: member_index
+        -orig-id: raidMemberIndex
+        type: u4be
+        doc: From 0.
   ext_start:
     -orig-id: ext2 partition
     doc: Start of a partition with ext2, ext3 or ext4, up to its superblock.
@@ -165,3 +227,11 @@ types:
         size: 32768
       - id: descriptor
         type: iso9660_descriptor
+enums:
+  raid_level:
+    0:
+      id: stripe
+    1:
+      id: mirror
+    0x100:
+      id: concat

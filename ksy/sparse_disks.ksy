@@ -243,6 +243,10 @@ types:
         -orig-id: State
         value: entry & 0x7
         enum: vhdx_state
+      ofs_block:
+        -orig-id: FileOffsetMB
+        value: entry & 0xfffffffffff00000
+        doc: Where the block lies in the file, in bytes.
   vmdk_header:
     -orig-id: SparseExtentHeader
     doc: The first bytes of an extent that stores grains as they are needed.

@@ -111,6 +111,63 @@ types:
         type: u4
       - id: value
         size: 128
+  resource_header:
+    -orig-id: resource header
+    doc: Start of a resource fork, which has the block maps in images without a property list.
+    doc-ref: 'https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format'
+    seq:
+      - id: ofs_data
+        type: u4
+        doc: In bytes from the start of the fork.
+      - id: ofs_map
+        type: u4
+        doc: In bytes from the start of the fork.
+      - id: len_data
+        type: u4
+      - id: len_map
+        type: u4
+  resource_map:
+    -orig-id: resource map
+    doc: Which resources there are.
+    doc-ref: 'https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format'
+    seq:
+      - id: reserved
+        size: 24
+      - id: ofs_types
+        type: u2
+        doc: Of the list of types, which begins with how many there are, less one (2 bytes); from the start of the map.
+      - id: ofs_names
+        type: u2
+  resource_type:
+    -orig-id: item of the resource type list
+    doc: Resources of one type.
+    doc-ref: 'https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format'
+    seq:
+      - id: kind
+        size: 4
+      - id: last_resource
+        type: u2
+        doc: How many there are, less one.
+      - id: ofs_references
+        type: u2
+        doc: In bytes from the start of the list of types.
+  resource_reference:
+    -orig-id: item of the reference list
+    doc: Where a resource lies.
+    doc-ref: 'https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format'
+    seq:
+      - id: resource_id
+        type: s2
+      - id: ofs_name
+        type: u2
+      - id: place
+        type: u4
+      - id: reserved
+        size: 4
+    instances:
+      ofs_resource:
+        value: place & 0xffffff
+        doc: Of its length (4 bytes), which it follows, in bytes from the start of the data.
   block_map:
     -orig-id: BLKXTable
     doc: Header of one `blkx` entry, which covers one partition or one stretch between partitions.

@@ -62,6 +62,7 @@ class LockedError(LayoutscopeError):
 
 
 REFUSALS: Final[dict[str, str]] = {
+    "apple-raid": "The partition is a member of an AppleRAID set, whose volume lies on all of its members.",
     "core-storage": "The partition belongs to CoreStorage (Fusion drives, volumes of 10.7 to 10.12).",
     "file-vault": "The partition is encrypted by FileVault 2 on CoreStorage (10.7 to 10.12).",
     "encrypted-image": "The file is an encrypted disk image or sparse bundle, as FileVault 1 makes of homes.",
@@ -71,7 +72,6 @@ REFUSALS: Final[dict[str, str]] = {
     "sparse-bundle": "The path is a part of a sparse bundle.",
     "lfs-pointer": "The file is a pointer of git LFS; the image itself was never fetched.",
     "dmg-segments": "The disk image is one of several segments.",
-    "dmg-resource-fork": "The disk image keeps its block maps in a resource fork, which the file lacks.",
     "lzfse": "The disk image is compressed with LZFSE, for which a package is missing.",
     "fleet-missing": "Reading with a cluster needs a package that is missing.",
     "remote-missing": "Reading from servers needs a package that is missing.",

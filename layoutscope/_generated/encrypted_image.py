@@ -11,7 +11,8 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class EncryptedImage(KaitaiStruct):
-    """The file starts with this header; that of a sparse bundle stands in the file "token". Not documented by Apple.
+    """The file starts with a header, of a sparse bundle the file "token"; before Mac OS X 10.5 it ended with a trailer. Not
+    documented by Apple.
     
     .. seealso::
        dmg2john, cencrypted_v2_header - https://github.com/openwall/john/blob/bleeding-jumbo/src/dmg2john.c
@@ -34,6 +35,98 @@ class EncryptedImage(KaitaiStruct):
 
     def _fetch_instances(self):
         pass
+
+    class FormerTrailer(KaitaiStruct):
+        """Version 1, until Mac OS X 10.4: the last 1,276 bytes of the file, which begins with the image. A password opens
+        each of the keys, which are wrapped twice.
+        
+        .. seealso::
+           apfs-fuse, DmgCryptHeaderV1 - https://github.com/sgan81/apfs-fuse/blob/master/ApfsLib/DeviceDMG.cpp
+        """
+        SEQ_FIELDS = ["uuid", "len_block", "unknown", "kdf_algorithm", "kdf_prng_algorithm", "num_rounds", "len_salt", "salt", "unknown_salt", "wrap_iv", "len_wrapped_key", "wrapped_key", "unknown_key", "len_wrapped_hmac_key", "wrapped_hmac_key", "unknown_hmac_key", "len_wrapped_integrity_key", "wrapped_integrity_key", "len_unknown_key", "wrapped_unknown_key", "len_data", "unknown_end", "signature"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(EncryptedImage.FormerTrailer, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['uuid']['start'] = self._io.pos()
+            self.uuid = self._io.read_bytes(16)
+            self._debug['uuid']['end'] = self._io.pos()
+            self._debug['len_block']['start'] = self._io.pos()
+            self.len_block = self._io.read_u4be()
+            self._debug['len_block']['end'] = self._io.pos()
+            self._debug['unknown']['start'] = self._io.pos()
+            self.unknown = self._io.read_bytes(20)
+            self._debug['unknown']['end'] = self._io.pos()
+            self._debug['kdf_algorithm']['start'] = self._io.pos()
+            self.kdf_algorithm = self._io.read_u4be()
+            self._debug['kdf_algorithm']['end'] = self._io.pos()
+            self._debug['kdf_prng_algorithm']['start'] = self._io.pos()
+            self.kdf_prng_algorithm = self._io.read_u4be()
+            self._debug['kdf_prng_algorithm']['end'] = self._io.pos()
+            self._debug['num_rounds']['start'] = self._io.pos()
+            self.num_rounds = self._io.read_u4be()
+            self._debug['num_rounds']['end'] = self._io.pos()
+            self._debug['len_salt']['start'] = self._io.pos()
+            self.len_salt = self._io.read_u4be()
+            self._debug['len_salt']['end'] = self._io.pos()
+            self._debug['salt']['start'] = self._io.pos()
+            self.salt = self._io.read_bytes(32)
+            self._debug['salt']['end'] = self._io.pos()
+            self._debug['unknown_salt']['start'] = self._io.pos()
+            self.unknown_salt = self._io.read_bytes(16)
+            self._debug['unknown_salt']['end'] = self._io.pos()
+            self._debug['wrap_iv']['start'] = self._io.pos()
+            self.wrap_iv = self._io.read_bytes(32)
+            self._debug['wrap_iv']['end'] = self._io.pos()
+            self._debug['len_wrapped_key']['start'] = self._io.pos()
+            self.len_wrapped_key = self._io.read_u4be()
+            self._debug['len_wrapped_key']['end'] = self._io.pos()
+            self._debug['wrapped_key']['start'] = self._io.pos()
+            self.wrapped_key = self._io.read_bytes(256)
+            self._debug['wrapped_key']['end'] = self._io.pos()
+            self._debug['unknown_key']['start'] = self._io.pos()
+            self.unknown_key = self._io.read_bytes(40)
+            self._debug['unknown_key']['end'] = self._io.pos()
+            self._debug['len_wrapped_hmac_key']['start'] = self._io.pos()
+            self.len_wrapped_hmac_key = self._io.read_u4be()
+            self._debug['len_wrapped_hmac_key']['end'] = self._io.pos()
+            self._debug['wrapped_hmac_key']['start'] = self._io.pos()
+            self.wrapped_hmac_key = self._io.read_bytes(256)
+            self._debug['wrapped_hmac_key']['end'] = self._io.pos()
+            self._debug['unknown_hmac_key']['start'] = self._io.pos()
+            self.unknown_hmac_key = self._io.read_bytes(40)
+            self._debug['unknown_hmac_key']['end'] = self._io.pos()
+            self._debug['len_wrapped_integrity_key']['start'] = self._io.pos()
+            self.len_wrapped_integrity_key = self._io.read_u4be()
+            self._debug['len_wrapped_integrity_key']['end'] = self._io.pos()
+            self._debug['wrapped_integrity_key']['start'] = self._io.pos()
+            self.wrapped_integrity_key = self._io.read_bytes(256)
+            self._debug['wrapped_integrity_key']['end'] = self._io.pos()
+            self._debug['len_unknown_key']['start'] = self._io.pos()
+            self.len_unknown_key = self._io.read_u4be()
+            self._debug['len_unknown_key']['end'] = self._io.pos()
+            self._debug['wrapped_unknown_key']['start'] = self._io.pos()
+            self.wrapped_unknown_key = self._io.read_bytes(256)
+            self._debug['wrapped_unknown_key']['end'] = self._io.pos()
+            self._debug['len_data']['start'] = self._io.pos()
+            self.len_data = self._io.read_u8be()
+            self._debug['len_data']['end'] = self._io.pos()
+            self._debug['unknown_end']['start'] = self._io.pos()
+            self.unknown_end = self._io.read_bytes(4)
+            self._debug['unknown_end']['end'] = self._io.pos()
+            self._debug['signature']['start'] = self._io.pos()
+            self.signature = self._io.read_bytes(8)
+            self._debug['signature']['end'] = self._io.pos()
+            if not self.signature == b"\x63\x64\x73\x61\x65\x6E\x63\x72":
+                raise kaitaistruct.ValidationNotEqualError(b"\x63\x64\x73\x61\x65\x6E\x63\x72", self.signature, self._io, u"/types/former_trailer/seq/22")
+
+
+        def _fetch_instances(self):
+            pass
+
 
     class Header(KaitaiStruct):
         """Version 2, since Mac OS X 10.5.

@@ -41,4 +41,28 @@ class EncryptedImage(Struct):
         wrap_padding: int
         wrap_mode: int
         len_wrapped: int
+    class FormerTrailer(Struct):
+        uuid: bytes
+        len_block: int
+        unknown: bytes
+        kdf_algorithm: int
+        kdf_prng_algorithm: int
+        num_rounds: int
+        len_salt: int
+        salt: bytes
+        unknown_salt: bytes
+        wrap_iv: bytes
+        len_wrapped_key: int
+        wrapped_key: bytes
+        unknown_key: bytes
+        len_wrapped_hmac_key: int
+        wrapped_hmac_key: bytes
+        unknown_hmac_key: bytes
+        len_wrapped_integrity_key: int
+        wrapped_integrity_key: bytes
+        len_unknown_key: int
+        wrapped_unknown_key: bytes
+        len_data: int
+        unknown_end: bytes
+        signature: bytes
     ...

@@ -3,6 +3,7 @@
 
 import kaitaistruct
 from kaitaistruct import KaitaiStruct, KaitaiStream, BytesIO
+from enum import IntEnum
 import collections
 
 
@@ -16,6 +17,11 @@ class Foreign(KaitaiStruct):
     .. seealso::
        file(1), Magdir - https://github.com/file/file/tree/master/magic/Magdir
     """
+
+    class RaidLevel(IntEnum):
+        stripe = 0
+        mirror = 1
+        concat = 256
     SEQ_FIELDS = []
     def __init__(self, _io, _parent=None, _root=None):
         super(Foreign, self).__init__(_io)
@@ -250,6 +256,56 @@ class Foreign(KaitaiStruct):
             return getattr(self, '_m_has_journal', None)
 
 
+    class FormerRaidHeader(KaitaiStruct):
+        """A member of an AppleRAID set of before Mac OS X 10.4: at the start of the partition, whose data follow behind
+        4,096 bytes.
+        
+        .. seealso::
+           AppleRAIDMember.cpp, AppleRAIDHeaderV1 - https://opensource.apple.com/source/AppleRAID/AppleRAID-4.0.6/AppleRAIDMember.cpp.auto.html
+        """
+        SEQ_FIELDS = ["signature", "len_header", "version", "sequence", "level", "set_uuid", "set_name", "num_members", "member_index"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Foreign.FormerRaidHeader, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['signature']['start'] = self._io.pos()
+            self.signature = self._io.read_bytes(16)
+            self._debug['signature']['end'] = self._io.pos()
+            if not self.signature == b"\x41\x70\x70\x6C\x65\x52\x41\x49\x44\x48\x65\x61\x64\x65\x72\x00":
+                raise kaitaistruct.ValidationNotEqualError(b"\x41\x70\x70\x6C\x65\x52\x41\x49\x44\x48\x65\x61\x64\x65\x72\x00", self.signature, self._io, u"/types/former_raid_header/seq/0")
+            self._debug['len_header']['start'] = self._io.pos()
+            self.len_header = self._io.read_u4be()
+            self._debug['len_header']['end'] = self._io.pos()
+            self._debug['version']['start'] = self._io.pos()
+            self.version = self._io.read_u4be()
+            self._debug['version']['end'] = self._io.pos()
+            self._debug['sequence']['start'] = self._io.pos()
+            self.sequence = self._io.read_u4be()
+            self._debug['sequence']['end'] = self._io.pos()
+            self._debug['level']['start'] = self._io.pos()
+            self.level = KaitaiStream.resolve_enum(Foreign.RaidLevel, self._io.read_u4be())
+            self._debug['level']['end'] = self._io.pos()
+            self._debug['set_uuid']['start'] = self._io.pos()
+            self.set_uuid = self._io.read_bytes(16)
+            self._debug['set_uuid']['end'] = self._io.pos()
+            self._debug['set_name']['start'] = self._io.pos()
+            self.set_name = self._io.read_bytes(32)
+            self._debug['set_name']['end'] = self._io.pos()
+            self._debug['num_members']['start'] = self._io.pos()
+            self.num_members = self._io.read_u4be()
+            self._debug['num_members']['end'] = self._io.pos()
+            self._debug['member_index']['start'] = self._io.pos()
+            self.member_index = self._io.read_u4be()
+            self._debug['member_index']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
     class Iso9660Descriptor(KaitaiStruct):
         """First words of a volume descriptor.
         
@@ -382,6 +438,41 @@ class Foreign(KaitaiStruct):
         def _fetch_instances(self):
             pass
             self.label._fetch_instances()
+
+
+    class RaidHeader(KaitaiStruct):
+        """A member of an AppleRAID set of Mac OS X 10.4 or later: at the start of the last whole 4,096 bytes of the
+        partition, whose first block is the first one of the member. A property list follows.
+        
+        .. seealso::
+           AppleRAIDMember.h, AppleRAIDHeaderV2 - https://opensource.apple.com/source/AppleRAID/AppleRAID-4.0.6/AppleRAIDMember.h.auto.html
+        """
+        SEQ_FIELDS = ["signature", "set_uuid", "member_uuid", "len_member"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Foreign.RaidHeader, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['signature']['start'] = self._io.pos()
+            self.signature = self._io.read_bytes(16)
+            self._debug['signature']['end'] = self._io.pos()
+            if not self.signature == b"\x41\x70\x70\x6C\x65\x52\x41\x49\x44\x48\x65\x61\x64\x65\x72\x00":
+                raise kaitaistruct.ValidationNotEqualError(b"\x41\x70\x70\x6C\x65\x52\x41\x49\x44\x48\x65\x61\x64\x65\x72\x00", self.signature, self._io, u"/types/raid_header/seq/0")
+            self._debug['set_uuid']['start'] = self._io.pos()
+            self.set_uuid = self._io.read_bytes(64)
+            self._debug['set_uuid']['end'] = self._io.pos()
+            self._debug['member_uuid']['start'] = self._io.pos()
+            self.member_uuid = self._io.read_bytes(64)
+            self._debug['member_uuid']['end'] = self._io.pos()
+            self._debug['len_member']['start'] = self._io.pos()
+            self.len_member = self._io.read_u8be()
+            self._debug['len_member']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
 
 
     class SquashfsSuperblock(KaitaiStruct):

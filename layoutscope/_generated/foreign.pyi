@@ -5,6 +5,10 @@ from typing import Any
 from .base import Struct
 
 class Foreign(Struct):
+    class RaidLevel(IntEnum):
+        stripe = 0
+        mirror = 1
+        concat = 256
     class ApfsContainer(Struct):
         object_header: bytes
         magic: bytes
@@ -43,6 +47,21 @@ class Foreign(Struct):
         standard_identifier: bytes
     class SquashfsSuperblock(Struct):
         magic: bytes
+    class RaidHeader(Struct):
+        signature: bytes
+        set_uuid: bytes
+        member_uuid: bytes
+        len_member: int
+    class FormerRaidHeader(Struct):
+        signature: bytes
+        len_header: int
+        version: int
+        sequence: int
+        level: Foreign.RaidLevel
+        set_uuid: bytes
+        set_name: bytes
+        num_members: int
+        member_index: int
     class ExtStart(Struct):
         reserved: bytes
         superblock: Foreign.ExtSuperblock

@@ -1256,6 +1256,33 @@ PASSWORD_KEY = RecordType(
     len_wrapped='>u4',
 )
 
+FORMER_TRAILER = RecordType(
+    'encrypted_image.former_trailer',
+    uuid='V16',
+    len_block='>u4',
+    unknown='V20',
+    kdf_algorithm='>u4',
+    kdf_prng_algorithm='>u4',
+    num_rounds='>u4',
+    len_salt='>u4',
+    salt='V32',
+    unknown_salt='V16',
+    wrap_iv='V32',
+    len_wrapped_key='>u4',
+    wrapped_key='V256',
+    unknown_key='V40',
+    len_wrapped_hmac_key='>u4',
+    wrapped_hmac_key='V256',
+    unknown_hmac_key='V40',
+    len_wrapped_integrity_key='>u4',
+    wrapped_integrity_key='V256',
+    len_unknown_key='>u4',
+    wrapped_unknown_key='V256',
+    len_data='>u8',
+    unknown_end='V4',
+    signature='V8',
+)
+
 SEGMENT_HEADER = RecordType(
     'expert_witness.segment_header',
     magic='V8',
@@ -1422,6 +1449,27 @@ ISO9660_DESCRIPTOR = RecordType(
 SQUASHFS_SUPERBLOCK = RecordType(
     'foreign.squashfs_superblock',
     magic='V4',
+)
+
+RAID_HEADER = RecordType(
+    'foreign.raid_header',
+    signature='V16',
+    set_uuid='V64',
+    member_uuid='V64',
+    len_member='>u8',
+)
+
+FORMER_RAID_HEADER = RecordType(
+    'foreign.former_raid_header',
+    signature='V16',
+    len_header='>u4',
+    version='>u4',
+    sequence='>u4',
+    level='>u4',
+    set_uuid='V16',
+    set_name='V32',
+    num_members='>u4',
+    member_index='>u4',
 )
 
 EXT_START = RecordType(
@@ -2111,6 +2159,7 @@ VHDX_REFERENCE = RecordType(
     'sparse_disks.vhdx_reference',
     entry='<u8',
     state=lambda r: r['entry'] & 7,
+    ofs_block=lambda r: r['entry'] & 18446744073708503040,
 )
 
 VMDK_HEADER = RecordType(
@@ -2233,6 +2282,37 @@ TRAILER = RecordType(
     num_sectors='>u8',
     reserved_end='V12',
     len_disk=lambda r: r['num_sectors'] * 512,
+)
+
+RESOURCE_HEADER = RecordType(
+    'udif.resource_header',
+    ofs_data='>u4',
+    ofs_map='>u4',
+    len_data='>u4',
+    len_map='>u4',
+)
+
+RESOURCE_MAP = RecordType(
+    'udif.resource_map',
+    reserved='V24',
+    ofs_types='>u2',
+    ofs_names='>u2',
+)
+
+RESOURCE_TYPE = RecordType(
+    'udif.resource_type',
+    kind='V4',
+    last_resource='>u2',
+    ofs_references='>u2',
+)
+
+RESOURCE_REFERENCE = RecordType(
+    'udif.resource_reference',
+    resource_id='>i2',
+    ofs_name='>u2',
+    place='>u4',
+    reserved='V4',
+    ofs_resource=lambda r: r['place'] & 16777215,
 )
 
 BLOCK_MAP = RecordType(
@@ -2393,6 +2473,7 @@ RECORD_TYPES = {
     'encrypted_image.key_list': KEY_LIST,
     'encrypted_image.key_place': KEY_PLACE,
     'encrypted_image.password_key': PASSWORD_KEY,
+    'encrypted_image.former_trailer': FORMER_TRAILER,
     'expert_witness.segment_header': SEGMENT_HEADER,
     'expert_witness.section': SECTION,
     'expert_witness.volume_section': VOLUME_SECTION,
@@ -2412,6 +2493,8 @@ RECORD_TYPES = {
     'foreign.btrfs_superblock': BTRFS_SUPERBLOCK,
     'foreign.iso9660_descriptor': ISO9660_DESCRIPTOR,
     'foreign.squashfs_superblock': SQUASHFS_SUPERBLOCK,
+    'foreign.raid_header': RAID_HEADER,
+    'foreign.former_raid_header': FORMER_RAID_HEADER,
     'foreign.ext_start': EXT_START,
     'foreign.lvm_start': LVM_START,
     'foreign.btrfs_start': BTRFS_START,
@@ -2496,6 +2579,10 @@ RECORD_TYPES = {
     'sparse_disks.vdi_entry': VDI_ENTRY,
     'udif.checksum': CHECKSUM,
     'udif.trailer': TRAILER,
+    'udif.resource_header': RESOURCE_HEADER,
+    'udif.resource_map': RESOURCE_MAP,
+    'udif.resource_type': RESOURCE_TYPE,
+    'udif.resource_reference': RESOURCE_REFERENCE,
     'udif.block_map': BLOCK_MAP,
     'udif.piece': PIECE,
 }

@@ -1253,6 +1253,33 @@ class PasswordKey(RecordType):
 
 PASSWORD_KEY: PasswordKey
 
+class FormerTrailer(RecordType):
+    uuid: Field
+    len_block: Field
+    unknown: Field
+    kdf_algorithm: Field
+    kdf_prng_algorithm: Field
+    num_rounds: Field
+    len_salt: Field
+    salt: Field
+    unknown_salt: Field
+    wrap_iv: Field
+    len_wrapped_key: Field
+    wrapped_key: Field
+    unknown_key: Field
+    len_wrapped_hmac_key: Field
+    wrapped_hmac_key: Field
+    unknown_hmac_key: Field
+    len_wrapped_integrity_key: Field
+    wrapped_integrity_key: Field
+    len_unknown_key: Field
+    wrapped_unknown_key: Field
+    len_data: Field
+    unknown_end: Field
+    signature: Field
+
+FORMER_TRAILER: FormerTrailer
+
 class SegmentHeader(RecordType):
     magic: Field
     fields_start: Field
@@ -1420,6 +1447,27 @@ class SquashfsSuperblock(RecordType):
     magic: Field
 
 SQUASHFS_SUPERBLOCK: SquashfsSuperblock
+
+class RaidHeader(RecordType):
+    signature: Field
+    set_uuid: Field
+    member_uuid: Field
+    len_member: Field
+
+RAID_HEADER: RaidHeader
+
+class FormerRaidHeader(RecordType):
+    signature: Field
+    len_header: Field
+    version: Field
+    sequence: Field
+    level: Field
+    set_uuid: Field
+    set_name: Field
+    num_members: Field
+    member_index: Field
+
+FORMER_RAID_HEADER: FormerRaidHeader
 
 class ExtStart(RecordType):
     reserved: Field
@@ -2107,6 +2155,7 @@ VHDX_SECTOR_SIZE: VhdxSectorSize
 class VhdxReference(RecordType):
     entry: Field
     state: Instance
+    ofs_block: Instance
 
 VHDX_REFERENCE: VhdxReference
 
@@ -2232,6 +2281,37 @@ class Trailer(RecordType):
 
 TRAILER: Trailer
 
+class ResourceHeader(RecordType):
+    ofs_data: Field
+    ofs_map: Field
+    len_data: Field
+    len_map: Field
+
+RESOURCE_HEADER: ResourceHeader
+
+class ResourceMap(RecordType):
+    reserved: Field
+    ofs_types: Field
+    ofs_names: Field
+
+RESOURCE_MAP: ResourceMap
+
+class ResourceType(RecordType):
+    kind: Field
+    last_resource: Field
+    ofs_references: Field
+
+RESOURCE_TYPE: ResourceType
+
+class ResourceReference(RecordType):
+    resource_id: Field
+    ofs_name: Field
+    place: Field
+    reserved: Field
+    ofs_resource: Instance
+
+RESOURCE_REFERENCE: ResourceReference
+
 class BlockMap(RecordType):
     signature: Field
     version: Field
@@ -2353,6 +2433,8 @@ __all__ = [
     'FILE_INFO_VAL_FIXED',
     'FOLDER_INFO',
     'FORK_DATA',
+    'FORMER_RAID_HEADER',
+    'FORMER_TRAILER',
     'FREE_QUEUE_KEY',
     'FREE_QUEUE_VAL',
     'FUSION_ADDRESS',
@@ -2432,6 +2514,7 @@ __all__ = [
     'PRANGE_VAL',
     'QCOW_HEADER',
     'QCOW_REFERENCE',
+    'RAID_HEADER',
     'REAPER_HEAD',
     'REAPER_PHYS',
     'REAP_LIST_ENTRY',
@@ -2440,6 +2523,10 @@ __all__ = [
     'RECORD_OFFSET',
     'RECT',
     'REFERENCE',
+    'RESOURCE_HEADER',
+    'RESOURCE_MAP',
+    'RESOURCE_REFERENCE',
+    'RESOURCE_TYPE',
     'RING_INDEX',
     'SECTION',
     'SEGMENT_HEADER',

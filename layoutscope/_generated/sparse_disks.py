@@ -679,6 +679,15 @@ class SparseDisks(KaitaiStruct):
             pass
 
         @property
+        def ofs_block(self):
+            """Where the block lies in the file, in bytes."""
+            if hasattr(self, '_m_ofs_block'):
+                return self._m_ofs_block
+
+            self._m_ofs_block = self.entry & 18446744073708503040
+            return getattr(self, '_m_ofs_block', None)
+
+        @property
         def state(self):
             if hasattr(self, '_m_state'):
                 return self._m_state

@@ -87,6 +87,8 @@ class SparseDisks(Struct):
         entry: int
         @property
         def state(self) -> SparseDisks.VhdxState: ...
+        @property
+        def ofs_block(self) -> int: ...
     class VmdkHeader(Struct):
         magic: bytes
         version: int

@@ -164,6 +164,137 @@ class Udif(KaitaiStruct):
             pass
 
 
+    class ResourceHeader(KaitaiStruct):
+        """Start of a resource fork, which has the block maps in images without a property list.
+        
+        .. seealso::
+           Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format - https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf
+        """
+        SEQ_FIELDS = ["ofs_data", "ofs_map", "len_data", "len_map"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Udif.ResourceHeader, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['ofs_data']['start'] = self._io.pos()
+            self.ofs_data = self._io.read_u4be()
+            self._debug['ofs_data']['end'] = self._io.pos()
+            self._debug['ofs_map']['start'] = self._io.pos()
+            self.ofs_map = self._io.read_u4be()
+            self._debug['ofs_map']['end'] = self._io.pos()
+            self._debug['len_data']['start'] = self._io.pos()
+            self.len_data = self._io.read_u4be()
+            self._debug['len_data']['end'] = self._io.pos()
+            self._debug['len_map']['start'] = self._io.pos()
+            self.len_map = self._io.read_u4be()
+            self._debug['len_map']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class ResourceMap(KaitaiStruct):
+        """Which resources there are.
+        
+        .. seealso::
+           Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format - https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf
+        """
+        SEQ_FIELDS = ["reserved", "ofs_types", "ofs_names"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Udif.ResourceMap, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_bytes(24)
+            self._debug['reserved']['end'] = self._io.pos()
+            self._debug['ofs_types']['start'] = self._io.pos()
+            self.ofs_types = self._io.read_u2be()
+            self._debug['ofs_types']['end'] = self._io.pos()
+            self._debug['ofs_names']['start'] = self._io.pos()
+            self.ofs_names = self._io.read_u2be()
+            self._debug['ofs_names']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class ResourceReference(KaitaiStruct):
+        """Where a resource lies.
+        
+        .. seealso::
+           Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format - https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf
+        """
+        SEQ_FIELDS = ["resource_id", "ofs_name", "place", "reserved"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Udif.ResourceReference, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['resource_id']['start'] = self._io.pos()
+            self.resource_id = self._io.read_s2be()
+            self._debug['resource_id']['end'] = self._io.pos()
+            self._debug['ofs_name']['start'] = self._io.pos()
+            self.ofs_name = self._io.read_u2be()
+            self._debug['ofs_name']['end'] = self._io.pos()
+            self._debug['place']['start'] = self._io.pos()
+            self.place = self._io.read_u4be()
+            self._debug['place']['end'] = self._io.pos()
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_bytes(4)
+            self._debug['reserved']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+        @property
+        def ofs_resource(self):
+            """Of its length (4 bytes), which it follows, in bytes from the start of the data."""
+            if hasattr(self, '_m_ofs_resource'):
+                return self._m_ofs_resource
+
+            self._m_ofs_resource = self.place & 16777215
+            return getattr(self, '_m_ofs_resource', None)
+
+
+    class ResourceType(KaitaiStruct):
+        """Resources of one type.
+        
+        .. seealso::
+           Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format - https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf
+        """
+        SEQ_FIELDS = ["kind", "last_resource", "ofs_references"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Udif.ResourceType, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['kind']['start'] = self._io.pos()
+            self.kind = self._io.read_bytes(4)
+            self._debug['kind']['end'] = self._io.pos()
+            self._debug['last_resource']['start'] = self._io.pos()
+            self.last_resource = self._io.read_u2be()
+            self._debug['last_resource']['end'] = self._io.pos()
+            self._debug['ofs_references']['start'] = self._io.pos()
+            self.ofs_references = self._io.read_u2be()
+            self._debug['ofs_references']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
     class Trailer(KaitaiStruct):
         """The last 512 bytes of the file.
         

@@ -43,6 +43,26 @@ class Udif(Struct):
         kind: int
         num_bits: int
         value: bytes
+    class ResourceHeader(Struct):
+        ofs_data: int
+        ofs_map: int
+        len_data: int
+        len_map: int
+    class ResourceMap(Struct):
+        reserved: bytes
+        ofs_types: int
+        ofs_names: int
+    class ResourceType(Struct):
+        kind: bytes
+        last_resource: int
+        ofs_references: int
+    class ResourceReference(Struct):
+        resource_id: int
+        ofs_name: int
+        place: int
+        reserved: bytes
+        @property
+        def ofs_resource(self) -> int: ...
     class BlockMap(Struct):
         signature: bytes
         version: int

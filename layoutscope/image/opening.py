@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.frozen import frozen
 from layoutscope.image import compressed
-from layoutscope.image.containers import asif, bundle, foreign, sparse, udif, witness, wrappers
+from layoutscope.image.containers import asif, bundle, encrypted, foreign, sparse, udif, witness, wrappers
 from layoutscope.image.failing import FailingSource
 from layoutscope.image.files import mode_of, open_plain
 from layoutscope.image.raw import RawFile
 from layoutscope.image.remote import RemoteSource, is_address
 from layoutscope.image.signatures import (
-    PASSWORD_ADVICE,
     encrypted_refusal,
     has_udif_trailer,
     head_of,
@@ -30,6 +29,7 @@ from layoutscope.image.signatures import (
     refuse_containers,
     signature_of,
     trailer_of,
+    trailer_parsed,
     udif_trailer_at,
 )
 from layoutscope.image.split import SplitFile, find_parts
@@ -100,7 +100,7 @@ def open_image(
         If the password does not open it.
     """
     kept = Path(cache_dir) if cache_dir is not None else None
-    source = _open_remote(path, kept) if is_address(path) else _open(Path(path), kept)
+    source = _open_remote(path, kept) if is_address(path) else _open(Path(path), kept, password)
     try:
         if map_file is not None:
             source = _with_map(source, Path(map_file))
@@ -117,16 +117,20 @@ def _decrypted(source: Source, password: str | None) -> Source:
     """Open an encrypted disk image with its password; the source itself where it is none."""
     try:
         header = header_of(source.read(0, min(ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
+        trailer = trailer_parsed(source) if header is None else None
     except FormatError:
         return source
-    if header is None:
+    what = f"{source.name}: is an encrypted disk image"
+    if header is not None:
+        if password is None:
+            raise encrypted_refusal(what, header.key_bits, header.len_data)
+        return encrypted.open_encrypted(source, header, password)
+    if trailer is None:
         return source
     if password is None:
-        what = f"{source.name}: is an encrypted disk image"
-        raise encrypted_refusal(what, header, header.len_data, PASSWORD_ADVICE)
-    from layoutscope.image.containers.encrypted import open_encrypted
-
-    return open_encrypted(source, header, password)
+        key_bits = encrypted.former_key_bits(trailer)
+        raise encrypted_refusal(f"{what} before Mac OS X 10.5", key_bits, trailer.len_data)
+    return encrypted.open_former(source, trailer, password)
 
 
 def _with_map(source: Source, map_file: Path) -> Source:
@@ -205,9 +209,9 @@ def _open_wrapped(source: Source, head: bytes) -> Source:
     return wrappers.open_cue(source) if isinstance(source, RawFile) and wrappers.is_cue(head) else source
 
 
-def _open(path: Path, cache_dir: Path | None) -> Source:
+def _open(path: Path, cache_dir: Path | None, password: str | None) -> Source:
     if bundle.is_bundle(path):
-        return bundle.open_bundle(path)
+        return bundle.open_bundle(path, password)
     if sparse.is_parallels_folder(path):
         return sparse.open_parallels_folder(path)
     mode = mode_of(path)

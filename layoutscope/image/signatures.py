@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER as HEADER
+from layoutscope.ondisk.records import FORMER_TRAILER as TRAILER
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -88,7 +89,12 @@ SIGNATURES: Final = (
     # The second version of the header begins a file, the first one ended it.
     Signature("encrypted Apple disk image", b"encrcdsa", advice=PASSWORD_ADVICE, code="encrypted-image"),
     Signature(
-        "encrypted Apple disk image before Mac OS X 10.5", b"cdsaencr", None, 504, _DECRYPT, code="encrypted-image"
+        "encrypted Apple disk image before Mac OS X 10.5",
+        b"cdsaencr",
+        None,
+        504,
+        PASSWORD_ADVICE,
+        code="encrypted-image",
     ),
     Signature("Apple sparse image of macOS 26 (ASIF)", b"shdw", advice=_ASIF, reader="asif"),
     Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="sparse-image"),
@@ -157,7 +163,12 @@ FORMS: Final = (
     Form("Apple disk image in segments (.dmgpart)", "named", "its trailer", _HDIUTIL),
     Form("sparse bundle", "read", "a folder with bands/, Info.plist or Info.bckup"),
     Form("encrypted Apple disk image", "read", "`encrcdsa` at byte 0; needs its password and the extra `crypto`"),
-    Form("encrypted sparse bundle", "refused", "its file token", _DECRYPT),
+    Form(
+        "encrypted Apple disk image before Mac OS X 10.5",
+        "read",
+        "`cdsaencr` at byte 504 of the last 512; needs its password and the extra `crypto`",
+    ),
+    Form("encrypted sparse bundle", "read", "its file token; needs its password and the extra `crypto`"),
     Form("Parallels disk (folder .hdd)", "read", "DiskDescriptor.xml; with snapshots or encrypted it is named"),
     Form("fixed Virtual PC disk (vhd)", "read", "the disk in it: it is a raw image with a footer"),
     Form("MacBinary file", "read", "its header and the checksum of that"),
@@ -166,6 +177,13 @@ FORMS: Final = (
     Form("list of CD tracks (.cue)", "read", "the words FILE and TRACK; the file lies beside it"),
     Form("AFF4 image", "named", "container.description or information.turtle in a zip archive", _AFF4),
     Form("GPT, Apple partition map, MBR", "read", "its entries"),
+    Form("member of an AppleRAID mirror", "read", "the header of a member, at its end or its start"),
+    Form(
+        "member of an AppleRAID stripe or concatenation",
+        "named",
+        "the header of a member; of the first member of a concatenation, what is there is read",
+        "image the set's own device on a Mac that has all of its members",
+    ),
     Form(
         "CoreStorage, FileVault 2",
         "read",
@@ -297,21 +315,29 @@ def header_of(data: bytes) -> EncryptedImage.Header | None:
         return None
 
 
-def encrypted_refusal(
-    what: str, header: EncryptedImage.Header, size_bytes: int, advice: str = _DECRYPT
-) -> UnsupportedError:
+def trailer_parsed(source: Source) -> EncryptedImage.FormerTrailer | None:
+    """Parse the trailer of an encrypted image of version 1; None where there is none."""
+    at = source.size_bytes - TRAILER.width
+    if at < 0 or not trailer_of(source).endswith(b"cdsaencr"):
+        return None
+    try:
+        data = source.read(at, TRAILER.width)
+        return grammar.parse(grammar.EncryptedImage.FormerTrailer, data, structure="encrypted image", image_offset=at)
+    except FormatError:
+        return None
+
+
+def encrypted_refusal(what: str, key_bits: int, size_bytes: int) -> UnsupportedError:
     """Say how large the disk inside is, how it is encrypted, and what to do.
 
     Parameters
     ----------
     what : str
         The image, and what it is.
-    header : EncryptedImage.Header
-        Its header.
+    key_bits : int
+        Length of its key.
     size_bytes : int
         Length of the disk inside.
-    advice : str
-        What to do.
     """
-    message = f"{what} of {format_bytes(size_bytes)} (AES-{header.key_bits}), as FileVault 1 makes of homes"
-    return UnsupportedError(message, code="encrypted-image", advice=advice)
+    message = f"{what} of {format_bytes(size_bytes)} (AES-{key_bits}), as FileVault 1 makes of homes"
+    return UnsupportedError(message, code="encrypted-image", advice=PASSWORD_ADVICE)

@@ -6,6 +6,7 @@ driver descriptor in block 0 tells the block size, but CDs may say 2048 there an
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError
@@ -48,7 +49,7 @@ def _entry(source: Source, number: int, block_size: int) -> grammar.Apm.Partitio
     return grammar.parse(grammar.Apm.PartitionEntry, data, structure="partition map entry", image_offset=place)
 
 
-def read_apm(source: Source, block_size: int) -> PartitionTable:
+def read_apm(source: Source, block_size: int) -> list[PartitionTable]:
     """Read the map in blocks of a given size.
 
     Parameters
@@ -57,6 +58,12 @@ def read_apm(source: Source, block_size: int) -> PartitionTable:
         The whole disk.
     block_size : int
         In bytes, one of :func:`block_sizes`.
+
+    Returns
+    -------
+    list of PartitionTable
+        As macOS and Linux take it, whose volumes begin with a partition's first block; behind it, if that makes a
+        difference, as it was described, with the data of a partition where pmLgDataStart says.
     """
     log = FindingLog()
     # Every entry repeats how many there are (pmMapBlkCnt, Inside Macintosh: Devices, Partition Map); the first one is
@@ -66,8 +73,10 @@ def read_apm(source: Source, block_size: int) -> PartitionTable:
         message = f"the map claims {num_entries:,} entries; at most {MAX_ENTRIES} are looked at"
         log.at("partition map entry", block_size).add("partition-limit", "error", message)
     count = min(num_entries, MAX_ENTRIES)
-    partitions = tuple(_partitions(source, block_size, count, log))
-    return PartitionTable("APM", partitions, _regions(source, block_size, max(1, count)), tuple(log.findings))
+    regions = _regions(source, block_size, max(1, count))
+    whole = PartitionTable("APM", tuple(_partitions(source, block_size, count, log)), regions, tuple(log.findings))
+    inner = tuple(_partitions(source, block_size, count, FindingLog(), is_inner=True))
+    return [whole] if inner == whole.partitions else [whole, replace(whole, partitions=inner)]
 
 
 def _regions(source: Source, block_size: int, count: int) -> tuple[MapRegion, ...]:
@@ -78,7 +87,9 @@ def _regions(source: Source, block_size: int, count: int) -> tuple[MapRegion, ..
     return regions
 
 
-def _partitions(source: Source, block_size: int, count: int, log: FindingLog) -> Iterator[Partition]:
+def _partitions(
+    source: Source, block_size: int, count: int, log: FindingLog, *, is_inner: bool = False
+) -> Iterator[Partition]:
     for number in range(1, count + 1):
         try:
             entry = _entry(source, number, block_size)
@@ -94,8 +105,8 @@ def _partitions(source: Source, block_size: int, count: int, log: FindingLog) ->
             sides = f"less than {entry.num_blocks:,} blocks", f"{skipped:,}"
             place.add("partition-content", "warning", message, expected=sides[0], found=sides[1])
             skipped = 0
-        start = (entry.start_block + skipped) * block_size
-        size = (entry.num_blocks - skipped) * block_size
+        before = skipped if is_inner else 0
+        start, size = (entry.start_block + before) * block_size, (entry.num_blocks - before) * block_size
         type_name = _text(entry.partition_type)
         if size and start < source.size_bytes:
             yield Partition("APM", number, start, size, _text(entry.partition_name), type_name, _declared(type_name))

@@ -28,6 +28,9 @@ HEADER_BYTES: Final = 4096
 GAP: Final = "and what follows could not be read, where one may begin"
 _CUT: Final = ("partition-truncated", "partition-outside")
 _CORE_STORAGE_ADVICE: Final = "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device"
+_RAID_ADVICE: Final = (
+    "attach all members of the set to a Mac, and image the set's own device (diskutil appleRAID list names it)"
+)
 _FILEVAULT_ADVICE: Final = (
     "open it with its password or recovery key (--password - asks for it), or unlock it with diskutil coreStorage "
     "unlockVolume on a Mac, or with libfvde's fvdemount, then read the logical volume's own device"
@@ -146,6 +149,8 @@ def refusal(
     message = f"{name}: holds {_list(known)}, which is not read"
     if "filevault" in kinds:
         return UnsupportedError(message, code="file-vault", advice=_FILEVAULT_ADVICE)
+    if "appleraid" in kinds:
+        return UnsupportedError(message, code="apple-raid", advice=_RAID_ADVICE)
     if "corestorage" in kinds:
         return UnsupportedError(message, code="core-storage", advice=_CORE_STORAGE_ADVICE)
     relatives = {kind: told for item in filesystems() for kind, told in item.traits.relatives.items()}
@@ -168,11 +173,9 @@ def _ways_out(search: VolumeSearch | None) -> str:
     searched = "" if search is None else search.searched
     ways = "--volume-at BYTES reads a volume that begins at a byte"
     if searched == EVERYTHING:
-        return (
-            f"; all of the image was searched. {ways}, and --sweep looks for what is left of one that lost its headers"
-        )
+        return f"; {EVERYTHING} was searched. {ways}, and --sweep looks for what is left of one that lost its headers"
     before = f"; {searched} were searched. " if searched else ". "
-    return f"{before}{ways}, and --sweep searches all of the image"
+    return f"{before}{ways}, and --sweep searches {EVERYTHING}"
 
 
 def _stacks(found: Sequence[VolumeCandidate]) -> str:

@@ -18,6 +18,7 @@ from layoutscope.frozen import frozen
 from layoutscope.image.source import Window
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
+from layoutscope.partition.appleraid import member_content
 from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
 from layoutscope.partition.unmapped import found_in, is_doubtful, missing_entry, search_unmapped, stretches
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 Depth = Literal["maps", "usual", "everywhere"]
 
 _MBR_SECTOR_SIZES: Final = (512, 4096)
+_RARE_SECTOR_SIZES: Final = (2048, 1024)
+"""Units of boot records that are tried where the usual ones lead nowhere: of optical drives, and of old enclosures."""
 MOST_GAPS: Final = 64
 _STARTS: Final = (1, 4096, 1024**2)
 """Bytes that partitions are aligned to: behind the one before, at a whole physical sector, or at a whole MiB."""
@@ -49,8 +52,10 @@ class _Probed:
     contents: tuple[tuple[Partition, Content], ...]
 
     @property
-    def num_recognised(self) -> int:
-        return sum(content.kind != "unknown" for _, content in self.contents)
+    def num_recognised(self) -> tuple[int, int]:
+        """How many partitions begin with something whole, and how many with whatever is known."""
+        known = [content for _, content in self.contents if content.kind != "unknown"]
+        return sum(not content.findings for content in known), len(known)
 
     @property
     def has_readable(self) -> bool:
@@ -76,6 +81,9 @@ def find_volumes(source: Source, decoder: Decoder = BULK, *, depth: Depth = "usu
     """
     maps = _maps(source, decoder)
     bare = recognise(source, 0, source.size_bytes, decoder, thorough=False)
+    member = None if maps else _member_content(source, 0, source.size_bytes, decoder)
+    if member is not None:
+        return _bare(member, maps)
     is_bare = bare.kind in filesystem_names() and not any(found.has_readable for found in maps)
     if is_bare:
         return _bare(bare, maps)
@@ -88,7 +96,7 @@ def find_volumes(source: Source, decoder: Decoder = BULK, *, depth: Depth = "usu
         return _without_map(source, recognise(source, 0, source.size_bytes, decoder), depth)
     found = _mapped(source, maps)
     if any(item.has_readable for item in maps):
-        return found
+        return _with_gaps(source, found) if depth == "everywhere" else found
     known = [item for each in maps for item, content in each.contents if content.kind != "unknown"]
     return _with_unmapped(source, found, known, depth, has_map=True)
 
@@ -141,6 +149,23 @@ def _with_unmapped(
     )
 
 
+def _with_gaps(source: Source, found: VolumeSearch) -> VolumeSearch:
+    """Add the volumes that lie in all that no partition takes up; what reaches into one was there before it."""
+    spaces = [item for item in found.partitions if may_hold_volume(item)]
+    added = _with_unmapped(source, found, spaces, "everywhere", has_map=True)
+    taken = stretches((item.image_offset, item.size_bytes) for item in spaces)
+    stale = {
+        item.image_offset
+        for item in added.candidates[len(found.candidates) :]
+        if len(intervals.intersect(taken, stretches([(item.image_offset, item.size_bytes)])))
+    }
+    return replace(
+        added,
+        candidates=tuple(item for item in added.candidates if item.image_offset not in stale),
+        findings=tuple(item for item in added.findings if item.image_offset not in stale),
+    )
+
+
 def _named_by_start(content: Content) -> VolumeCandidate:
     """Name a volume that no map names by where it starts."""
     stack = (f"byte {content.volume_offset}", *(layer for layer in content.layers if not layer.startswith("byte ")))
@@ -160,18 +185,34 @@ def _maps(source: Source, decoder: Decoder) -> list[_Probed]:
     sizes = sorted(_MBR_SECTOR_SIZES, key=lambda size: size != source.sector_size_bytes)
     schemes = (
         [gpt.read_gpt(source, decoder)],
-        [apm.read_apm(source, size) for size in apm.block_sizes(source)],
+        [table for size in apm.block_sizes(source) for table in apm.read_apm(source, size)],
         [mbr.read_mbr(source, size) for size in sizes],
     )
-    found = ([_probed(source, table, decoder) for table in tables if table is not None] for tables in schemes)
+    found = [[_probed(source, table, decoder) for table in tables if table is not None] for tables in schemes]
+    if found[-1] and not any(item.num_recognised[0] for tables in found for item in tables):
+        rare = (mbr.read_mbr(source, size) for size in _RARE_SECTOR_SIZES)
+        found[-1] += [_probed(source, table, decoder) for table in rare if table is not None]
     # Nothing tells the unit of an APM or MBR for certain: the right one makes sense of most partitions.
     return [max(tables, key=lambda item: item.num_recognised) for tables in found if tables]
 
 
 def _probed(source: Source, table: PartitionTable, decoder: Decoder) -> _Probed:
     wanted = [partition for partition in table.partitions if may_hold_volume(partition)]
-    contents = ((item, recognise(source, item.image_offset, item.size_bytes, decoder)) for item in wanted)
+    contents = ((item, _content(source, item, decoder)) for item in wanted)
     return _Probed(table, tuple((item, _at_named_start(content)) for item, content in contents))
+
+
+def _content(source: Source, partition: Partition, decoder: Decoder) -> Content:
+    """Tell what lies in a partition."""
+    place, size = partition.image_offset, partition.size_bytes
+    is_member = partition.type_name.startswith(("Apple RAID", "Apple_RAID"))
+    member = _member_content(source, place, size, decoder) if is_member else None
+    return member or recognise(source, place, size, decoder)
+
+
+def _member_content(source: Source, image_offset: int, size_bytes: int, decoder: Decoder) -> Content | None:
+    """Tell what lies in a member of an AppleRAID set; None if the stretch is none."""
+    return member_content(source, image_offset, size_bytes, lambda at, size: recognise(source, at, size, decoder))
 
 
 def _at_named_start(content: Content) -> Content:
@@ -220,22 +261,32 @@ def _mapped(source: Source, maps: list[_Probed]) -> VolumeSearch:
     partitions: dict[tuple[int, int], Partition] = {}
     regions: list[MapRegion] = []
     findings: list[Finding] = []
+    leads = False
     for found in maps:
         regions += found.table.regions
-        findings += [*found.table.findings, *_odd_extents(source, found.table)]
+        told = [*found.table.findings, *_odd_extents(source, found.table)]
         for partition in found.table.partitions:
             if partition.type_name != "gpt_protective":
                 partitions.setdefault((partition.image_offset, partition.size_bytes), partition)
         for partition, content in found.contents:
-            candidate = _in_partition(partition, content)
+            candidate = _in_partition(replace(partition, declared="") if leads else partition, content)
             if candidates.setdefault(candidate.image_offset, candidate) is candidate:
                 regions += content.regions
-                findings += [*content.findings, *_broken_promise(partition, content)]
+                told += [*content.findings, *_broken_promise(partition, content)]
+        # A map beside one that leads to volumes may be out of step with it, as a hybrid MBR often is: nothing is lost.
+        findings += [_beside(item) if leads and item.level == "error" else item for item in told]
+        leads = leads or found.has_readable
     schemes = tuple(dict.fromkeys(partition.scheme for partition in partitions.values()))
     regions.sort(key=lambda region: region.image_offset)
     return VolumeSearch(
         tuple(candidates.values()), tuple(partitions.values()), tuple(regions), tuple(findings), schemes
     )
+
+
+def _beside(finding: Finding) -> Finding:
+    """Tell of what is wrong in a map that is not needed."""
+    message = f"{finding.message.removesuffix(': the image is cut off')}; another map leads to the volumes"
+    return replace(finding, level="warning", message=message)
 
 
 def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:

@@ -35,7 +35,7 @@ AFTER_EFI: Final = 409_640
 PLACE_BYTES: Final = 4096
 """Read at a single place: both a superblock and a volume header are in it."""
 END_BYTES: Final = MIB
-EVERYTHING: Final = "all of the image"
+EVERYTHING: Final = "every sector of the image"
 
 
 @frozen
@@ -66,7 +66,7 @@ def search_unmapped(source: Source, taken: I64, *, whole: bool) -> Unmapped:
     whole : bool
         Whether every sector is looked at, however many there are.
     """
-    places, words = ([(0, source.size_bytes)], EVERYTHING) if whole else _bounded(source.size_bytes)
+    places, words = (_left(source.size_bytes, taken), EVERYTHING) if whole else _bounded(source.size_bytes)
     disk = Window(source, 0, source.size_bytes)
     sure: list[Content] = []
     unsure: list[Content] = []
@@ -87,6 +87,13 @@ def search_unmapped(source: Source, taken: I64, *, whole: bool) -> Unmapped:
 def is_doubtful(content: Content) -> bool:
     """Whether nothing confirms where a volume starts."""
     return any(item.code == "start-uncertain" for item in content.findings)
+
+
+def _left(size_bytes: int, taken: I64) -> list[tuple[int, int]]:
+    """List the stretches that hold nothing known, from the sector in which each begins."""
+    left = intervals.subtract(np.array([[0, size_bytes]]), taken)
+    starts = left[:, 0] // SECTOR_BYTES * SECTOR_BYTES
+    return list(zip(starts.tolist(), (left.sum(axis=1) - starts).tolist(), strict=True))
 
 
 def _bounded(size_bytes: int) -> tuple[list[tuple[int, int]], str]:

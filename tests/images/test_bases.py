@@ -321,7 +321,8 @@ def test_a_refusal_says_what_was_searched_and_what_helps(scan):
     with pytest.raises(ImageError) as refused:
         scan(bytes(MIB))
     assert re.search(
-        r"no HFS\+ or APFS volume found; all of the image was searched\. --volume-at BYTES ", str(refused.value)
+        r"no HFS\+ or APFS volume found; every sector of the image was searched\. --volume-at BYTES ",
+        str(refused.value),
     )
     assert "--sweep" in str(refused.value)
     search = find_volumes(Spread(4096 * MIB, {}))

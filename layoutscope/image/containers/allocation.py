@@ -265,15 +265,97 @@ def _qcow_clusters(
     return _second_tables(source, first, count, QCOW_REFERENCE, chosen)
 
 
+def last_block(source: Source) -> int:
+    """Where the last block that a container's tables name begins in its file, in bytes; 0 if they do not tell."""
+    magic = source.read(0, min(8, source.size_bytes))
+    finder = next((finder for start, finder in _LAST_BLOCKS.items() if magic.startswith(start)), None)
+    try:
+        places = np.empty(0, np.uint64) if finder is None else finder(source)
+    except (UnknownError, FormatError, KeyError):
+        return 0
+    return int(places.max()) if len(places) else 0
+
+
+def _qcow_places(source: Source) -> NDArray[np.uint64]:
+    _, unit, first = _qcow_directory(source)
+    found = [np.empty(0, np.uint64)]
+
+    def kept(place: NDArray[np.uint64], packed: NDArray[np.uint64], zeros: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        found.append(place[(packed == 0) & (zeros == 0)])
+        return place > 0
+
+    _qcow_clusters(source, unit, first, kept)
+    return np.concatenate(found)
+
+
+def _vhdx_places(source: Source) -> NDArray[np.uint64]:
+    _, _, is_stored, place, _ = _vhdx_table(source)
+    return place[is_stored]
+
+
+def _vmdk_places(source: Source) -> NDArray[np.uint64]:
+    found = [np.empty(0, np.uint64)]
+    _vmdk_sectors(source, found.append)
+    return np.concatenate(found) * SECTOR_BYTES
+
+
+def refuse_extent(source: Source) -> None:
+    """Refuse a part of a VMware disk that is in several files: which, and in what order, its description says.
+
+    Raises
+    ------
+    UnsupportedError
+        If it holds no description of its own.
+    """
+    try:
+        header = _structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0)
+        text = source.read(header.descriptor_sector * SECTOR_BYTES, len(DESCRIPTION))
+    except FormatError:
+        return
+    # Room for one is left in every file by some programs.
+    if not header.descriptor_sector or text != DESCRIPTION:
+        raise UnsupportedError(
+            f"{source.name}: is one of the files of a VMware disk (vmdk)", code="container",
+            advice="open the .vmdk file beside it that names it",
+        )  # fmt: skip
+
+
+def vhd_end(source: Source) -> int | None:
+    """Where the last block of a dynamic VHD ends in its file, in bytes; None if its tables do not tell."""
+    try:
+        _, header, sectors = _vhd_table(source)
+    except (UnknownError, FormatError):
+        return None
+    # A bit for each sector, in whole sectors, stands before a block.
+    bits = -(-header.len_block // SECTOR_BYTES)
+    length = -(-bits // (8 * SECTOR_BYTES)) * SECTOR_BYTES + header.len_block
+    stored = sectors[sectors != NOT_STORED]
+    return int(stored.max()) * SECTOR_BYTES + length if len(stored) else 0
+
+
 def _vhd(source: Source) -> tuple[I64, int]:
+    footer, header, sectors = _vhd_table(source)
+    return _units(np.flatnonzero(sectors != NOT_STORED), header.len_block, footer.len_disk)
+
+
+def _vhd_table(
+    source: Source,
+) -> tuple[grammar.SparseDisks.VhdFooter, grammar.SparseDisks.VhdDynamicHeader, NDArray[np.uint64]]:
     footer = _structure(grammar.SparseDisks.VhdFooter, VHD_FOOTER, source, 0)
     header = _structure(grammar.SparseDisks.VhdDynamicHeader, VHD_DYNAMIC_HEADER, source, footer.ofs_next)
     count = min(header.num_blocks, _count(footer.len_disk, header.len_block))
     sectors = _table(source, header.ofs_table, count, VHD_REFERENCE, VHD_REFERENCE.sector)[VHD_REFERENCE.sector]
-    return _units(np.flatnonzero(sectors != NOT_STORED), header.len_block, footer.len_disk)
+    return footer, header, sectors
 
 
 def _vhdx(source: Source) -> tuple[I64, int]:
+    block, size, is_stored, _, between = _vhdx_table(source)
+    found = np.flatnonzero(is_stored)
+    return _units(found - found // (between + 1), block, size)
+
+
+def _vhdx_table(source: Source) -> tuple[int, int, NDArray[np.bool_], NDArray[np.uint64], int]:
+    """Return size of a block and of the disk, which entries store one, where, and how many come before a bitmap's."""
     kinds = grammar.SparseDisks
     regions = _named(source, REGION_TABLES[0], (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION))
     table, place = regions[BAT].ofs_region, regions[METADATA].ofs_region
@@ -290,11 +372,11 @@ def _vhdx(source: Source) -> tuple[I64, int]:
     if not between:
         raise UnknownError
     entries = blocks + (max(blocks, 1) - 1) // between
-    state = _table(source, table, entries, VHDX_REFERENCE, VHDX_REFERENCE.state)[VHDX_REFERENCE.state]
-    row = np.arange(entries)
+    fields = (VHDX_REFERENCE.state, VHDX_REFERENCE.ofs_block)
+    state, place = _table(source, table, entries, VHDX_REFERENCE, *fields).values()
     is_stored = np.isin(state, [int(kinds.VhdxState.present), int(kinds.VhdxState.partial)])
-    found = row[is_stored & (row % (between + 1) != between)]
-    return _units(found - found // (between + 1), block, size)
+    is_stored &= np.arange(entries) % (between + 1) != between
+    return block, size, is_stored, place, between
 
 
 def _named(source: Source, at: int, head: tuple[Any, RecordType], entry: tuple[Any, RecordType]) -> dict[UUID, Any]:
@@ -306,6 +388,11 @@ def _named(source: Source, at: int, head: tuple[Any, RecordType], entry: tuple[A
 
 
 def _vmdk(source: Source) -> tuple[I64, int]:
+    return _vmdk_sectors(source, lambda _: None)
+
+
+def _vmdk_sectors(source: Source, found: Callable[[NDArray[np.uint64]], None]) -> tuple[I64, int]:
+    """Say what is stored, and tell of the sectors that each table names."""
     kind = grammar.SparseDisks.VmdkHeader
     header = _structure(kind, VMDK_HEADER, source, 0)
     if header.directory_sector == AT_END:
@@ -316,7 +403,9 @@ def _vmdk(source: Source) -> tuple[I64, int]:
 
     def is_stored(sector: int) -> I64:
         # A grain in sector 1 is all zeros: there the description lies.
-        return np.flatnonzero(_table(source, sector * SECTOR_BYTES, count, VMDK_REFERENCE, field)[field] > 1)
+        sectors = _table(source, sector * SECTOR_BYTES, count, VMDK_REFERENCE, field)[field]
+        found(sectors)
+        return np.flatnonzero(sectors > 1)
 
     numbers = _second_tables(source, first, count, VMDK_REFERENCE, is_stored)
     return _units(numbers, grain * SECTOR_BYTES, header.num_sectors * SECTOR_BYTES)
@@ -327,4 +416,10 @@ _READERS: Final[dict[bytes, Callable[[Source], tuple[I64, int]]]] = {
     b"conectix": _vhd,
     b"vhdxfile": _vhdx,
     b"KDMV": _vmdk,
+}
+
+_LAST_BLOCKS: Final[dict[bytes, Callable[[Source], NDArray[np.uint64]]]] = {
+    b"QFI\xfb": _qcow_places,
+    b"vhdxfile": _vhdx_places,
+    b"KDMV": _vmdk_places,
 }

@@ -16,13 +16,14 @@ from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import ImageError
 from layoutscope.findings import FindingLog
 from layoutscope.image import signatures
+from layoutscope.image.containers.encrypted import DecryptedSource, unlocked
 from layoutscope.image.ddrescue import RescuedSource
 from layoutscope.image.raw import RawFile
 from layoutscope.image.sets import band_number
-from layoutscope.image.source import FillingSource, ReadCounter, Source
+from layoutscope.image.source import FillingSource, MemorySource, ReadCounter, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -49,7 +50,7 @@ def is_bundle(path: Path) -> bool:
     return known or any(band_number(item.name) is not None for item in bands.iterdir())
 
 
-def open_bundle(path: Path) -> Source:
+def open_bundle(path: Path, password: str | None = None) -> Source:
     """Open the disk in a sparse bundle; what contradicts itself counts as never read.
 
     Raises
@@ -57,9 +58,13 @@ def open_bundle(path: Path) -> Source:
     ImageError
         If neither of its property lists can be used.
     UnsupportedError
-        If it is encrypted.
+        If it is encrypted, and there is no password, or what decrypts it is not installed.
+    LockedError
+        If the password does not open it.
+    FormatError
+        If its token contradicts the format.
     """
-    bundle = SparseBundle(path)
+    bundle = SparseBundle(path, password)
     return RescuedSource(bundle, bundle.lost) if len(bundle.lost) else bundle
 
 
@@ -70,24 +75,24 @@ class SparseBundle(FillingSource):
     ----------
     path : Path
         The folder.
+    password : str, optional
+        Of an encrypted one.
 
     Raises
     ------
-    ImageError
-        If its property list cannot be used.
-    UnsupportedError
-        If it is encrypted.
+    LayoutscopeError
+        As :func:`open_bundle`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, password: str | None) -> None:
         inputs.note(path)
         log = FindingLog().at(WHAT)
         self.name = str(path)
         self.size_bytes, self._band_bytes = _sizes(path, log)
         self.counter = ReadCounter()
         self._bands = path / "bands"
-        self._open: OrderedDict[int, RawFile] = OrderedDict()
-        _refuse_encrypted(path, self.size_bytes)
+        self._open: OrderedDict[int, Source] = OrderedDict()
+        self._lock = _lock(path, self.size_bytes, password)
         self._stored = self._numbered(log)
         self.lost = self._refused_bands(log)
         self.own_findings = tuple(log.findings)
@@ -155,15 +160,16 @@ class SparseBundle(FillingSource):
         target[stored:] = bytes(len(target) - stored)
         self.counter.hole_bytes += len(target) - stored
 
-    def _band(self, number: int) -> RawFile | None:
+    def _band(self, number: int) -> Source | None:
         """Open a band; the last ones stay open."""
         if number not in self._stored:
             return None
         if number not in self._open:
             if len(self._open) >= KEPT_BANDS:
                 self._open.popitem(last=False)[1].close()
-            self._open[number] = RawFile(self._bands / self._stored[number][0])
-            self._open[number].counter = self.counter
+            band = RawFile(self._bands / self._stored[number][0])
+            band.counter = self.counter
+            self._open[number] = band if self._lock is None else self._lock(band)
         self._open.move_to_end(number)
         return self._open[number]
 
@@ -179,15 +185,22 @@ class SparseBundle(FillingSource):
         self._open.clear()
 
 
-def _refuse_encrypted(path: Path, size_bytes: int) -> None:
-    """Refuse a bundle whose token tells that its bands are encrypted."""
+def _lock(path: Path, size_bytes: int, password: str | None) -> Callable[[Source], Source] | None:
+    """Return what opens the bands of a bundle whose token tells that they are encrypted; None of another one."""
     try:
         with inputs.open_file(path / "token") as file:
-            header = signatures.header_of(file.read(MAX_PLIST_BYTES))
+            token = file.read(MAX_PLIST_BYTES)
     except OSError:
-        return
-    if header is not None:
-        raise signatures.encrypted_refusal(f"{path}: is an encrypted sparse bundle", header, size_bytes)
+        return None
+    header = signatures.header_of(token)
+    if header is None:
+        return None
+    if password is None:
+        what = f"{path}: is an encrypted sparse bundle"
+        raise signatures.encrypted_refusal(what, header.key_bits, size_bytes)
+    keys, chunk = unlocked(MemorySource(token, str(path)), header, password), header.len_block
+    # Chunks count from the start of their band.
+    return lambda band: DecryptedSource(band, 0, chunk, band.size_bytes // chunk * chunk, keys)
 
 
 def _length(path: Path) -> int:

@@ -1,7 +1,9 @@
-"""Encrypted disk images (version 2, ``encrcdsa``), read in place with their password.
+"""Encrypted disk images, read in place with their password.
 
 PBKDF2 with HMAC-SHA-1 makes a key of the password, which unwraps by 3DES the two of the image: one of AES for its
-chunks, and one of HMAC-SHA-1, which makes the initial vector of each chunk of its number.
+chunks, and one of HMAC-SHA-1, which makes the initial vector of each chunk of its number. Version 2 (``encrcdsa``)
+has a header with any number of keys; version 1 (``cdsaencr``) has a trailer, and wraps the keys twice, as CMS does
+(RFC 2630, 12.6). In a sparse bundle the header is the file ``token``, and each band has chunks of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,7 +20,13 @@ from layoutscope.findings import Finding
 from layoutscope.image.ddrescue import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER, KEY_LIST, KEY_PLACE, PASSWORD_KEY
+from layoutscope.ondisk.records import (
+    ENCRYPTED_IMAGE_HEADER,
+    FORMER_TRAILER,
+    KEY_LIST,
+    KEY_PLACE,
+    PASSWORD_KEY,
+)
 
 if TYPE_CHECKING:
     from layoutscope.ondisk.grammar import EncryptedImage
@@ -39,6 +47,19 @@ DES_BYTES: Final = 8
 KEY_MARK: Final = b"CKIE\0"
 """What follows the keys that are unwrapped (not documented; in all images seen)."""
 
+CMS_VECTOR: Final = bytes.fromhex("4adda22c79e82105")
+"""The initial vector of the outer wrapping of version 1 (RFC 2630, 12.6.1)."""
+
+CMS_BYTES: Final = 4
+"""Before a key that version 1 unwraps."""
+
+
+class Keys(NamedTuple):
+    """What decrypts the chunks of an image, and what makes their initial vectors."""
+
+    cipher: bytes
+    vector: bytes
+
 
 def open_encrypted(source: Source, header: EncryptedImage.Header, password: str) -> Source:
     """Open the image in an encrypted one; what the file lacks of it counts as never read.
@@ -52,12 +73,38 @@ def open_encrypted(source: Source, header: EncryptedImage.Header, password: str)
     FormatError
         If the header contradicts the format.
     """
-    size, chunk = header.len_data, header.len_block
-    if not 0 < chunk <= MAX_CHUNK_BYTES or chunk % IV_BYTES or header.key_bits not in (128, 256) or size > 2**62:
-        raise FormatError(
-            f"{size:,} bytes in chunks of {chunk:,} with keys of {header.key_bits} bits are impossible",
-            structure=WHAT, image_offset=0,
-        )  # fmt: skip
+    return _opened(source, header.ofs_data, source.size_bytes, header, unlocked(source, header, password))
+
+
+def open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password: str) -> Source:
+    """Open the image in an encrypted one of version 1, as :func:`open_encrypted`."""
+    end = source.size_bytes - FORMER_TRAILER.width
+    key_bits = former_key_bits(trailer)
+    _refuse_sizes(trailer, key_bits, end)
+    wrapped = [
+        (trailer.wrapped_key, trailer.len_wrapped_key),
+        (trailer.wrapped_hmac_key, trailer.len_wrapped_hmac_key),
+    ]
+    if not 0 < trailer.len_salt <= len(trailer.salt) or any(
+        not DES_BYTES < length <= len(data) or length % DES_BYTES for data, length in wrapped
+    ):
+        raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=end)
+    _refuse_rounds(trailer.num_rounds, end)
+    secret = _wrapping_key(password, trailer.salt[: trailer.len_salt], trailer.num_rounds)
+    key, vector_key = (_unwrapped_twice(secret, data[:length]) for data, length in wrapped)
+    if key is None or vector_key is None or len(key) * 8 != key_bits or len(vector_key) != HMAC_KEY_BYTES:
+        raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
+    return _opened(source, 0, end, trailer, Keys(key, vector_key))
+
+
+def former_key_bits(trailer: EncryptedImage.FormerTrailer) -> int:
+    """Length of the key of an image of version 1, by that of what is wrapped: it adds 24 bytes."""
+    return 8 * (trailer.len_wrapped_key - 3 * DES_BYTES)
+
+
+def unlocked(source: Source, header: EncryptedImage.Header, password: str) -> Keys:
+    """Unlock the keys of an image by the file that begins with its header, as :func:`open_encrypted`."""
+    _refuse_sizes(header, header.key_bits, 0)
     keys = _password_keys(source)
     if not keys:
         raise UnsupportedError(
@@ -67,8 +114,32 @@ def open_encrypted(source: Source, header: EncryptedImage.Header, password: str)
     found = next(filter(None, (_unwrapped(source, at, key, password, key_bytes) for at, key in keys)), None)
     if found is None:
         raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
-    disk = DecryptedSource(source, header, *found)
-    stored = max(0, source.size_bytes - header.ofs_data) // chunk * chunk
+    return found
+
+
+def _refuse_sizes(
+    described: EncryptedImage.Header | EncryptedImage.FormerTrailer, key_bits: int, image_offset: int
+) -> None:
+    size, chunk = described.len_data, described.len_block
+    if not 0 < chunk <= MAX_CHUNK_BYTES or chunk % IV_BYTES or key_bits not in (128, 256) or size > 2**62:
+        raise FormatError(
+            f"{size:,} bytes in chunks of {chunk:,} with keys of {key_bits} bits are impossible",
+            structure=WHAT, image_offset=image_offset,
+        )  # fmt: skip
+
+
+def _refuse_rounds(rounds: int, image_offset: int) -> None:
+    if not 0 < rounds <= MAX_ROUNDS:
+        raise FormatError(f"its key takes {rounds:,} rounds of PBKDF2", structure=WHAT, image_offset=image_offset)
+
+
+def _opened(
+    source: Source, start: int, stop: int, described: EncryptedImage.Header | EncryptedImage.FormerTrailer, keys: Keys
+) -> Source:
+    """Open the image whose chunks lie between two places of a file."""
+    size, chunk = described.len_data, described.len_block
+    disk = DecryptedSource(source, start, chunk, size, keys)
+    stored = max(0, stop - start) // chunk * chunk
     if stored >= size:
         return disk
     disk.own_findings = (
@@ -98,33 +169,52 @@ def _password_keys(source: Source) -> list[tuple[int, EncryptedImage.PasswordKey
         sizes_fit = 0 < key.len_salt <= len(key.salt) and DES_BYTES <= key.len_wrap_iv <= len(key.wrap_iv)
         if not sizes_fit or not 0 < key.len_wrapped <= MAX_WRAPPED_BYTES or key.len_wrapped % DES_BYTES:
             raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=place.ofs_key)
-        if not 0 < key.num_rounds <= MAX_ROUNDS:
-            raise FormatError(
-                f"its key takes {key.num_rounds:,} rounds of PBKDF2", structure=WHAT, image_offset=place.ofs_key
-            )
+        _refuse_rounds(key.num_rounds, place.ofs_key)
         found.append((place.ofs_key + PASSWORD_KEY.width, key))
     return found
 
 
-def _unwrapped(
-    source: Source, at: int, key: EncryptedImage.PasswordKey, password: str, key_bytes: int
-) -> tuple[bytes, bytes] | None:
-    """Unwrap the keys of the image: of AES and of HMAC; None if the password is another one."""
+def _unwrapped(source: Source, at: int, key: EncryptedImage.PasswordKey, password: str, key_bytes: int) -> Keys | None:
+    """Unwrap the keys of the image; None if the password is another one."""
     wrapped = source.read(at, key.len_wrapped)
-    plain = unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BYTES], wrapped)
+    plain = _without_padding(
+        unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BYTES], wrapped)
+    )
     wanted = key_bytes + HMAC_KEY_BYTES
+    if plain is None or len(plain) < wanted or plain[wanted:] not in (b"", KEY_MARK):
+        return None
+    return Keys(plain[:key_bytes], plain[key_bytes:wanted])
+
+
+def _unwrapped_twice(secret: bytes, wrapped: bytes) -> bytes | None:
+    """Unwrap a key of version 1: decrypted, turned round, and decrypted with its first bytes as the vector."""
+    outer = _without_padding(_decrypted(secret, CMS_VECTOR, wrapped))
+    if outer is None or len(outer) <= DES_BYTES or len(outer) % DES_BYTES:
+        return None
+    turned = outer[::-1]
+    inner = _without_padding(_decrypted(secret, turned[:DES_BYTES], turned[DES_BYTES:]))
+    return None if inner is None else inner[CMS_BYTES:]
+
+
+def _without_padding(plain: bytes) -> bytes | None:
+    """Cut off the padding (PKCS 7); None if it is none."""
     padding = plain[-1]
     is_padded = 0 < padding <= DES_BYTES and plain.endswith(bytes([padding]) * padding)
-    if not is_padded or plain[wanted : len(plain) - padding] not in (b"", KEY_MARK) or len(plain) - padding < wanted:
-        return None
-    return plain[:key_bytes], plain[key_bytes:wanted]
+    return plain[: len(plain) - padding] if is_padded else None
 
 
 def unwrap(password: str, salt: bytes, rounds: int, iv: bytes, wrapped: bytes) -> bytes:
     """Decrypt what a password wraps, with its padding."""
+    return _decrypted(_wrapping_key(password, salt, rounds), iv, wrapped)
+
+
+def _wrapping_key(password: str, salt: bytes, rounds: int) -> bytes:
+    return hashlib.pbkdf2_hmac("sha1", password.encode(), salt, rounds, WRAP_KEY_BYTES)
+
+
+def _decrypted(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
     ciphers, modes, triple_des, _ = _library()
-    key = hashlib.pbkdf2_hmac("sha1", password.encode(), salt, rounds, WRAP_KEY_BYTES)
-    worker = ciphers.Cipher(triple_des(key), modes.CBC(iv)).decryptor()
+    worker = ciphers.Cipher(triple_des(secret), modes.CBC(iv)).decryptor()
     plain: bytes = worker.update(wrapped) + worker.finalize()
     return plain
 
@@ -146,24 +236,27 @@ def _library() -> tuple[Any, Any, Any, Any]:
 
 
 class DecryptedSource(FillingSource):
-    """The image in an encrypted one.
+    """What encrypted chunks hold.
 
     Parameters
     ----------
     source : Source
         The file; closed with this.
-    header : EncryptedImage.Header
-        Its header.
-    key, hmac_key : bytes
-        The keys of its chunks and of their initial vectors.
+    start : int
+        Where its chunks begin.
+    chunk_bytes : int
+        Length of a chunk.
+    size_bytes : int
+        Length of what they hold.
+    keys : Keys
+        What decrypts them.
     """
 
-    def __init__(self, source: Source, header: EncryptedImage.Header, key: bytes, hmac_key: bytes) -> None:
+    def __init__(self, source: Source, start: int, chunk_bytes: int, size_bytes: int, keys: Keys) -> None:
         self._source = self.around = source
-        self._first, self._chunk_bytes = header.ofs_data, header.len_block
-        self._key, self._hmac_key = key, hmac_key
+        self._first, self._chunk_bytes, self._keys = start, chunk_bytes, keys
         self.name = source.name
-        self.size_bytes = header.len_data
+        self.size_bytes = size_bytes
         self.counter = source.counter
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
@@ -176,8 +269,8 @@ class DecryptedSource(FillingSource):
             if place + size > self._source.size_bytes:  # what is missing counts as never read
                 target[low - image_offset : high - image_offset] = bytes(high - low)
                 continue
-            vector = hmac.digest(self._hmac_key, number.to_bytes(4, "big"), "sha1")[:IV_BYTES]
-            worker = ciphers.Cipher(aes(self._key), modes.CBC(vector)).decryptor()
+            vector = hmac.digest(self._keys.vector, number.to_bytes(4, "big"), "sha1")[:IV_BYTES]
+            worker = ciphers.Cipher(aes(self._keys.cipher), modes.CBC(vector)).decryptor()
             plain = worker.update(self._source.read(place, size))
             target[low - image_offset : high - image_offset] = plain[low - start : high - start]
         return len(target)

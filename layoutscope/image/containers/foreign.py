@@ -20,9 +20,17 @@ import numpy as np
 from layoutscope.arrays import intervals
 from layoutscope.errors import ImageError, UnreadError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.allocation import refuse_expansion, refuse_qcow, stored_runs
+from layoutscope.image.containers.allocation import (
+    last_block,
+    refuse_expansion,
+    refuse_extent,
+    refuse_qcow,
+    stored_runs,
+    vhd_end,
+)
 from layoutscope.image.containers.parser import Parser, ParserError, RefusedError
 from layoutscope.image.raw import RawFile
+from layoutscope.image.signatures import trailer_of
 from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.units import format_bytes
 
@@ -46,6 +54,9 @@ AHEAD_BLOCKS: Final = 8
 KEPT_BLOCKS: Final = 512
 MOST_BYTES: Final = 4 * 1024**2
 """The longest answer."""
+
+VHD_MAGIC: Final = b"conectix"
+VHD_FOOTER_BYTES: Final = 512
 
 CREATE: Final = {"pyqcow": "file", "pyvhdi": "file", "pyvmdk": "handle"}
 """What in each library makes a handle."""
@@ -75,7 +86,23 @@ def open_foreign(source: Source, found: Signature) -> Source:
         raise UnsupportedError(f"{source.name}: is no raw image but: {found.name}", code="container", advice=advice)
     if found.reader == "pyqcow":
         refuse_qcow(source)
+    elif found.reader == "pyvmdk":
+        refuse_extent(source)
     return ForeignSource(source, found)
+
+
+class _Footed(Source):
+    """A file that lost its footer, with its first 512 bytes behind what it should hold."""
+
+    def __init__(self, source: Source, footer_at: int) -> None:
+        self._source, self._footer_at = source, footer_at
+        self.name, self.counter = source.name, source.counter
+        self.size_bytes = footer_at + VHD_FOOTER_BYTES
+
+    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+        # What lies behind the end of the file is refused by it.
+        in_footer = image_offset >= self._footer_at
+        return self._source.read(image_offset - self._footer_at if in_footer else image_offset, length_bytes)
 
 
 class ForeignSource(FillingSource):
@@ -98,8 +125,13 @@ class ForeignSource(FillingSource):
         self._next_block = -1
         self._unread: NDArray[np.int64] = np.empty((0, 2), np.int64)
         self._others: list[Source] = []
+        given = self._with_footer() if found.magic == VHD_MAGIC else source
+        last = last_block(source)
+        if last >= source.size_bytes:
+            message = f"the file is cut: it ends at byte {self._end}, and its last block begins at {last:,}"
+            self.own_findings = (Finding("image-incomplete", "error", self._kind, source.size_bytes, message),)
         try:
-            self._parser = Parser(found.reader, CREATE[found.reader], [source], MAX_EXTENTS, self._extent)
+            self._parser = Parser(found.reader, CREATE[found.reader], [given], MAX_EXTENTS, self._extent)
         except (ParserError, ImageError, UnreadError) as error:
             self._close_others()
             raise self._damaged(error) if isinstance(error, ParserError) else error from error
@@ -129,6 +161,20 @@ class ForeignSource(FillingSource):
         files = self._source.size_bytes + sum(each.size_bytes for each in self._others)
         refuse_expansion(self.name, intervals.total(stored), files)
         return intervals.subtract(np.array([[0, self.size_bytes]]), stored)
+
+    def _with_footer(self) -> Source:
+        """Return the file of a dynamic VHD; with the copy of its footer behind its last block if it is cut."""
+        end = vhd_end(self._source)
+        if end is None or trailer_of(self._source).startswith(VHD_MAGIC):
+            return self._source
+        size = self._source.size_bytes
+        if size < end:
+            message = f"the file is cut: it ends at byte {size:,}, its last block at {end:,}"
+            self.own_findings = (Finding("image-incomplete", "error", self._kind, size, message),)
+        else:
+            message = "the file has no footer at its end; the copy that begins it is used"
+            self.own_findings = (Finding("container-invalid", "warning", self._kind, size, message),)
+        return _Footed(self._source, max(size, end))
 
     def _refuse_claims(self) -> None:
         if self._parser.layer is not None:

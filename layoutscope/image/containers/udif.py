@@ -1,7 +1,7 @@
 """Apple disk images (UDIF, ``.dmg``), read in place.
 
-The property list in the image names block maps; each maps runs of sectors to pieces of the file. StoredPieces are
-decompressed when they are read, the last ones are kept.
+The property list in the image names block maps, or a resource fork holds them in the oldest ones; each maps runs of
+sectors to pieces of the file. StoredPieces are decompressed when they are read, the last ones are kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import bz2
 import lzma
 import zlib
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,15 @@ from layoutscope.image.signatures import udif_trailer_at
 from layoutscope.image.source import FillingSource, Source, overlaps
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
-from layoutscope.ondisk.records import BLOCK_HEAD, BLOCK_MAP, PACKED_HEAD, PIECE, TRAILER
+from layoutscope.ondisk.records import (
+    BLOCK_HEAD,
+    BLOCK_MAP,
+    PACKED_HEAD,
+    PIECE,
+    RESOURCE_REFERENCE,
+    RESOURCE_TYPE,
+    TRAILER,
+)
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -32,7 +40,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.ondisk.grammar import Udif
+    from layoutscope.ondisk.grammar import Struct, Udif
+
+    T = TypeVar("T", bound=Struct)
 
 SECTOR_BYTES: Final = 512
 MAX_PLIST_BYTES: Final = 256 * 1024**2
@@ -91,7 +101,7 @@ def open_udif(source: Source, decoder: Decoder = BULK, trailer_at: int | None = 
     FormatError
         If trailer, property list or block maps contradict the format.
     UnsupportedError
-        If it is in several segments, or has no property list.
+        If it is in several segments.
     """
     # A writer knows only at the end where everything lies, so that the header of the file is its last 512 bytes
     # ("koly"). Images that are written in one go have it first.
@@ -181,9 +191,13 @@ def _block_maps(source: Source, place: Place) -> tuple[Place, list[bytes], tuple
         return place, _maps_in(source.read(start, length), start), ()
     except FormatError as error:
         found = _find_list(source, place)
+        if found is None and trailer.len_resource_fork:
+            return place, _resource_maps(source, trailer), ()
         if found is None and not length:
-            reason = f"{source.name}: its block maps lie in a resource fork"
-            raise UnsupportedError(reason, code="dmg-resource-fork") from error
+            raise FormatError(
+                "names neither a property list nor a resource fork, which would list the pieces of the disk",
+                structure="disk image trailer", image_offset=place.offset,
+            ) from error  # fmt: skip
         if found is None:
             raise
         where, text = found
@@ -199,6 +213,37 @@ def _block_maps(source: Source, place: Place) -> tuple[Place, list[bytes], tuple
         "the property list is not where the trailer says", f"{where:,} (where one was found)", f"{start:,}",
     )  # fmt: skip
     return place, maps, (finding,)
+
+
+def _resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
+    """Return the block maps in a resource fork, where images had them before they had a property list."""
+    start, length = trailer.ofs_resource_fork, trailer.len_resource_fork
+    what = "disk image resource fork"
+    if length > MAX_PLIST_BYTES:
+        raise FormatError("is longer than any that was made", structure=what, image_offset=start)
+    fork = source.read(start, length)
+
+    def part(kind: type[T], at: int) -> T:
+        return grammar.parse(kind, fork[at : at + 64], structure=what, image_offset=start + at)
+
+    header = part(grammar.Udif.ResourceHeader, 0)
+    listed = header.ofs_map + part(grammar.Udif.ResourceMap, header.ofs_map).ofs_types
+    # Counts are one too low, so that 65,535 stands for none.
+    num_types = (int.from_bytes(fork[listed : listed + 2], "big") + 1) % 0x10000
+    kinds = (part(grammar.Udif.ResourceType, listed + 2 + n * RESOURCE_TYPE.width) for n in range(num_types))
+    found = next((kind for kind in kinds if kind.kind == b"blkx"), None)
+    maps: list[bytes] = []
+    if found is None:
+        raise FormatError("has no block map", structure=what, image_offset=start)
+    for number in range(found.last_resource + 1):
+        at = listed + found.ofs_references + number * RESOURCE_REFERENCE.width
+        place = header.ofs_data + part(grammar.Udif.ResourceReference, at).ofs_resource
+        size = int.from_bytes(fork[place : place + 4], "big")
+        if place + 4 + size > length or sum(map(len, maps)) + size > length:
+            raise FormatError("a block map leaves the fork, or overlaps another one", structure=what,
+                              image_offset=start + place)  # fmt: skip
+        maps.append(fork[place + 4 : place + 4 + size])
+    return maps
 
 
 def _find_list(source: Source, place: Place) -> tuple[int, bytes] | None:

@@ -171,6 +171,10 @@ def _outside(result: ScanResult) -> Iterator[Text]:
     bad = [item for item in result.findings if item.level != "info"]
     if bad:
         yield from _worst("Outside of the volumes", bad)
+    read = {volume.layout.facts.image_offset for volume in result.volumes}
+    for item in result.findings:
+        if item.code == "volume-unpartitioned" and item.image_offset not in read:
+            yield from _wrapped(f"Outside of the partitions: at byte {item.image_offset:,}: {item.message}")
 
 
 def _others(result: ScanResult) -> Iterator[Text]:

@@ -183,6 +183,24 @@ def apm(disk: Disk, entries: list[tuple[str, str, int, int]], block: int = 512, 
         disk.put(number * block, APM_ENTRY.build(fields | {"data_start": 0, "data_count": count, "status": 0x33}))
 
 
+def raid_header(level: str, members: list[str], own: str, name: str = "Data") -> bytes:
+    """Write the last 4,096 bytes of a member of an AppleRAID set, with the property list as the kernel writes it."""
+    listed = "".join(f'<string ID="{3 + number}">{member}</string>' for number, member in enumerate(members))
+    text = (
+        f'<dict ID="0"><key>AppleRAID-LevelName</key><string ID="1">{level}</string><key>AppleRAID-Members</key>'
+        f'<array ID="2">{listed}</array><key>AppleRAID-SetName</key><string ID="99">{name}</string></dict>'
+    )
+    head = b"AppleRAIDHeader\0" + b"SET".ljust(64, b"\0") + own.encode().ljust(64, b"\0") + bytes(8)
+    return (head + text.encode()).ljust(4096, b"\0")
+
+
+def former_raid_header(level: int, number: int, name: str = "Data") -> bytes:
+    """Write the first 4,096 bytes of one of two members of an AppleRAID set of before Mac OS X 10.4; from 0."""
+    words = b"".join(word.to_bytes(4, "big") for word in (4096, 0x10000, 1, level))
+    counts = b"".join(word.to_bytes(4, "big") for word in (2, number, 0x8000, 32))
+    return (b"AppleRAIDHeader\0" + words + bytes(16) + name.encode().ljust(32, b"\0") + counts).ljust(4096, b"\0")
+
+
 def wrapper(name: str, block_size: int, first_sector: int, start: int, count: int, embedded: bytes = b"H+") -> bytes:
     """Build the master directory block of a classic volume around an embedded one."""
     return MDB.build(

@@ -100,3 +100,14 @@ def test_data_cannot_begin_behind_the_end_of_a_partition(skipped):
     (finding,) = found.findings
     assert (finding.code, finding.level, finding.image_offset) == ("partition-content", "warning", 2 * 512)
     assert (finding.expected, finding.found) == ("less than 4,096 blocks", f"{skipped:,}")
+
+
+def test_data_may_begin_with_the_first_block_all_the_same():
+    """As on macOS and Linux, a volume in the first block is read there, whatever pmLgDataStart says."""
+    disk = Disk(4 * MIB)
+    apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("early", "Apple_HFS", 1024, 4096)], 512)
+    disk.put(2 * 512 + 80, (16).to_bytes(4, "big"))
+    hfs_plus(disk, 1024 * 512, 4096 * 512)
+    found = search(disk)
+    assert [(item.image_offset, item.size_bytes) for item in found.readable] == [(1024 * 512, 4096 * 512)]
+    assert found.findings == ()

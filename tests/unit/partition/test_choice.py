@@ -82,7 +82,8 @@ def test_each_refusal_has_its_code(disk, code):
 
 def test_zeros_hold_no_volume():
     """An image of zeros is an error in one line."""
-    words = r"disk\.img: no HFS\+ or APFS volume found; all of the image was searched\. --volume-at BYTES .* --sweep "
+    told = r"disk\.img: no HFS\+ or APFS volume found; every sector of the image was searched\."
+    words = rf"{told} --volume-at BYTES .* --sweep "
     with pytest.raises(ImageError, match=words):
         offsets(MemorySource(bytes(MIB), "disk.img"))
 

@@ -8,7 +8,8 @@ from fixtures.hfsplus.plan import VolumePlan
 from fixtures.hfsplus.writer import render
 from layoutscope import check, scan
 from layoutscope.image import MemorySource
-from layoutscope.partition.search import volumes_in_gaps
+from layoutscope.partition.search import find_volumes, volumes_in_gaps
+from layoutscope.report.text.verdict import screen_lines
 from tests.unit.partition.builders import APFS, HFS, LINUX, Disk, apfs, gpt_disk, gpt_entry, hfs_plus, mbr, search
 
 MIB = 1024**2
@@ -147,3 +148,25 @@ def test_a_volume_behind_a_bare_one(tmp_path, volume):
     assert scanned(path) == [("volume-unpartitioned", "info", MIB + 4096)]
     path.write_bytes(volume + bytes(MIB))
     assert scanned(path) == []
+
+
+def test_scan_tells_of_it_too(tmp_path, volume):
+    """What a check says, and a line of the first screen; that is not said of a volume that was asked for."""
+    path = written(tmp_path / "disk.img", volume)
+    found = scan(path, drives=())
+    (finding,) = found.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("volume-unpartitioned", "info", 2 * MIB)
+    screen = " ".join(line.plain.strip() for line in screen_lines(found))
+    assert "Outside of the partitions: at byte 2,097,152: HFS+ of 1.00 MiB begins here" in screen
+    assert "Outside of the partitions" not in " ".join(map(str, screen_lines(scan(path, drives=(), volume_at=2 * MIB))))
+
+
+def test_a_sweep_searches_what_no_partition_takes_up(volume):
+    """A volume in the middle of a gap is found, one that reaches into a partition is not."""
+    disk = gpt_disk(8 * MIB, [gpt_entry(HFS, 2048, 4095), gpt_entry(LINUX, 12288, 14335)])
+    disk.put(MIB, volume).put(3 * MIB + 512, volume).put(5 * MIB + 512, volume)
+    source = MemorySource(bytes(disk.data))
+    found = find_volumes(source, depth="everywhere")
+    assert [(item.image_offset, item.partition) for item in found.readable] == [(MIB, 1), (3 * MIB + 512, None)]
+    assert [(item.code, item.image_offset) for item in found.findings] == [("volume-unpartitioned", 3 * MIB + 512)]
+    assert [item.image_offset for item in find_volumes(source).readable] == [MIB]

@@ -243,3 +243,15 @@ def test_a_hybrid_record_adds_nothing_twice(disk):
     disk.put(0, mbr((0xEE, 1, 2047), (0xAF, 2048, 2048)))
     found = search(disk)
     assert [item.stack[0] for item in found.candidates] == ["GPT", "GPT"]
+
+
+def test_a_hybrid_record_out_of_step_is_no_damage():
+    """The record says HFS+ in sector 4096, and past the end; the table leads to the volume in sector 2048."""
+    disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095)])
+    disk.put(0, mbr((0xAF, 4096, 8192), (0xEE, 1, 2047)))
+    hfs_plus(disk, MIB, MIB)
+    found = search(disk)
+    assert [item.image_offset for item in found.readable] == [MIB]
+    told = {(item.code, item.level, item.image_offset) for item in found.findings}
+    assert told == {("partition-truncated", "warning", 2 * MIB), ("partition-content", "warning", 2 * MIB)}
+    assert not any("cut off" in item.message for item in found.findings)

@@ -23,6 +23,16 @@ def test_sectors_of_4096_bytes_are_recognised():
     assert [item.image_offset for item in search(disk).readable] == [64 * 4096]
 
 
+@pytest.mark.parametrize("unit", [1024, 2048])
+def test_rare_units_are_tried_where_the_usual_ones_lead_nowhere(unit):
+    """Sector 512 of units of 2,048 bytes, whose volume leaves a copy of its header where 4,096 would end, too."""
+    disk = Disk(4 * MIB).put(0, mbr((0xAF, MIB // unit, MIB // unit)))
+    hfs_plus(disk, MIB, MIB)
+    found = search(disk)
+    assert [(item.image_offset, item.size_bytes) for item in found.readable] == [(MIB, MIB)]
+    assert found.findings == ()
+
+
 def extended_disk() -> Disk:
     """Return an extended partition at sector 1000 with volumes at 1063 and, by the next record at 3200, at 3263."""
     disk = Disk(4 * MIB).put(0, mbr((0x0B, 100, 200), (0x05, 1000, 6000)))

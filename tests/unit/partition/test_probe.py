@@ -217,5 +217,5 @@ def test_a_start_that_is_unread_is_told_where_nothing_is_found():
     holed = RescuedSource(source, np.array([[1024, 512]]))
     with pytest.raises(ImageError, match="volume found; byte 1,024 and what follows could not be read"):
         choose(holed, find_volumes(holed))
-    with pytest.raises(ImageError, match=r"volume found; all of the image was searched\. --volume"):
+    with pytest.raises(ImageError, match=r"volume found; every sector of the image was searched\. --volume"):
         choose(source, find_volumes(source))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import plistlib
 import struct
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
-from fixtures.wrappers import encrypted, sparse_image
+from fixtures.wrappers import encrypted, encrypted_chunks, former_encrypted, sparse_image
 from layoutscope import scan
 from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.image import open_image
@@ -50,11 +51,12 @@ def test_keys_of_an_image_that_was_made_by_macos():
     assert unwrap("vilefaulT", salt, 1000, iv, wrapped)[:32] != key
 
 
+@pytest.mark.parametrize("write", [encrypted, former_encrypted])
 @pytest.mark.parametrize("key_bits", [128, 256])
 @pytest.mark.parametrize("chunk", [512, 4096])
-def test_the_disk_reads_back(tmp_path, key_bits, chunk):
-    """Keys of both lengths, and reads across chunks."""
-    path = written(tmp_path, encrypted(DISK, WORD, key_bits=key_bits, chunk=chunk))
+def test_the_disk_reads_back(tmp_path, write, key_bits, chunk):
+    """Both versions, keys of both lengths, and reads across chunks."""
+    path = written(tmp_path, write(DISK, WORD, key_bits=key_bits, chunk=chunk))
     with open_image(path, password=WORD) as source:
         assert source.size_bytes == len(DISK)
         assert source.read(0, len(DISK)) == DISK
@@ -62,12 +64,13 @@ def test_the_disk_reads_back(tmp_path, key_bits, chunk):
         assert source.findings == ()
 
 
+@pytest.mark.parametrize("write", [encrypted, former_encrypted])
 @pytest.mark.parametrize("wrap", [lambda disk: udif([(ZLIB, disk)]), lambda disk: sparse_image(disk, 4096), bytes])
-def test_a_scan_with_a_password(tmp_path, wrap):
+def test_a_scan_with_a_password(tmp_path, write, wrap):
     """What is inside may be a container, and is scanned as it would be alone."""
     disk = bytes(render(SCENARIOS["hard-links"])[0].to_bytearray())
     disk += bytes(-len(disk) % 4096)
-    path = written(tmp_path, encrypted(wrap(disk), WORD))
+    path = written(tmp_path, write(wrap(disk), WORD))
     (tmp_path / "raw").write_bytes(disk)
     found, known = (scan(each, drives=(), password=WORD).volumes[0].layout for each in (path, tmp_path / "raw"))
     assert found.facts.num_files == known.facts.num_files > 0
@@ -112,3 +115,53 @@ def test_an_image_that_no_password_opens(tmp_path):
     """With certificates alone it is refused."""
     with pytest.raises(UnsupportedError, match="no password opens"):
         open_image(written(tmp_path, encrypted(DISK, WORD, kind=2)), password=WORD)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (0x10, 0, "chunks of 0"),
+        (0x30, 20_000_000, "takes 20,000,000 rounds"),
+        (0x34, 33, "sizes of a wrapped key"),
+        (0x88, 264, "keys of 1920 bits"),
+        (0x1B4, 264, "sizes of a wrapped key"),
+        (0x1B4, 8, "sizes of a wrapped key"),
+    ],
+)
+def test_trailers_that_cannot_be(tmp_path, place, value, words):
+    """The same of version 1, whose trailer has 1,276 bytes; nothing is tried."""
+    data = bytearray(former_encrypted(DISK, WORD))
+    struct.pack_into(">I", data, len(data) - 1276 + place, value)
+    with pytest.raises(FormatError, match=words):
+        open_image(written(tmp_path, data), password=WORD)
+
+
+def encrypted_bundle(tmp_path, *, chunk=512, key_bits=128):
+    """Write a bundle of the disk in bands of 8 KiB, of which the third is absent and the last is as long as needed."""
+    folder = tmp_path / "disk.sparsebundle"
+    (folder / "bands").mkdir(parents=True)
+    facts = {"band-size": 8192, "size": len(DISK), "diskimage-bundle-type": "com.apple.diskimage.sparsebundle"}
+    (folder / "Info.plist").write_bytes(plistlib.dumps(facts))
+    (folder / "token").write_bytes(encrypted(b"", WORD, chunk=chunk, key_bits=key_bits))
+    for number in range(-(-len(DISK) // 8192)):
+        band = encrypted_chunks(DISK[number * 8192 :][:8192], chunk=chunk, key_bits=key_bits)
+        if number != 2:
+            (folder / "bands" / f"{number:x}").write_bytes(band)
+    return folder
+
+
+@pytest.mark.parametrize("key_bits", [128, 256])
+@pytest.mark.parametrize("chunk", [512, 4096])
+def test_an_encrypted_bundle(tmp_path, chunk, key_bits):
+    """The token has the keys; chunks count from the start of each band, and a band that is absent is zeros."""
+    path = encrypted_bundle(tmp_path, chunk=chunk, key_bits=key_bits)
+    plain = DISK[: 2 * 8192] + bytes(8192) + DISK[3 * 8192 :]
+    with open_image(path, password=WORD) as source:
+        assert source.read(0, len(DISK)) == plain
+        assert source.read(8000, 600) == plain[8000:8600]
+        assert source.holes.tolist() == [[2 * 8192, 8192]]
+        assert source.findings == ()
+    with pytest.raises(LockedError, match="the password does not open"):
+        open_image(path, password=WORD + "x")
+    with pytest.raises(UnsupportedError, match=f"encrypted sparse bundle of .*AES-{key_bits}.*--password"):
+        open_image(path)

@@ -70,6 +70,26 @@ def test_vmware_disks_in_several_files(disk, tmp_path, peer, subformat):
     assert_same(tmp_path / "a.vmdk", disk)
 
 
+def test_one_file_of_a_vmware_disk_leads_to_its_description(disk, tmp_path, peer):
+    """What it is, and what to open in its place; nothing is called damaged."""
+    needed("pyvmdk")
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=twoGbMaxExtentSparse"]
+    subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
+    with pytest.raises(UnsupportedError, match="one of the files of a VMware disk") as caught:
+        open_image(tmp_path / "a-s001.vmdk")
+    assert "names it" in caught.value.advice
+
+
+def test_a_description_may_say_more_of_an_extent(disk, tmp_path, peer):
+    """Behind its place there may be a partition's name and a device's."""
+    needed("pyvmdk")
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=monolithicFlat"]
+    subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
+    text = (tmp_path / "a.vmdk").read_text()
+    (tmp_path / "a.vmdk").write_text(text.replace('-flat.vmdk" 0', '-flat.vmdk" 0 c1a2-uuid vmhba0:0:1'))
+    assert_same(tmp_path / "a.vmdk", disk)
+
+
 @pytest.mark.parametrize(("options", "method", "reason"), [(["-c"], 0, "compressed clusters"), ([], 2, "encrypted")])
 def test_disks_of_qemu_that_the_library_misreads_are_refused(disk, tmp_path, peer, options, method, reason):
     """Zeros in place of what is packed, or cipher in place of a disk, would be taken for what the disk holds."""
@@ -112,7 +132,7 @@ def test_the_disk_in_a_container_scans_the_same(reference_image, tmp_path, peer)
         assert all(one.table(name).equals(other.table(name)) for name in TABLES)
 
 
-@pytest.mark.parametrize("form", ["qcow2", "vhdx", "vmdk"])
+@pytest.mark.parametrize("form", READERS)
 def test_a_container_that_is_cut(tmp_path, peer, form):
     """HFS+ in its first half is read from the first half of the file; the rest is unread, and no damage."""
     needed(READERS[form])
@@ -135,6 +155,37 @@ def test_a_container_that_is_cut(tmp_path, peer, form):
         assert "lib" not in finding.message
     files = [scan(path, drives=()).volumes[0].layout.facts.num_files for path in (target, raw)]
     assert files[0] == files[1] > 0
+
+
+@pytest.mark.parametrize("form", READERS)
+def test_a_container_that_is_cut_says_so_before_anything_is_read(tmp_path, peer, form):
+    """Lost are data in the middle of the disk, which a scan does not look at: its tables name blocks behind the end."""
+    needed(READERS[form])
+    raw, target = tmp_path / "raw", tmp_path / "a"
+    raw.write_bytes(bytes(4 * MIB) + np.random.default_rng(4).bytes(8 * MIB) + bytes(20 * MIB))
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, raw, target], check=True)
+    with open_image(target) as source:
+        assert source.findings == ()
+    size = target.stat().st_size - (9 if form == "vhdx" else 4) * MIB
+    os.truncate(target, size)
+    with open_image(target) as source:
+        (finding,) = source.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("image-incomplete", "error", size)
+    assert f"it ends at byte {size:,}" in finding.message
+
+
+def test_a_virtual_pc_disk_without_its_footer(disk, tmp_path, peer):
+    """All of the disk is there; the copy of the footer that begins the file stands for it."""
+    needed("pyvhdi")
+    target = tmp_path / "a.vhd"
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "vpc", disk, target], check=True)
+    target.write_bytes(target.read_bytes()[:-512])
+    assert_same(target, disk)
+    with open_image(target) as source:
+        (finding,) = source.findings
+    assert (finding.code, finding.level, finding.image_offset) == (
+        "container-invalid", "warning", target.stat().st_size,
+    )  # fmt: skip
 
 
 def test_differences_alone_are_refused(disk, tmp_path, peer):

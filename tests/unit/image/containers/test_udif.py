@@ -374,3 +374,66 @@ def test_sectors_without_a_piece_are_told(storage):
     assert (finding.code, finding.level) == ("container-invalid", "warning")
     assert "no piece for 4.00 KiB of what they cover" in finding.message
     assert finding.message.endswith("the first at byte 4,096 of the disk")
+
+
+def resource_fork(maps: list[bytes], kind: bytes = b"blkx") -> bytes:
+    """Write a resource fork (Inside Macintosh: More Macintosh Toolbox) with resources of two types."""
+    data, places = b"", []
+    for each in (*maps, b"other"):
+        places.append(len(data))
+        data += struct.pack(">I", len(each)) + each
+    references = [struct.pack(">hHI4x", 128 + number, 0xFFFF, place) for number, place in enumerate(places)]
+    types = struct.pack(">H4sHH4sHH", 1, b"plst", 0, 18 + 12 * len(maps), kind, len(maps) - 1, 18)
+    listed = types + b"".join(references)
+    head = struct.pack(">IIII", 256, 256 + len(data), len(data), 28 + len(listed))
+    return head.ljust(256, b"\0") + data + head + struct.pack(">8xHH", 28, 28 + len(listed)) + listed
+
+
+def with_resource_fork(image: bytes, fork_of=resource_fork) -> bytes:
+    """Put the block maps of a disk image into a resource fork, as before Mac OS X 10.2, in place of its list."""
+    list_at, list_length = struct.unpack_from(">QQ", image, len(image) - 512 + 216)
+    maps = [each["Data"] for each in plistlib.loads(image[list_at : list_at + list_length])["resource-fork"]["blkx"]]
+    fork = fork_of(maps)
+    trailer = bytearray(image[-512:])
+    struct.pack_into(">QQ", trailer, 40, list_at, len(fork))
+    struct.pack_into(">QQ", trailer, 216, 0, 0)
+    return image[:list_at] + fork + bytes(trailer)
+
+
+def test_block_maps_in_a_resource_fork():
+    """The oldest images have no property list; two maps of one disk are read from the fork."""
+    data = noise(40, 5)
+    source = unwrap(MemorySource(with_resource_fork(udif([(ZLIB, data), (PLAIN, data)]))))
+    assert source.read(0, 2 * len(data)) == data * 2
+    assert source.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("fork_of", "reason"),
+    [
+        (lambda maps: resource_fork(maps, b"mish"), "has no block map"),
+        (lambda maps: resource_fork(maps)[:300], "resource fork at byte"),
+        (lambda maps: resource_fork(maps).replace(struct.pack(">I", len(maps[0])), b"\0\1\0\0", 1), "leaves the fork"),
+        (lambda _: b"", "names neither a property list nor a resource fork"),
+    ],
+)
+def test_resource_forks_that_cannot_be(fork_of, reason):
+    """One line, with the address of what is wrong."""
+    with pytest.raises(FormatError, match=reason):
+        unwrap(MemorySource(with_resource_fork(udif([(ZLIB, noise(40, 5))]), fork_of)))
+
+
+def test_maps_that_lie_over_one_another_take_no_memory():
+    """65,536 references to one map of a MiB would be 64 GiB."""
+
+    def fork_of(_):
+        data = struct.pack(">I", 1 << 20) + bytes(1 << 20)
+        listed = struct.pack(">H4sHH", 0, b"blkx", 0xFFFF, 10) + struct.pack(">hHI4x", 0, 0xFFFF, 0) * 65536
+        head = struct.pack(">IIII", 16, 16 + len(data), len(data), 28 + len(listed))
+        return head + data + head + struct.pack(">8xHH", 28, 28) + listed
+
+    tracemalloc.start()
+    with pytest.raises(FormatError, match="overlaps another"):
+        unwrap(MemorySource(with_resource_fork(udif([(ZLIB, noise(40, 5))]), fork_of)))
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()

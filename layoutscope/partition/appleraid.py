@@ -1,0 +1,116 @@
+"""Members of AppleRAID sets: a mirror is read, what is spread over several members is named.
+
+Since Mac OS X 10.4 a header with a property list is in the last 4,096 bytes of a member (AppleRAIDMember.h); before
+it was in the first ones.
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from layoutscope.errors import UnreadError
+from layoutscope.filesystems.recognition import Content, parse_at
+from layoutscope.findings import Finding
+from layoutscope.image.source import Window
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import FORMER_RAID_HEADER, RAID_HEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from layoutscope.image.source import Source
+
+HEADER_BYTES: Final = 4096
+"""Of a header with what follows it."""
+
+
+class Member(NamedTuple):
+    """What a member says of itself: the level and name of its set, which of how many it is, and where its data begin.
+
+    The level is ``stripe``, ``mirror`` or ``concat``, or whatever it says.
+    """
+
+    level: str
+    set_name: str
+    number: int
+    num_members: int
+    offset: int
+
+    @property
+    def label(self) -> str:
+        """What to call it."""
+        return f"AppleRAID {self.level}" if self.level else "AppleRAID"
+
+    @property
+    def about(self) -> str:
+        """What else is known, in words."""
+        which = f"member {self.number} of {self.num_members}" if self.number else "a member"
+        return f"{which} of set {self.set_name!r:.200}"
+
+
+def member_content(
+    source: Source, image_offset: int, size_bytes: int, recognise: Callable[[int, int], Content]
+) -> Content | None:
+    """Say what a member of a set holds; None if the stretch is none.
+
+    Parameters
+    ----------
+    source : Source
+        The image.
+    image_offset, size_bytes : int
+        The stretch.
+    recognise : callable
+        Tells by its content what lies at a place of the image, of a length.
+    """
+    member = _member(Window(source, image_offset, size_bytes), size_bytes)
+    if member is None:
+        return None
+    named = Content("appleraid", member.label, 0, size_bytes, about=member.about)
+    # A stripe has every second piece alone, and a later one of a row of members no start.
+    if member.level != "mirror" and (member.level != "concat" or member.number != 1):
+        return named
+    found = recognise(image_offset + member.offset, size_bytes - member.offset)
+    if found.kind == "unknown":
+        return named
+    findings, at = found.findings, member.offset + found.volume_offset
+    if member.level == "concat" and member.num_members > 1:
+        message = f"is {member.about}; what lies on the others is not in this image"
+        findings += (Finding("image-incomplete", "error", member.label, image_offset + at, message),)
+    return found._replace(volume_offset=at, layers=(member.label, *found.layers), findings=findings)
+
+
+def _member(stretch: Window, size_bytes: int) -> Member | None:
+    at = size_bytes // HEADER_BYTES * HEADER_BYTES - HEADER_BYTES
+    header: grammar.Foreign.RaidHeader | None = parse_at(stretch, RAID_HEADER, at) if at > 0 else None
+    if header is not None:
+        text = _text(stretch, at + RAID_HEADER.width, HEADER_BYTES - RAID_HEADER.width)
+        members = _MEMBER.findall(_value(text, _LIST.format("Members")))
+        own = header.member_uuid.split(b"\0", 1)[0]
+        number = members.index(own) + 1 if own in members else 0
+        level, name = (_value(text, _STRING.format(key)).decode(errors="replace") for key in ("LevelName", "SetName"))
+        return Member(level.lower(), unescape(name), number, len(members), 0)
+    former: grammar.Foreign.FormerRaidHeader | None = parse_at(stretch, FORMER_RAID_HEADER, 0)
+    if former is None or former.len_header != HEADER_BYTES:
+        return None
+    level = former.level.name if isinstance(former.level, grammar.Foreign.RaidLevel) else ""
+    name = former.set_name.split(b"\0", 1)[0].decode(errors="replace")
+    return Member(level, name, former.member_index + 1, former.num_members, HEADER_BYTES)
+
+
+def _text(stretch: Window, at: int, length: int) -> bytes:
+    try:
+        return stretch.read(at, length)
+    except UnreadError:
+        return b""
+
+
+_STRING: Final = r"<key>AppleRAID-{}</key>\s*<string[^>]*>([^<]*)<"
+_LIST: Final = r"(?s)<key>AppleRAID-{}</key>\s*<array[^>]*>(.*?)</array>"
+_MEMBER: Final = re.compile(rb"<string[^>]*>([^<]*)<")
+
+
+def _value(text: bytes, pattern: str) -> bytes:
+    found = re.search(pattern.encode(), text)
+    return found[1] if found else b""

@@ -1,0 +1,111 @@
+"""Members of AppleRAID sets are told by their headers: a mirror is read, the others are named."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutscope.errors import UnsupportedError
+from layoutscope.image import MemorySource
+from layoutscope.partition import choose, find_volumes
+from tests.unit.partition.builders import (
+    Disk,
+    apm,
+    former_raid_header,
+    gpt_disk,
+    gpt_entry,
+    hfs_plus,
+    raid_header,
+    search,
+)
+
+MIB = 1024**2
+RAID = "52414944-0000-11AA-AA11-00306543ECAC"
+RAID_OFFLINE = "52414944-5F4F-11AA-AA11-00306543ECAC"
+MEMBERS = ["AAAA-1", "BBBB-2"]
+
+
+def member(level: str, number: int, *, kind: str = RAID, volume: int = MIB) -> Disk:
+    """Return a GPT with a member in sectors 2048 to 4111: a volume, then the header."""
+    disk = gpt_disk(4 * MIB, [gpt_entry(kind, 2048, 4111)])
+    if number == 0 or level == "Mirror":
+        hfs_plus(disk, MIB, volume)
+    return disk.put(2 * MIB + 4096, raid_header(level, MEMBERS, MEMBERS[number], "D &amp; E"))
+
+
+def refused(disk: Disk) -> UnsupportedError:
+    with pytest.raises(UnsupportedError) as caught:
+        choose(MemorySource(bytes(disk.data), "disk"), search(disk))
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", [RAID, RAID_OFFLINE])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_mirror_is_read(number, kind):
+    """Every member has all of the volume, from its first block on; the layer is named."""
+    found = search(member("Mirror", number, kind=kind))
+    (volume,) = found.readable
+    assert (volume.image_offset, volume.stack) == (MIB, ("GPT", "partition 1", "AppleRAID mirror", "HFS+"))
+    assert found.findings == ()
+
+
+@pytest.mark.parametrize(("level", "number"), [("Stripe", 0), ("Stripe", 1), ("Concat", 1), ("LVG", 0)])
+def test_what_lies_on_several_members_is_named(level, number):
+    """A stripe begins as a volume does, but has half of it: no damage is claimed, and nothing is read."""
+    error = refused(member(level, number, volume=2 * MIB))
+    assert error.code == "apple-raid"
+    assert f"AppleRAID {level.lower()} (1.01 MiB): member {number + 1} of 2 of set 'D & E'" in str(error)
+    assert "diskutil appleRAID list" in error.advice
+
+
+def test_the_first_member_of_a_concatenation_is_read_as_far_as_it_goes():
+    """Its addresses are right; an error says that the rest is on the others."""
+    found = search(member("Concat", 0, volume=2 * MIB))
+    assert [item.image_offset for item in found.readable] == [MIB]
+    (finding,) = (item for item in found.findings if item.code == "image-incomplete")
+    assert (finding.level, finding.image_offset) == ("error", MIB)
+    assert "member 1 of 2" in finding.message
+
+
+def test_an_image_of_a_member_alone():
+    """Without a map the header is looked for, too."""
+    disk = Disk(MIB + 4096).put(-4096, raid_header("Stripe", MEMBERS, MEMBERS[0]))
+    hfs_plus(disk, 0, MIB)
+    assert "holds AppleRAID stripe (1.00 MiB): member 1 of 2" in str(refused(disk))
+    mirror = Disk(MIB + 4096).put(-4096, raid_header("Mirror", MEMBERS, MEMBERS[1]))
+    hfs_plus(mirror, 0, MIB)
+    assert [item.stack for item in search(mirror).readable] == [("AppleRAID mirror", "HFS+")]
+
+
+@pytest.mark.parametrize(("level", "word"), [(0, "stripe"), (0x100, "concat")])
+def test_sets_of_before_10_4_are_named(level, word):
+    """Their header is at the start of the member; the second of two members."""
+    disk = Disk(4 * MIB).put(MIB, former_raid_header(level, 1))
+    apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("RAID", "Apple_RAID", 2048, 4096)])
+    assert f"AppleRAID {word} (2.00 MiB): member 2 of 2 of set 'Data'" in str(refused(disk))
+
+
+def test_a_mirror_of_before_10_4_begins_behind_its_header():
+    """The volume stands 4,096 bytes behind the start of the partition."""
+    disk = Disk(4 * MIB).put(MIB, former_raid_header(1, 0))
+    apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("RAID", "Apple_RAID", 2048, 4096)])
+    hfs_plus(disk, MIB + 4096, MIB)
+    found = search(disk)
+    assert [(item.image_offset, item.label) for item in found.readable] == [(MIB + 4096, "HFS+")]
+    assert found.findings == ()
+
+
+def test_a_member_whose_property_list_was_never_read():
+    """Its level is not known, so that nothing is read of it."""
+    import numpy as np
+
+    from layoutscope.image.ddrescue import RescuedSource
+
+    disk = member("Mirror", 0)
+    source = RescuedSource(MemorySource(bytes(disk.data), "disk"), np.array([[2 * MIB + 4096 + 512, 512]]))
+    assert [item.kind for item in find_volumes(source, depth="maps").candidates] == ["appleraid"]
+
+
+def test_a_header_left_in_a_partition_of_another_type_means_nothing():
+    """What the map calls HFS+ is HFS+."""
+    disk = member("Stripe", 0, kind="48465300-0000-11AA-AA11-00306543ECAC")
+    assert [item.stack for item in search(disk).readable] == [("GPT", "partition 1", "HFS+")]

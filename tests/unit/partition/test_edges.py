@@ -233,9 +233,7 @@ def test_partitions_that_touch_do_not_overlap(second, told):
 
 def test_the_partition_that_reaches_furthest_is_the_one_that_is_overlapped():
     """A large one holds a small one, behind which a third still begins in the large one."""
-    found = search(
-        gpt_disk(MIB, [gpt_entry(LINUX, 100, 999), gpt_entry(LINUX, 200, 299), gpt_entry(LINUX, 500, 1200)])
-    )
+    found = search(gpt_disk(MIB, [gpt_entry(LINUX, 100, 999), gpt_entry(LINUX, 200, 299), gpt_entry(LINUX, 500, 1200)]))
     assert [(item.code, item.image_offset, item.message) for item in found.findings] == [
         ("partition-overlap", 102_400, "partition 2 overlaps partition 1, which ends at 512,000"),
         ("partition-overlap", 256_000, "partition 3 overlaps partition 1, which ends at 512,000"),

@@ -259,7 +259,10 @@ def test_a_copy_cannot_be_where_the_header_is():
     ],
 )
 def test_an_embedded_volume_is_cut_at_the_end(size, expected):
-    """It begins behind 20 sectors and three blocks of 4,096, and has a hundred of these; 130 bytes of the block at 1,024 lead to it."""
+    """It begins behind 20 sectors and three blocks of 4,096, and has a hundred of these.
+
+    The part of the master directory block that leads to it has 130 bytes.
+    """
     found = probe(Window(disk(size, (1024, wrapper("Wrapped", 4096, 20, 3, 100))), 0, size))
     assert (found.volume_offset, found.size_bytes, found.name) == (20 * 512 + 3 * 4096, expected, "Wrapped")
     (region,) = found.regions
@@ -308,9 +311,8 @@ def test_a_copy_that_was_never_read_is_told_where_it_should_be():
     assert [(item.code, item.image_offset) for item in volume.log.findings] == [
         ("alternate-header-missing", SIZE - 1024)
     ]
-    assert volume.is_readable(np.array([SIZE - 1024, SIZE - 512, -1, SIZE, SIZE]), np.array([512, 1, 1, 0, 1])).tolist() == [
-        True, False, False, True, False,
-    ]  # fmt: skip
+    starts, lengths = np.array([SIZE - 1024, SIZE - 512, -1, SIZE, SIZE]), np.array([512, 1, 1, 0, 1])
+    assert volume.is_readable(starts, lengths).tolist() == [True, False, False, True, False]
 
 
 def test_where_the_copy_should_be_in_a_cut_image():

@@ -294,7 +294,7 @@ def test_an_external_journal_of_an_unmounted_volume_is_a_warning():
 
 @pytest.mark.parametrize(("start", "plus"), [(512, 36), (16_384, 36), (511, 8), (16_385, 8)])
 def test_a_wrong_checksum_is_told_at_what_is_impossible(start, plus):
-    """At the checksum, byte 36 of the header, or at the start of transactions, byte 8, where that is outside the ring."""
+    """At the checksum, byte 36 of the header, or at their start, byte 8, where that is outside the ring."""
     data = disk()
     data[AT : AT + 48] = journal_header(start, 600)
     data[AT + 36] ^= 1

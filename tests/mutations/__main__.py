@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import hashlib
 import importlib.abc
 import importlib.util
 import json
+import math
 import os
 import random
 import resource
@@ -28,11 +30,19 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pytest
+
+    Tests = Sequence[tuple[str, float]]
+    """Tests with the seconds that each takes."""
 
 ROOT = Path(__file__).resolve().parents[2]
 READERS = (
@@ -88,6 +98,8 @@ MOST_SECONDS = 20.0
 """What the tests of a mutant took together when nothing was changed, in seconds of the processor."""
 GRACE_SECONDS = 10.0
 """A test that takes this and ten times what it took before is one that does not end."""
+MAX_SECONDS = 600.0
+"""A mutant that keeps its tests waiting for so long is noticed, too."""
 MOST_MEMORY = 8 * 1024**3
 NO_TESTS = 5
 """What pytest returns where it runs nothing."""
@@ -119,20 +131,32 @@ OPERATORS = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one module, with the lines of the statement that it is in."""
+    """One change of one module: the number of the change, the lines of its statement, and whether functions have it."""
 
     path: str
+    number: int
     lines: range
     what: str
-    source: str
+    is_in_function: bool
+
+    def code(self) -> CodeType:
+        """Compile the module with the change; lines are numbered as they are without it."""
+        tree = ast.parse(Path(self.path).read_text())
+        next(islice(_all_changes(tree), self.number, None))
+        return compile(tree, str(ROOT / self.path), "exec", dont_inherit=True)
 
 
-def mutants_of(path: str, text: str) -> Iterator[Mutant]:
+def mutants_of(path: str) -> Iterator[Mutant]:
     """Yield every change of a module; docstrings, annotations and messages are not code."""
-    tree = ast.parse(text)
-    for node, statement in [*_code(tree, tree)]:
+    for number, (lines, what, is_inside) in enumerate(_all_changes(ast.parse(Path(path).read_text()))):
+        yield Mutant(path, number, lines, what, is_inside)
+
+
+def _all_changes(tree: ast.Module) -> Iterator[tuple[range, str, bool]]:
+    """Make each change of a tree, and take it back when the next one is asked for."""
+    for node, statement, is_inside in [*_code(tree, tree, is_inside=False)]:
         for what, undo, place in _changes(node):
-            yield Mutant(path, _lines(place or statement), what, ast.unparse(tree))
+            yield _lines(place or statement), what, is_inside or place is not None
             undo()
 
 
@@ -143,11 +167,12 @@ def _lines(statement: ast.AST) -> range:
     return range(statement.lineno, last + 1)
 
 
-def _code(node: ast.AST, statement: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """Walk over what runs when functions run, each with its statement."""
+def _code(node: ast.AST, statement: ast.AST, *, is_inside: bool) -> Iterator[tuple[ast.AST, ast.AST, bool]]:
+    """Walk over what runs when functions run: each node, its statement, and whether it is in a function's body."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "type_comment"):
             continue
+        is_body = is_inside or (isinstance(node, ast.FunctionDef) and name == "body")
         for child in value if isinstance(value, list) else [value]:
             if not isinstance(child, ast.AST) or isinstance(child, (ast.Raise, ast.JoinedStr, ast.Assert)):
                 continue
@@ -156,8 +181,8 @@ def _code(node: ast.AST, statement: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]
             if isinstance(child, ast.Call) and _is_finding(child):
                 continue
             inner = child if isinstance(child, ast.stmt) else statement
-            yield child, inner
-            yield from _code(child, inner)
+            yield child, inner, is_body
+            yield from _code(child, inner, is_inside=is_body)
 
 
 def _is_finding(call: ast.Call) -> bool:
@@ -190,7 +215,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[], object], ast.AST
         node.value += 1
         yield f"{node.value - 1} to {node.value}", lambda: setattr(node, "value", node.value - 1), None
     elif isinstance(node, (ast.If, ast.IfExp, ast.While)):
-        test, node.test = node.test, ast.UnaryOp(ast.Not(), node.test)
+        test, node.test = node.test, ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test)
         yield "condition negated", lambda: setattr(node, "test", test), None
     elif isinstance(node, ast.FunctionDef):
         for place, statement in enumerate(node.body):
@@ -210,12 +235,12 @@ def _name(operator: ast.AST) -> str:
 
 
 class Overlay(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
-    """Import one module from the text of a mutant."""
+    """Import one module with the change of a mutant."""
 
     def __init__(self, mutant: Mutant) -> None:
         self.name = mutant.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         self.path = str(ROOT / mutant.path)
-        self.text = mutant.source
+        self.mutant = mutant
 
     def find_spec(self, name, path=None, target=None):  # noqa: ARG002  (importlib calls it so)
         """Find the module that is changed and no other."""
@@ -229,13 +254,31 @@ class Overlay(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
         """Return where the module is."""
         return self.path
 
-    def get_data(self, path):  # noqa: ARG002
-        """Return the changed text."""
-        return self.text.encode()
+    def get_data(self, path):
+        """Return the text without the change."""
+        return Path(path).read_bytes()
+
+    def source_to_code(self, data, path, *, _optimize=-1):  # noqa: ARG002
+        """Return the code with the change."""
+        return self.mutant.code()
 
     def path_stats(self, path):  # noqa: ARG002
         """Keep Python from using or writing a compiled file."""
         raise OSError
+
+
+def change_functions(mutant: Mutant) -> None:
+    """Give the functions of a module that was imported the code of a mutant."""
+    codes: dict[tuple[str, int], CodeType] = {}
+    left = [mutant.code()]
+    while left:
+        code = left.pop()
+        codes[code.co_qualname, code.co_firstlineno] = code
+        left += [each for each in code.co_consts if isinstance(each, CodeType) and each.co_name != "<lambda>"]
+    for item in gc.get_objects():
+        if isinstance(item, FunctionType) and item.__code__.co_filename == str(ROOT / mutant.path):
+            old = item.__code__
+            item.__code__ = codes.get((old.co_qualname, old.co_firstlineno), old)
 
 
 @dataclass
@@ -287,10 +330,54 @@ class Recorder:
         return Reach(dict(self.seconds), tests, at_import)
 
 
+class Judge:
+    """A plugin of pytest that gives mutants of functions to collected tests, each in a process of its own."""
+
+    def __init__(self, work: Sequence[tuple[Mutant, Tests]], jobs: int, folder: Path) -> None:
+        self.work, self.processes, self.folder = work, Processes(jobs, MAX_SECONDS), folder
+
+    def pytest_runtestloop(self, session):
+        """Try the mutants in place of the tests; write down which were missed."""
+        items = {item.nodeid: item for item in session.items}
+        missed: list[int] = []
+        for place, (mutant, tests) in enumerate(self.work):
+            self.processes.run(partial(_try, items, mutant, tests), partial(_keep_missed, missed, place))
+        self.processes.wait()
+        (self.folder / "missed.json").write_text(json.dumps(missed))
+        return True
+
+
+def _keep_missed(missed: list[int], place: int, status: int, folder: Path) -> None:  # noqa: ARG001
+    if status == 0:
+        missed.append(place)
+
+
+def _try(items: dict[str, pytest.Item], mutant: Mutant, tests: Tests, folder: Path) -> int:
+    """Run tests with a mutant in a process of its own until one fails; return its number."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        _begin(folder)
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
+        change_functions(mutant)
+        chosen = [items[name] for name, _ in tests]
+        for item, following, (_, seconds) in zip(chosen, [*chosen[1:], None], tests, strict=True):
+            _limit(seconds)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if item.session.testsfailed:
+                break
+        else:
+            status = 0
+    finally:
+        os._exit(status)
+
+
 class Order:
     """A plugin of pytest that runs some tests in some order, each for a bounded time."""
 
-    def __init__(self, wanted: Sequence[tuple[str, float]]) -> None:
+    def __init__(self, wanted: Tests) -> None:
         self.seconds = dict(wanted)
         self.place = {name: place for place, (name, _) in enumerate(wanted)}
 
@@ -301,23 +388,33 @@ class Order:
         )
 
     def pytest_runtest_logstart(self, nodeid, location):  # noqa: ARG002
-        """End the process, by the signal, if a test does not end."""
-        signal.setitimer(signal.ITIMER_PROF, GRACE_SECONDS + 10 * self.seconds[nodeid])
+        """Set the clock of a test."""
+        _limit(self.seconds[nodeid])
 
 
-def start(arguments: Sequence[str], folder: Path, plugin: Callable[[], object], mutant: Mutant | None = None) -> int:
+def _limit(seconds: float) -> None:
+    """End the process, by a signal, if a test does not end that took some seconds before."""
+    signal.setitimer(signal.ITIMER_PROF, GRACE_SECONDS + 10 * seconds)
+
+
+def _begin(folder: Path) -> None:
+    """Make a new process one that says nothing, and takes no more memory than it may."""
+    os.setsid()
+    output = os.open(folder / "output", os.O_RDWR | os.O_CREAT)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+
+
+def start(arguments: Sequence[str], plugin: Callable[[], object], folder: Path, mutant: Mutant | None = None) -> int:
     """Run pytest in a process of its own, which writes into a folder; return its number."""
     child = os.fork()
     if child:
         return child
     status = 1
     try:
-        os.setsid()
-        output = os.open(folder / "output", os.O_RDWR | os.O_CREAT)
-        for stream in (1, 2):
-            os.dup2(output, stream)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+        _begin(folder)
         if mutant is not None:
             sys.meta_path.insert(0, Overlay(mutant))
         import pytest
@@ -335,31 +432,38 @@ def start(arguments: Sequence[str], folder: Path, plugin: Callable[[], object], 
 class Processes:
     """Some processes at a time, each with a folder of its own."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.running: dict[int, tuple[tempfile.TemporaryDirectory, Callable[[int, Path], None]]] = {}
+    def __init__(self, most: int, max_seconds: float = math.inf) -> None:
+        self.most, self.max_seconds = most, max_seconds
+        self.running: dict[int, tuple[Path, float, Callable[[int, Path], None]]] = {}
 
     def run(self, begin: Callable[[Path], int], end: Callable[[int, Path], None]) -> None:
         """Begin a process when there is room for one; its status and folder are handed over at its end."""
         self.wait(self.most - 1)
-        folder = tempfile.TemporaryDirectory(prefix="mutations-")
-        self.running[begin(Path(folder.name))] = folder, end
+        folder = Path(tempfile.mkdtemp(prefix="mutations-"))
+        self.running[begin(folder)] = folder, time.monotonic(), end
 
     def wait(self, most: int = 0) -> None:
-        """Wait until no more than some are left."""
+        """Wait until no more than some are left; one that waits for something itself is ended."""
         while len(self.running) > most:
-            child, status = os.wait()
-            folder, end = self.running.pop(child)
-            try:
-                end(status, Path(folder.name))
-            finally:
-                shutil.rmtree(folder.name, ignore_errors=True)
+            child, status = os.waitpid(-1, os.WNOHANG)
+            if child:
+                folder, _, end = self.running.pop(child)
+                try:
+                    end(status, folder)
+                finally:
+                    shutil.rmtree(folder, ignore_errors=True)
+                continue
+            for number, (_, began, _) in self.running.items():
+                if time.monotonic() - began > self.max_seconds:
+                    os.kill(number, signal.SIGKILL)
+            time.sleep(0.01)
 
 
-def record(files: Sequence[str], kept: Path | None, processes: Processes) -> dict[str, Reach]:
+def record(files: Sequence[str], kept: Path | None, jobs: int) -> dict[str, Reach]:
     """Run files of tests, each for itself, with nothing changed; ends if one fails. What was kept is not run anew."""
     found = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
     failed = []
+    processes = Processes(jobs)
 
     def begin(file: str) -> None:
         digest = hashlib.sha256(b"".join(Path(each).read_bytes() for each in [file, *map(str, _sources())])).hexdigest()
@@ -371,7 +475,7 @@ def record(files: Sequence[str], kept: Path | None, processes: Processes) -> dic
                 found[file] = {"digest": digest, **json.loads((folder / "reach.json").read_text())}
 
         if found.get(file, {}).get("digest") != digest:
-            processes.run(lambda folder: start([file], folder, Recorder), end)
+            processes.run(partial(start, [file], Recorder), end)
 
     for file in files:
         begin(file)
@@ -387,7 +491,7 @@ def _sources() -> list[Path]:
     return [path for part in READERS for path in sorted(Path(part).rglob("*.py"))]
 
 
-def tests_for(mutant: Mutant, reached: dict[str, Reach]) -> list[tuple[str, float]]:
+def tests_for(mutant: Mutant, reached: dict[str, Reach]) -> Tests:
     """List the tests that are given a mutant, with the seconds that each took."""
     first: dict[str, float] = {}
     then: dict[str, float] = {}
@@ -411,7 +515,45 @@ def tests_for(mutant: Mutant, reached: dict[str, Reach]) -> list[tuple[str, floa
     return chosen
 
 
-def _group(path: str, groups: Sequence[str]) -> str:
+def judge(work: Sequence[tuple[Mutant, Tests]], jobs: int) -> list[Mutant]:
+    """Give mutants to their tests; return those that none noticed, and end if the tests could not be run.
+
+    Mutants of functions are made in processes in which everything was imported and collected before; others change what
+    is made when a module is imported, so that all of this is done anew.
+    """
+    missed = [mutant for mutant, tests in work if not tests]
+    inside = [item for item in work if item[0].is_in_function and item[1]]
+    processes = Processes(jobs, MAX_SECONDS)
+
+    def end(mutant: Mutant, status: int, folder: Path) -> None:
+        if os.waitstatus_to_exitcode(status) == NO_TESTS:
+            sys.exit(f"{mutant.path}:{mutant.lines.start} was given no tests:\n{(folder / 'output').read_text()}")
+        missed.extend([mutant] * (status == 0))
+
+    for mutant, tests in work:
+        if tests and not mutant.is_in_function:
+            begin = partial(start, ["-x", *_files(tests)], partial(Order, tests), mutant=mutant)
+            processes.run(begin, partial(end, mutant))
+    processes.wait()
+
+    def end_all(status: int, folder: Path) -> None:
+        if status:
+            sys.exit(f"tests cannot be collected:\n{(folder / 'output').read_text()}")
+        missed.extend(inside[place][0] for place in json.loads((folder / "missed.json").read_text()))
+
+    if inside:
+        files = _files([test for _, tests in inside for test in tests])
+        whole = Processes(1)
+        whole.run(lambda folder: start(["-s", *files], lambda: Judge(inside, jobs, folder), folder), end_all)
+        whole.wait()
+    return missed
+
+
+def _files(tests: Tests) -> list[str]:
+    return list(dict.fromkeys(name.partition("::")[0] for name, _ in tests))
+
+
+def _group(path: str, groups: Iterable[str]) -> str:
     return next(group for group in groups if path.startswith(group))
 
 
@@ -430,7 +572,7 @@ def main() -> None:
     by_part: dict[str, list[Mutant]] = defaultdict(list)
     for path in map(Path, options.paths):
         for each in [path] if path.suffix else sorted(path.rglob("*.py")):
-            by_part[_group(each.as_posix(), READERS)] += mutants_of(each.as_posix(), each.read_text())
+            by_part[_group(each.as_posix(), READERS)] += mutants_of(each.as_posix())
     for part, mutants in by_part.items():
         if options.line:
             by_part[part] = [each for each in mutants if options.line in each.lines]
@@ -438,35 +580,16 @@ def main() -> None:
             by_part[part] = random.Random(options.seed).sample(mutants, options.sample)  # noqa: S311
     for name in ("pytest", "numpy", "polars", "hypothesis", "zstandard", "construct", "kaitaistruct", "typer", "rich"):
         importlib.import_module(name)  # every child needs them, and the package itself must not be there before
-    processes = Processes(options.jobs)
-    folders = {folder: _test_files(TESTS[folder]) for folder in {_group(part, [*TESTS]) for part in by_part}}
-    reached = record(sorted({file for files in folders.values() for file in files}), options.kept, processes)
-    noticed: Counter[str] = Counter()
-
-    def judge(part: str, mutant: Mutant) -> None:
-        tests = tests_for(mutant, {file: reached[file] for file in folders[_group(part, [*TESTS])]})
-
-        def end(status: int, folder: Path) -> None:
-            if os.waitstatus_to_exitcode(status) == NO_TESTS:
-                sys.exit(f"{mutant.path}:{mutant.lines.start} was given no tests:\n{(folder / 'output').read_text()}")
-            noticed[part] += status != 0
-            if status == 0:
-                print(f"{mutant.path}:{mutant.lines.start} {mutant.what}: missed by {len(tests)} tests", flush=True)  # noqa: T201
-
-        files = list(dict.fromkeys(name.partition("::")[0] for name, _ in tests))
-        if tests:
-            processes.run(lambda folder: start(["-x", *files], folder, lambda: Order(tests), mutant), end)
-        else:
-            end(0, ROOT)
-
-    began = time.monotonic()
+    folders = {part: _test_files(TESTS[_group(part, TESTS)]) for part in by_part}
+    reached = record(sorted({file for files in folders.values() for file in files}), options.kept, options.jobs)
     for part, mutants in by_part.items():
-        for mutant in mutants:
-            judge(part, mutant)
-    processes.wait()
-    for part, mutants in by_part.items():
-        print(f"{part}: {noticed[part]} of {len(mutants)} noticed ({noticed[part] / max(len(mutants), 1):.1%})")  # noqa: T201
-    print(f"seed {options.seed}, {time.monotonic() - began:,.0f} s")  # noqa: T201
+        began, known = time.monotonic(), {file: reached[file] for file in folders[part]}
+        missed = judge([(mutant, tests_for(mutant, known)) for mutant in mutants], options.jobs)
+        for mutant in sorted(missed, key=lambda item: (item.path, item.number)):
+            print(f"{mutant.path}:{mutant.lines.start} {mutant.what}: missed")  # noqa: T201
+        count, seconds = len(mutants) - len(missed), time.monotonic() - began
+        told = f"{count} of {len(mutants)} noticed ({count / max(len(mutants), 1):.1%})"
+        print(f"{part}: {told}, seed {options.seed}, {seconds:,.0f} s", flush=True)  # noqa: T201
 
 
 def _test_files(places: Sequence[str]) -> list[str]:

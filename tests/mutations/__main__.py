@@ -491,7 +491,7 @@ def _sources() -> list[Path]:
     return [path for part in READERS for path in sorted(Path(part).rglob("*.py"))]
 
 
-def tests_for(mutant: Mutant, reached: dict[str, Reach]) -> Tests:
+def choose(mutant: Mutant, reached: dict[str, Reach]) -> Tests:
     """List the tests that are given a mutant, with the seconds that each took."""
     first: dict[str, float] = {}
     then: dict[str, float] = {}
@@ -584,7 +584,7 @@ def main() -> None:
     reached = record(sorted({file for files in folders.values() for file in files}), options.kept, options.jobs)
     for part, mutants in by_part.items():
         began, known = time.monotonic(), {file: reached[file] for file in folders[part]}
-        missed = judge([(mutant, tests_for(mutant, known)) for mutant in mutants], options.jobs)
+        missed = judge([(mutant, choose(mutant, known)) for mutant in mutants], options.jobs)
         for mutant in sorted(missed, key=lambda item: (item.path, item.number)):
             print(f"{mutant.path}:{mutant.lines.start} {mutant.what}: missed")  # noqa: T201
         count, seconds = len(mutants) - len(missed), time.monotonic() - began

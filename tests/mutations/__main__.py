@@ -22,6 +22,7 @@ import json
 import math
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -104,6 +105,8 @@ MOST_MEMORY = 8 * 1024**3
 NO_TESTS = 5
 """What pytest returns where it runs nothing."""
 
+LIMITS = re.compile("_?(MAX|MOST|BATCH|CHUNK|STRETCH)_")
+
 COMPARISONS = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -147,7 +150,7 @@ class Mutant:
 
 
 def mutants_of(path: str) -> Iterator[Mutant]:
-    """Yield every change of a module; docstrings, annotations and messages are not code."""
+    """Yield every change of a module; docstrings, annotations and messages are no code, nor are limits."""
     for number, (lines, what, is_inside) in enumerate(_all_changes(ast.parse(Path(path).read_text()))):
         yield Mutant(path, number, lines, what, is_inside)
 
@@ -178,7 +181,9 @@ def _code(node: ast.AST, statement: ast.AST, *, is_inside: bool) -> Iterator[tup
                 continue
             if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
                 continue
-            if isinstance(child, ast.Call) and _is_finding(child):
+            if (isinstance(child, ast.Call) and _is_finding(child)) or (
+                isinstance(node, ast.Module) and _is_limit(child)
+            ):
                 continue
             inner = child if isinstance(child, ast.stmt) else statement
             yield child, inner, is_body
@@ -195,6 +200,11 @@ def _is_finding(call: ast.Call) -> bool:
         "TypeVar",
         "NewType",
     )
+
+
+def _is_limit(statement: ast.AST) -> bool:
+    """Whether a constant says how much is done at once, or at most: one more is as good."""
+    return isinstance(statement, ast.AnnAssign) and LIMITS.match(ast.unparse(statement.target)) is not None
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[], object], ast.AST | None]]:

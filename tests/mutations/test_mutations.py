@@ -13,7 +13,8 @@ from tests.mutations.__main__ import ROOT, Reach, change_functions, choose, muta
 
 TEXT = '''"""Words with 1 number."""
 
-LIMIT: int = 5
+LEAST: int = 5
+MAX_ROWS: int = 6
 
 
 def judged(value, least=3):
@@ -45,21 +46,21 @@ def imported(path):
 
 
 def test_every_change_of_code_is_made_and_no_other(path):
-    """With the lines of its statement, and whether the body of a function has it; errors and words stay."""
+    """With the lines of its statement, and whether the body of a function has it; errors, words and limits stay."""
     found = [(item.lines.start, item.lines[-1], item.what, item.is_in_function) for item in mutants_of(str(path))]
     assert sorted(found) == [
         (3, 3, "5 to 6", False),
-        (6, 6, "3 to 4", False),
-        (9, 9, "0 to 1", True),
-        (9, 9, "2 to 3", True),
-        (9, 9, "and to or", True),
-        (9, 9, "condition negated", True),
-        (9, 9, "eq to noteq", True),
-        (9, 9, "gt to gte", True),
-        (9, 9, "mod to floordiv", True),
-        (10, 11, "1 to 2", True),
-        (10, 11, "add to sub", True),
-        (12, 12, "condition negated", True),
+        (7, 7, "3 to 4", False),
+        (10, 10, "0 to 1", True),
+        (10, 10, "2 to 3", True),
+        (10, 10, "and to or", True),
+        (10, 10, "condition negated", True),
+        (10, 10, "eq to noteq", True),
+        (10, 10, "gt to gte", True),
+        (10, 10, "mod to floordiv", True),
+        (11, 12, "1 to 2", True),
+        (11, 12, "add to sub", True),
+        (13, 13, "condition negated", True),
     ]
 
 
@@ -80,8 +81,8 @@ def test_tests_that_execute_a_line_come_first_and_the_quickest_of_them(path):
     (mutant,) = (item for item in mutants_of(str(path)) if item.what == "add to sub")
     seconds = {"a::slow": 3.0, "a::quick": 1.0, "a::other": 0.5, "a::endless": 1e9}
     reached = {
-        "a": Reach(seconds, {str(path): {11: ["a::slow", "a::quick"], 9: ["a::other"]}}, {str(path): [3]}),
-        "b": Reach({"b::any": 0.1}, {str(path): {9: ["b::any"]}}, {str(path): [3]}),
+        "a": Reach(seconds, {str(path): {12: ["a::slow", "a::quick"], 10: ["a::other"]}}, {str(path): [3]}),
+        "b": Reach({"b::any": 0.1}, {str(path): {10: ["b::any"]}}, {str(path): [3]}),
     }
     assert choose(mutant, reached) == [("a::quick", 1.0), ("a::slow", 3.0), ("a::other", 0.5)]
 

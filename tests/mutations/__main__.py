@@ -472,7 +472,8 @@ class Processes:
 def record(files: Sequence[str], kept: Path | None, jobs: int) -> dict[str, Reach]:
     """Run files of tests, each for itself, with nothing changed; ends if one fails. What was kept is not run anew."""
     found = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
-    failed = []
+    failed: list[str] = []
+    recorded: list[str] = []
     processes = Processes(jobs)
 
     def begin(file: str) -> None:
@@ -485,6 +486,7 @@ def record(files: Sequence[str], kept: Path | None, jobs: int) -> dict[str, Reac
                 found[file] = {"digest": digest, **json.loads((folder / "reach.json").read_text())}
 
         if found.get(file, {}).get("digest") != digest:
+            recorded.append(file)
             processes.run(partial(start, [file], Recorder), end)
 
     for file in files:
@@ -492,7 +494,7 @@ def record(files: Sequence[str], kept: Path | None, jobs: int) -> dict[str, Reac
     processes.wait()
     if failed:
         sys.exit("\n".join(failed))
-    if kept is not None:
+    if kept is not None and recorded:
         kept.write_text(json.dumps(found))
     return {file: Reach.of_json(found[file]) for file in files}
 

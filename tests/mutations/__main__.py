@@ -30,9 +30,9 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
@@ -102,6 +102,8 @@ GRACE_SECONDS = 10.0
 MAX_SECONDS = 600.0
 """A mutant that keeps its tests waiting for so long is noticed, too."""
 MOST_MEMORY = 8 * 1024**3
+NO_CHANGE = -1
+"""The number of a mutant that is none."""
 NO_TESTS = 5
 """What pytest returns where it runs nothing."""
 
@@ -145,7 +147,9 @@ class Mutant:
     def code(self) -> CodeType:
         """Compile the module with the change; lines are numbered as they are without it."""
         tree = ast.parse(Path(self.path).read_text())
-        next(islice(_all_changes(tree), self.number, None))
+        changes = _all_changes(tree)
+        for _ in range(self.number + 1):
+            next(changes)
         return compile(tree, str(ROOT / self.path), "exec", dont_inherit=True)
 
 
@@ -350,11 +354,20 @@ class Judge:
         """Try the mutants in place of the tests; write down which were missed."""
         items = {item.nodeid: item for item in session.items}
         missed: list[int] = []
+        # What fails with nothing changed would notice every mutant.
+        same = replace(self.work[0][0], number=NO_CHANGE)
+        every = dict(test for _, tests in self.work for test in tests)
+        self.processes.run(partial(_try, items, same, within_time(every.items())), _end_unless_passed)
         for place, (mutant, tests) in enumerate(self.work):
             self.processes.run(partial(_try, items, mutant, tests), partial(_keep_missed, missed, place))
         self.processes.wait()
         (self.folder / "missed.json").write_text(json.dumps(missed))
         return True
+
+
+def _end_unless_passed(status: int, folder: Path) -> None:
+    if status:
+        sys.exit(f"tests fail with nothing changed:\n{(folder / 'output').read_text()}")
 
 
 def _keep_missed(missed: list[int], place: int, status: int, folder: Path) -> None:  # noqa: ARG001
@@ -516,15 +529,13 @@ def choose(mutant: Mutant, reached: dict[str, Reach]) -> Tests:
             names = set(reach.seconds)
         first |= {name: reach.seconds[name] for name in names}
         then |= {name: seconds for name, seconds in reach.seconds.items() if names and name not in names}
-    chosen, left = [], MOST_SECONDS
-    for name, seconds in [
-        *sorted(first.items(), key=lambda item: item[1]),
-        *sorted(then.items(), key=lambda item: item[1]),
-    ]:
-        if seconds <= left:
-            chosen.append((name, seconds))
-            left -= seconds
-    return chosen
+    return [*within_time(first.items()), *within_time(then.items(), MOST_SECONDS - sum(first.values()))]
+
+
+def within_time(tests: Iterable[tuple[str, float]], left: float = MOST_SECONDS) -> Tests:
+    """Take tests, the quickest first, as long as they take no more than some seconds together."""
+    ends = accumulate(sorted(seconds for _, seconds in tests))
+    return [test for test, end in zip(sorted(tests, key=lambda test: test[1]), ends, strict=True) if end <= left]
 
 
 def judge(work: Sequence[tuple[Mutant, Tests]], jobs: int) -> list[Mutant]:

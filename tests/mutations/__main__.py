@@ -390,6 +390,9 @@ def _try(items: dict[str, pytest.Item], mutant: Mutant, tests: Tests, folder: Pa
             _limit(seconds)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if item.session.testsfailed:
+                told = item.config.pluginmanager.get_plugin("terminalreporter").stats
+                for report in (*told.get("failed", ()), *told.get("error", ())):
+                    os.write(1, f"\n{report.nodeid}\n{report.longreprtext}\n".encode())
                 break
         else:
             status = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -451,3 +452,59 @@ def test_an_overlay_of_one_sector():
     overlay = Overlay(MemorySource(bytes(2048)), np.array([512]), np.array([512]), np.array([0]), data)
     for start, length, expected in ((0, 512, 0), (1024, 512, 0), (0, 513, 1), (1023, 2, 1), (512, 512, 512)):
         assert overlay.read(start, length).count(7) == expected
+
+
+def test_where_the_map_of_an_inferred_volume_is_read():
+    """A volume that a sweep inferred has no map where its fork has no blocks, and no count to compare with."""
+    volume = open_volume(disk(SIZE, (1024, raw_header(num_blocks=8)), (5 * BLOCK, b"\x0f")), 0, BULK)
+    none = np.empty(0, np.int64)
+    told = len(volume.log.findings)
+    inferred = replace(volume, is_inferred=True)
+    assert [values.tolist() for values in read_free_runs(inferred, Fork(0, none, none, none))] == [[], []]
+    assert [values.tolist() for values in read_free_runs(inferred, fork((5, 1), size=1))] == [[0], [4]]
+    assert len(volume.log.findings) == told
+    read_free_runs(volume, Fork(0, none, none, none))
+    assert [item.code for item in volume.log.findings[told:]] == []
+    read_free_runs(volume, fork((5, 1), size=1))
+    assert [item.code for item in volume.log.findings[told:]] == ["free-count-differs"]
+
+
+def test_a_map_that_was_never_read_is_told_by_its_name():
+    """Of what leaves the image the address tells all; of unread sectors the structure is named."""
+    source = RescuedSource(disk(SIZE, (1024, raw_header())), np.array([[5 * BLOCK, 512]]))
+    volume = open_volume(source, 0, BULK)
+    read_free_runs(volume, fork((5, 1), size=8))
+    read_free_runs(volume, fork((BLOCKS, 1), size=8))
+    found = [item for item in volume.log.findings if item.code == "allocation-file-unreadable"]
+    assert [item.image_offset for item in found] == [5 * BLOCK, SIZE]
+    assert found[0].structure == "allocation file"
+    assert found[1].structure != "allocation file"
+
+
+@pytest.mark.parametrize("size", [1024, 2048])
+def test_the_smallest_place_of_a_copy(size):
+    """A volume of two or four sectors has its copy in its last two, be they its first two."""
+    raw = raw_header(len_block=512, num_blocks=size // 512)
+    source = disk(8192, (1024, raw), (size - 1024, raw))
+    volume = open_volume(source, 0, BULK)
+    assert (volume.end_offset, volume.size_bytes) == (size - 1024, size)
+    alone = open_volume(Window(disk(8192, (512 + 1024, raw)), 512, 4096), 0, BULK)
+    missing = [item.image_offset for item in alone.log.findings if item.code == "alternate-header-missing"]
+    assert missing == ([512] if size == 1024 else [])
+
+
+def test_a_copy_at_the_end_of_the_smallest_partition():
+    """1,024 bytes are all copy; fewer have none."""
+    raw = raw_header()
+    source = disk(SIZE, (0, raw))
+    assert open_volume(source, 0, BULK, 1024).end_offset == 0
+    with pytest.raises(FormatError):
+        open_volume(source, 0, BULK, 1023)
+
+
+@pytest.mark.parametrize("block", [512, 1024, 1 << 20])
+def test_headers_of_every_size_of_blocks_are_searched(block):
+    """A power of two has one bit, so that it and one less have none in common."""
+    copy = raw_header(len_block=block, num_blocks=4)
+    size = 4 * block
+    assert found_in(disk(size + 2048, (1024, copy), (size - 1024, copy)))[0][:3] == ("HFS+", 0, size)

@@ -383,9 +383,10 @@ def _try(items: dict[str, pytest.Item], mutant: Mutant, tests: Tests, folder: Pa
     status = 1
     try:
         _begin(folder)
-        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
         change_functions(mutant)
         chosen = [items[name] for name, _ in tests]
+        # Whoever begins with a folder of temporary files empties it: each process has its own.
+        chosen[0].config._tmp_path_factory._given_basetemp = folder / "tests"
         for item, following, (_, seconds) in zip(chosen, [*chosen[1:], None], tests, strict=True):
             _limit(seconds)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)

@@ -1,0 +1,466 @@
+"""Where containers, their blocks and what a sweep finds lie; superblocks and nodes are laid out by hand."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fixtures.apfs.checksum import with_checksum
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.container.container import find_superblock, parse_superblock, search_superblock
+from layoutscope.filesystems.apfs.container.location import locate, probe_near, superblock_places
+from layoutscope.filesystems.apfs.container.regions import Region, inside, node_runs, type_name
+from layoutscope.filesystems.apfs.store.blocks import Blocks, DirtyRuns
+from layoutscope.filesystems.apfs.store.names import Names
+from layoutscope.filesystems.apfs.store.nodes import DAMAGED, join, lost_of, rows_of, without_others
+from layoutscope.filesystems.apfs.store.sweep import sweep
+from layoutscope.filesystems.apfs.volume.accounting import balance
+from layoutscope.filesystems.apfs.volume.volume import list_volumes, program, stored_name
+from layoutscope.filesystems.apfs.volume.witnesses import times_listed
+from layoutscope.findings import FindingLog
+from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.image.source import MemorySource, Window
+from layoutscope.ondisk.decoder import decoder_named
+from tests.unit.apfs.toys import BLOCK, mapping, node, store_of
+
+LARGE = 4096
+SUPERBLOCK, OMAP = 0x80000001, 0x4000000B
+MARK = 2**62 // BLOCK
+
+
+def superblock(xid: int = 5, *, index: int = 0, used: int = 2, ring: int = 8, count: int = 64, **changed: int) -> bytes:
+    """Lay out a superblock of a container of 64 blocks: its ring is in blocks 1 to 8, its object map in block 20.
+
+    Its checkpoint has `used` blocks of the ring from `index` on, of which the last is the superblock.
+    """
+    at = {"magic": 0x4253584E, "size": LARGE, "type": SUPERBLOCK, "omap": 20, "uuid": 7, "base": 1, **changed}
+    data = bytearray(max(LARGE, at["size"]))
+    data[8:32] = struct.pack("<QQII", 1, xid, at["type"], 0)
+    data[32:48] = struct.pack("<IIQ", at["magic"], at["size"], count)
+    data[72:88] = at["uuid"].to_bytes(16, "little")
+    data[104:120] = struct.pack("<IIQ", ring, 8, at["base"])
+    data[136:144] = struct.pack("<II", index, used)
+    data[160:168] = struct.pack("<Q", at["omap"])
+    return with_checksum(bytes(data))
+
+
+def object_map(oid: int = 20, kind: int = OMAP) -> bytes:
+    """Lay out the head of an object map."""
+    return with_checksum(struct.pack("<QQQII", 0, oid, 5, kind, 0).ljust(LARGE, b"\0"))
+
+
+def disk(size: int, *parts: tuple[int, bytes]) -> MemorySource:
+    """Return zeros with some bytes at some places."""
+    data = bytearray(size)
+    for place, part in parts:
+        data[place : place + len(part)] = part
+    return MemorySource(bytes(data))
+
+
+def found_in(source: MemorySource) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Return start, size and what is missing of the containers whose superblocks stand in a source."""
+    data = np.frombuffer(source.read(0, source.size_bytes), np.uint8)
+    return [tuple(item) for item in locate(source, superblock_places(data, 0))]
+
+
+SIZE = 64 * LARGE
+
+
+@pytest.mark.parametrize("start", [0, 512, 5 * LARGE])
+def test_a_copy_in_block_0_and_one_in_the_ring(start):
+    """A checkpoint of two blocks at index 0 has its superblock in the second block of the ring, block 2."""
+    source = disk(start + SIZE, (start, superblock()), (start + 2 * LARGE, superblock()))
+    assert found_in(source) == [(start, SIZE, ())]
+
+
+@pytest.mark.parametrize(
+    ("index", "used", "row"), [(0, 1, 0), (0, 2, 1), (3, 4, 6), (6, 2, 7), (7, 2, 0), (6, 4, 1), (7, 8, 6)]
+)
+def test_the_superblock_is_the_last_block_of_its_checkpoint(index, used, row):
+    """The ring of eight blocks begins in block 1 and goes on at its start; block 0 is lost, the object map confirms."""
+    copy = superblock(index=index, used=used)
+    source = disk(512 + SIZE, (512 + (1 + row) * LARGE, copy), (512 + 20 * LARGE, object_map()))
+    assert found_in(source) == [(512, SIZE, ())]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        object_map(oid=21),
+        object_map(kind=0x4000000C),
+        object_map()[:-1] + b"\1",  # its checksum is wrong
+        superblock(),
+        bytes(LARGE),
+    ],
+)
+def test_what_confirms_nothing(other):
+    """Then a lone copy is taken for the one in the ring, and all that would confirm it is missing."""
+    source = disk(512 + SIZE, (512 + 2 * LARGE, superblock()), (512 + 20 * LARGE, other))
+    at = f"{512:,}", f"{512 + 20 * LARGE:,}"
+    missing = (f"superblock in block 0 at byte {at[0]}", f"object map at byte {at[1]}")
+    assert found_in(source)[0] == (512, SIZE, missing)
+
+
+def test_a_copy_of_another_container_confirms_nothing():
+    """Its identifier differs, or in the ring its transaction; that in block 0 may be older."""
+    ring = (2 * LARGE, superblock())
+    assert found_in(disk(SIZE, ring, (0, superblock(uuid=8))))[0][2] != ()
+    assert found_in(disk(SIZE, ring, (0, superblock(4)))) == [(0, SIZE, ())]
+    in_ring = found_in(disk(SIZE, (0, superblock(index=2)), (4 * LARGE, superblock(4, index=2))))
+    assert in_ring == [(0, SIZE, ())]  # the older one in the ring is confirmed by block 0
+
+
+def test_a_ring_in_fragments_tells_no_block():
+    """The highest bit of the number of blocks says so: then only the object map confirms a copy, in its own place."""
+    copy = superblock(ring=8 | 1 << 31)
+    assert found_in(disk(SIZE, (0, copy), (20 * LARGE, object_map()))) == [(0, SIZE, ())]
+    lone = found_in(disk(SIZE, (2 * LARGE, copy)))
+    assert [item[0] for item in lone] == [2 * LARGE]
+    assert found_in(disk(SIZE, (0, superblock(ring=0)), (20 * LARGE, object_map()))) == [(0, SIZE, ())]
+
+
+def test_the_newest_of_several_copies_tells_the_size():
+    """Transactions 5 and 6; the container grew from 32 to 64 blocks."""
+    parts = (0, superblock(5, count=32)), (2 * LARGE, superblock(6)), (20 * LARGE, object_map())
+    assert found_in(disk(SIZE, *parts)) == [(0, SIZE, ())]
+
+
+def test_two_containers_one_behind_the_other():
+    parts = [(at + place, superblock()) for at in (512, 512 + SIZE) for place in (0, 2 * LARGE)]
+    assert found_in(disk(512 + 2 * SIZE, *parts)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
+
+
+@pytest.mark.parametrize(
+    ("place", "start"), [(63 * LARGE, 61 * LARGE), (64 * LARGE, None), (64 * LARGE - 512, 62 * LARGE - 512)]
+)
+def test_superblocks_are_looked_for_near_the_start(place, start):
+    """In the first 64 blocks of 4 KiB of a stretch."""
+    source = disk(2 * SIZE, (place, superblock()), (place + 18 * LARGE, object_map()))
+    found = probe_near(Window(source, 0, source.size_bytes))
+    assert (found and found.volume_offset) == start
+    if found:
+        assert found.size_bytes == min(SIZE, 2 * SIZE - start)
+        assert found.layers == (f"byte {start}",)
+
+
+def test_a_container_that_begins_with_its_stretch_fills_it():
+    source = disk(2 * SIZE, (2 * LARGE, superblock()), (20 * LARGE, object_map()))
+    found = probe_near(Window(source, 0, source.size_bytes))
+    assert (found.volume_offset, found.size_bytes, found.layers, found.findings) == (0, 2 * SIZE, (), ())
+
+
+def test_an_uncertain_start_is_told_where_it_is():
+    source = disk(LARGE + SIZE, (LARGE + 512 + 2 * LARGE, superblock()))
+    found = probe_near(Window(source, LARGE, SIZE))
+    (finding,) = found.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("start-uncertain", "error", LARGE + 512)
+    assert found.size_bytes == SIZE - 512
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"size": LARGE + 512}, "block size is no power of two"),
+        ({"type": 0x80000002}, "object of another type"),
+    ],
+)
+def test_superblocks_that_are_none(changed, reason):
+    with pytest.raises(FormatError, match=reason):
+        parse_superblock(disk(2 * SIZE, (512, superblock(**changed))), 512)
+
+
+def test_a_checksum_covers_the_whole_block():
+    """Of 8,192 bytes, of which the last one is changed."""
+    copy = superblock(size=8192)
+    assert parse_superblock(disk(SIZE, (512, copy)), 512).len_block == 8192
+    with pytest.raises(FormatError, match="checksum differs") as caught:
+        parse_superblock(disk(SIZE, (512, copy[:-1] + b"\1")), 512)
+    assert caught.value.image_offset == 512
+
+
+@pytest.mark.parametrize(
+    ("blocks", "expected"),
+    [
+        ({1: 5}, 5),
+        ({1: 5, 2: 7, 3: 6}, 7),
+        ({511: 5}, 5),
+        ({512: 5}, None),
+        ({0: 5}, None),  # block 0 is not behind itself
+        ({}, None),
+    ],
+)
+def test_superblocks_behind_block_0(blocks, expected):
+    """The newest of 511 blocks of 4 KiB."""
+    parts = [(512 + number * LARGE, superblock(xid)) for number, xid in blocks.items()]
+    found = search_superblock(disk(512 + 520 * LARGE, *parts), 512)
+    assert (found and int(found.hdr.xid)) == expected
+
+
+def test_superblocks_of_a_short_image():
+    """The last whole block counts, and no more."""
+    for size, expected in ((3 * LARGE, 5), (3 * LARGE - 1, None), (LARGE, None), (100, None)):
+        found = search_superblock(disk(max(size, 2 * LARGE + LARGE), (2 * LARGE, superblock())), 0)
+        short = MemorySource(disk(3 * LARGE, (2 * LARGE, superblock())).read(0, 3 * LARGE)[:size])
+        assert found is not None
+        found = search_superblock(short, 0)
+        assert (found and int(found.hdr.xid)) == expected
+
+
+def test_a_lost_block_0_is_told_at_its_place():
+    log = FindingLog()
+    found = find_superblock(disk(SIZE, (512, bytes(LARGE)), (512 + LARGE, superblock(9))), 512, log)
+    assert int(found.hdr.xid) == 9
+    assert [(item.code, item.level) for item in log.findings] == [("checkpoint-invalid", "warning")]
+    assert log.findings[0].structure == "container superblock"
+
+
+def test_superblocks_are_searched_around_unread_sectors():
+    source = RescuedSource(disk(SIZE, (LARGE, superblock(5)), (3 * LARGE, superblock(6))), np.array([[2 * LARGE, 512]]))
+    assert int(search_superblock(source, 0).hdr.xid) == 6
+
+
+def fusion(**more) -> Blocks:
+    """Return a set: ten blocks of ones at byte 100 of the first image, four of twos at byte 0 of the second."""
+    return Blocks((MemorySource(b"\1" * 10 * BLOCK), MemorySource(b"\2" * 4 * BLOCK)), (100, 0), BLOCK, **more)
+
+
+def numbers(*values: int):
+    return np.array(values, np.uint64)
+
+
+def test_an_address_is_a_device_and_a_byte():
+    device, position = fusion().split(numbers(0, 9, MARK - 1, MARK, MARK + 3))
+    assert device.tolist() == [0, 0, 0, 1, 1]
+    assert position.tolist() == [0, 9 * BLOCK, (MARK - 1) * BLOCK, 0, 3 * BLOCK]
+    assert fusion().split(numbers(0, 9))[1].tolist() == [0, 9 * BLOCK]
+
+
+def test_addresses_beyond_every_device_stay_in_63_bits():
+    """The plain part is at most byte 2**62."""
+    assert fusion().split(numbers(2**64 - 1))[1].tolist() == [2**62 // BLOCK * BLOCK]
+    assert fusion().place(-1) == (100, 0)
+
+
+def test_what_is_present_claimed_and_readable():
+    """The first device has ten blocks, of which the container says it has twelve; the second device has four."""
+    blocks = fusion(num_claimed=12)
+    paddrs = numbers(9, 10, 11, 12, MARK + 3, MARK + 4)
+    assert blocks.present(paddrs, BLOCK).tolist() == [True, False, False, False, True, False]
+    assert blocks.claimed(paddrs, BLOCK).tolist() == [True, True, True, False, True, True]
+    assert blocks.claimed(numbers(10, 11), 2 * BLOCK).tolist() == [True, False]
+    assert blocks.readable(paddrs, BLOCK).tolist() == [True, False, False, False, True, False]
+
+
+def test_a_device_whose_image_was_not_given():
+    """Nothing of it is present or claimed, and an error says so."""
+    for sources, offsets in (
+        ((MemorySource(bytes(10 * BLOCK)),), (0,)),
+        ((MemorySource(bytes(10 * BLOCK)), None), (0, 0)),
+    ):
+        blocks = Blocks(sources, offsets, BLOCK, num_claimed=20)
+        paddrs = numbers(9, MARK + 3)
+        assert blocks.present(paddrs, BLOCK).tolist() == [True, False]
+        assert blocks.claimed(paddrs, BLOCK).tolist() == [True, False]
+    with pytest.raises(FormatError, match="whose image was not given") as caught:
+        Blocks((MemorySource(bytes(BLOCK)),), (0,), BLOCK).read_object(MARK + 3)
+    assert caught.value.device == 1
+
+
+def test_unread_ranges_belong_to_their_device():
+    """Sectors 2 and 3 of the first image and 1 of the second were never read."""
+    first = RescuedSource(MemorySource(bytes(10 * BLOCK)), np.array([[2 * BLOCK, 2 * BLOCK]]))
+    second = RescuedSource(MemorySource(bytes(10 * BLOCK)), np.array([[BLOCK, BLOCK]]))
+    blocks = Blocks((first, second), (0, 0), BLOCK)
+    paddrs = numbers(1, 2, 3, 4, MARK, MARK + 1, MARK + 2)
+    assert blocks.readable(paddrs, BLOCK).tolist() == [True, False, False, True, True, False, True]
+    assert blocks.readable(numbers(0, 1, 4), 2 * BLOCK).tolist() == [True, False, True]
+    for paddr, words in ((2, "could not be read"), (10, "address outside"), (-1, "address outside")):
+        with pytest.raises(FormatError, match=words) as caught:
+            blocks.read_object(paddr)
+        assert caught.value.image_offset == max(paddr, 0) * BLOCK
+
+
+def test_objects_of_some_blocks():
+    blocks = Blocks((MemorySource(b"".join(bytes([n]) * BLOCK for n in range(10))),), (0,), BLOCK)
+    assert blocks.read_object(3) == b"\3" * BLOCK
+    assert blocks.read_object(8, 2 * BLOCK) == b"\x08" * BLOCK + b"\x09" * BLOCK
+    with pytest.raises(FormatError):
+        blocks.read_object(9, 2 * BLOCK)
+
+
+def test_errors_say_their_device():
+    for paddr, device in ((3, 0), (MARK + 1, 1)):
+        with pytest.raises(FormatError) as caught, fusion().concerning(paddr):
+            raise FormatError("some", structure="thing", image_offset=0)
+        assert caught.value.device == device
+
+
+def test_dirty_runs_are_newest_on_the_main_device():
+    """Marked blocks 2 to 4 are cached from block 7 on, and 6 from block 5 on."""
+    dirty = DirtyRuns(numbers(MARK + 2, MARK + 6), numbers(MARK + 5, MARK + 7), numbers(7, 5))
+    asked = numbers(MARK + 1, MARK + 2, MARK + 4, MARK + 5, MARK + 6, MARK + 7, 3)
+    assert dirty.newest(asked).tolist() == [MARK + 1, 7, 9, MARK + 5, 5, MARK + 7, 3]
+    assert len(dirty) == 2
+    rows = fusion(dirty=dirty).read(numbers(MARK + 1, MARK + 2), BLOCK)
+    assert rows[:, 0].tolist() == [2, 1]
+    assert fusion(dirty=dirty).place(MARK + 2) == (100 + 7 * BLOCK, 0)
+
+
+def swept(blocks: dict[int, bytes], **more):
+    """Return number, transaction, level, records and size of what a sweep finds, by address."""
+    store = store_of(blocks)
+    found = sweep(store.blocks, decoder_named("bulk"), **more)
+    columns = (found.paddr, found.oid, found.xid, found.level, found.num_records, found.size_bytes)
+    return [*zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def test_a_sweep_finds_sound_nodes_at_their_blocks():
+    leaf = node(9, [mapping(1, 1, 1), mapping(2, 2, 2)], xid=4)
+    index = node(8, [mapping(1, 1, 1)], level=3, xid=5)
+    blocks = {0: bytes(BLOCK), 2: leaf, 3: leaf[:-1] + b"\1", 5: index}
+    assert swept(blocks) == [(2, 9, 4, 0, 2, BLOCK), (5, 8, 5, 3, 1, BLOCK)]
+    assert swept(blocks, within=np.array([[0, 2], [3, 2]])) == []
+    assert [item[0] for item in swept(blocks, within=np.array([[2, 1], [5, 9]]))] == [2, 5]
+
+
+@pytest.mark.parametrize(("level", "is_found"), [(15, True), (16, False)])
+def test_a_node_of_more_than_sixteen_levels_is_none(level, is_found):
+    assert bool(swept({1: node(9, [mapping(1, 1, 1)], level=level)})) == is_found
+
+
+def test_an_object_of_transaction_0_is_none():
+    assert swept({1: node(9, [], xid=0)}) == []
+    assert len(swept({1: node(9, [], xid=1)})) == 1
+
+
+@pytest.mark.parametrize(("size", "is_found"), [(1024, True), (4096, True), (65_536, True), (131_072, False)])
+def test_nodes_may_have_several_blocks(size, is_found):
+    """Up to 64 KiB; what follows the first block has no header of its own."""
+    head = node(9, [mapping(1, 1, 1)], xid=4)
+    whole = with_checksum((head + b"\5" * size)[:size])
+    store = store_of({3 + number: whole[number * BLOCK : (number + 1) * BLOCK] for number in range(size // BLOCK)})
+    found = sweep(store.blocks, decoder_named("bulk"))
+    assert (found.paddr.tolist(), found.size_bytes.tolist()) == (([3], [size]) if is_found else ([], []))
+
+
+def test_the_newest_copy_of_each_number_is_kept():
+    """Number 9 of transactions 4 and 6, and 7 of 5: as of transaction 5 those of 5 and 4."""
+    store = store_of({1: node(9, [], xid=6), 2: node(9, [], xid=4), 3: node(7, [], xid=5)})
+    found = sweep(store.blocks, decoder_named("bulk"))
+    for xid, expected in ((3, []), (4, [2]), (5, [3, 2]), (6, [3, 1])):
+        assert found.newest(xid).paddr.tolist() == expected
+    assert len(found.nodes("omap")) == 3
+    assert len(found.nodes("fs")) == 0
+
+
+def test_a_sweep_of_the_second_device_bears_its_mark():
+    leaf = node(9, [], xid=4)
+    sources = MemorySource(bytes(2 * BLOCK)), MemorySource(bytes(BLOCK) + leaf)
+    blocks = Blocks(sources, (0, 0), BLOCK)
+    assert sweep(blocks, decoder_named("bulk")).paddr.tolist() == [MARK + 1]
+    assert sweep(blocks, decoder_named("bulk"), np.array([[MARK + 1, 1]])).paddr.tolist() == [MARK + 1]
+    assert sweep(blocks, decoder_named("bulk"), np.array([[0, 2]])).paddr.tolist() == []
+
+
+def test_what_was_never_read_is_passed_over():
+    """A sector within the second of three nodes."""
+    data = b"".join(node(number, [], xid=4) for number in (1, 2, 3))
+    source = RescuedSource(MemorySource(data), np.array([[BLOCK + 10, 20]]))
+    assert sweep(Blocks((source,), (0,), BLOCK), decoder_named("bulk")).paddr.tolist() == [0, 2]
+
+
+def test_regions_at_the_bounds_of_a_device():
+    """2**44 blocks are the most; addresses of the second device count from its mark."""
+    store = store_of({0: bytes(BLOCK)})
+    regions = [
+        Region("last", "", 2**44 - 1),
+        Region("behind", "", 2**44),
+        Region("long", "", 2**44 - 1, 2),
+        Region("marked", "", MARK + 2**44 - 1),
+        Region("far", "", MARK + 2**44),
+        Region("first", "", 0),
+        Region("before", "", -1),
+        Region("first marked", "", MARK),
+    ]
+    assert [item.type for item in inside(regions, store)] == ["last", "marked", "first", "first marked"]
+    assert len(store.log.findings) == 4
+
+
+def test_names_of_types():
+    assert (type_name(0x0B), type_name(0x1234)) == ("omap", "type 0x1234")
+
+
+def rows(**columns):
+    return rows_of("fs", {name: np.array(values) for name, values in columns.items()})
+
+
+def test_nodes_are_runs_of_blocks():
+    nodes = rows(paddr=[3, 10], size_bytes=[BLOCK, 4 * BLOCK])
+    assert node_runs([nodes, rows_of("omap")], BLOCK).tolist() == [[3, 1], [10, 4]]
+
+
+def test_nodes_are_ranked_within_their_level():
+    """Root, two of level 1, three leaves."""
+    parts = [rows(level=[2]), rows(level=[1, 1]), rows(level=[0]), rows(level=[0, 0])]
+    assert join("fs", parts).key_rank.tolist() == [0, 0, 1, 0, 1, 2]
+    assert join("fs", parts).leaves.tolist() == [3, 4, 5]
+    assert rows(level=[1]).parent.tolist() == [-1]
+    assert rows(level=[1]).paddr.tolist() == [0]
+
+
+def test_nodes_without_a_usable_record_are_lost():
+    nodes = rows(
+        node_id=[1, 2, 3, 4], condition=[0, DAMAGED, DAMAGED, 0], num_records=[5, 0, 3, 0], parent=[-1, 0, 0, 0]
+    )
+    (lost,) = lost_of(nodes)
+    assert (lost.node_id.tolist(), lost.parent.tolist()) == ([2], [-1])
+    assert lost_of(rows(node_id=[1], condition=[0], num_records=[0])) == []
+
+
+def test_parents_that_are_left_out_become_unknown():
+    nodes = rows(node_id=[1, 2, 3, 4], parent=[-1, 0, 1, 0])
+    assert without_others(nodes, np.array([0, 2, 3])).parent.tolist() == [-1, -1, 0]
+
+
+def test_entries_of_each_directory_are_counted():
+    """Directory 2 has three, 5 has one, 9 none; 7 is asked for by nobody."""
+    parents = numbers(2, 2, 2, 5, 7)
+    assert times_listed(numbers(2, 5, 9), parents).tolist() == [3, 1, 0]
+    assert times_listed(numbers(2), numbers()).tolist() == [0]
+
+
+def test_a_hundred_disputed_runs_are_told():
+    """Of 103 single blocks that are claimed and free; the others are counted."""
+    single = np.array([[2 * number, 1] for number in range(103)])
+    log = FindingLog()
+    account = balance(np.array([[0, 1000]]), np.array([[0, 1000]]), [single], log)
+    assert len(account.disputed) == 103
+    assert len(log.findings) == 101
+
+
+def test_slots_without_a_volume_are_passed_over():
+    container = SimpleNamespace(superblock=SimpleNamespace(fs_oid=[7, 0, 9, 0]))
+    assert list_volumes(container) == [(0, 7), (2, 9)]
+
+
+def test_texts_end_with_a_zero():
+    assert stored_name(SimpleNamespace(volname=b"Data\0rest")) == "Data"
+    assert program(SimpleNamespace(id=b"newfs\0x")) == "newfs"
+
+
+def test_names_end_where_others_begin():
+    """The second name begins inside of a character, so that neither is text."""
+    whole = Names(np.frombuffer("a\u00e9b".encode(), np.uint8), np.array([1, 2, 1]))
+    assert whole.is_text()
+    assert whole.start.tolist() == [0, 1, 3]
+    assert whole.raw() == [b"a", "\u00e9".encode(), b"b"]
+    assert whole.equal_to("\u00e9".encode()).tolist() == [False, True, False]
+    assert whole.take(np.array([True, False, True])).raw() == [b"a", b"b"]
+    torn = Names(whole.data, np.array([2, 1, 1]))
+    assert not torn.is_text()
+    assert Names(np.array([0x7F], np.uint8), np.array([1])).is_text()
+    assert not Names(np.array([0x80], np.uint8), np.array([1])).is_text()
+    assert not Names(np.array([0xC3], np.uint8), np.array([1])).is_text()

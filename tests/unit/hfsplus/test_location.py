@@ -1,0 +1,510 @@
+"""Where a volume starts whose copy of the header is known, and forks by their extents; arithmetic of TN1150."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus.volume.fork import (
+    Fork,
+    extended,
+    inline_fork,
+    joined_pieces,
+    locate,
+    read_free_runs,
+    read_parts,
+)
+from layoutscope.filesystems.hfsplus.volume.location import confirming, header_at, start_by_copy, starts_by_copy
+from layoutscope.filesystems.hfsplus.volume.overlay import Overlay
+from layoutscope.filesystems.hfsplus.volume.probe import find_in, probe
+from layoutscope.filesystems.hfsplus.volume.volume import (
+    attribute_names,
+    open_volume,
+    read_header,
+    report_change,
+    reread,
+    volume_uuid,
+)
+from layoutscope.image import MemorySource
+from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.image.source import Window
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.records import VOLUME_HEADER
+from tests.unit.partition.builders import wrapper
+
+BLOCK, BLOCKS = 4096, 64
+SIZE = BLOCK * BLOCKS
+
+
+def raw_header(*, tree_block: int = 0, journal_block: int = 0, **fields: int) -> bytes:
+    """Return a volume header; where blocks are given, its catalog begins there, or its journal info block is there."""
+    values = {"version": 4, "len_block": BLOCK, "num_blocks": BLOCKS, **fields}
+    if journal_block:
+        values |= {"attributes": 1 << 13, "journal_info_block": journal_block}
+    data = bytearray(b"H+" + VOLUME_HEADER.blank(values)[2:])
+    if tree_block:
+        # The fork of the catalog file: size, clump, blocks, and the first extent (TN1150, HFSPlusForkData).
+        data[272:296] = struct.pack(">QIIII", 2 * BLOCK, 0, 2, tree_block, 2)
+    return bytes(data)
+
+
+def header(**fields: int):
+    """Return a volume header as it is read."""
+    return read_header(MemorySource(raw_header(**fields)), 0, "volume header")
+
+
+def disk(size: int, *parts: tuple[int, bytes]) -> MemorySource:
+    """Return zeros with some bytes at some places."""
+    data = bytearray(size)
+    for place, part in parts:
+        data[place : place + len(part)] = part
+    return MemorySource(bytes(data))
+
+
+def header_node(kind: int = 1, height: int = 0, count: int = 3, size: int = 4096) -> bytes:
+    """Return a header node: its descriptor, and the size of a node in bytes 32 and 33."""
+    return struct.pack(">IIBBHH18xH", 0, 0, kind, height, count, 0, size).ljust(512, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        (SIZE - 1024, [0]),
+        (SIZE - 1024 + 512, [512, 0]),
+        (SIZE - 1024 + 3584, [3584, 3072, 2560, 2048, 1536, 1024, 512, 0]),
+        (SIZE - 1024 + 4096, [4096, 3584, 3072, 2560, 2048, 1536, 1024, 512]),
+        (SIZE - 1024 + 100, [100]),
+        (SIZE - 1024 - 512, []),
+    ],
+)
+def test_starts_that_a_copy_allows(place, expected):
+    """The copy is 1,024 bytes before the end, and the end less than a block of 4,096 behind the 64 blocks."""
+    assert [*starts_by_copy(place, header())] == expected
+
+
+@pytest.mark.parametrize(("block", "count"), [(512, 1), (1024**2, 2048), (2 * 1024**2, 0)])
+def test_starts_by_the_size_of_a_block(block, count):
+    """As many sectors as a block has; none where it has more than a MiB."""
+    place = 10 * block - 1024 + block
+    assert len(starts_by_copy(place, header(len_block=block, num_blocks=10))) == count
+
+
+@pytest.mark.parametrize("start", [0, 512, 1024, 3584])
+def test_a_header_confirms_the_start(start):
+    copy = header()
+    source = disk(SIZE + 3584, (start + 1024, raw_header()))
+    assert start_by_copy(source, SIZE + 3584 - 1024, copy) == (start, True)
+    assert header_at(source, start + 512) is None
+
+
+@pytest.mark.parametrize("changed", [{"len_block": 2048}, {"num_blocks": BLOCKS - 1}])
+def test_a_header_of_another_volume_confirms_nothing(changed):
+    source = disk(SIZE + 512, (1024 + 512, raw_header(**changed)))
+    assert start_by_copy(source, SIZE + 512 - 1024, header()) == (None, False)
+
+
+def test_a_volume_that_fills_what_it_is_in_needs_no_confirmation():
+    assert start_by_copy(disk(SIZE), SIZE - 1024, header()) == (0, False)
+    assert start_by_copy(disk(SIZE), SIZE - 1536, header()) == (None, False)
+
+
+@pytest.mark.parametrize("start", [0, 512, 2048, 3584])
+def test_a_tree_confirms_the_start(start):
+    """Its header node lies where the first extent of the catalog begins, in block 10."""
+    source = disk(SIZE + 3584, (start + 10 * BLOCK, header_node()))
+    assert start_by_copy(source, SIZE + 3584 - 1024, header(tree_block=10)) == (start, False)
+
+
+def test_the_start_with_most_votes_is_taken():
+    """A journal info block and a tree against a tree alone."""
+    info = struct.pack(">I32xQQ", 1, 5 * BLOCK, BLOCK)
+    known = header(tree_block=10, journal_block=20)
+    parts = (512 + 10 * BLOCK, header_node()), (1024 + 10 * BLOCK, header_node()), (1024 + 20 * BLOCK, info)
+    source = disk(SIZE + 3584, *parts)
+    starts = [0, 512, 1024, 1536]
+    assert confirming(source, starts, known).tolist() == [0, 1, 2, 0]
+    assert confirming(source, starts[::-1], known).tolist() == [0, 2, 1, 0]
+    assert confirming(source, [1024], known).tolist() == [2]
+    assert confirming(source, [], known).tolist() == []
+    assert start_by_copy(source, SIZE + 3584 - 1024, known) == (1024, False)
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        (header_node(size=512), 1),
+        (header_node(size=32_768), 1),
+        (header_node(size=256), 0),
+        (header_node(size=3 * 512), 0),
+        (header_node(kind=2), 0),
+        (header_node(kind=0), 0),
+        (header_node(height=1), 0),
+        (header_node(count=2), 0),
+        (header_node(count=4), 0),
+    ],
+)
+def test_what_a_header_node_is_told_by(node, expected):
+    """Kind 1, height 0, three records, and a size that is a power of two from 512 to 32,768."""
+    source = disk(SIZE, (10 * BLOCK, node))
+    assert confirming(source, [0], header(tree_block=10)).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [((1, 1, 1), 1), ((2, 1, 1), 0), ((3, 1, 1), 0), ((1, 0, 1), 0), ((1, 1, 0), 0)],
+)
+def test_what_a_journal_info_block_is_told_by(values, expected):
+    """It lies in the file system, at a place and with a length."""
+    source = disk(SIZE, (20 * BLOCK, struct.pack(">I32xQQ", *values)))
+    assert confirming(source, [0], header(journal_block=20)).tolist() == [expected]
+
+
+@pytest.mark.parametrize(("sectors", "expected"), [(1, [1]), (0, [0])])
+def test_a_node_at_the_very_end_confirms(sectors, expected):
+    """A source that ends with the sector of the node has it; one that ends before it has not."""
+    source = disk(10 * BLOCK + 512 * sectors, (10 * BLOCK, header_node()[: 512 * sectors]))
+    assert confirming(source, [0], header(tree_block=10)).tolist() == expected
+
+
+def found_in(source: MemorySource, offset: int = 0):
+    """Return kind, start, size and codes of findings of each volume that a search brings out."""
+    window = Window(source, 0, source.size_bytes)
+    data = np.frombuffer(source.read(offset, source.size_bytes - offset), np.uint8)
+    return [
+        (item.label, item.volume_offset, item.size_bytes, [each.code for each in item.findings])
+        for item in find_in(window, data, offset)
+    ]
+
+
+@pytest.mark.parametrize("spare", [0, 512, 4096])
+def test_a_header_with_its_copy_is_a_volume(spare):
+    """Up to a block may lie between the last block and the end of the volume."""
+    at = 8192
+    parts = (at + 1024, raw_header()), (at + SIZE + spare - 1024, raw_header())
+    assert found_in(disk(at + SIZE + 8192, *parts)) == [("HFS+", at, SIZE + spare, [])]
+
+
+def test_a_header_with_a_tree_is_a_volume():
+    parts = (512 + 1024, raw_header(tree_block=10)), (512 + 10 * BLOCK, header_node())
+    assert found_in(disk(512 + SIZE + BLOCK, *parts)) == [("HFS+", 512, SIZE, [])]
+
+
+@pytest.mark.parametrize(("size", "expected"), [(512 + SIZE, [("HFS+", 512, SIZE, ["start-uncertain"])]), (SIZE, [])])
+def test_a_header_alone_is_uncertain(size, expected):
+    """And none at all where the volume does not fit."""
+    assert found_in(disk(size, (512 + 1024, raw_header()))) == expected
+
+
+def test_a_copy_with_a_tree_is_a_volume_that_lost_its_header():
+    """The header's finding is at byte 1,024 of the volume."""
+    source = disk(
+        1024 + SIZE + BLOCK, (1024 + SIZE - 1024, raw_header(tree_block=10)), (1024 + 10 * BLOCK, header_node())
+    )
+    assert found_in(source) == [("HFS+", 1024, SIZE, ["volume-header-lost"])]
+    (found,) = find_in(
+        Window(source, 0, source.size_bytes), np.frombuffer(source.read(0, source.size_bytes), np.uint8), 0
+    )
+    assert found.findings[0].image_offset == 2048
+    assert found.layers == ("byte 1024",)
+    assert f"byte {SIZE:,}" in found.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "fields", [{"num_blocks": 0}, {"len_block": 256}, {"len_block": 3 * 512}, {"len_block": 1 << 21}]
+)
+def test_impossible_headers_are_chance_hits(fields):
+    assert found_in(disk(SIZE, (1024, raw_header(**fields)))) == []
+
+
+def test_addresses_of_a_piece_count_from_the_stretch():
+    parts = (8192 + 1024, raw_header()), (8192 + SIZE - 1024, raw_header())
+    assert found_in(disk(8192 + SIZE, *parts), offset=4096) == [("HFS+", 8192, SIZE, [])]
+
+
+def probed(source: MemorySource, *, thorough: bool = True):
+    """Return start, size and codes of what a whole source is taken for."""
+    found = probe(Window(source, 0, source.size_bytes), thorough=thorough)
+    return found and (found.kind, found.volume_offset, found.size_bytes, [item.code for item in found.findings])
+
+
+def test_a_copy_alone_tells_a_volume():
+    """To a block: where more than that lies before it, the volume begins there, and nothing confirms it."""
+    assert probed(disk(SIZE, (SIZE - 1024, raw_header()))) == ("hfsplus", 0, SIZE, ["volume-header-lost"])
+    assert probed(disk(SIZE, (SIZE - 1024, raw_header())), thorough=False) is None
+    for spare, start in ((512, 0), (BLOCK - 512, 0), (BLOCK, BLOCK), (5 * BLOCK, 5 * BLOCK)):
+        source = disk(SIZE + spare, (SIZE + spare - 1024, raw_header()))
+        told = ("hfsplus", start, SIZE + spare - start, ["volume-header-lost", "start-uncertain"])
+        assert probed(source) == told
+
+
+def test_a_copy_cannot_be_where_the_header_is():
+    """2,048 bytes have the header and no copy; 2,560 have both."""
+    assert probed(disk(2560, (1536, raw_header(num_blocks=0)))) == (
+        "hfsplus", 0, 2560, ["volume-header-lost", "start-uncertain"],
+    )  # fmt: skip
+    assert probed(disk(2048)) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (1 << 20, 100 * 4096),
+        (20 * 512 + 3 * 4096 + 5000, 5000),
+        (20 * 512 + 3 * 4096, 0),
+        (20 * 512, 0),
+    ],
+)
+def test_an_embedded_volume_is_cut_at_the_end(size, expected):
+    """It begins behind 20 sectors and three blocks of 4,096, and has a hundred of these.
+
+    The part of the master directory block that leads to it has 130 bytes.
+    """
+    found = probe(Window(disk(size, (1024, wrapper("Wrapped", 4096, 20, 3, 100))), 0, size))
+    assert (found.volume_offset, found.size_bytes, found.name) == (20 * 512 + 3 * 4096, expected, "Wrapped")
+    (region,) = found.regions
+    assert (region.image_offset, region.length_bytes) == (1024, 130)
+
+
+def test_the_header_after_a_replay():
+    """What a transaction wrote over the header is read; a damaged one leaves what was known."""
+    volume = open_volume(disk(SIZE, (1024, raw_header(num_files=3)), (SIZE - 1024, raw_header())), 0, BULK)
+    again = disk(SIZE, (1024, raw_header(num_files=4)))
+    assert int(reread(volume, again).header.num_files) == 4
+    assert int(reread(volume, disk(SIZE)).header.num_files) == 3
+
+
+def test_a_volume_that_changed_is_told_at_its_write_count():
+    """Byte 68 of the header, behind 1,024."""
+    data = bytearray(disk(SIZE, (1024, raw_header(write_count=7)), (SIZE - 1024, raw_header())).read(0, SIZE))
+    volume = open_volume(MemorySource(memoryview(data)), 0, BULK)
+    report_change(volume)
+    assert volume.log.findings == []
+    data[1024 + 68 : 1024 + 72] = (8).to_bytes(4, "big")
+    report_change(reread(volume, MemorySource(bytes(data))))
+    assert volume.log.findings == []
+    changed = SimpleNamespace(source=MemorySource(bytes(data)), header=volume.header, header_field=volume.header_field)
+    report_change(changed)
+    (finding,) = volume.log.findings
+    assert (finding.code, finding.image_offset, finding.expected, finding.found) == (
+        "changed-while-read",
+        1092,
+        "7",
+        "8",
+    )
+
+
+def test_a_copy_that_differs_is_told_at_its_first_field():
+    """Block counts, byte 44, and version, byte 2; counts of files and clump sizes may differ."""
+    for changed, place in (({"version": 5}, 2), ({"num_blocks": BLOCKS - 1}, 44), ({"num_files": 9}, None)):
+        volume = open_volume(disk(SIZE, (1024, raw_header()), (SIZE - 1024, raw_header(**changed))), 0, BULK)
+        told = [(item.code, item.image_offset) for item in volume.log.findings]
+        assert told == ([] if place is None else [("alternate-header-differs", SIZE - 1024 + place)])
+
+
+def test_a_copy_that_was_never_read_is_told_where_it_should_be():
+    source = RescuedSource(disk(SIZE, (1024, raw_header())), np.array([[SIZE - 512, 512]]))
+    volume = open_volume(source, 0, BULK)
+    assert [(item.code, item.image_offset) for item in volume.log.findings] == [
+        ("alternate-header-missing", SIZE - 1024)
+    ]
+    starts, lengths = np.array([SIZE - 1024, SIZE - 512, -1, SIZE, SIZE]), np.array([512, 1, 1, 0, 1])
+    assert volume.is_readable(starts, lengths).tolist() == [True, False, False, True, False]
+
+
+def test_where_the_copy_should_be_in_a_cut_image():
+    """It would begin at 261,120; an image of a byte less than the volume has no place for it."""
+    for size, place in ((SIZE, SIZE - 1024), (SIZE - 1, None)):
+        (finding,) = open_volume(disk(size, (1024, raw_header())), 0, BULK).log.findings
+        assert (finding.code, finding.image_offset) == ("alternate-header-missing", place)
+
+
+@pytest.mark.parametrize(("space", "found"), [(SIZE, True), (SIZE + 512, False), (2 * SIZE, False)])
+def test_a_copy_before_the_end_of_a_partition(space, found):
+    """Without a header the partition's size tells where the copy is, where the image goes on behind it."""
+    source = disk(2 * SIZE, (SIZE - 1024, raw_header()))
+    if found:
+        assert open_volume(source, 0, BULK, space).end_offset == SIZE - 1024
+    else:
+        with pytest.raises(FormatError) as refused:
+            open_volume(Window(source, 512, SIZE * 2 - 512), 0, BULK, space - 512)
+        assert refused.value.image_offset == 512 + 1024
+
+
+def test_bits_and_identifier_of_a_header():
+    """Bits 8 and 13; the identifier is made of the last two of eight words, bytes 104 to 111."""
+    assert attribute_names(header(attributes=1 << 13 | 1 << 8)) == ("unmounted", "journaled")
+    data = bytearray(raw_header())
+    assert volume_uuid(read_header(MemorySource(bytes(data)), 0, "")) == ""
+    data[103] = 1
+    assert volume_uuid(read_header(MemorySource(bytes(data)), 0, "")) == ""
+    data[104:112] = bytes(range(8))
+    # Apple's name space and these eight bytes, hashed with MD5 as version 3 (RFC 4122, 4.3).
+    import hashlib
+    import uuid
+
+    space = uuid.UUID("b3e20f39-f292-11d6-97a4-00306543ecac")
+    digest = hashlib.md5(space.bytes + bytes(range(8)), usedforsecurity=False).digest()
+    told = volume_uuid(read_header(MemorySource(bytes(data)), 0, ""))
+    assert told == str(uuid.UUID(bytes=digest, version=3)).upper()
+
+
+def fork(*extents: tuple[int, int], size: int | None = None) -> Fork:
+    """Return a fork of extents, in the volume header."""
+    starts, counts = (np.array(values, np.int64) for values in zip(*extents, strict=True))
+    return Fork(int(counts.sum()) * BLOCK if size is None else size, starts, counts, np.full(len(extents), -1))
+
+
+GEOMETRY = SimpleNamespace(block_size_bytes=BLOCK)
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ((0, BLOCK), [(10 * BLOCK, BLOCK)]),
+        ((0, 2 * BLOCK), [(10 * BLOCK, 2 * BLOCK)]),
+        ((0, 2 * BLOCK + 1), [(10 * BLOCK, 2 * BLOCK), (30 * BLOCK, 1)]),
+        ((2 * BLOCK, BLOCK), [(30 * BLOCK, BLOCK)]),
+        ((2 * BLOCK - 1, BLOCK + 2), [(12 * BLOCK - 1, 1), (30 * BLOCK, BLOCK), (20 * BLOCK, 1)]),
+        ((5 * BLOCK, BLOCK), [(22 * BLOCK, BLOCK)]),
+        ((5 * BLOCK, BLOCK + 1), []),  # it would end behind the last extent
+        ((6 * BLOCK, 1), []),
+    ],
+)
+def test_parts_of_a_fork_are_cut_at_its_extents(part, expected):
+    """Two blocks at 10, one at 30, three at 20."""
+    pieces = locate(GEOMETRY, fork((10, 2), (30, 1), (20, 3)), np.array([part[0]]), np.array([part[1]]))
+    assert [*zip(pieces.volume_offset.tolist(), pieces.length_bytes.tolist(), strict=True)] == expected
+    assert pieces.part.tolist() == [0] * len(expected)
+
+
+def test_pieces_that_follow_one_another_are_one():
+    whole = fork((10, 2), (12, 1), (20, 1), (21, 1))
+    pieces = locate(GEOMETRY, whole, np.array([0]), np.array([5 * BLOCK]))
+    assert [values.tolist() for values in joined_pieces(pieces)] == [[10 * BLOCK, 20 * BLOCK], [3 * BLOCK, 2 * BLOCK]]
+
+
+def test_forks_are_compared_and_extended():
+    first = fork((10, 2), (30, 1))
+    assert first.num_blocks == 3
+    assert first.is_same(fork((10, 2), (30, 1)))
+    for other in (fork((10, 2), (31, 1)), fork((10, 2), (30, 2), size=3 * BLOCK), fork((10, 2), (30, 1), size=1)):
+        assert not first.is_same(other)
+    longer = extended(first, np.array([50]), np.array([4]), np.array([7]))
+    assert (longer.start_blocks.tolist(), longer.block_counts.tolist()) == ([10, 30, 50], [2, 1, 4])
+    assert (longer.record_nodes.tolist(), longer.logical_size_bytes) == ([-1, -1, 7], 3 * BLOCK)
+
+
+def test_extents_of_no_blocks_are_left_out():
+    raw = bytearray(raw_header())
+    raw[272:312] = struct.pack(">QIIIIIIII", 9000, 0, 3, 10, 2, 99, 0, 30, 1)
+    found = inline_fork(read_header(MemorySource(bytes(raw)), 0, "").catalog_file)
+    assert (found.start_blocks.tolist(), found.block_counts.tolist()) == ([10, 30], [2, 1])
+    assert (found.logical_size_bytes, found.record_nodes.tolist()) == (9000, [-1, -1])
+
+
+@pytest.mark.parametrize(
+    ("bits", "blocks", "expected"),
+    [
+        (b"\x00", 8, [(0, 8)]),
+        (b"\x7f\xfe", 16, [(0, 1), (15, 1)]),
+        (b"\xf0\x0f", 16, [(4, 8)]),
+        (b"\xff\x00", 12, [(8, 4)]),  # bits behind the last block say nothing
+        (b"\xff\xff", 9, []),
+        (b"\xff", 16, []),  # blocks behind the last bit are taken as used
+    ],
+)
+def test_free_blocks_are_bits_that_are_not_set(bits, blocks, expected):
+    """The first block is the highest bit; the map is in block 5."""
+    raw = raw_header(num_blocks=blocks, num_free_blocks=sum(count for _, count in expected))
+    volume = open_volume(disk(SIZE, (1024, raw), (5 * BLOCK, bits)), 0, BULK)
+    before = len(volume.log.findings)
+    starts, counts = read_free_runs(volume, fork((5, 1), size=len(bits)))
+    assert [*zip(starts.tolist(), counts.tolist(), strict=True)] == expected
+    assert volume.log.findings[before:] == []
+
+
+def test_another_count_of_free_blocks_is_told():
+    """At byte 48 of the header."""
+    volume = open_volume(
+        disk(SIZE, (1024, raw_header(num_free_blocks=3)), (5 * BLOCK, b"\x0f".ljust(8, b"\xff"))), 0, BULK
+    )
+    read_free_runs(volume, fork((5, 1), size=8))
+    told = [(item.image_offset, item.expected, item.found) for item in volume.log.findings if "free" in item.code]
+    assert told == [(1024 + 48, "4", "3")]
+
+
+def test_a_fork_outside_the_image_is_told_by_its_address():
+    volume = open_volume(Window(disk(512 + SIZE, (512 + 1024, raw_header())), 512, SIZE), 0, BULK)
+    with pytest.raises(FormatError) as refused:
+        read_parts(volume, locate(volume, fork((BLOCKS, 1)), np.array([0]), np.array([BLOCK])))
+    assert refused.value.image_offset == SIZE
+    assert len(read_parts(volume, locate(volume, fork((BLOCKS - 1, 1)), np.array([0]), np.array([BLOCK])))) == BLOCK
+
+
+def test_an_overlay_of_one_sector():
+    """Reads that end before the sector or begin behind it do not see it."""
+    data = np.full(512, 7, np.uint8)
+    overlay = Overlay(MemorySource(bytes(2048)), np.array([512]), np.array([512]), np.array([0]), data)
+    for start, length, expected in ((0, 512, 0), (1024, 512, 0), (0, 513, 1), (1023, 2, 1), (512, 512, 512)):
+        assert overlay.read(start, length).count(7) == expected
+
+
+def test_where_the_map_of_an_inferred_volume_is_read():
+    """A volume that a sweep inferred has no map where its fork has no blocks, and no count to compare with."""
+    volume = open_volume(disk(SIZE, (1024, raw_header(num_blocks=8)), (5 * BLOCK, b"\x0f")), 0, BULK)
+    none = np.empty(0, np.int64)
+    told = len(volume.log.findings)
+    inferred = replace(volume, is_inferred=True)
+    assert [values.tolist() for values in read_free_runs(inferred, Fork(0, none, none, none))] == [[], []]
+    assert [values.tolist() for values in read_free_runs(inferred, fork((5, 1), size=1))] == [[0], [4]]
+    assert len(volume.log.findings) == told
+    read_free_runs(volume, Fork(0, none, none, none))
+    assert [item.code for item in volume.log.findings[told:]] == []
+    read_free_runs(volume, fork((5, 1), size=1))
+    assert [item.code for item in volume.log.findings[told:]] == ["free-count-differs"]
+
+
+def test_a_map_that_was_never_read_is_told_by_its_name():
+    """Of what leaves the image the address tells all; of unread sectors the structure is named."""
+    source = RescuedSource(disk(SIZE, (1024, raw_header())), np.array([[5 * BLOCK, 512]]))
+    volume = open_volume(source, 0, BULK)
+    read_free_runs(volume, fork((5, 1), size=8))
+    read_free_runs(volume, fork((BLOCKS, 1), size=8))
+    found = [item for item in volume.log.findings if item.code == "allocation-file-unreadable"]
+    assert [item.image_offset for item in found] == [5 * BLOCK, SIZE]
+    assert found[0].structure == "allocation file"
+    assert found[1].structure != "allocation file"
+
+
+@pytest.mark.parametrize("size", [1024, 2048])
+def test_the_smallest_place_of_a_copy(size):
+    """A volume of two or four sectors has its copy in its last two, be they its first two."""
+    raw = raw_header(len_block=512, num_blocks=size // 512)
+    source = disk(8192, (1024, raw), (size - 1024, raw))
+    volume = open_volume(source, 0, BULK)
+    assert (volume.end_offset, volume.size_bytes) == (size - 1024, size)
+    alone = open_volume(Window(disk(8192, (512 + 1024, raw)), 512, 4096), 0, BULK)
+    missing = [item.image_offset for item in alone.log.findings if item.code == "alternate-header-missing"]
+    assert missing == ([512] if size == 1024 else [])
+
+
+def test_a_copy_at_the_end_of_the_smallest_partition():
+    """1,024 bytes are all copy; fewer have none."""
+    raw = raw_header()
+    source = disk(SIZE, (0, raw))
+    assert open_volume(source, 0, BULK, 1024).end_offset == 0
+    with pytest.raises(FormatError):
+        open_volume(source, 0, BULK, 1023)
+
+
+@pytest.mark.parametrize("block", [512, 1024, 1 << 20])
+def test_headers_of_every_size_of_blocks_are_searched(block):
+    """A power of two has one bit, so that it and one less have none in common."""
+    copy = raw_header(len_block=block, num_blocks=4)
+    size = 4 * block
+    assert found_in(disk(size + 2048, (1024, copy), (size - 1024, copy)))[0][:3] == ("HFS+", 0, size)

@@ -1,0 +1,356 @@
+"""Partition maps at their bounds: the last byte, sector, entry or place that still counts, and the first that does not.
+
+Every number is that of the specification, or a product of the sizes that the test writes.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutscope.errors import UsageError
+from layoutscope.image import MemorySource, open_image
+from layoutscope.partition import choose, find_volumes
+from layoutscope.partition.search import volumes_in_gaps
+from tests.unit.partition.builders import (
+    GPT_ENTRY,
+    HFS,
+    LINUX,
+    Disk,
+    apfs,
+    apm,
+    gpt_disk,
+    gpt_entry,
+    gpt_header,
+    hfs_plus,
+    mbr,
+    search,
+)
+
+MIB = 1024**2
+
+
+def codes(found) -> list[str]:
+    return [item.code for item in found.findings]
+
+
+def places(found) -> list[tuple[int, int]]:
+    """Return where the partitions of the maps lie."""
+    return [(item.image_offset, item.size_bytes) for item in found.partitions]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        (100, 100, [(51_200, 512)]),  # both name the same sector: one
+        (101, 100, []),  # none
+        (8191, 8191, [(4 * MIB - 512, 512)]),  # the last of the image
+        (8192, 8192, []),  # the first behind it
+        (100, 2**63, [(51_200, 2**63 - 1 - 51_200)]),  # more bytes than 63 bits count
+    ],
+)
+def test_a_gpt_entry_names_its_last_sector(first, last, expected):
+    found = search(gpt_disk(4 * MIB, [gpt_entry(LINUX, first, last)]))
+    assert places(found) == expected
+    assert ("partition-outside" in codes(found)) == (not expected)
+
+
+def test_an_entry_outside_is_told_by_its_bytes():
+    """Sectors 9,000 to 9,001 end before byte 9,002 * 512, behind the 8,192 sectors of the image."""
+    (finding,) = search(gpt_disk(4 * MIB, [gpt_entry(LINUX, 50, 60), gpt_entry(LINUX, 9000, 9001)])).findings
+    assert (finding.structure, finding.image_offset) == ("GPT entry 2", 1024 + 128)
+    assert (finding.expected, finding.found) == ("a range before byte 4,194,304", "4,608,000 to 4,609,024")
+
+
+@pytest.mark.parametrize(("count", "told"), [(1024, []), (1025, ["partition-limit"])])
+def test_at_most_1024_partitions_of_a_gpt_are_looked_at(count, told):
+    """As many entries of one sector each from sector 1,000 on, in 257 sectors behind the header."""
+    array = b"".join(GPT_ENTRY.build(gpt_entry(LINUX, 1000 + n, 1000 + n)) for n in range(count))
+    disk = Disk(4 * MIB).put(512, gpt_header(array, 1, 8191, 2)).put(1024, array)
+    disk.put(-512, gpt_header(array, 8191, 1, 7900)).put(7900 * 512, array)
+    found = search(disk)
+    assert len(found.partitions) == min(count, 1024)
+    assert codes(found) == told
+
+
+@pytest.mark.parametrize(("extra", "is_read"), [(0, True), (1, False)])
+def test_entries_of_four_mib_are_read(extra, is_read):
+    """32,768 entries of 128 bytes; one more is refused at the field of their number, byte 80 of the header."""
+    array = GPT_ENTRY.build(gpt_entry(LINUX, 9000, 9000)).ljust(4 * MIB + 128 * extra, b"\0")
+    disk = Disk(5 * MIB).put(512, gpt_header(array, 1, 10_239, 2)).put(1024, array)
+    found = search(disk)
+    assert len(found.partitions) == is_read
+    assert [(item.code, item.image_offset) for item in found.findings] == [
+        ("gpt-backup-damaged", 5 * MIB - 512) if is_read else ("gpt-primary-damaged", 512 + 80)
+    ]
+
+
+@pytest.mark.parametrize(("lba", "is_read"), [(8160, True), (8161, False)])
+def test_entries_may_end_with_the_image(lba, is_read):
+    """128 entries take 32 sectors, of which the last one is the last of 8,192; byte 72 of the header says where."""
+    array = GPT_ENTRY.build(gpt_entry(LINUX, 100, 200)).ljust(16_384, b"\0")
+    disk = Disk(4 * MIB).put(512, gpt_header(array, 1, 100, lba)).put(lba * 512, array[: (8192 - lba) * 512])
+    found = search(disk)
+    assert places(found) == ([(51_200, 101 * 512)] if is_read else [])
+    assert (("gpt-primary-damaged", 512 + 72) in [(item.code, item.image_offset) for item in found.findings]) != is_read
+
+
+@pytest.mark.parametrize(("lba", "code"), [(8191, "gpt-backup-damaged"), (8192, "gpt-backup-missing")])
+def test_the_backup_may_be_the_last_sector(lba, code):
+    """A header of zeros in the last sector is damaged; a sector behind it is missing, told at byte 32 of the header."""
+    array = GPT_ENTRY.build(gpt_entry(LINUX, 100, 200)).ljust(16_384, b"\0")
+    found = search(Disk(4 * MIB).put(512, gpt_header(array, 1, lba, 2)).put(1024, array))
+    place = 4 * MIB - 512 if lba == 8191 else 512 + 32
+    assert [(item.code, item.level, item.image_offset) for item in found.findings] == [(code, "warning", place)]
+
+
+def test_a_backup_where_the_primary_says_serves():
+    """A disk of 2 MiB that was copied to one of 4 MiB has its backup in sector 4,095."""
+    small = gpt_disk(2 * MIB, [gpt_entry(LINUX, 100, 200)])
+    disk = Disk(4 * MIB).put(0, bytes(small.data))
+    assert codes(search(disk)) == []
+    disk.data[1024 + 60] ^= 0xFF
+    found = search(disk)
+    assert [(item.code, item.level) for item in found.findings] == [("gpt-primary-damaged", "warning")]
+    assert found.partitions[0].name == ""
+    assert [(item.type, item.image_offset, item.owner) for item in found.regions] == [
+        ("gpt-header", 512, "primary"),
+        ("gpt-entries", 1024, "primary"),
+        ("gpt-entries", 2 * MIB - 512 - 16_384, "backup"),
+        ("gpt-header", 2 * MIB - 512, "backup"),
+    ]
+
+
+def test_a_table_of_large_sectors_in_the_last_of_them():
+    """The start is lost; a sector of 4,096 bytes at the end has the backup, whose entries are four sectors before."""
+    disk = gpt_disk(4 * MIB, [gpt_entry(LINUX, 16, 16)], sector=4096).put(0, bytes(8 * 4096))
+    found = search(disk)
+    assert places(found) == [(65_536, 4096)]
+    (finding,) = found.findings
+    assert (finding.code, finding.image_offset) == ("gpt-primary-damaged", 4096)
+
+
+def test_a_header_without_entries_is_a_region_of_one_sector():
+    """Nothing of a header can be used whose length is none of those that the standard allows."""
+    disk = Disk(MIB).put(512, gpt_header(bytes(128), 1, 2047, 2)).put(512 + 12, b"\xff\xff\xff\xff")
+    assert [(item.type, item.image_offset, item.length_bytes) for item in search(disk).regions] == [
+        ("gpt-header", 512, 512)
+    ]
+
+
+@pytest.mark.parametrize(("start", "expected"), [(2047, [(2047 * 512, 512)]), (2048, [])])
+def test_a_boot_record_may_name_the_last_sector(start, expected):
+    """Of 2,048 sectors; a first partition keeps the record sensible."""
+    found = search(Disk(MIB).put(0, mbr((0x83, 100, 10), (0x83, start, 1))))
+    assert places(found) == [(51_200, 5120), *expected]
+    outside = [(item.code, item.image_offset, item.found) for item in found.findings]
+    assert outside == ([] if expected else [("partition-outside", 0, "1,048,576 to 1,049,088")])
+
+
+def test_a_boot_record_without_a_partition_in_the_image_is_none():
+    """Of 2,048 sectors, in units of 512 bytes and of 4,096; the first of these lies within only in the first case."""
+    assert search(Disk(MIB).put(0, mbr((0x83, 2048, 10)))).regions == ()
+    assert search(Disk(MIB).put(0, mbr((0x83, 100, 0)))).regions == ()
+    found = search(Disk(MIB).put(0, mbr((0x83, 2047, 10))))
+    assert [(item.image_offset, item.length_bytes, item.owner) for item in found.regions] == [(0, 512, "master")]
+    assert codes(found) == ["partition-truncated"]
+
+
+@pytest.mark.parametrize(("indicator", "is_record"), [(0x00, True), (0x80, True), (0x01, False), (0x81, False)])
+def test_the_indicator_of_a_boot_record(indicator, is_record):
+    """It is 00 or 80, in each of the four entries."""
+    disk = Disk(MIB).put(0, mbr((0x83, 100, 10), (0x83, 200, 10))).put(446 + 3 * 16, bytes([indicator]))
+    assert (search(disk).schemes == ("MBR",)) == is_record
+
+
+def test_logical_partitions_count_from_five_beside_four_primary_ones():
+    """Two chains of extended records, of which the second goes on with the numbers of the first."""
+    disk = Disk(4 * MIB).put(0, mbr((0x83, 10, 10), (0x0F, 1000, 500), (0x83, 30, 10), (0x85, 2000, 500)))
+    disk.put(1000 * 512, mbr((0x83, 1, 10), (0x05, 100, 10))).put(1100 * 512, mbr((0x83, 2, 10)))
+    disk.put(2000 * 512, mbr((0x83, 3, 10), (0, 0, 0), (0x83, 50, 10)))
+    assert [(item.number, item.image_offset // 512) for item in search(disk).partitions] == [
+        (1, 10),
+        (3, 30),
+        (5, 1001),
+        (6, 1102),
+        (7, 2003),
+    ]
+
+
+def apm_disk(first: int, count: int, *, block: int = 512, data_start: int = 0) -> Disk:
+    """Return 1 MiB with a partition map, whose second entry is that of a partition in blocks."""
+    disk = Disk(MIB)
+    apm(disk, [("Apple", "Apple_partition_map", 1, 2), ("some", "Apple_UNIX_SVR2", first, count)], block)
+    return disk.put(2 * block + 80, data_start.to_bytes(4, "big"))
+
+
+@pytest.mark.parametrize(
+    ("disk", "expected", "told"),
+    [
+        (apm_disk(2047, 1), (2047 * 512, 512), []),
+        (apm_disk(2048, 1), None, ["partition-outside"]),
+        (apm_disk(511, 1, block=2048), (511 * 2048, 2048), []),
+        (apm_disk(100, 10, data_start=9), (109 * 512, 512), []),
+        (apm_disk(100, 10, data_start=10), None, []),  # nothing is left of it
+        (apm_disk(100, 10, data_start=11), None, []),
+        (apm_disk(2040, 8), (2040 * 512, 4096), []),
+        (apm_disk(2040, 9), (2040 * 512, 4608), ["partition-truncated"]),
+    ],
+)
+def test_partitions_of_an_apple_map_at_the_end(disk, expected, told):
+    found = search(disk)
+    assert places(found)[1:] == ([expected] if expected else [])
+    assert codes(found) == told
+
+
+def test_an_apple_partition_outside_is_told_by_its_bytes():
+    """Blocks 3,000 to 3,009 end before byte 3,010 * 512; the entry is the second block of the map."""
+    (finding,) = search(apm_disk(3000, 10)).findings
+    assert (finding.image_offset, finding.found) == (1024, "1,536,000 to 1,541,120")
+
+
+def test_an_apple_map_of_256_entries():
+    """It takes 256 blocks behind block 0, in a disk that has them and in one that has a hundred."""
+    for blocks, length in ((2048, 256), (100, 99)):
+        disk = Disk(blocks * 512)
+        apm(disk, [("free", "Apple_Free", start, 1) for start in range(min(256, blocks - 1))])
+        for number in range(1, min(257, blocks)):
+            disk.put(number * 512 + 4, (256).to_bytes(4, "big"))
+        found = search(disk)
+        assert [(item.image_offset, item.length_bytes) for item in found.regions] == [(0, 512), (512, length * 512)]
+        assert codes(found) == ([] if blocks == 2048 else ["partition-chain"])
+
+
+def test_an_apple_map_that_claims_no_entries_takes_one_block():
+    disk = apm_disk(100, 10).put(512 + 4, bytes(4))
+    assert [(item.image_offset, item.length_bytes) for item in search(disk).regions] == [(0, 512), (512, 512)]
+
+
+@pytest.mark.parametrize(("second", "told"), [(200, []), (199, ["partition-overlap"])])
+def test_partitions_that_touch_do_not_overlap(second, told):
+    """The first one ends before sector 200."""
+    assert codes(search(gpt_disk(MIB, [gpt_entry(LINUX, 100, 199), gpt_entry(LINUX, second, 300)]))) == told
+
+
+def test_the_partition_that_reaches_furthest_is_the_one_that_is_overlapped():
+    """A large one holds a small one, behind which a third still begins in the large one."""
+    found = search(gpt_disk(MIB, [gpt_entry(LINUX, 100, 999), gpt_entry(LINUX, 200, 299), gpt_entry(LINUX, 500, 1200)]))
+    assert [(item.code, item.image_offset, item.message) for item in found.findings] == [
+        ("partition-overlap", 102_400, "partition 2 overlaps partition 1, which ends at 512,000"),
+        ("partition-overlap", 256_000, "partition 3 overlaps partition 1, which ends at 512,000"),
+    ]
+
+
+@pytest.mark.parametrize(("last", "told"), [(8191, []), (8192, ["partition-truncated"])])
+def test_a_partition_may_end_with_the_image(last, told):
+    assert codes(search(gpt_disk(4 * MIB, [gpt_entry(LINUX, 100, last)]))) == told
+
+
+def test_a_stale_map_is_told_where_it_stands():
+    """A container from byte 0 on, beside an Apple map from block 1 on whose block 0 is overwritten."""
+    disk = apm_disk(100, 10)
+    disk.put(0, bytes(512))
+    apfs(disk, 0)
+    assert [(item.code, item.structure, item.image_offset) for item in search(disk).findings] == [
+        ("stale-partition-map", "APM", 512)
+    ]
+
+
+def sparse_disk(path, size_bytes: int, starts: list[int], disk: Disk | None = None):
+    """Write a disk with holes, and HFS+ volumes of 64 KiB at some bytes; return its source."""
+    part = Disk(65_536)
+    hfs_plus(part, 0, 65_536)
+    with path.open("wb") as file:
+        file.write(b"" if disk is None else disk.data)
+        for start in starts:
+            file.seek(start)
+            file.write(part.data)
+        file.truncate(size_bytes)
+    return open_image(path)
+
+
+@pytest.mark.parametrize(
+    ("start", "is_found"),
+    [
+        (64 * MIB - 65_536 - 512, True),  # within the first 64 MiB
+        (64 * MIB, True),  # a whole MiB
+        (65 * MIB + 4096, False),
+        (409_640 * 512, True),  # behind an EFI partition of 200 MiB and a table
+        (409_640 * 512 + 4096, False),
+        (512 * MIB, True),
+        (513 * MIB, False),
+        (700 * MIB - 65_536, True),  # within the last MiB
+        (699 * MIB - 65_536, False),
+    ],
+)
+def test_where_a_disk_without_a_map_is_searched(tmp_path, start, is_found):
+    """700 MiB: 448 whole MiB from 64 to 512 and the usual start behind an EFI partition are 450 places."""
+    source = sparse_disk(tmp_path / "disk.img", 700 * MIB, [start])
+    found = find_volumes(source)
+    assert [item.image_offset for item in found.readable] == ([start] if is_found else [])
+    assert found.searched == "the first 64.0 MiB, 450 likely places and the last 1.00 MiB"
+    if start == 64 * MIB:
+        assert find_volumes(source, depth="maps").readable == ()
+    if not is_found:
+        found = find_volumes(source, depth="everywhere")
+        assert [item.image_offset for item in found.readable] == [start]
+        assert found.searched == "all of the image"
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (64 * MIB, "all of the image"),
+        (64 * MIB + 512, "the first 64.0 MiB and the last 1.00 MiB"),
+        (65 * MIB, "the first 64.0 MiB and the last 1.00 MiB"),
+        (65 * MIB + 512, "the first 64.0 MiB, 1 likely places and the last 1.00 MiB"),
+        (67 * MIB, "the first 64.0 MiB, 2 likely places and the last 1.00 MiB"),
+    ],
+)
+def test_how_much_of_a_small_disk_is_searched(tmp_path, size, words):
+    """Whole MiB from 64 on that lie before the last one; all of what is no larger than 64 MiB."""
+    assert find_volumes(sparse_disk(tmp_path / "disk.img", size, [])).searched == words
+
+
+@pytest.mark.parametrize(
+    ("start", "entry"),
+    [
+        (63 * 512, "first sector 63, 128 sectors of 512 bytes (last sector 190)"),
+        (MIB, "first sector 2,048, 128 sectors of 512 bytes (last sector 2,175)"),
+    ],
+)
+def test_the_entry_that_is_missing(tmp_path, start, entry):
+    """64 KiB are 128 sectors."""
+    found = find_volumes(sparse_disk(tmp_path / "disk.img", 2 * MIB, [start]))
+    (finding,) = found.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("volume-unpartitioned", "info", start)
+    assert f"the GPT entry for it: type {HFS}, {entry}" in finding.message
+    assert finding.message.startswith("HFS+ of 64.0 KiB begins here, where no partition is; ")
+
+
+def test_volumes_beside_each_other_are_all_found(tmp_path):
+    """The second one begins with the byte behind the first."""
+    starts = [63 * 512, 63 * 512 + 65_536, MIB]
+    found = find_volumes(sparse_disk(tmp_path / "disk.img", 2 * MIB, starts))
+    assert [(item.image_offset, item.size_bytes) for item in found.readable] == [(start, 65_536) for start in starts]
+
+
+@pytest.mark.parametrize(("gap", "is_found"), [(128 * MIB, True), (128 * MIB + 512, False), (127 * MIB, False)])
+def test_what_disk_utility_left_free_behind_a_partition(tmp_path, gap, is_found):
+    """128 MiB behind the one partition, which ends with the first MiB; so far behind no other place is looked at."""
+    disk = Disk(MIB).put(0, mbr((0x83, 64, 1984)))
+    source = sparse_disk(tmp_path / "disk.img", 200 * MIB, [MIB + gap], disk)
+    found = volumes_in_gaps(source, find_volumes(source, depth="maps"))
+    assert [item.image_offset for item in found] == ([MIB + gap] if is_found else [])
+
+
+def test_a_volume_by_its_place_at_the_ends_of_an_image():
+    """Byte 0 and the last byte are in it."""
+    disk = Disk(MIB).put(0, mbr((0x83, 200, 100)))
+    hfs_plus(disk, 512, MIB // 2)
+    source = MemorySource(bytes(disk.data), "disk.img")
+    found = find_volumes(source, depth="maps")
+    (volume,) = choose(source, found, volume_at=512)
+    assert (volume.image_offset, volume.size_bytes) == (512, MIB - 512)
+    for place, words in ((0, "no volume starts at byte 0"), (MIB - 1, "no volume starts at"), (MIB, "lies outside")):
+        with pytest.raises(UsageError, match=words):
+            choose(source, found, volume_at=place)

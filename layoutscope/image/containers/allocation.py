@@ -280,9 +280,9 @@ def _qcow_places(source: Source) -> NDArray[np.uint64]:
     _, unit, first = _qcow_directory(source)
     found = [np.empty(0, np.uint64)]
 
-    def kept(place: NDArray[np.uint64], packed: NDArray[np.uint64], zeros: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        found.append(place[(packed == 0) & (zeros == 0)])
-        return place > 0
+    def kept(entry: NDArray[np.uint64], packed: NDArray[np.uint64], zeros: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        found.append((entry & _PLACE)[(packed == 0) & (zeros == 0)])
+        return (entry & _PLACE) > 0
 
     _qcow_clusters(source, unit, first, kept)
     return np.concatenate(found)

@@ -87,7 +87,7 @@ types:
     seq:
       - id: checksum
         type: u4
-        doc: The letters LVFw in a block that was wiped.
+        doc: CRC-32C of what follows the seed; see enum checksum_mark.
       - id: checksum_seed
         type: u4
       - id: version
@@ -335,6 +335,10 @@ types:
         size: 24
         doc: Wrapped.
 enums:
+  checksum_mark:
+    0x7746564c:
+      id: wiped
+      doc: The letters LVFw, in place of the checksum of a block that was wiped.
   encryption_method:
     2:
       id: aes_xts

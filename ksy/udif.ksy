@@ -135,9 +135,17 @@ types:
         size: 24
       - id: ofs_types
         type: u2
-        doc: Of the list of types, which begins with how many there are, less one (2 bytes); from the start of the map.
+        doc: Of the list of types (resource_type_list), in bytes from the start of the map.
       - id: ofs_names
         type: u2
+  resource_type_list:
+    -orig-id: resource type list
+    doc: How many types there are; their items follow.
+    doc-ref: 'https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format'
+    seq:
+      - id: last_type
+        type: u2
+        doc: How many there are, less one; 65,535 where there are none.
   resource_type:
     -orig-id: item of the resource type list
     doc: Resources of one type.
@@ -167,7 +175,14 @@ types:
     instances:
       ofs_resource:
         value: place & 0xffffff
-        doc: Of its length (4 bytes), which it follows, in bytes from the start of the data.
+        doc: Of its data (resource_data), in bytes from the start of the data.
+  resource_data:
+    -orig-id: resource data
+    doc: Length of a resource, whose bytes follow.
+    doc-ref: 'https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format'
+    seq:
+      - id: len_resource
+        type: u4
   block_map:
     -orig-id: BLKXTable
     doc: Header of one `blkx` entry, which covers one partition or one stretch between partitions.

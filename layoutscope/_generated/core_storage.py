@@ -31,6 +31,9 @@ class CoreStorage(KaitaiStruct):
         logical_extents = 773
         base_extents = 1285
 
+    class ChecksumMark(IntEnum):
+        wiped = 2001098316
+
     class EncryptionMethod(IntEnum):
         aes_xts = 2
     SEQ_FIELDS = []

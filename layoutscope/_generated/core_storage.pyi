@@ -5,6 +5,8 @@ from typing import Any
 from .base import Struct
 
 class CoreStorage(Struct):
+    class ChecksumMark(IntEnum):
+        wiped = 2001098316
     class EncryptionMethod(IntEnum):
         aes_xts = 2
     class BlockType(IntEnum):

@@ -2299,6 +2299,11 @@ RESOURCE_MAP = RecordType(
     ofs_names='>u2',
 )
 
+RESOURCE_TYPE_LIST = RecordType(
+    'udif.resource_type_list',
+    last_type='>u2',
+)
+
 RESOURCE_TYPE = RecordType(
     'udif.resource_type',
     kind='V4',
@@ -2313,6 +2318,11 @@ RESOURCE_REFERENCE = RecordType(
     place='>u4',
     reserved='V4',
     ofs_resource=lambda r: r['place'] & 16777215,
+)
+
+RESOURCE_DATA = RecordType(
+    'udif.resource_data',
+    len_resource='>u4',
 )
 
 BLOCK_MAP = RecordType(
@@ -2581,8 +2591,10 @@ RECORD_TYPES = {
     'udif.trailer': TRAILER,
     'udif.resource_header': RESOURCE_HEADER,
     'udif.resource_map': RESOURCE_MAP,
+    'udif.resource_type_list': RESOURCE_TYPE_LIST,
     'udif.resource_type': RESOURCE_TYPE,
     'udif.resource_reference': RESOURCE_REFERENCE,
+    'udif.resource_data': RESOURCE_DATA,
     'udif.block_map': BLOCK_MAP,
     'udif.piece': PIECE,
 }

@@ -2296,6 +2296,11 @@ class ResourceMap(RecordType):
 
 RESOURCE_MAP: ResourceMap
 
+class ResourceTypeList(RecordType):
+    last_type: Field
+
+RESOURCE_TYPE_LIST: ResourceTypeList
+
 class ResourceType(RecordType):
     kind: Field
     last_resource: Field
@@ -2311,6 +2316,11 @@ class ResourceReference(RecordType):
     ofs_resource: Instance
 
 RESOURCE_REFERENCE: ResourceReference
+
+class ResourceData(RecordType):
+    len_resource: Field
+
+RESOURCE_DATA: ResourceData
 
 class BlockMap(RecordType):
     signature: Field
@@ -2523,10 +2533,12 @@ __all__ = [
     'RECORD_OFFSET',
     'RECT',
     'REFERENCE',
+    'RESOURCE_DATA',
     'RESOURCE_HEADER',
     'RESOURCE_MAP',
     'RESOURCE_REFERENCE',
     'RESOURCE_TYPE',
+    'RESOURCE_TYPE_LIST',
     'RING_INDEX',
     'SECTION',
     'SEGMENT_HEADER',

@@ -164,6 +164,29 @@ class Udif(KaitaiStruct):
             pass
 
 
+    class ResourceData(KaitaiStruct):
+        """Length of a resource, whose bytes follow.
+        
+        .. seealso::
+           Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format - https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf
+        """
+        SEQ_FIELDS = ["len_resource"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Udif.ResourceData, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['len_resource']['start'] = self._io.pos()
+            self.len_resource = self._io.read_u4be()
+            self._debug['len_resource']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
     class ResourceHeader(KaitaiStruct):
         """Start of a resource fork, which has the block maps in images without a property list.
         
@@ -258,7 +281,7 @@ class Udif(KaitaiStruct):
 
         @property
         def ofs_resource(self):
-            """Of its length (4 bytes), which it follows, in bytes from the start of the data."""
+            """Of its data (resource_data), in bytes from the start of the data."""
             if hasattr(self, '_m_ofs_resource'):
                 return self._m_ofs_resource
 
@@ -289,6 +312,29 @@ class Udif(KaitaiStruct):
             self._debug['ofs_references']['start'] = self._io.pos()
             self.ofs_references = self._io.read_u2be()
             self._debug['ofs_references']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class ResourceTypeList(KaitaiStruct):
+        """How many types there are; their items follow.
+        
+        .. seealso::
+           Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format - https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf
+        """
+        SEQ_FIELDS = ["last_type"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Udif.ResourceTypeList, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['last_type']['start'] = self._io.pos()
+            self.last_type = self._io.read_u2be()
+            self._debug['last_type']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

@@ -52,6 +52,8 @@ class Udif(Struct):
         reserved: bytes
         ofs_types: int
         ofs_names: int
+    class ResourceTypeList(Struct):
+        last_type: int
     class ResourceType(Struct):
         kind: bytes
         last_resource: int
@@ -63,6 +65,8 @@ class Udif(Struct):
         reserved: bytes
         @property
         def ofs_resource(self) -> int: ...
+    class ResourceData(Struct):
+        len_resource: int
     class BlockMap(Struct):
         signature: bytes
         version: int

@@ -58,7 +58,7 @@ MOST_TEXT_BYTES: Final = 1 << 24
 HEADER_BYTES: Final = 512
 HEAD: Final = METADATA_BLOCK_HEAD
 KINDS: Final = grammar.CoreStorage.BlockType
-WIPED: Final = int.from_bytes(b"LVFw", "little")
+WIPED: Final = int(grammar.CoreStorage.ChecksumMark.wiped)
 """In place of the checksum of a block that was wiped."""
 
 WHAT: Final = "CoreStorage metadata"

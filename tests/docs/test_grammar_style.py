@@ -70,6 +70,7 @@ CONSTANTS = {
     "inode_field": "the kind of an extended field means one thing in inodes and another one in directory records",
     "drec_field": "likewise",
     "tier2_marker": "the mark of byte addresses; fields hold block addresses",
+    "checksum_mark": "stands in place of a checksum in blocks that were wiped; the field is a number",
     "key_secret": "hashed with the salt; no field holds it",
     "free_queue": "places in the array of queues",
     "key_length_limit": "a limit of the format",

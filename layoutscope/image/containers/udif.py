@@ -28,8 +28,10 @@ from layoutscope.ondisk.records import (
     BLOCK_MAP,
     PACKED_HEAD,
     PIECE,
+    RESOURCE_DATA,
     RESOURCE_REFERENCE,
     RESOURCE_TYPE,
+    RESOURCE_TYPE_LIST,
     TRAILER,
 )
 from layoutscope.units import format_bytes
@@ -228,9 +230,10 @@ def _resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
 
     header = part(grammar.Udif.ResourceHeader, 0)
     listed = header.ofs_map + part(grammar.Udif.ResourceMap, header.ofs_map).ofs_types
-    # Counts are one too low, so that 65,535 stands for none.
-    num_types = (int.from_bytes(fork[listed : listed + 2], "big") + 1) % 0x10000
-    kinds = (part(grammar.Udif.ResourceType, listed + 2 + n * RESOURCE_TYPE.width) for n in range(num_types))
+    # Counts are one too low, so 65,535 stands for none.
+    num_types = (part(grammar.Udif.ResourceTypeList, listed).last_type + 1) % 0x10000
+    first = listed + RESOURCE_TYPE_LIST.width
+    kinds = (part(grammar.Udif.ResourceType, first + number * RESOURCE_TYPE.width) for number in range(num_types))
     found = next((kind for kind in kinds if kind.kind == b"blkx"), None)
     maps: list[bytes] = []
     if found is None:
@@ -238,11 +241,12 @@ def _resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
     for number in range(found.last_resource + 1):
         at = listed + found.ofs_references + number * RESOURCE_REFERENCE.width
         place = header.ofs_data + part(grammar.Udif.ResourceReference, at).ofs_resource
-        size = int.from_bytes(fork[place : place + 4], "big")
-        if place + 4 + size > length or sum(map(len, maps)) + size > length:
+        size = part(grammar.Udif.ResourceData, place).len_resource
+        data_at = place + RESOURCE_DATA.width
+        if data_at + size > length or sum(map(len, maps)) + size > length:
             raise FormatError("a block map leaves the fork, or overlaps another one", structure=what,
                               image_offset=start + place)  # fmt: skip
-        maps.append(fork[place + 4 : place + 4 + size])
+        maps.append(fork[data_at : data_at + size])
     return maps
 
 

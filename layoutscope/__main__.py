@@ -21,13 +21,7 @@ ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
 
 
 class Ended(SystemExit):
-    """A signal asks this process to end: whatever tidies up on the way out does so, as at Ctrl-C.
-
-    Parameters
-    ----------
-    number : int
-        The signal's.
-    """
+    """A signal asks this process to end: whatever tidies up on the way out does so, as at Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)  # as shells report it

@@ -60,11 +60,6 @@ class Held:
     """Standard error of a process whose memory is limited: what libraries say there is held back until the end.
 
     Where memory is lacking, that is pages of theirs in place of the line to be told; else it is printed.
-
-    Parameters
-    ----------
-    stream : text file
-        Standard error as it was. What the program itself says goes there at once.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -152,18 +147,7 @@ def _is_import(at: TracebackType) -> bool:
 
 
 def run(command: Callable[[], None]) -> None:
-    """Run a command, in a process of its own where memory is limited.
-
-    Parameters
-    ----------
-    command : callable
-        Ends by :class:`SystemExit`, or returns.
-
-    Raises
-    ------
-    SystemExit
-        With the exit code of the command; 1 if it had too little memory.
-    """
+    """Run a command, in a process of its own where memory is limited."""
     limit = memory_limit()
     if limit is None:
         command()
@@ -231,13 +215,7 @@ def _work(command: Callable[[], None], into: int, parent: int) -> int:
 
 
 def _record_temporary(into: int) -> None:
-    """Record each temporary file and folder of this process before it is made.
-
-    Parameters
-    ----------
-    into : int
-        Descriptor of a file in memory, which takes absolute paths, a NUL behind each.
-    """
+    """Record each temporary file and folder of this process before it is made."""
 
     def hear(event: str, arguments: tuple[object, ...]) -> None:
         if event in ("tempfile.mkstemp", "tempfile.mkdtemp"):
@@ -331,20 +309,13 @@ def _read(noise: int) -> bytes:
         return b""
 
 
-def _end(status: int, code: bytes, noise: bytes, line: str) -> None:
-    """End as the command did.
-
-    Parameters
-    ----------
-    status : int
-        Of the process, as the system gives it.
-    code : bytes
-        Its exit code as it said itself; empty where a library, or the system, ended it.
-    noise : bytes
-        What libraries wrote on its standard error.
-    line : str
-        What is told if it had too little memory.
-    """
+def _end(
+    status: int,
+    code: bytes,  # its exit code as it said itself; empty where a library, or the system, ended it
+    noise: bytes,
+    line: str,
+) -> None:
+    """End as the command did."""
     ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     name = signal.Signals(ended_by).name if ended_by else ""
     says_lack = _says_lack(noise.decode(errors="replace"))

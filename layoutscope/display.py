@@ -47,8 +47,6 @@ class Displayed:
 def brief(thing: object) -> str:
     """Tell of an object in a line: its kind, and its fields in short, as many as there is room for.
 
-    Examples
-    --------
     >>> from dataclasses import dataclass
     >>> @dataclass(repr=False)
     ... class Shelf(Displayed):

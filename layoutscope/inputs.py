@@ -36,21 +36,7 @@ _READ: Final[dict[tuple[int, int], dict[str, int]]] = {}
 
 
 def note(file: object, descriptor: int | None = None) -> None:
-    """Remember a file, folder or device as one that is read; absent ones are not.
-
-    Parameters
-    ----------
-    file : path
-        What is read, of ``IMAGE:VOLUME`` the image; a resource that is no file, as in a package that was not unpacked,
-        is passed over.
-    descriptor : int, optional
-        The file that was opened there, where it is open: another may lie there by now.
-
-    Raises
-    ------
-    UsageError
-        If standard output or standard error leads there: what is printed would be written into it.
-    """
+    """Remember a file, folder or device as one that is read; absent ones are not."""
     if not isinstance(file, str | os.PathLike):
         return
     path = split_volume(file)[0]
@@ -73,13 +59,7 @@ def _refuse_streams(path: str | os.PathLike[str], status: os.stat_result) -> Non
 
 
 def leave_inputs() -> bool:
-    """Turn standard output and standard error away from what is read, so that nothing printed is written there.
-
-    Returns
-    -------
-    bool
-        Whether one of them led there. What is said on standard error goes to standard output then, if that does not.
-    """
+    """Turn standard output and standard error away from what is read, so that nothing printed is written there."""
     kept = {stream: _keeping(stream) for stream in _streams()}
     led = [stream for stream, status in kept.items() if status is not None and _identity(status) in _READ]
     for stream in led:
@@ -174,45 +154,12 @@ def _was_read(status: os.stat_result | None) -> bool:
 
 
 def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict", *, most_bytes: int = MOST_TEXT_BYTES) -> str:
-    """Read a text that is an input.
-
-    Parameters
-    ----------
-    path : Path
-        The file, which no output may replace from now on.
-    encoding, errors : str
-        As of :meth:`pathlib.Path.read_text`: how bytes become characters, and what becomes of those that do not.
-    most_bytes : int
-        More is no text of its kind.
-
-    Returns
-    -------
-    str
-        All of it; every line end is a newline.
-
-    Raises
-    ------
-    OSError, UnicodeDecodeError
-        As :meth:`pathlib.Path.read_text`, and where it is longer than anyone writes, as a device without end is.
-    """
+    """Read a text that is an input."""
     return io.TextIOWrapper(io.BytesIO(read_bytes(path, most_bytes)), encoding, errors).read()
 
 
 def read_bytes(path: Path, most_bytes: int) -> bytes:
-    """Read a file that is an input, or a pipe to its end.
-
-    Parameters
-    ----------
-    path : Path
-        The file, which no output may replace from now on.
-    most_bytes : int
-        More is no file of its kind.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read, or is longer.
-    """
+    """Read a file that is an input, or a pipe to its end."""
     note(path)
     data, left = bytearray(), most_bytes + 1
     with os.fdopen(open_untouched(path, waits=True), "rb") as file:
@@ -226,21 +173,7 @@ def read_bytes(path: Path, most_bytes: int) -> bytes:
 
 
 def open_untouched(path: str | os.PathLike[str], *, waits: bool = False) -> int:
-    """Open a file or a folder for reading alone, without a new time of access where the system allows it.
-
-    Parameters
-    ----------
-    path : path
-        Which.
-    waits : bool
-        Whether the writer of a pipe is waited for: one that was named for itself is, but a stranger may have laid one
-        beside an image.
-
-    Raises
-    ------
-    OSError, ValueError
-        If it cannot be opened.
-    """
+    """Open a file or a folder for reading alone, without a new time of access where the system allows it."""
     flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_BINARY"))
     flags |= 0 if waits else getattr(os, "O_NONBLOCK", 0)
     try:
@@ -251,25 +184,7 @@ def open_untouched(path: str | os.PathLike[str], *, waits: bool = False) -> int:
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open a file that lies beside or within what was named: a stranger chose what it is.
-
-    Parameters
-    ----------
-    path : Path
-        The file; whoever opens its folder as an input notes that.
-
-    Returns
-    -------
-    BufferedReader
-        Open for reading.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened, or is no regular file: a pipe would be waited for, a device read without end.
-    UsageError
-        If standard output or standard error leads there.
-    """
+    """Open a file that lies beside or within what was named: a stranger chose what it is."""
     descriptor = open_untouched(path)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -280,13 +195,7 @@ def open_file(path: Path) -> BufferedReader:
 
 
 def list_folder(folder: str | os.PathLike[str]) -> list[str]:
-    """Return the names in a folder, without a new time of access where the system allows it.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    """
+    """Return the names in a folder, without a new time of access where the system allows it."""
     if os.listdir not in os.supports_fd:
         return os.listdir(folder)  # noqa: PTH208  (names may be no UTF-8)
     descriptor = open_untouched(folder)
@@ -297,13 +206,7 @@ def list_folder(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def walk_files(folder: str) -> Iterator[str]:
-    """Yield the paths of all that is in a folder but folders, as :func:`os.walk` does: no link to a folder is followed.
-
-    Parameters
-    ----------
-    folder : str
-        Where; the files of each folder come before its folders, and one that cannot be read is passed over.
-    """
+    """Yield the paths of all non-folders below a folder; no link to a folder is followed."""
     try:
         names = sorted(list_folder(folder))
     except OSError:

@@ -93,13 +93,7 @@ def _is_moved(found: Seen, seen: Seen) -> bool:
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse a place where no result can be: a link, wherever it leads, a device, a process, a setting of the system.
-
-    Raises
-    ------
-    UsageError
-        If it is one.
-    """
+    """Refuse a place where no result can be: a link, a device, a process, a setting of the system."""
     if path.is_symlink():
         raise UsageError(f"{path}: is a link; results are not written through links. Name the file itself.")
     real = Path(os.path.realpath(path))
@@ -110,20 +104,7 @@ def refuse_special(path: Path) -> None:
 
 
 def refuse_strangers(path: Path, seen: Seen) -> None:
-    """Refuse to replace what was not written here, or was changed since.
-
-    Parameters
-    ----------
-    path : Path
-        A file, or a folder of files.
-    seen : Seen
-        What was seen there before anybody looked into it.
-
-    Raises
-    ------
-    UsageError
-        If a file has no mark that fits its state; the first one is named.
-    """
+    """Refuse to replace what was not written here, or was changed since."""
     for name, state in seen.items():
         if not stat.S_ISDIR(state.type) and (why := _stranger(path / name if name else path, state)):
             raise UsageError(why)
@@ -167,25 +148,13 @@ def _stranger(path: Path, state: State) -> str:
 
 
 @contextmanager
-def new_file(target: Path, seen: Seen, *, prefix: str | None = None) -> Iterator[IO[bytes]]:
-    """Open a file that gets its name, with a mark, when it is complete.
-
-    Parameters
-    ----------
-    target : Path
-        Its name.
-    seen : Seen
-        What was there when it was decided that this may be replaced; empty where nothing was.
-    prefix : str, optional
-        How the name of the unfinished file begins; without it, as that of the target.
-
-    Raises
-    ------
-    OutputError
-        If something else is there by now.
-    OSError
-        If it cannot be written.
-    """
+def new_file(
+    target: Path,
+    seen: Seen,  # what was there when it was decided that this may be replaced; empty where nothing was
+    *,
+    prefix: str | None = None,  # how the name of the unfinished file begins; without it, as that of the target
+) -> Iterator[IO[bytes]]:
+    """Open a file that gets its name, with a mark, when it is complete."""
     start = f".{beginning(target.name, 64)}." if prefix is None else prefix
     try:
         stack = ExitStack()
@@ -210,13 +179,7 @@ def beginning(name: str, most_bytes: int) -> str:
 
 @contextmanager
 def part_file(folder: Path, prefix: str) -> Iterator[tuple[IO[bytes], Path]]:
-    """Open a file under a name that nobody can guess, and remove it at the end unless it got another name.
-
-    Raises
-    ------
-    OSError
-        If there can be none.
-    """
+    """Open a file under a name that nobody can guess, and remove it at the end unless it got another name."""
     # Brings random numbers and hashes along, which those who write no file need not wait for.
     import tempfile
 
@@ -233,13 +196,7 @@ def part_file(folder: Path, prefix: str) -> Iterator[tuple[IO[bytes], Path]]:
 
 
 def write_new(path: Path, data: bytes | memoryview) -> None:
-    """Write a file, with a mark, into a folder that this process made: nothing is there under its name.
-
-    Raises
-    ------
-    OSError
-        If something is, or it cannot be written.
-    """
+    """Write a file, with a mark, into a folder that this process made: nothing is there under its name."""
     with path.open("xb") as file:
         file.write(data)
         finish(file, path)
@@ -275,13 +232,7 @@ def _set_mark(descriptor: int, text: str) -> None:
 
 
 def _mark_of(path: Path) -> str:
-    """Return the mark of a file, empty where it has none.
-
-    Raises
-    ------
-    OSError
-        If it cannot be told, as where the file system keeps none.
-    """
+    """Return the mark of a file, empty where it has none."""
     try:
         if hasattr(os, "getxattr"):
             return os.getxattr(path, ATTRIBUTE, follow_symlinks=False).decode("ascii", "replace")
@@ -319,25 +270,12 @@ def umask() -> int:
     return mask
 
 
-def place(part: Path, target: Path, seen: Seen) -> None:
-    """Give a finished file or folder its name, in the place of what was seen there, and of nothing else.
-
-    Parameters
-    ----------
-    part : Path
-        What is finished, on the same file system.
-    target : Path
-        Its name.
-    seen : Seen
-        What was there when it was decided that this may be replaced; empty where nothing was.
-
-    Raises
-    ------
-    OutputError
-        If something else is there by now: it stays.
-    OSError
-        If the system refuses.
-    """
+def place(
+    part: Path,
+    target: Path,
+    seen: Seen,  # what was there when it was decided that this may be replaced; empty where nothing was
+) -> None:
+    """Give a finished file or folder its name, in the place of what was seen there, and of nothing else."""
     if not seen:
         try:
             place_new(part, target)
@@ -386,13 +324,7 @@ def _move_aside(path: Path, aside: Path) -> None:
 
 
 def _put_back(aside: Path, path: Path) -> None:
-    """Give what was moved aside its name again.
-
-    Raises
-    ------
-    OutputError
-        If something has the name by now: then both stay.
-    """
+    """Give what was moved aside its name again."""
     try:
         place_new(aside, path)
     except FileExistsError as error:
@@ -406,15 +338,7 @@ def _left(aside: Path, target: Path) -> OutputError:
 
 
 def place_new(part: Path, target: Path) -> None:
-    """Rename where nothing has the new name.
-
-    Raises
-    ------
-    FileExistsError
-        If something has.
-    OSError
-        If the system refuses.
-    """
+    """Rename where nothing has the new name."""
     if _rename(part, target, _NO_REPLACE):
         return
     if os.name == "nt":
@@ -453,13 +377,7 @@ _NO_REPLACE, _EXCHANGE = (4, 2) if _IS_DARWIN else (1, 2)
 
 
 def _rename(old: Path, new: Path, how: int) -> bool:
-    """Rename as no function of Python does; False where the system or the file system cannot.
-
-    Raises
-    ------
-    OSError
-        If it can, and fails: :class:`FileExistsError` where nothing was to be replaced.
-    """
+    """Rename as no function of Python does; False where the system or the file system cannot."""
     function = _rename_function()
     if function is None:
         return False
@@ -495,13 +413,7 @@ _MADE: Final[set[tuple[int, int, int]]] = set()
 
 
 def make_folder(parent: Path, prefix: str, suffix: str = "") -> Path:
-    """Make a folder for what this process writes; it goes with all that is in it by :func:`remove_folder`.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made, or nothing could be written into it, nor removed from it.
-    """
+    """Make a folder for what this process writes; it goes with all that is in it by :func:`remove_folder`."""
     import tempfile
 
     if os.name != "nt" and umask() & stat.S_IRWXU:
@@ -550,24 +462,7 @@ def remove_abandoned(path: Path, inode: int) -> None:
 
 
 def remove(path: Path, seen: Seen, *, aside: Path | None = None) -> None:
-    """Remove what was seen when it was found to be this tool's.
-
-    Parameters
-    ----------
-    path : Path
-        A file or folder.
-    seen : Seen
-        Its state.
-    aside : Path, optional
-        Where it gets out of the way first, so that no part of it is found under its name.
-
-    Raises
-    ------
-    OutputError
-        If something else is there.
-    OSError
-        If it cannot be removed.
-    """
+    """Remove what was seen when it was found to be this tool's."""
     changed = f"{path}: was changed meanwhile, and is not removed"
     if look(path) != seen:
         raise OutputError(changed)
@@ -580,13 +475,7 @@ def remove(path: Path, seen: Seen, *, aside: Path | None = None) -> None:
 
 
 def _discard(aside: Path, seen: Seen) -> None:
-    """Remove what was replaced, the innermost first; what is not as it was seen stays, and its folder with it.
-
-    Raises
-    ------
-    OutputError
-        If a folder has something else in it by now.
-    """
+    """Remove what was replaced, the innermost first; what is not as it was seen stays, and its folder with it."""
     for name in sorted(seen, key=lambda name: (name.count("/") + bool(name), name), reverse=True):
         path = aside / name if name else aside
         if stat.S_ISDIR(seen[name].type):
@@ -605,18 +494,6 @@ def remove_temporary(path: bytes) -> None:
 
     What waits in a folder for its replacement stays, and so does another program's file: while two names are exchanged,
     one may have got this name.
-
-    Parameters
-    ----------
-    path : bytes
-        Which.
-
-    Raises
-    ------
-    OutputError
-        If another program wrote it.
-    OSError
-        If it cannot be removed.
     """
     waiting: list[bytes] = []
     if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114  (names may be no UTF-8)

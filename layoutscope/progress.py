@@ -24,24 +24,12 @@ TOLD_EVERY_S: Final = 0.1
 
 
 class Step(NamedTuple):
-    """How far the work is.
+    """How far the work is."""
 
-    Attributes
-    ----------
-    phase : str
-        What is being done; an empty string when nothing is any more.
-    done : int
-        How much of it is done.
-    total : int or None
-        How much there is to do; None where that is known only in the end.
-    unit : {'bytes', 'steps'}
-        What is counted.
-    """
-
-    phase: str
-    done: int = 0
-    total: int | None = None
-    unit: Unit = "bytes"
+    phase: str  # what is being done; an empty string when nothing is any more
+    done: int = 0  # how much of it is done
+    total: int | None = None  # how much there is to do; None where that is known only in the end
+    unit: Unit = "bytes"  # what is counted
 
     @property
     def share(self) -> float | None:
@@ -57,21 +45,7 @@ class Progress(Protocol):
 
 
 class Phase:
-    """A phase under way; of those that nobody listens to there is one for all.
-
-    Parameters
-    ----------
-    report : UnderWay or None
-        Whom it tells.
-    name : str
-        What is done, as a person would say it.
-    total : int or None
-        How much there is to do.
-    unit : {'bytes', 'steps'}
-        What is counted.
-    count : callable, optional
-        Returns how much is done, for work that counts elsewhere; asked when somebody looks.
-    """
+    """A phase under way; of those that nobody listens to there is one for all."""
 
     __slots__ = ("_count", "_done", "_name", "_report", "_total", "_unit")
 
@@ -103,13 +77,7 @@ class Phase:
 
 
 class UnderWay:
-    """The phases of some work, and who listens.
-
-    Parameters
-    ----------
-    listener : callable
-        Told of each step. Another thread may ask for the step at any time (:meth:`step`), which no loop waits for.
-    """
+    """The phases of some work, and who listens."""
 
     def __init__(self, listener: Progress) -> None:
         self._listener, self._phases, self._told = listener, list[Phase](), 0.0
@@ -161,19 +129,7 @@ def reporting(listener: Progress | None) -> Iterator[UnderWay | None]:
 def phase(
     name: str, total: int | None = None, *, unit: Unit = "bytes", count: Callable[[], int] | None = None
 ) -> Iterator[Phase]:
-    """Declare a phase.
-
-    Parameters
-    ----------
-    name : str
-        What is done, as a person would say it.
-    total : int, optional
-        How much there is to do.
-    unit : {'bytes', 'steps'}
-        What is counted.
-    count : callable, optional
-        Returns how much is done, for work that counts elsewhere.
-    """
+    """Declare a phase."""
     report = _REPORT.get()
     if report is None:
         yield UNHEARD
@@ -192,15 +148,6 @@ def tick() -> None:
 def each(items: Sequence[T], name: str) -> Iterator[T]:
     """Go through items as a phase, a step each.
 
-    Parameters
-    ----------
-    items : sequence
-        What is gone through.
-    name : str
-        What is done with them.
-
-    Examples
-    --------
     >>> heard = []
     >>> with reporting(heard.append):
     ...     letters = list(each("ab", "spelling"))

@@ -32,23 +32,16 @@ class RecordColumn(str):
 
 
 class Field(RecordColumn):
-    """A field at a fixed place.
-
-    Attributes
-    ----------
-    offset : int
-        Where it starts, in bytes from the start of its record; of a repeated field, where the first item starts.
-    counts, strides : tuple of int
-        How often it and the nested records around it are repeated, and how far apart in bytes, outermost first.
-    scalar : dtype
-        Of one item, in the byte order of the disk.
-    """
+    """A field at a fixed place."""
 
     __slots__ = ("counts", "offset", "scalar", "strides")
+    # where it starts, in bytes from the start of its record; of a repeated field, where the first item starts
     offset: int
+    # counts, strides: how often it and the nested records around it are repeated, and how far apart in bytes, outermost
+    # first
     counts: tuple[int, ...]
     strides: tuple[int, ...]
-    scalar: np.dtype[Any]
+    scalar: np.dtype[Any]  # of one item, in the byte order of the disk
 
     @property
     def width(self) -> int:
@@ -62,45 +55,18 @@ class Field(RecordColumn):
 
 
 class Instance(RecordColumn):
-    """A value that is computed from fields of its record.
-
-    Attributes
-    ----------
-    formula : callable
-        From the fields, by their names, to the value.
-    prefix : str
-        What stands before the names of those fields where the record is a nested one.
-    """
+    """A value that is computed from fields of its record."""
 
     __slots__ = ("formula", "prefix")
-    formula: Formula
-    prefix: str
+    formula: Formula  # from the fields, by their names, to the value
+    prefix: str  # what stands before the names of those fields where the record is a nested one
 
 
 class RecordType:
-    """The fixed prefix of one type of a grammar, or such a record nested in another.
-
-    Attributes
-    ----------
-    type_name : str
-        Full name of the type, ``grammar_id.type_id``.
-    path : str
-        Dotted name in the outer record; empty for a record of its own.
-    offset : int
-        Where it starts, in bytes from the start of the outer record.
-    """
+    """The fixed prefix of one type of a grammar, or such a record nested in another."""
 
     def __init__(self, type_name: str, /, **members: Member) -> None:
-        """Declare the members in the order of the disk, the instances after them.
-
-        Parameters
-        ----------
-        type_name : str
-            Full name of the type.
-        **members
-            A number or undivided bytes in the notation of numpy's dtypes; a nested record; either with its count of
-            items and, where an item has more room than its record takes, that room in bytes; a formula.
-        """
+        """Declare the members in the order of the disk, the instances after them."""
         self.type_name = type_name
         self.path = ""
         self.offset = 0
@@ -129,18 +95,14 @@ class RecordType:
             vars(self)[name] = found
             return found
 
-    def within(self, path: str, offset: int, counts: tuple[int, ...], strides: tuple[int, ...]) -> RecordType:
-        """Return this type as it lies nested in another record.
-
-        Parameters
-        ----------
-        path : str
-            Its dotted name there.
-        offset : int
-            Where it starts, in bytes from the start of the outer record.
-        counts, strides : tuple of int
-            Repetitions, as in :class:`Field`.
-        """
+    def within(
+        self,
+        path: str,
+        offset: int,  # where it starts, in bytes from the start of the outer record
+        counts: tuple[int, ...],
+        strides: tuple[int, ...],
+    ) -> RecordType:
+        """Return this type as it lies nested in another record."""
         nested = RecordType(self.type_name, **self._members)
         nested.path, nested.offset = path, offset
         nested._counts, nested._strides = counts, strides
@@ -165,13 +127,7 @@ class RecordType:
 
     @cache  # noqa: B019  (record types live as long as the program)
     def column(self, path: str) -> Field | Instance:
-        """Return a field or an instance by its dotted name.
-
-        Raises
-        ------
-        KeyError
-            If the type has no such fixed field or instance.
-        """
+        """Return a field or an instance by its dotted name."""
         try:
             found = reduce(getattr, path.split("."), self)
         except AttributeError:
@@ -194,13 +150,7 @@ class RecordType:
         return [name for name, member in self._members.items() if not callable(member)][-1]
 
     def blank(self, values: Mapping[str, int | Sequence[int]]) -> bytes:
-        """Return a record of zeros with some of its fields set, to stand for one that is lost.
-
-        Parameters
-        ----------
-        values : mapping of str to int or sequence of int
-            By field; a sequence fills the first items of a repeated field.
-        """
+        """Return a record of zeros with some of its fields set, to stand for one that is lost."""
         data = np.zeros(self.width, np.uint8)
         for path, value in values.items():
             field = self.column(path)

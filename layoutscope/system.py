@@ -26,23 +26,12 @@ def asked_part() -> str | None:
     return sys.argv[2] if is_part and sys.argv[2].startswith("layoutscope.") else None
 
 
-def pread_into(descriptor: int, offset: int, target: memoryview) -> int:
-    """Read at a place of an open file into a buffer.
-
-    Parameters
-    ----------
-    descriptor : int
-        An open file.
-    offset : int
-        Where from, in bytes.
-    target : memoryview
-        The buffer.
-
-    Returns
-    -------
-    int
-        How many bytes came; fewer than asked for at the end of the file, or where the system cuts a call.
-    """
+def pread_into(
+    descriptor: int,
+    offset: int,  # where from, in bytes
+    target: memoryview,
+) -> int:
+    """Read at a place of an open file into a buffer."""
     if hasattr(os, "preadv"):
         return os.preadv(descriptor, (target,), offset)
     with _SEEKING:  # Windows, and macOS before 11: the file has one position, which threads share

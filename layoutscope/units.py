@@ -21,8 +21,6 @@ _BINARY: Final = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
 def format_bytes(length_bytes: float) -> str:
     """Three significant digits (four from 1000 on) and a binary unit.
 
-    Examples
-    --------
     >>> format_bytes(512), format_bytes(1536), format_bytes(1020 * 1024**3)
     ('512 B', '1.50 KiB', '1,020 GiB')
     """
@@ -43,8 +41,6 @@ def _short(value: float, unit: str) -> str:
 def format_seconds(seconds: float) -> str:
     """Time in the unit a person would choose.
 
-    Examples
-    --------
     >>> format_seconds(0.0000612), format_seconds(0.0123), format_seconds(4.2)
     ('61.2 us', '12.3 ms', '4.20 s')
     >>> format_seconds(0.99999), format_seconds(380), format_seconds(12450)
@@ -66,8 +62,6 @@ def format_seconds(seconds: float) -> str:
 def format_coverage(coverage: float | None) -> str:
     """Percent; an unknown share in words, as of metadata that are gone together with what counted them.
 
-    Examples
-    --------
     >>> format_coverage(0.613), format_coverage(None)
     ('61.3 %', 'an unknown share')
     """
@@ -77,8 +71,6 @@ def format_coverage(coverage: float | None) -> str:
 def format_share(share: float) -> str:
     """Percent with as many digits as the smallness asks for.
 
-    Examples
-    --------
     >>> format_share(1), format_share(0.613), format_share(0.0094), format_share(0.0003), format_share(0)
     ('100 %', '61.3 %', '0.94 %', '0.03 %', '0 %')
     >>> format_share(4.1e-8), format_share(0.99996), format_share(3.367)
@@ -99,8 +91,6 @@ def format_share(share: float) -> str:
 def format_number(value: float) -> str:
     """Group thousands; keep two decimals of what is no whole number and below a hundred.
 
-    Examples
-    --------
     >>> format_number(20000), format_number(1.5), format_number(1234.5)
     ('20,000', '1.50', '1,234')
     """
@@ -112,8 +102,6 @@ def format_number(value: float) -> str:
 def format_count(count: int, noun: str) -> str:
     """Count things by their noun.
 
-    Examples
-    --------
     >>> format_count(1, "read"), format_count(20000, "read"), format_count(0, "directory")
     ('1 read', '20,000 reads', '0 directories')
     """
@@ -129,8 +117,6 @@ MOST_LISTED: Final = 8
 def format_list(items: Sequence[str], between: str = ", ") -> str:
     """List names in a sentence, which a disk may have a thousand of.
 
-    Examples
-    --------
     >>> format_list(["a", "b"]), format_list(["a"] * 1000)
     ('a, b', 'a, a, a, a, a, a, a, a and 992 more')
     """
@@ -141,8 +127,6 @@ def format_list(items: Sequence[str], between: str = ", ") -> str:
 def format_ratio(ratio: float | None) -> str:
     """Show three digits of how many times as large something is; a dash where nothing can be said.
 
-    Examples
-    --------
     >>> format_ratio(1.0), format_ratio(12.78), format_ratio(0.078), format_ratio(2859), format_ratio(None)
     ('1.00', '12.8', '0.078', '2,859', '-')
     """
@@ -171,8 +155,6 @@ def format_value(value: float | None, unit: str) -> str:
 def format_plain(value: float | None, unit: str) -> str:
     """Show a value without the noun that it counts, for columns whose title has it.
 
-    Examples
-    --------
     >>> format_plain(7, "clumps"), format_plain(0.5, "share"), format_plain(86.25, "nodes"), format_plain(None, "bytes")
     ('7', '50.0 %', '86.25', '-')
     """
@@ -183,13 +165,6 @@ def format_plain(value: float | None, unit: str) -> str:
 def parse_size(text: str) -> int:
     """Read a size such as ``4096``, ``64KiB``, ``1GiB`` or ``2TB`` (decimal) into bytes.
 
-    Raises
-    ------
-    ValueError
-        If the text is no size.
-
-    Examples
-    --------
     >>> parse_size("64KiB"), parse_size("2TB"), parse_size("0x200")
     (65536, 2000000000000, 512)
     """

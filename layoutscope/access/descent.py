@@ -21,28 +21,15 @@ if TYPE_CHECKING:
 
 @frozen
 class Descent:
-    """Directories in the order of the walk; arrays of shape (n_directories,).
+    """Directories in the order of the walk; arrays of shape (n_directories,)."""
 
-    Attributes
-    ----------
-    directory_id : uint64 array
-        CNID or oid.
-    entry : int64 array
-        Their own entries in the table, -1 for a start that has none.
-    first, count : int64 arrays
-        Their entries in the table.
-    turn : int64 array
-        Place among all entries of the walk, files included, in depth-first order.
-    under : int64 array
-        Entries anywhere below.
-    """
-
-    directory_id: NDArray[np.uint64]
-    entry: NDArray[np.int64]
+    directory_id: NDArray[np.uint64]  # CNID or oid
+    entry: NDArray[np.int64]  # their own entries in the table, -1 for a start that has none
+    # first, count: their entries in the table
     first: NDArray[np.int64]
     count: NDArray[np.int64]
-    turn: NDArray[np.int64]
-    under: NDArray[np.int64]
+    turn: NDArray[np.int64]  # place among all entries of the walk, files included, in depth-first order
+    under: NDArray[np.int64]  # entries anywhere below
 
     def __len__(self) -> int:
         return len(self.entry)

@@ -60,24 +60,12 @@ def first_leaves(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
 
 
 def roots(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:  # noqa: ARG001  (others need all)
-    """Read the root of every tree at the mount, and search nothing.
-
-    Parameters
-    ----------
-    facts, nodes, entries
-        The volume; for this its nodes are enough.
-    """
+    """Read the root of every tree at the mount, and search nothing."""
     return Mounted(np.empty(0, np.int32), np.flatnonzero((nodes.parent < 0) & (nodes.level >= 0)).astype(np.int32))
 
 
 def mount_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:
-    """Read at the mount the roots of the trees alone.
-
-    Parameters
-    ----------
-    layout, nodes, entries
-        The volume.
-    """
+    """Read at the mount the roots of the trees alone."""
     return [Searched(roots(layout.facts, nodes, entries).read, "index")]
 
 
@@ -87,13 +75,7 @@ def no_places(layout: VolumeLayout) -> list[FixedPlaces]:  # noqa: ARG001  (othe
 
 
 def check_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> CheckerReads:  # noqa: ARG001  (as others)
-    """Read every node once at a check, tree by tree, in key order from the root down.
-
-    Parameters
-    ----------
-    layout, nodes, entries
-        The volume.
-    """
+    """Read every node once at a check, tree by tree, in key order from the root down."""
     order = np.lexsort((nodes.key_rank, -nodes.level, nodes.tree))
     order = order[nodes.image_offset[order] >= 0]
     return CheckerReads(
@@ -109,83 +91,45 @@ def composed(name: str, facts: VolumeFacts) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """What a driver does, by default that of a file system without oddities.
+    """What a driver does, by default that of a file system without oddities."""
 
-    Attributes
-    ----------
-    costs : Costs
-        Host time.
-    searches : tuple of Search
-        What a stat of a name searches, in order.
-    inode_beside_name : bool
-        Whether the record of a name holds its inode, so that a listing with attributes searches nothing more.
-    lists_backwards : bool
-        Whether a directory is listed from its last record to its first.
-    stops_at_valence : bool
-        Whether a listing ends after as many entries as the directory's record says.
-    resumes_by_search : bool
-        Whether a listing that goes on in a further buffer searches the entry that did not fit into the last one.
-    hidden_names : tuple of str
-        Directories of the root that a listing passes over.
-    hard_link_type_unknown : bool
-        Whether a listing cannot tell the type of hard links, so that they are stat'ed in any case.
-    leaves_are_chained : bool
-        Whether a leaf leads to the next, so that a listing that goes on touches no index node.
-    page_bytes : int
-        Cache page that small nodes share; 0 where nodes are cached by themselves.
-    locator_cause, extents_cause : str
-        Cause of reads that tell where a node lies, and where file data do.
-    inode_holds_extents : bool
-        Whether the first extents of a file stand in the main tree beside its inode and need no search.
-    reads_compressed : bool
-        Whether compressed files are read, and then from the fork that holds them packed.
-    holds_last_piece : bool
-        Whether the piece before a read of metadata is not queued yet when that is made.
-    links_are_attributes : bool
-        Whether the target of a symbolic link is an extended attribute, and not the link's data.
-    bitmap_region : str
-        Type of the regions with a bit for each block, a page of which is read for each extent that is freed; empty
-        where freeing reads no such file.
-    extents_tree : str
-        Tree in which an extent that is freed is looked up by its address; empty where there is none.
-    first_write : callable
-        Says what the first change of a mounted volume reads.
-    scans_by_number : bool
-        Whether ``searchfs`` reads the nodes of the main tree in the order of their numbers.
-    compared_by : callable
-        Turns a name into what the file system compares of it; among ASCII letters case alone may not count.
-    listing_start : callable
-        Finds the leaf in which the listing of each directory starts.
-    mounted : callable
-        Finds what the mount has read already.
-    mount : callable
-        Says step by step what a mount reads.
-    check : callable
-        Says what the maker's checker reads of a sound volume, behind its own cache.
-    """
-
-    costs: Costs
-    searches: tuple[Search, ...] = (NAME, INODE)
+    costs: Costs  # host time
+    searches: tuple[Search, ...] = (NAME, INODE)  # what a stat of a name searches, in order
+    # whether the record of a name holds its inode, so that a listing with attributes searches nothing more
     inode_beside_name: bool = False
-    lists_backwards: bool = False
-    stops_at_valence: bool = False
+    lists_backwards: bool = False  # whether a directory is listed from its last record to its first
+    stops_at_valence: bool = False  # whether a listing ends after as many entries as the directory's record says
+    # whether a listing that goes on in a further buffer searches the entry that did not fit into the last one
     resumes_by_search: bool = False
-    hidden_names: tuple[str, ...] = ()
+    hidden_names: tuple[str, ...] = ()  # directories of the root that a listing passes over
+    # whether a listing cannot tell the type of hard links, so that they are stat'ed in any case
     hard_link_type_unknown: bool = False
+    # whether a leaf leads to the next, so that a listing that goes on touches no index node
     leaves_are_chained: bool = False
-    page_bytes: int = 0
+    page_bytes: int = 0  # cache page that small nodes share; 0 where nodes are cached by themselves
+    # locator_cause, extents_cause: cause of reads that tell where a node lies, and where file data do
     locator_cause: str = "omap"
     extents_cause: str = "extents"
+    # whether the first extents of a file stand in the main tree beside its inode and need no search
     inode_holds_extents: bool = False
-    reads_compressed: bool = False
-    holds_last_piece: bool = False
+    reads_compressed: bool = False  # whether compressed files are read, and then from the fork that holds them packed
+    holds_last_piece: bool = False  # whether the piece before a read of metadata is not queued yet when that is made
+    # whether the target of a symbolic link is an extended attribute, and not the link's data
     links_are_attributes: bool = False
+    # type of the regions with a bit for each block, a page of which is read for each extent that is freed; empty where
+    # freeing reads no such file
     bitmap_region: str = ""
+    # tree in which an extent that is freed is looked up by its address; empty where there is none
     extents_tree: str = ""
+    # says what the first change of a mounted volume reads
     first_write: Callable[[VolumeLayout], Sequence[FixedPlaces]] = no_places
-    scans_by_number: bool = False
+    scans_by_number: bool = False  # whether `searchfs` reads the nodes of the main tree in the order of their numbers
+    # turns a name into what the file system compares of it; among ASCII letters case alone may not count
     compared_by: Callable[[str, VolumeFacts], str] = composed
+    # finds the leaf in which the listing of each directory starts
     listing_start: Callable[[EntryTable, Descent], NDArray[np.int32]] = first_leaves
-    mounted: Callable[[VolumeFacts, NodeTable, EntryTable], Mounted] = roots
+    mounted: Callable[[VolumeFacts, NodeTable, EntryTable], Mounted] = roots  # finds what the mount has read already
+    # says step by step what a mount reads
     mount: Callable[[VolumeLayout, NodeTable, EntryTable], Sequence[MountStep]] = mount_by_nodes
+    # says what the maker's checker reads of a sound volume, behind its own cache
     check: Callable[[VolumeLayout, NodeTable, EntryTable], CheckerReads] = check_by_nodes

@@ -22,44 +22,21 @@ ROOT_ID: Final = 2
 
 @frozen
 class EntryTable:
-    """Entries in listing order, directory by directory; arrays of shape (n_entries,).
+    """Entries in listing order, directory by directory; arrays of shape (n_entries,)."""
 
-    Attributes
-    ----------
-    parent_id, file_id : uint64 arrays
-        The directory and the file (CNID or inode number).
-    is_directory, is_file, is_symlink : bool arrays
-        What can be descended into, what has data to read, and what has a target.
-    is_hidden : bool array
-        Private directories that a listing passes over.
-    is_hard_link, is_compressed : bool arrays
-        Flags of the entry.
-    name_node, inode_node, thread_node, xattr_node, dstream_node, listing_node, listing_end_node : int32 arrays
-        Leaves with its records, as nodes of a :class:`~layoutscope.access.nodes.NodeTable`; -1 for none.
-    valence : int64 array
-        Entries of a directory as its record says, -1 where unknown.
-    size_bytes : int64 array
-        Logical size.
-    group_id : (n_groups,) uint64 array
-        Directories that have entries, in the order of `group_start`.
-    group_start : (n_groups + 1,) int64 array
-        Their first entries.
-    backwards : bool
-        Whether the directories are listed from their last record to the first.
-    stored_names : TextColumn
-        Names in the order of the table of the layout.
-    order : slice or int64 array
-        Brings that order into this one.
-    """
-
+    # parent_id, file_id: the directory and the file (CNID or inode number)
     parent_id: NDArray[np.uint64]
     file_id: NDArray[np.uint64]
+    # is_directory, is_file, is_symlink: what can be descended into, what has data to read, and what has a target
     is_directory: NDArray[np.bool_]
     is_file: NDArray[np.bool_]
     is_symlink: NDArray[np.bool_]
-    is_hidden: NDArray[np.bool_]
+    is_hidden: NDArray[np.bool_]  # private directories that a listing passes over
+    # is_hard_link, is_compressed: flags of the entry
     is_hard_link: NDArray[np.bool_]
     is_compressed: NDArray[np.bool_]
+    # name_node, inode_node, thread_node, xattr_node, dstream_node, listing_node, listing_end_node: leaves with its
+    # records, as nodes of a `NodeTable`; -1 for none
     name_node: NDArray[np.int32]
     inode_node: NDArray[np.int32]
     thread_node: NDArray[np.int32]
@@ -67,25 +44,19 @@ class EntryTable:
     dstream_node: NDArray[np.int32]
     listing_node: NDArray[np.int32]
     listing_end_node: NDArray[np.int32]
-    valence: NDArray[np.int64]
-    size_bytes: NDArray[np.int64]
-    group_id: NDArray[np.uint64]
-    group_start: NDArray[np.int64]
-    backwards: bool
-    stored_names: TextColumn
-    order: slice | NDArray[np.int64]
+    valence: NDArray[np.int64]  # entries of a directory as its record says, -1 where unknown
+    size_bytes: NDArray[np.int64]  # logical size
+    group_id: NDArray[np.uint64]  # directories that have entries, in the order of `group_start`
+    group_start: NDArray[np.int64]  # their first entries
+    backwards: bool  # whether the directories are listed from their last record to the first
+    stored_names: TextColumn  # names in the order of the table of the layout
+    order: slice | NDArray[np.int64]  # brings that order into this one
 
     def __len__(self) -> int:
         return len(self.file_id)
 
     def chosen(self, places: NDArray[np.int64]) -> EntryTable:
-        """Return a table of some entries, whose names stay with the whole.
-
-        Parameters
-        ----------
-        places : (n,) int64 array
-            Which entries, in which order; those of one directory follow each other.
-        """
+        """Return a table of some entries, whose names stay with the whole."""
         arrays = {name: getattr(self, name)[places] for name in BY_ENTRY}
         start = _group_starts(arrays["parent_id"])
         return replace(
@@ -112,19 +83,7 @@ BY_ENTRY: Final = (
 def entry_table(
     layout: VolumeLayout, nodes: NodeTable, *, backwards: bool = False, hidden_names: tuple[str, ...] = ()
 ) -> EntryTable:
-    """Read the table of entries into arrays.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    nodes : NodeTable
-        Its nodes.
-    backwards : bool
-        Whether directories are listed from their last record to the first.
-    hidden_names : tuple of str
-        Directories of the root that a listing passes over.
-    """
+    """Read the table of entries into arrays."""
     table = layout.columns("entries")
     order = _listing_order(table, backwards=backwards)
     flags = table["flags"].filled(0)[order]
@@ -206,17 +165,7 @@ def _group_starts(parent_id: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def listed_bytes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray[np.int64]:
-    """Bytes that each of some entries takes in a listing's buffer; Linux hands names out composed.
-
-    Parameters
-    ----------
-    table : EntryTable
-        The entries.
-    entries : slice
-        Which of them, in listing order.
-    fixed_bytes : int
-        What an entry takes besides its name.
-    """
+    """Bytes that each of some entries takes in a listing's buffer; Linux hands names out composed."""
     return padded(name_bytes(table, entries), fixed_bytes)
 
 

@@ -16,32 +16,15 @@ if TYPE_CHECKING:
 
 @frozen
 class Model:
-    """One layout as one host sees it.
+    """One layout as one host sees it."""
 
-    Attributes
-    ----------
-    layout : VolumeLayout
-        The tables.
-    host : HostProfile
-        Who walks.
-    driver : Driver
-        What it does on this file system.
-    main_tree : str
-        The tree with names and inodes.
-    nodes : NodeTable
-        Its nodes.
-    entries : EntryTable
-        Its entries in the host's listing order.
-    names_are_cached : bool
-        Whether the name cache answers every look-up, as it does when a workload that fits into it is done again.
-    """
-
-    layout: VolumeLayout
-    host: HostProfile
-    driver: Driver
-    main_tree: str
+    layout: VolumeLayout  # the tables
+    host: HostProfile  # who walks
+    driver: Driver  # what it does on this file system
+    main_tree: str  # the tree with names and inodes
     nodes: NodeTable
-    entries: EntryTable
+    entries: EntryTable  # its entries in the host's listing order
+    # whether the name cache answers every look-up, as it does when a workload that fits into it is done again
     names_are_cached: bool = False
 
     @property

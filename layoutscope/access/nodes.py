@@ -26,49 +26,24 @@ NO_NODE = np.int32(-1)
 
 @frozen
 class NodeTable:
-    """Nodes of one layout; arrays of shape (n_nodes,) unless they say otherwise.
+    """Nodes of one layout; arrays of shape (n_nodes,) unless they say otherwise."""
 
-    Attributes
-    ----------
-    of_row : (max_row + 2,) int32 array
-        Node of each row of the table; -1 where there is none. The last element stands for null.
-    parent : int32 array
-        Index node that points here, -1 at roots.
-    mapper : int32 array
-        Node that tells where this one lies, or -1.
-    tree : uint8 array
-        Index into `trees`.
-    level : int16 array
-        0 at the leaf, -1 for header, map and free nodes, and for damaged and unread ones that no walk reads.
-    node_id : int64 array
-        Node number or oid.
-    key_rank : int64 array
-        Place in key order in its tree and level.
-    is_header : bool array
-        Header nodes.
-    is_own : bool array
-        Nodes of this view: neither held by snapshots alone nor stale.
-    device : uint8 array
-        Image of a Fusion set.
-    image_offset, size_bytes : int64 arrays
-        Where the node starts and its size.
-    trees : tuple of str
-        Names of the trees.
-    """
-
+    # node of each row of the table; -1 where there is none. The last element stands for null.
     of_row: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    mapper: NDArray[np.int32]
-    tree: NDArray[np.uint8]
+    parent: NDArray[np.int32]  # index node that points here, -1 at roots
+    mapper: NDArray[np.int32]  # node that tells where this one lies, or -1
+    tree: NDArray[np.uint8]  # index into `trees`
+    # 0 at the leaf, -1 for header, map and free nodes, and for damaged and unread ones that no walk reads
     level: NDArray[np.int16]
-    node_id: NDArray[np.int64]
-    key_rank: NDArray[np.int64]
-    is_header: NDArray[np.bool_]
-    is_own: NDArray[np.bool_]
-    device: NDArray[np.uint8]
+    node_id: NDArray[np.int64]  # node number or oid
+    key_rank: NDArray[np.int64]  # place in key order in its tree and level
+    is_header: NDArray[np.bool_]  # header nodes
+    is_own: NDArray[np.bool_]  # nodes of this view: neither held by snapshots alone nor stale
+    device: NDArray[np.uint8]  # image of a Fusion set
+    # image_offset, size_bytes: where the node starts and its size
     image_offset: NDArray[np.int64]
     size_bytes: NDArray[np.int64]
-    trees: tuple[str, ...]
+    trees: tuple[str, ...]  # names of the trees
 
     def __len__(self) -> int:
         return len(self.parent)

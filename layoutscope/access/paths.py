@@ -38,8 +38,6 @@ _ESCAPED: Final = re.compile(r"[/\0]|\\(?=u00(?:2[ef]|00|5c))")
 def path_component(name: str) -> str:
     r"""Spell a name so that it is one component of a path, and no other name is spelled the same.
 
-    Examples
-    --------
     >>> path_component("a/b"), path_component(".."), path_component("a..b")
     ('a\\u002fb', '\\u002e\\u002e', 'a..b')
     """
@@ -55,19 +53,12 @@ def can_be_component(name: str) -> bool:
 
 
 class SpelledPath(NamedTuple):
-    """A path for people, and what is wrong with it.
+    """A path for people, and what is wrong with it."""
 
-    Attributes
-    ----------
-    text : str
-        From the root of the volume. ``<17>/a`` lies in a directory that cannot be reached from the root; ``…/<17>/a``
-        is the end of a path that is too long, from directory 17 on.
-    flaw : str
-        :data:`NAME`, :data:`LENGTH` or :data:`LOST`; empty for a path that other programs can take.
-    """
-
+    # from the root of the volume. `<17>/a` lies in a directory that cannot be reached from the root; `…/<17>/a` is the
+    # end of a path that is too long, from directory 17 on.
     text: str
-    flaw: str
+    flaw: str  # `NAME`, `LENGTH` or `LOST`; empty for a path that other programs can take
 
     def to_bytes(self) -> bytes:
         """Return the path as the volume has it, which is only meant of one without a flaw."""
@@ -75,13 +66,7 @@ class SpelledPath(NamedTuple):
 
 
 class Paths:
-    """Spells paths of a volume one by one; each costs as many steps as it has components, and has a bounded length.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    """
+    """Spells paths of a volume one by one; each costs as many steps as it has components, and has a bounded length."""
 
     def __init__(self, layout: VolumeLayout) -> None:
         entries = layout.columns("entries")

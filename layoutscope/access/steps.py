@@ -21,20 +21,11 @@ if TYPE_CHECKING:
 
 @frozen
 class FixedPlaces:
-    """Places that are read as they lie, each with one request; arrays of shape (n,).
+    """Places that are read as they lie, each with one request; arrays of shape (n,)."""
 
-    Attributes
-    ----------
-    kind : str
-        What lies there: a type of regions, or a tree.
-    device : uint8 array
-        Image of a Fusion set.
-    image_offset, length_bytes : int64 arrays
-        The places.
-    """
-
-    kind: str
-    device: NDArray[np.uint8]
+    kind: str  # what lies there: a type of regions, or a tree
+    device: NDArray[np.uint8]  # image of a Fusion set
+    # image_offset, length_bytes: the places
     image_offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
 
@@ -56,18 +47,10 @@ class FixedPlaces:
 
 @frozen
 class Searched:
-    """Nodes that searches end in; what leads to each is read first, and nothing twice.
+    """Nodes that searches end in; what leads to each is read first, and nothing twice."""
 
-    Attributes
-    ----------
-    node : int32 array
-        Nodes of a :class:`~layoutscope.access.nodes.NodeTable`, -1 for none.
-    cause : str
-        Of :data:`~layoutscope.access.touches.CAUSES`.
-    """
-
-    node: NDArray[np.int32]
-    cause: str
+    node: NDArray[np.int32]  # nodes of a `NodeTable`, -1 for none
+    cause: str  # of `CAUSES`
 
 
 MountStep = FixedPlaces | Searched
@@ -75,52 +58,23 @@ MountStep = FixedPlaces | Searched
 
 @frozen
 class CheckerReads:
-    """Reads that are made as they stand; arrays of shape (n,).
+    """Reads that are made as they stand; arrays of shape (n,)."""
 
-    Attributes
-    ----------
-    kinds : tuple of str
-        Trees and types of regions.
-    kind : uint8 array
-        Index into `kinds`: what is read.
-    image_offset, length_bytes : int64 arrays
-        The reads.
-    device : uint8 array
-        Image of a Fusion set.
-    """
-
-    kinds: tuple[str, ...]
-    kind: NDArray[np.uint8]
+    kinds: tuple[str, ...]  # trees and types of regions
+    kind: NDArray[np.uint8]  # index into `kinds`: what is read
+    # image_offset, length_bytes: the reads
     image_offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
-    device: NDArray[np.uint8]
+    device: NDArray[np.uint8]  # image of a Fusion set
 
 
 def fixed_place(kind: str, image_offset: int, length_bytes: int) -> FixedPlaces:
-    """Make a step of one place.
-
-    Parameters
-    ----------
-    kind : str
-        What lies there.
-    image_offset, length_bytes : int
-        The place, on the first image of a set.
-    """
+    """Make a step of one place."""
     return FixedPlaces(kind, np.zeros(1, np.uint8), np.array([image_offset]), np.array([length_bytes]))
 
 
 def regions_of(layout: VolumeLayout | None, kind: str, wanted: Callable[[str], bool] | None = None) -> FixedPlaces:
-    """Find the regions of one type, in the order of their addresses; none where there is no layout.
-
-    Parameters
-    ----------
-    layout : VolumeLayout or None
-        Has them.
-    kind : str
-        Their type.
-    wanted : callable, optional
-        Says by the owner whether a region is wanted.
-    """
+    """Find the regions of one type, in the order of their addresses; none where there is no layout."""
     if layout is None:
         none = np.empty(0, np.int64)
         return FixedPlaces(kind, none.astype(np.uint8), none, none)

@@ -46,24 +46,12 @@ CODE: Final = {name: np.uint8(code) for code, name in enumerate(CAUSES)}
 
 @frozen
 class Touches:
-    """Leaves in the order in which they are needed; arrays of shape (n_touches,).
+    """Leaves in the order in which they are needed; arrays of shape (n_touches,)."""
 
-    Attributes
-    ----------
-    node : int32 array
-        Node; file data are numbered on after the nodes.
-    cause : uint8 array
-        Index into :data:`CAUSES`.
-    directory_id : uint64 array
-        Directory whose enumeration needs it.
-    host_us : float32 array
-        Host time that is spent from this touch to the next.
-    """
-
-    node: NDArray[np.int32]
-    cause: NDArray[np.uint8]
-    directory_id: NDArray[np.uint64]
-    host_us: NDArray[np.float32]
+    node: NDArray[np.int32]  # node; file data are numbered on after the nodes
+    cause: NDArray[np.uint8]  # index into `CAUSES`
+    directory_id: NDArray[np.uint64]  # directory whose enumeration needs it
+    host_us: NDArray[np.float32]  # host time that is spent from this touch to the next
 
     def __len__(self) -> int:
         return len(self.node)
@@ -74,21 +62,12 @@ class Touches:
 
 
 def touches(
-    node: NDArray[np.int32], cause: str | NDArray[np.uint8], directory_id: NDArray[np.uint64], host_us: float = 0.0
+    node: NDArray[np.int32],  # nodes that are needed; -1 for none
+    cause: str | NDArray[np.uint8],
+    directory_id: NDArray[np.uint64],
+    host_us: float = 0.0,
 ) -> Touches:
-    """Make touches of one cause and cost.
-
-    Parameters
-    ----------
-    node : (n,) int32 array
-        Nodes that are needed; -1 for none.
-    cause : str or (n,) uint8 array
-        Of :data:`CAUSES`: one for all, or the code of each.
-    directory_id : (n,) uint64 array
-        Directories whose enumeration needs them.
-    host_us : float
-        Host time of each, in microseconds.
-    """
+    """Make touches of one cause and cost."""
     causes = np.full(len(node), CODE[cause], np.uint8) if isinstance(cause, str) else cause
     return Touches(node, causes, directory_id, np.full(len(node), host_us, np.float32))
 
@@ -133,15 +112,7 @@ MERGE_RUNS: Final = Kernel("merge_runs", "lllccC")
 def merged(
     first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
 ) -> Touches:
-    """Lay out touches that alternate: those of group 0 of both, then those of group 1 of both.
-
-    Parameters
-    ----------
-    first, second : Touches
-        Group by group.
-    first_counts, second_counts : (n_groups,) int64 arrays
-        How many of them belong to each group.
-    """
+    """Lay out touches that alternate: those of group 0 of both, then those of group 1 of both."""
     parts = [[np.ascontiguousarray(column) for column in _columns(part)] for part in (first, second)]
     whole = [np.empty(len(first) + len(second), column.dtype) for column in parts[0]]
     counts = [np.ascontiguousarray(each, np.int64) for each in (first_counts, second_counts)]
@@ -154,13 +125,7 @@ def merged(
 def plain_merged(
     first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
 ) -> Touches:
-    """Lay out touches by their places; the twin of the kernel.
-
-    Parameters
-    ----------
-    first, second, first_counts, second_counts
-        As for :func:`merged`.
-    """
+    """Lay out touches by their places; the twin of the kernel."""
     return interleaved([first, second], interleave([first_counts, second_counts]))
 
 
@@ -174,19 +139,7 @@ def columns(
     directory_id: NDArray[np.uint64],
     host_us: Sequence[float],
 ) -> Touches:
-    """Interleave searches: of each entry the first column's node, then the second's, …; nodes of -1 stay in place.
-
-    Parameters
-    ----------
-    nodes : sequence of (n_entries,) int32 arrays
-        One array a search.
-    causes : sequence of str
-        Why each search is made.
-    directory_id : (n_entries,) uint64 array
-        The entries' directories.
-    host_us : sequence of float
-        Host time of each search.
-    """
+    """Interleave searches: of each entry the first column's node, then the second's, …; nodes of -1 stay in place."""
     n = len(directory_id)
     return Touches(
         np.stack(nodes, axis=1).ravel() if n else np.empty(0, np.int32),

@@ -23,41 +23,22 @@ def place_of(device: NDArray[np.uint8] | int, offset: NDArray[Any]) -> NDArray[n
 
 @frozen
 class AccessTrace(Displayed):
-    """Reads in the order in which they reach the drive; all arrays have shape (n_reads,).
+    """Reads in the order in which they reach the drive; all arrays have shape (n_reads,)."""
 
-    Attributes
-    ----------
-    device : uint8 array
-        Image of a Fusion set, 0 otherwise.
-    image_offset, length_bytes : int64 arrays
-        What is read, in bytes from the start of the image.
-    cause : uint8 array
-        Index into `causes`: why the host reads this.
-    tree : uint8 array
-        Index into `trees`: what is read.
-    directory_id : uint64 array
-        The directory (CNID or oid) whose enumeration caused the read; 0 where there is none.
-    issuer : uint16 array
-        The thread that asks.
-    think_us : float64 array
-        Host time between the completion of the read before and this one, in microseconds.
-    after_us : float
-        Host time behind the last read: all of it where everything is cached.
-    causes, trees : tuple of str
-        Names behind the codes.
-    """
-
-    device: NDArray[np.uint8]
+    device: NDArray[np.uint8]  # image of a Fusion set, 0 otherwise
+    # image_offset, length_bytes: what is read, in bytes from the start of the image
     image_offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
-    cause: NDArray[np.uint8]
-    tree: NDArray[np.uint8]
+    cause: NDArray[np.uint8]  # index into `causes`: why the host reads this
+    tree: NDArray[np.uint8]  # index into `trees`: what is read
+    # the directory (CNID or oid) whose enumeration caused the read; 0 where there is none
     directory_id: NDArray[np.uint64]
-    issuer: NDArray[np.uint16]
-    think_us: NDArray[np.float64]
+    issuer: NDArray[np.uint16]  # the thread that asks
+    think_us: NDArray[np.float64]  # host time between the completion of the read before and this one, in microseconds
+    # causes, trees: names behind the codes
     causes: tuple[str, ...] = ("read",)
     trees: tuple[str, ...] = ("data",)
-    after_us: float = 0.0
+    after_us: float = 0.0  # host time behind the last read: all of it where everything is cached
 
     @property
     def host_us(self) -> float:
@@ -85,17 +66,13 @@ class AccessTrace(Displayed):
 
     @classmethod
     def from_reads(
-        cls, image_offset: NDArray[np.int64], length_bytes: NDArray[np.int64], *, think_us: float = 0.0
+        cls,
+        image_offset: NDArray[np.int64],  # image_offset, length_bytes: the reads, in bytes from the start of the image
+        length_bytes: NDArray[np.int64],
+        *,
+        think_us: float = 0.0,
     ) -> AccessTrace:
-        """Make a trace of plain reads, for someone else's list of offsets and lengths in bytes.
-
-        Parameters
-        ----------
-        image_offset, length_bytes : (n_reads,) int64 arrays
-            The reads, in bytes from the start of the image.
-        think_us : float
-            Host time before each, in microseconds.
-        """
+        """Make a trace of plain reads, for someone else's list of offsets and lengths in bytes."""
         n = len(image_offset)
         return cls(
             device=np.zeros(n, np.uint8),

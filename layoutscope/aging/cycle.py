@@ -20,33 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Done:
-    """A cycle's operations, one a turn: first the files that are written, then those that only go.
+    """A cycle's operations, one a turn: first the files that are written, then those that only go."""
 
-    Attributes
-    ----------
-    old : AgingEntries
-        Files as they were before they were replaced or deleted.
-    old_turn : int64 array
-        When.
-    new : AgingEntries
-        Files that are written, with their new numbers; turns are 0, 1, 2 …
-    is_replaced : bool array
-        Which of them take the place of others.
-    kept : AgingEntries
-        All other entries.
-    num_turns : int
-        How many operations there are.
-    next_ident : int
-        The next number.
-    """
-
-    old: AgingEntries
-    old_turn: I64
-    new: AgingEntries
-    is_replaced: NDArray[np.bool_]
-    kept: AgingEntries
-    num_turns: int
-    next_ident: int
+    old: AgingEntries  # files as they were before they were replaced or deleted
+    old_turn: I64  # when
+    new: AgingEntries  # files that are written, with their new numbers; turns are 0, 1, 2 …
+    is_replaced: NDArray[np.bool_]  # which of them take the place of others
+    kept: AgingEntries  # all other entries
+    num_turns: int  # how many operations there are
+    next_ident: int  # the next number
 
 
 def files_by_seat(entries: AgingEntries) -> I64:
@@ -57,19 +39,7 @@ def files_by_seat(entries: AgingEntries) -> I64:
 
 
 def done(entries: AgingEntries, work: CycleWork, next_ident: int, ids_per_file: int, rng: np.random.Generator) -> Done:
-    """CycleWork out what a cycle does.
-
-    Parameters
-    ----------
-    entries : AgingEntries
-        As they are.
-    work : CycleWork
-        What is done, by places among :func:`files_by_seat`.
-    next_ident, ids_per_file : int
-        The next number of a file, and how many each uses up.
-    rng : Generator
-        Draws sizes, each from the files of the volume, and places in directories.
-    """
+    """CycleWork out what a cycle does."""
     files = files_by_seat(entries)
     replaced, deleted = files[work.replaced], files[work.deleted]
     written = np.sort(np.concatenate([work.replaced, work.added]))

@@ -33,23 +33,16 @@ class NodeTouches:
 
 @dataclass(frozen=True)
 class Edits:
-    """What a cycle does to records; turns are the places of the operations in it.
+    """What a cycle does to records; turns are the places of the operations in it."""
 
-    Attributes
-    ----------
-    key, size, turn : int64 arrays
-        Records that are inserted.
-    gone_key, gone_turn : int64 arrays
-        Records that are deleted.
-    passing_key, passing_size, passing_turn : int64 arrays
-        Records that are inserted and deleted again, one at a time.
-    """
-
+    # key, size, turn: records that are inserted
     key: I64
     size: I64
     turn: I64
+    # gone_key, gone_turn: records that are deleted
     gone_key: I64
     gone_turn: I64
+    # passing_key, passing_size, passing_turn: records that are inserted and deleted again, one at a time
     passing_key: I64
     passing_size: I64
     passing_turn: I64
@@ -58,19 +51,7 @@ class Edits:
 def edited(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeTouches, I64]:
     """Edits the records of a tree, and its nodes with them.
 
-    Parameters
-    ----------
-    tree : AgingTree
-        As it was.
-    change : Edits
-        What is done.
-    batch : (n_turns,) int64 array
-        Transaction of each turn.
-
-    Returns
-    -------
-    AgingTree, NodeTouches, int64 array
-        The tree, the nodes that were written, and the blocks of those that are gone.
+    The tree, the nodes that were written, and the blocks of those that are gone.
     """
     tree, moved = _with_later_begins(tree, change)
     gone = np.searchsorted(tree.key, np.sort(change.gone_key))
@@ -156,24 +137,7 @@ def _with_passing(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[
 
 
 def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
-    """Return the turn in which each leaf that is new was split off: when the one it comes from was full.
-
-    Parameters
-    ----------
-    tree : AgingTree
-        As it was.
-    change : Edits
-        What was done.
-    bound : int64 array
-        First keys of the leaves after it.
-    gone : int64 array
-        Places of the deleted records.
-
-    Returns
-    -------
-    int64 array
-        One for each leaf; :data:`NOWHERE` for those that were there.
-    """
+    """Return the turn in which each leaf that is new was split off: when the one it comes from was full."""
     old = tree.levels[0]
     source = old.node_of(bound)
     is_new = old.bound[source] != bound

@@ -13,13 +13,6 @@ if TYPE_CHECKING:
 def model_errors(filesystem: str, host: str) -> Mapping[tuple[str, str], float]:
     """Return by which share of itself each number was off, by metric and subject; nothing where none was held.
 
-    Parameters
-    ----------
-    filesystem, host : str
-        Of what, and by whose driver.
-
-    Examples
-    --------
     >>> model_errors("one of another package", "linux")
     {}
     """

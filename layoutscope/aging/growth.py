@@ -24,78 +24,38 @@ GROW_LEVEL: Final = Kernel("grow_level", "lllllnnnnLLIIIILLLLILLL")
 
 
 class RecordWrites(NamedTuple):
-    """What is written to a level of a tree, in the order of time; arrays of shape (n_writes,).
+    """What is written to a level of a tree, in the order of time; arrays of shape (n_writes,)."""
 
-    Attributes
-    ----------
-    record : int64 array
-        Place of the record in key order.
-    more : int64 array
-        Bytes by which its node holds more then: all of a new record, what an old one grows by, or none.
-    lost : int64 array
-        Bytes that it leaves unused in the node, until that is split.
-    when : int64 array
-        When, on a clock that several trees share.
-    batch : int64 array
-        In which transaction.
-    """
-
-    record: I64
-    more: I64
-    lost: I64
-    when: I64
-    batch: I64
+    record: I64  # place of the record in key order
+    more: I64  # bytes by which its node holds more then: all of a new record, what an old one grows by, or none
+    lost: I64  # bytes that it leaves unused in the node, until that is split
+    when: I64  # when, on a clock that several trees share
+    batch: I64  # in which transaction
 
 
 class Grown(NamedTuple):
-    """A level of a tree, its nodes in key order.
+    """A level of a tree, its nodes in key order."""
 
-    Attributes
-    ----------
-    node : (n_records,) int64 array
-        Where each record lies.
-    born : (n_nodes,) int64 array
-        When each node was split off.
-    seat : (n_nodes,) int64 array
-        The same as its place among all nodes of the level.
-    taken_by, taken_at : (n_taken,) int64 arrays
-        Nodes that got a block, new ones and those that a transaction changes first, and when.
-    taken_in : (n_taken,) int64 array
-        In which transaction.
-    first : (n_nodes,) int64 array
-        The record at which each node begins.
-    """
-
-    node: I64
-    born: I64
-    seat: I64
+    node: I64  # where each record lies
+    born: I64  # when each node was split off
+    seat: I64  # the same as its place among all nodes of the level
+    # taken_by, taken_at: nodes that got a block, new ones and those that a transaction changes first, and when
     taken_by: I64
     taken_at: I64
-    taken_in: I64
-    first: I64
+    taken_in: I64  # in which transaction
+    first: I64  # the record at which each node begins
 
 
 @dataclass(frozen=True)
 class SplitRule:
-    """When nodes are split, and where.
+    """When nodes are split, and where."""
 
-    Attributes
-    ----------
-    capacity_bytes : int
-        Room for records.
-    stays_at_cut : bool
-        Whether a record that comes to the very cut stays, too.
-    room_bytes : int, optional
-        Of a full node the records stay that fill this room, with the one that goes beyond it; without that one, if the
-        next record comes before it. If not given, half of the records stay, and the one in the middle.
-    less_per_record : int
-        Bytes by which the room is less for each record that goes, as its offset does.
-    """
-
-    capacity_bytes: int
-    stays_at_cut: bool
+    capacity_bytes: int  # room for records
+    stays_at_cut: bool  # whether a record that comes to the very cut stays, too
+    # of a full node the records stay that fill this room, with the one that goes beyond it; without that one, if the
+    # next record comes before it. If not given, half of the records stay, and the one in the middle.
     room_bytes: int | None = None
-    less_per_record: int = 0
+    less_per_record: int = 0  # bytes by which the room is less for each record that goes, as its offset does
 
     def cut(self, sizes: list[int], place: int) -> int:
         """Return how many records of a full node stay, given their sizes and the place that the next one gets."""
@@ -178,15 +138,6 @@ class _Nodes:
 def grown(writes: RecordWrites, rule: SplitRule) -> Grown:
     """Write records to a level of a tree, one after the other, and split its nodes as its driver does.
 
-    Parameters
-    ----------
-    writes : RecordWrites
-        What is written; every record at least once.
-    rule : SplitRule
-        Of the driver.
-
-    Examples
-    --------
     >>> at_end = RecordWrites(np.arange(8), np.full(8, 10), np.zeros(8, int), np.arange(8), np.zeros(8, int))
     >>> grown(at_end, SplitRule(40, stays_at_cut=True)).node.tolist()
     [0, 0, 1, 1, 2, 2, 2, 2]
@@ -241,17 +192,7 @@ def _in_key_order(node: I64, nodes: tuple[ArrayLike, ArrayLike, ArrayLike], take
 
 
 def grown_tree(writes: RecordWrites, rules: tuple[SplitRule, SplitRule], index_bytes: I64) -> list[Grown]:
-    """Write records to a tree, and return its levels from the leaves up to the root.
-
-    Parameters
-    ----------
-    writes : RecordWrites
-        What is written to the leaves.
-    rules : (leaf, index)
-        Of the driver.
-    index_bytes : (n_records,) int64 array
-        What each record takes in an index node, if a node begins with it.
-    """
+    """Write records to a tree, and return its levels from the leaves up to the root."""
     leaf, index = rules
     levels = [grown(writes, leaf)]
     while len(levels[-1].born) > 1:

@@ -18,39 +18,18 @@ if TYPE_CHECKING:
 
 
 class AgingVolume(Protocol):
-    """A volume between two cycles.
+    """A volume between two cycles."""
 
-    Attributes
-    ----------
-    policy : Policy
-        How its driver places.
-    block_bytes : int
-        Its block.
-    entries, data, space
-        Its entries, the extents of its files, its free blocks.
-    trees : dict of str to AgingTree
-        The trees that are followed, by name.
-    numbers : int64 array
-        Ids of files that were there in the beginning; further ones follow them.
-    next_ident : int
-        The next number of a file.
-    keep_cycles : int
-        How many cycles back snapshots hold what was replaced, where there are snapshots.
-    main, maps : str
-        The tree that is enumerated, and that which maps its nodes, empty where none does.
-    entry_bytes : dict of str to int
-        What a record takes in the table of a node, by tree.
-    """
-
-    policy: Policy
+    policy: Policy  # how its driver places
     block_bytes: int
+    # entries, data, space: its entries, the extents of its files, its free blocks
     entries: AgingEntries
     data: Data
     space: FreeBlocks
-    trees: dict[str, AgingTree]
-    numbers: I64
-    next_ident: int
-    keep_cycles: int
+    trees: dict[str, AgingTree]  # the trees that are followed, by name
+    numbers: I64  # ids of files that were there in the beginning; further ones follow them
+    next_ident: int  # the next number of a file
+    keep_cycles: int  # how many cycles back snapshots hold what was replaced, where there are snapshots
 
     @property
     def main(self) -> str:
@@ -77,14 +56,4 @@ class AgingVolume(Protocol):
         """Return the same volume, to be aged apart from this one."""
 
     def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
-        """Let a cycle pass.
-
-        Parameters
-        ----------
-        chosen : CycleKind
-            What is done.
-        wanted : int
-            To how many files.
-        rng : Generator
-            Draws which.
-        """
+        """Let a cycle pass."""

@@ -23,17 +23,7 @@ TEMPORARY_LETTERS: Final = 5
 
 
 def key_of(number: I64, kind: int, place: I64 | int = 0) -> I64:
-    """Return keys of records of one type.
-
-    Parameters
-    ----------
-    number : int64 array
-        Numbers of their objects.
-    kind : int
-        The type.
-    place : int64 array or int
-        Places among the records of that type of an object.
-    """
+    """Return keys of records of one type."""
     return (number << ID_SHIFT) + (kind << KIND_SHIFT) + np.minimum(place, MOST_PLACES)
 
 

@@ -24,15 +24,7 @@ if TYPE_CHECKING:
 
 
 def aged_layout(layout: VolumeLayout, volume: AgingVolume) -> VolumeLayout:
-    """Make the layout of a volume that has aged.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        As it was before; what was not followed stays as it is there.
-    volume : AgingVolume
-        As it is now.
-    """
+    """Make the layout of a volume that has aged."""
     first_row = int(layout.nodes["row"].max() or 0) + 1  # type: ignore[arg-type]
     rows, at = {}, first_row
     for name, tree in volume.trees.items():

@@ -24,13 +24,6 @@ class FullError(LayoutscopeError):
 class FreeBlocks:
     """Free blocks.
 
-    Parameters
-    ----------
-    free_start, free_count : (n,) int64 arrays
-        Runs of free blocks, in ascending order.
-
-    Examples
-    --------
     >>> space = FreeBlocks(np.array([2, 9]), np.array([3, 100]))
     >>> space.take(4).tolist(), space.num_free
     ([2, 3, 4, 9], 99)
@@ -39,7 +32,11 @@ class FreeBlocks:
     ([3, 10], [50])
     """
 
-    def __init__(self, free_start: I64, free_count: I64) -> None:
+    def __init__(
+        self,
+        free_start: I64,  # free_start, free_count: runs of free blocks, in ascending order
+        free_count: I64,
+    ) -> None:
         self.end = min(int((free_start + free_count).max(initial=0)), MOST_BLOCKS)
         # Behind the start of the last run nothing was ever used: its blocks are followed only when they are reached.
         self._used = np.ones(min(int(free_start.max(initial=0)), self.end), bool)
@@ -65,22 +62,7 @@ class FreeBlocks:
         return made
 
     def take(self, count: int, after: int = 0, *, is_try: bool = False) -> I64:
-        """Take the first free blocks, from a block on, and from the first where there are too few behind it.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-        after : int
-            From which block on.
-        is_try : bool
-            Whether they stay free, and are only looked for.
-
-        Raises
-        ------
-        FullError
-            If there are not so many.
-        """
+        """Take the first free blocks, from a block on, and from the first where there are too few behind it."""
         self.check_room(count)
         found = self._free_from(max(after, self._low), count)
         if len(found) < count:
@@ -95,13 +77,7 @@ class FreeBlocks:
         return found
 
     def check_room(self, count: int) -> None:
-        """Refuse what does not fit.
-
-        Raises
-        ------
-        FullError
-            If so many blocks are not free.
-        """
+        """Refuse what does not fit."""
         if count > self.num_free:
             raise FullError(f"the volume is full: {count:,} blocks are written, and {self.num_free:,} are free")
 
@@ -149,8 +125,6 @@ class FreeBlocks:
 def block_runs(blocks: I64) -> tuple[I64, I64]:
     """Cut blocks into runs that follow each other: first blocks and counts.
 
-    Examples
-    --------
     >>> [part.tolist() for part in block_runs(np.array([4, 5, 6, 2, 3]))]
     [[4, 2], [3, 2]]
     """

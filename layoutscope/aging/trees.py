@@ -26,27 +26,14 @@ FIRST: Final = -(1 << 62)
 
 @dataclass(frozen=True)
 class NodeRule:
-    """How the nodes of a level fill.
+    """How the nodes of a level fill."""
 
-    Attributes
-    ----------
-    capacity_bytes : int
-        Room for records.
-    keep_share : float
-        Share of it that stays behind, left of a split.
-    merge_share : float
-        Neighbours that fit together into this share of it are merged; 0 where only empty nodes go.
-    less_per_record : int
-        Bytes by which what stays behind is less for each record of the full node.
-    by_count : bool
-        Whether the share is one of the records, not of the room.
-    """
-
-    capacity_bytes: int
-    keep_share: float = 0.5
+    capacity_bytes: int  # room for records
+    keep_share: float = 0.5  # share of it that stays behind, left of a split
+    # neighbours that fit together into this share of it are merged; 0 where only empty nodes go
     merge_share: float = 0.0
-    less_per_record: int = 0
-    by_count: bool = False
+    less_per_record: int = 0  # bytes by which what stays behind is less for each record of the full node
+    by_count: bool = False  # whether the share is one of the records, not of the room
 
     def kept(self, load: I64, count: I64) -> I64:
         """Return the bytes that full nodes of such loads and counts of records keep in a split."""
@@ -57,24 +44,12 @@ class NodeRule:
 
 @dataclass(frozen=True)
 class TreeLevel:
-    """Nodes of one level in key order; arrays of shape (n_nodes,).
+    """Nodes of one level in key order; arrays of shape (n_nodes,)."""
 
-    Attributes
-    ----------
-    bound : int64 array
-        First keys.
-    ident : int64 array
-        Object ids or node numbers, :data:`NOWHERE` for new ones.
-    block : int64 array
-        Where they lie, :data:`NOWHERE` for new ones.
-    xid : int64 array
-        Transaction that wrote them.
-    """
-
-    bound: I64
-    ident: I64
-    block: I64
-    xid: I64
+    bound: I64  # first keys
+    ident: I64  # object ids or node numbers, `NOWHERE` for new ones
+    block: I64  # where they lie, `NOWHERE` for new ones
+    xid: I64  # transaction that wrote them
 
     def __len__(self) -> int:
         return len(self.bound)
@@ -99,25 +74,16 @@ class TreeLevel:
 
 @dataclass(frozen=True)
 class AgingTree:
-    """A tree.
+    """A tree."""
 
-    Attributes
-    ----------
-    key, size : int64 arrays
-        Records in key order, and the bytes that each takes.
-    levels : tuple of TreeLevel
-        From the leaves up to the root.
-    leaf, index : NodeRule
-        How nodes fill.
-    index_bytes, short_index_bytes : int
-        What a record of an index node takes, and one whose key has no name.
-    """
-
+    # key, size: records in key order, and the bytes that each takes
     key: I64
     size: I64
-    levels: tuple[TreeLevel, ...]
+    levels: tuple[TreeLevel, ...]  # from the leaves up to the root
+    # leaf, index: how nodes fill
     leaf: NodeRule
     index: NodeRule
+    # index_bytes, short_index_bytes: what a record of an index node takes, and one whose key has no name
     index_bytes: int
     short_index_bytes: int = 0
 
@@ -144,39 +110,29 @@ class AgingTree:
         return np.diff(np.searchsorted(self.key, self.levels[0].bound), append=len(self.key))
 
 
-def loads(bound: I64, key: I64, size: I64) -> I64:
-    """Return the bytes that each node holds.
-
-    Parameters
-    ----------
-    bound : (n_nodes,) int64 array
-        First keys of the nodes, ascending.
-    key, size : (n_records,) int64 arrays
-        Records in key order.
-    """
+def loads(
+    bound: I64,  # first keys of the nodes, ascending
+    key: I64,
+    size: I64,
+) -> I64:
+    """Return the bytes that each node holds."""
     total = np.concatenate([[0], np.cumsum(size)])
     first = np.searchsorted(key, bound)
     loaded: I64 = total[np.append(first[1:], len(key))] - total[first]
     return loaded
 
 
-def split_full(bound: I64, key: I64, size: I64, rule: NodeRule) -> I64:
+def split_full(
+    bound: I64,  # first keys of the nodes, ascending
+    key: I64,
+    size: I64,
+    rule: NodeRule,
+) -> I64:
     """Split the nodes whose records no longer fit, and return the first keys of all nodes.
 
     A node that is filled at its end splits again and again, and leaves nodes behind that hold `keep_share` of their
     room; one that is filled all over splits once. Both are cuts of the records in key order.
 
-    Parameters
-    ----------
-    bound : (n_nodes,) int64 array
-        First keys of the nodes, ascending.
-    key, size : (n_records,) int64 arrays
-        Records in key order.
-    rule : NodeRule
-        When and where nodes split.
-
-    Examples
-    --------
     >>> split_full(np.array([0]), np.arange(10), np.full(10, 10), NodeRule(40)).tolist()
     [0, 2, 4, 6]
     """
@@ -201,20 +157,14 @@ def split_full(bound: I64, key: I64, size: I64, rule: NodeRule) -> I64:
     return np.union1d(bound, key[np.minimum(cut, len(key) - 1)])
 
 
-def without_empty(bound: I64, key: I64, size: I64, rule: NodeRule) -> I64:
+def without_empty(
+    bound: I64,  # first keys of the nodes, ascending
+    key: I64,
+    size: I64,
+    rule: NodeRule,
+) -> I64:
     """Drop nodes that hold nothing, and merge neighbours where the rule says so; the first node stays.
 
-    Parameters
-    ----------
-    bound : (n_nodes,) int64 array
-        First keys of the nodes, ascending.
-    key, size : (n_records,) int64 arrays
-        Records in key order.
-    rule : NodeRule
-        Which neighbours are merged.
-
-    Examples
-    --------
     >>> without_empty(np.array([0, 4, 8]), np.array([1, 9]), np.array([5, 5]), NodeRule(40)).tolist()
     [0, 8]
     >>> without_empty(np.array([0, 4, 8]), np.array([1, 5, 9]), np.full(3, 5), NodeRule(40, 0.5, 0.5)).tolist()

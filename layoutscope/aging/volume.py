@@ -33,41 +33,21 @@ RECORDS: Final = ("entry", "inode", "thread", "xattr", "dstream")
 
 @dataclass
 class AgingEntries:
-    """AgingEntries of a volume; arrays of shape (n_entries,).
+    """AgingEntries of a volume; arrays of shape (n_entries,)."""
 
-    Attributes
-    ----------
-    source : int64 array
-        Row of the table that the entry was, or of which it is a copy.
-    parent, ident : int64 arrays
-        Numbers of the directory and the file, in the order of their ids.
-    place : int64 array
-        Place in the directory.
-    letters : int64 array
-        Length of the name.
-    size_bytes : int64 array
-        Logical size.
-    is_directory, is_file : bool arrays
-        What it is; a file here is one that a cycle may replace.
-    seat : int64 array
-        Place in the order in which entries were created.
-    has_sibling : bool array
-        Whether a rename left the records of a hard link behind.
-    keys : dict of str to int64 array
-        Key of each of :data:`RECORDS`, :data:`~layoutscope.aging.trees.NOWHERE` where there is none.
-    """
-
-    source: I64
+    source: I64  # row of the table that the entry was, or of which it is a copy
+    # parent, ident: numbers of the directory and the file, in the order of their ids
     parent: I64
     ident: I64
-    place: I64
-    letters: I64
-    size_bytes: I64
+    place: I64  # place in the directory
+    letters: I64  # length of the name
+    size_bytes: I64  # logical size
+    # is_directory, is_file: what it is; a file here is one that a cycle may replace
     is_directory: NDArray[np.bool_]
     is_file: NDArray[np.bool_]
-    seat: I64
-    has_sibling: NDArray[np.bool_]
-    keys: dict[str, I64]
+    seat: I64  # place in the order in which entries were created
+    has_sibling: NDArray[np.bool_]  # whether a rename left the records of a hard link behind
+    keys: dict[str, I64]  # key of each of `RECORDS`, `NOWHERE` where there is none
 
     def __len__(self) -> int:
         return len(self.source)
@@ -135,26 +115,7 @@ def numbers_of(layout: VolumeLayout) -> I64:
 def made_anew(
     layout: VolumeLayout, table: Table, nodes: Table, rows: Mapping[str, Any], label: tuple[str, str]
 ) -> VolumeLayout:
-    """Return a volume with the entries of another one, whose records lie in other nodes.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The other one.
-    table : Table
-        Its entries, in the order in which the new file system lists them.
-    nodes : Table
-        The new nodes.
-    rows : mapping of str to columns
-        Columns of the entries that lead to their nodes, and whatever else the file system knows of them.
-    label : (filesystem, variant)
-        The new file system.
-
-    Returns
-    -------
-    VolumeLayout
-        With nodes and entries alone: enough for walks that read no data.
-    """
+    """Return a volume with the entries of another one, whose records lie in other nodes."""
     kept = {name: table[name] for name in ("parent_id", "file_id", "kind", "size_bytes", "flags")}
     entries = build_table(
         "entries",
@@ -177,15 +138,7 @@ def made_anew(
 
 
 def read_entries(layout: VolumeLayout, numbers: I64) -> AgingEntries:
-    """Read the entries of a layout; their records have no keys yet.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    numbers : int64 array
-        From :func:`numbers_of`.
-    """
+    """Read the entries of a layout; their records have no keys yet."""
     table = layout.columns("entries")
     flags = table["flags"].filled(0)
     is_plain = (flags & (FLAG_HARD_LINK | FLAG_PRIVATE)) == 0
@@ -279,15 +232,7 @@ def found_tree(layout: VolumeLayout, name: str) -> ReadTree | None:
 
 
 def unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> list[str]:
-    """Say in sentences what of a damaged volume does not age; nothing of a sound one.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    trees : iterable of str
-        The trees that are followed on a sound volume.
-    """
+    """Say in sentences what of a damaged volume does not age; nothing of a sound one."""
     owners = [owner for owner in (layout, layout.container) if owner is not None]
     if not any(owner.num_errors for owner in owners):
         return []
@@ -312,21 +257,7 @@ def made_tree(
     rules: tuple[NodeRule, NodeRule, int],
     entry_bytes: int,
 ) -> AgingTree:
-    """Make a tree of its nodes and what is known of its records.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    read : ReadTree
-        Its nodes.
-    records : (key, size, leaf)
-        Known records: keys, bytes, and places among the leaves.
-    rules : (leaf, index, index_bytes)
-        How nodes fill.
-    entry_bytes : int
-        What a record takes in the table of a node, besides key and value.
-    """
+    """Make a tree of its nodes and what is known of its records."""
     nodes = layout.columns("nodes")
     leaves, (key, size, leaf) = read.rows[0], records
     first = np.full(len(leaves), np.iinfo(np.int64).max)
@@ -382,15 +313,7 @@ def leaves_of(layout: VolumeLayout, read: ReadTree) -> dict[str, I64]:
 
 
 def pinned(tree: AgingTree, keys: dict[str, I64], leaves: dict[str, I64]) -> dict[str, I64]:
-    """Have keys lead to the leaves that they were found in, whatever the order of keys would say.
-
-    Parameters
-    ----------
-    tree : AgingTree
-        The tree that holds them.
-    keys, leaves : dict of str to int64 array
-        Of each record of each entry the key, and the leaf that it was found in.
-    """
+    """Have keys lead to the leaves that they were found in, whatever the order of keys would say."""
     begin = np.maximum(tree.levels[0].bound, int(tree.key[0]) if len(tree.key) else 0)
     made = {}
     for name, key in keys.items():

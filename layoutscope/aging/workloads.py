@@ -17,21 +17,11 @@ if TYPE_CHECKING:
 
 
 class CycleWork(NamedTuple):
-    """What a cycle does, in this order; arrays of places among the files of a volume.
+    """What a cycle does, in this order; arrays of places among the files of a volume."""
 
-    Attributes
-    ----------
-    replaced : int64 array
-        Files that are written anew under a temporary name, which then takes the place of theirs.
-    added : int64 array
-        Files beside which another one of the same size is made.
-    deleted : int64 array
-        Files that go.
-    """
-
-    replaced: I64
-    added: I64
-    deleted: I64
+    replaced: I64  # files that are written anew under a temporary name, which then takes the place of theirs
+    added: I64  # files beside which another one of the same size is made
+    deleted: I64  # files that go
 
 
 class CycleKind(NamedTuple):
@@ -86,13 +76,6 @@ WORKLOADS: Final = {
 def workload(name: str) -> CycleKind:
     """Return a workload by its name.
 
-    Raises
-    ------
-    UsageError
-        If there is none of that name.
-
-    Examples
-    --------
     >>> work = workload("replace-directories").choose(np.array([2, 2, 3, 3]), 2, np.random.default_rng(1))
     >>> work.replaced.tolist() in ([0, 1], [2, 3])
     True

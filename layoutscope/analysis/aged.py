@@ -44,28 +44,16 @@ TAIL: Final = 0.05
 
 
 class Steps(NamedTuple):
-    """How cycles are followed.
+    """How cycles are followed."""
 
-    Attributes
-    ----------
-    cycles_a_step : int
-        Cycles of one step.
-    steps : int
-        How many steps there are.
-    at : tuple of int
-        After which of them the volume is looked at.
-    """
-
-    cycles_a_step: int
-    steps: int
-    at: tuple[int, ...]
+    cycles_a_step: int  # cycles of one step
+    steps: int  # how many steps there are
+    at: tuple[int, ...]  # after which of them the volume is looked at
 
 
 def planned(cycles: int, share: float) -> Steps:
     """Steps how cycles are followed: no more than :data:`MOST_STEPS` steps, none with more than half of the files.
 
-    Examples
-    --------
     >>> planned(20, 0.05), planned(400, 0.05), planned(10_000, 0.05)
     (Steps(cycles_a_step=1, steps=20, at=(0, 5, 10, 15, 20)), \
 Steps(cycles_a_step=10, steps=40, at=(0, 10, 20, 30, 40)), Steps(cycles_a_step=10, steps=40, at=(0, 10, 20, 30, 40)))
@@ -107,20 +95,7 @@ LAID_OUT: Final = {"hash": "walk-order", "alphabetical": "packed", "numbered": "
 
 
 def volumes_alike(layout: VolumeLayout, host: str) -> list[Alike]:
-    """Make volumes with the files of one that is known, laid out in other orders and aged by other cycles.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    host : str
-        Whose driver writes.
-
-    Raises
-    ------
-    UsageError
-        If its file system is not one whose allocation is known, its tree was not read, or it has no files.
-    """
+    """Make volumes with the files of one that is known, laid out in other orders and aged by other cycles."""
     prior = priors()["placement"]
     names = [str(word) for word in drawn("placement.creation", prior["creation"], DRAWN_VOLUMES)[:VOLUMES]]
     ages = [int(age) for age in drawn("placement.age", prior["age"], DRAWN_VOLUMES)[:VOLUMES]]
@@ -161,14 +136,7 @@ class Asked(NamedTuple):
 
 
 def readable(layout: VolumeLayout, host: str) -> AgingVolume:
-    """Make a volume that can age of a layout, by the driver of a host.
-
-    Raises
-    ------
-    UsageError
-        If its file system is not one whose allocation is known, its tree was not read or lies on two devices, or it has
-        no files.
-    """
+    """Make a volume that can age of a layout, by the driver of a host."""
     # A file system that another package adds may have no model of what its driver writes.
     make = getattr(filesystem_of(layout), "aging", None)
     name = layout.facts.name
@@ -185,26 +153,7 @@ def readable(layout: VolumeLayout, host: str) -> AgingVolume:
 def followed(
     layout: VolumeLayout, begin: AgingVolume, asked: Asked, plan: Steps, look: Callable[[VolumeLayout, int], Drawn]
 ) -> tuple[tuple[ForecastPoint, ...], tuple[str, ...]]:
-    """Follow a volume through its cycles, once for each draw.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        As it is.
-    begin : AgingVolume
-        The same, as one that can age.
-    asked : Asked
-        What happens.
-    plan : Steps
-        In which steps.
-    look : callable
-        Measures and walks a layout, in a draw of a number.
-
-    Returns
-    -------
-    tuple of ForecastPoint, tuple of str
-        The curve, and what was left out of it.
-    """
+    """Follow a volume through its cycles, once for each draw."""
     drawn: dict[int, list[Drawn]] = {step: [] for step in plan.at}
     notes: list[str] = []
     with phase("following the cycles", asked.seeds * max(plan.steps, 1), unit="steps") as under_way:
@@ -286,18 +235,7 @@ def _range(values: Sequence[float]) -> ForecastRange:
 
 
 def churn_of(layouts: Sequence[VolumeLayout]) -> Churn:
-    """Find out how much of a volume is new from each of its images to the next.
-
-    Parameters
-    ----------
-    layouts : sequence of VolumeLayout
-        States of one volume, the oldest first.
-
-    Raises
-    ------
-    UsageError
-        If they are of several volumes.
-    """
+    """Find out how much of a volume is new from each of its images to the next."""
     if len({(layout.facts.filesystem, layout.facts.uuid) for layout in layouts}) > 1:
         raise UsageError("the images are of different volumes; a forecast takes states of one, the oldest first")
     ids = [_file_ids(layout) for layout in layouts]

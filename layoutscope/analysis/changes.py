@@ -54,13 +54,7 @@ def layout_changes(earlier: VolumeLayout, later: VolumeLayout) -> Changes | None
 
 
 def changed_nodes(found: Comparison) -> Rows:
-    """Put the nodes that did not stay into one table, with the letters of the sides.
-
-    Raises
-    ------
-    UsageError
-        If no two neighbouring sides are states of one volume.
-    """
+    """Put the nodes that did not stay into one table, with the letters of the sides."""
     sides = (
         Column("earlier", "String", "", "side that is the earlier state"),
         Column("later", "String", "", "the other"),
@@ -129,30 +123,16 @@ def _joined(
 ) -> tuple[list[NDArray[np.integer[Any]]], tuple[I64, I64]]:
     """Join two sets of rows by the same keys, of which the first row counts where several have one.
 
-    Parameters
-    ----------
-    first, second : sequence of arrays
-        The keys of each set, the most significant first.
+    The different keys, ascending.
 
-    Returns
-    -------
-    list of arrays
-        The different keys, ascending.
-    (n,) int64 array, (n,) int64 array
-        The row of each set that has them, or :data:`NONE`.
+    The row of each set that has them, or `NONE`.
     """
     (one, other), keys = _groups(first, second)
     return keys, (_first_rows(one, len(keys[0])), _first_rows(other, len(keys[0])))
 
 
 def matching(own: Sequence[NDArray[np.integer[Any]]], others: Sequence[NDArray[np.integer[Any]]]) -> I64:
-    """Return for each row of a set the first row of another that has the same keys, or :data:`NONE`.
-
-    Parameters
-    ----------
-    own, others : sequence of arrays
-        The keys of each set.
-    """
+    """Return for each row of a set the first row of another that has the same keys, or :data:`NONE`."""
     (mine, theirs), keys = _groups(own, others)
     return _first_rows(theirs, len(keys[0]))[mine]
 

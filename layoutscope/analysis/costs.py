@@ -33,19 +33,7 @@ RECORDS: Final = ("entry_node_row", "inode_node_row", "thread_node_row", "xattr_
 
 
 def costs_of(layout: VolumeLayout, reads: AccessTrace, prediction: Prediction, order: str) -> WalkCosts:
-    """Charge a walk to whom it belongs.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    reads : AccessTrace
-        The walk.
-    prediction : Prediction
-        Its times on a drive.
-    order : str
-        What was done.
-    """
+    """Charge a walk to whom it belongs."""
     seconds = read_seconds(reads, prediction.service_s)
     shares = _shares(layout, reads, seconds)
     records = _records(layout)

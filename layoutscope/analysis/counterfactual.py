@@ -48,33 +48,15 @@ NEEDED_FOR_NAMES: Final = ("entry_node_row", "listing_node_row", "listing_end_no
 
 @frozen
 class ReadsOfNodes:
-    """The reads of a walk, and the node that each of them reads.
+    """The reads of a walk, and the node that each of them reads."""
 
-    Attributes
-    ----------
-    layout : VolumeLayout
-        The volume.
-    trace : AccessTrace
-        The reads.
-    nodes : NodeTable
-        Its nodes.
-    node : (n_reads,) int64 array
-        Node that each read lies in, -1 where it lies in none.
-    within : (n_reads,) int64 array
-        Byte of that node at which the read starts.
-    used : (n_used,) int64 array
-        Nodes that are read, in the order in which they lie on the disk.
-    by_place : (n_reads,) int64 array
-        Reads in the order in which they lie there.
-    """
-
-    layout: VolumeLayout
-    trace: AccessTrace
+    layout: VolumeLayout  # the volume
+    trace: AccessTrace  # the reads
     nodes: NodeTable
-    node: I64
-    within: I64
-    used: I64
-    by_place: I64
+    node: I64  # node that each read lies in, -1 where it lies in none
+    within: I64  # byte of that node at which the read starts
+    used: I64  # nodes that are read, in the order in which they lie on the disk
+    by_place: I64  # reads in the order in which they lie there
 
     def of_node(self, values: NDArray[np.generic], missing: int) -> I64:
         """Return a value of the node of each read, and another one where there is no node."""
@@ -228,16 +210,11 @@ def names_only(reads: ReadsOfNodes) -> AccessTrace:
     return needed_alone(reads, np.concatenate(wanted))
 
 
-def needed_alone(reads: ReadsOfNodes, wanted: NDArray[np.int32]) -> AccessTrace:
-    """Return the reads that are left if only some nodes are needed, and what leads to them.
-
-    Parameters
-    ----------
-    reads : ReadsOfNodes
-        The walk.
-    wanted : int32 array
-        The nodes, -1 for none.
-    """
+def needed_alone(
+    reads: ReadsOfNodes,
+    wanted: NDArray[np.int32],  # the nodes, -1 for none
+) -> AccessTrace:
+    """Return the reads that are left if only some nodes are needed, and what leads to them."""
     nodes = reads.nodes
     needed = np.zeros(len(nodes) + 1, bool)
     needed[wanted] = True
@@ -265,8 +242,6 @@ CAUSES: Final[dict[Why, Callable[[ReadsOfNodes], AccessTrace]]] = {
 def seconds_of(trace: AccessTrace, profile: DriveProfile) -> float:
     """Serve reads on a drive, of long traces on a disk the stretches of :func:`~layoutscope.drive.draws.sampled`.
 
-    Examples
-    --------
     >>> from layoutscope.access.trace import AccessTrace
     >>> from layoutscope.drive import load_profile
     >>> reads = AccessTrace.from_reads(np.arange(100_000) * 4096, np.full(100_000, 4096))

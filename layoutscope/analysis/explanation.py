@@ -53,8 +53,6 @@ def growth_by_cause(fast: Cost, slow: Cost) -> dict[str, float]:
 def growth_by_reads(fast: Cost, slow: Cost) -> dict[str, float]:
     """Seconds of the difference by more reads, slower reads, and the host; they sum up to it.
 
-    Examples
-    --------
     Twice as many reads that take twice as long: 30 s more, 15 of them for the number, 15 for the length.
 
     >>> from layoutscope.results.compare import Cost, Reads
@@ -86,17 +84,7 @@ def _each(reads: Reads, other: Reads) -> float:
 
 
 def explain(drive: str, costs: tuple[Cost, Cost], letters: tuple[str, str]) -> str:
-    """Say in one sentence what explains most of the difference of two sides.
-
-    Parameters
-    ----------
-    drive : str
-        Name of its profile.
-    costs : tuple of Cost
-        The two sides.
-    letters : tuple of str
-        What they are called.
-    """
+    """Say in one sentence what explains most of the difference of two sides."""
     (fast, swift), (slow, late) = sorted(zip(costs, letters, strict=True), key=lambda side: side[0].seconds)
     more = slow.seconds - fast.seconds
     times = f"{format_seconds(slow.seconds)} against {format_seconds(fast.seconds)}"
@@ -113,11 +101,6 @@ def is_open(fast: Cost, slow: Cost) -> bool:
 
     Both sides are on the same drive, whatever that is: where one is slower on each that is drawn, it does not matter
     that their intervals overlap.
-
-    Parameters
-    ----------
-    fast, slow : Cost
-        The two sides.
     """
     turned = [one >= other for one, other in zip(fast.draws_s, slow.draws_s, strict=False)]
     return sum(turned) > len(turned) * OPEN_SHARE

@@ -38,16 +38,11 @@ NAMED: Final = ("file_id", "parent_id", "name")
 """Columns of entries that paths are made of."""
 
 
-def listed_files(layout: VolumeLayout, stats: InodeStats | None) -> Iterator[dict[str, Any]]:
-    """Yield the rows of entries with their paths and what their inodes say; None where that is not known.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    stats : InodeStats or None
-        Of its inodes; None where these were not read.
-    """
+def listed_files(
+    layout: VolumeLayout,
+    stats: InodeStats | None,  # of its inodes; None where these were not read
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of entries with their paths and what their inodes say; None where that is not known."""
     paths, entries = Paths(layout), layout.columns("entries")
     inodes = {} if stats is None else dict(zip(*_first_of_each(stats.file_id), strict=True))
     nothing: dict[str, Any] = dict.fromkeys((*STATS, *TIMES))

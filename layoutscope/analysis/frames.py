@@ -86,15 +86,7 @@ def _remedy_rows(volume: VolumePlan) -> Iterator[tuple[Any, ...]]:
 
 
 def read_seconds(reads: AccessTrace, service_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what each read takes with the host's work before it, shape (n_reads,); all of them are the walk's time.
-
-    Parameters
-    ----------
-    reads : AccessTrace
-        The reads.
-    service_s : (n_reads,) float64 array
-        Their service times.
-    """
+    """Return what each read takes with the host's work before it, shape (n_reads,); all of them are the walk's time."""
     return service_s + host_seconds(reads)
 
 
@@ -106,22 +98,7 @@ def host_seconds(reads: AccessTrace) -> NDArray[np.float64]:
 
 
 def cost_of_directories(paths: Paths, reads: AccessTrace, seconds: NDArray[np.float64]) -> dict[str, Any]:
-    """Charge reads to the directories that caused them, the most expensive first.
-
-    Parameters
-    ----------
-    paths : Paths
-        Of the volume.
-    reads : AccessTrace
-        The reads.
-    seconds : (n_reads,) float64 array
-        What each takes.
-
-    Returns
-    -------
-    dict
-        Columns of the frame ``directory_costs``.
-    """
+    """Charge reads to the directories that caused them, the most expensive first."""
     ids, place, counts = np.unique(reads.directory_id, return_inverse=True, return_counts=True)
     total = np.bincount(place, seconds, minlength=len(ids))
     order = np.argsort(-total, kind="stable")

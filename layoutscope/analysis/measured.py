@@ -24,15 +24,7 @@ OUTCOMES: Final = {
 
 
 def measured_times(reads: Recorded, served: ServiceResult) -> MeasuredTimes:
-    """Set the recorded times of reads beside those of a drive that serves the same ones.
-
-    Parameters
-    ----------
-    reads : Recorded
-        Reads that tell their times.
-    served : ServiceResult
-        The same reads in the same order.
-    """
+    """Set the recorded times of reads beside those of a drive that serves the same ones."""
     taken_ms = (reads.done_us - reads.issued_us) / 1000
     predicted_ms, outcome = served.reads_ms.service_ms, served.reads_ms.outcome
     # What several reads took that were under way together is no one's time.
@@ -52,15 +44,5 @@ def _middle(times_ms: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def host_times(reads: Recorded, predicted: AccessTrace, entries: int | None) -> HostTimes:
-    """Set the time between recorded reads beside the host time of a prediction.
-
-    Parameters
-    ----------
-    reads : Recorded
-        Reads that tell their times.
-    predicted : AccessTrace
-        The prediction; what its host does before the first read and behind the last no recording shows.
-    entries : int or None
-        Entries that were gone through.
-    """
+    """Set the time between recorded reads beside the host time of a prediction."""
     return HostTimes(float(reads.gaps_us().sum()), float(predicted.think_us[1:].sum()), entries)

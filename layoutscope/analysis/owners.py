@@ -78,13 +78,7 @@ def _of_file(layout: VolumeLayout, table: str, file_id: int) -> Table:
 
 
 def needed_id(layouts: tuple[VolumeLayout, ...], path: str) -> list[tuple[VolumeLayout, int]]:
-    """Find a path on every volume that has it.
-
-    Raises
-    ------
-    UsageError
-        If none has.
-    """
+    """Find a path on every volume that has it."""
     volumes = [layout for layout in layouts if layout.facts.volume is not None]
     found = [(layout, file_id) for layout in volumes if (file_id := resolve(layout, path)) is not None]
     if not found:
@@ -111,19 +105,7 @@ def _covering(table: Table, size: str, at: int) -> Table:
 
 
 def row_owner(layout: VolumeLayout, table: str, row: Row, at: int | None) -> Owner:
-    """Say what a row is.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        Whose row it is.
-    table : str
-        ``nodes``, ``regions``, ``extents`` or ``free``.
-    row : dict
-        The row, by the names of its columns.
-    at : int or None
-        The byte of the image that was asked for.
-    """
+    """Say what a row is."""
     describe = {"nodes": _node_facts, "regions": _region_facts, "extents": _extent_facts, "free": _free_facts}[table]
     facts = describe(layout, row)
     if at is not None:
@@ -142,18 +124,6 @@ def volume_names(layouts: Sequence[VolumeLayout], chosen: Sequence[VolumeLayout]
 
     A container may hold several volumes of one name, and one without a name is called like its container: their numbers
     tell these apart.
-
-    Parameters
-    ----------
-    layouts : sequence of VolumeLayout
-        All that were read of the image.
-    chosen : sequence of VolumeLayout, optional
-        Those of them that are named; all without.
-
-    Returns
-    -------
-    tuple of str
-        One each, all of them different.
     """
     times = Counter(map(volume_name, layouts))
     told = [(volume_name(layout), layout.facts.volume) for layout in (layouts if chosen is None else chosen)]

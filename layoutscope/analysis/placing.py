@@ -39,13 +39,7 @@ SURE: Final = 0.95
 
 
 class Spans:
-    """What lies where on the images of a volume.
-
-    Parameters
-    ----------
-    device, start, length_bytes : arrays of shape (n,)
-        Image of a set, and bytes of it.
-    """
+    """What lies where on the images of a volume."""
 
     def __init__(self, device: NDArray[np.uint8], start: NDArray[np.int64], length_bytes: NDArray[np.int64]) -> None:
         known = (start >= 0) & (length_bytes > 0)
@@ -137,25 +131,13 @@ def disk_of(device: str) -> str:
     return found[0] if found else device
 
 
-def place(reads: Recorded, wanted: Wanted, layout: VolumeLayout | None = None) -> tuple[Recorded, Recording]:
-    """Find out where the reads of a recording are, and which of them are held against a prediction.
-
-    Parameters
-    ----------
-    reads : Recorded
-        All of them.
-    wanted : Wanted
-        What the caller says of it.
-    layout : VolumeLayout, optional
-        The volume that was read; without it the device with most reads is taken, and nothing is tried.
-
-    Returns
-    -------
-    Recorded
-        The reads that are used.
-    Recording
-        Which these are, where they are, and what became of the others.
-    """
+def place(
+    reads: Recorded,
+    wanted: Wanted,
+    # the volume that was read; without it the device with most reads is taken, and nothing is tried
+    layout: VolumeLayout | None = None,
+) -> tuple[Recorded, Recording]:
+    """Find out where the reads of a recording are, and which of them are held against a prediction."""
     own = reads[reads.of_devices(wanted.devices)] if wanted.devices else reads
     layer = FILE_SYSTEM if (own.layer == FILE_SYSTEM).any() else CHUNK
     told = reads[reads.layer == layer]

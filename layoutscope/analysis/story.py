@@ -175,17 +175,6 @@ def lie(found: Placement) -> str:
 def most(items: Sequence[str], room: int, noun: str = "") -> str:
     """Join as many items as there is room for, and count the others.
 
-    Parameters
-    ----------
-    items : sequence of str
-        What is listed.
-    room : int
-        For how many characters.
-    noun : str
-        What one of the others is called.
-
-    Examples
-    --------
     >>> most(["one", "two", "three"], 12)
     'one, 2 more'
     >>> most(["one", "twenty-seven", "three"], 18, "drive")

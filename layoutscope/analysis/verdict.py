@@ -50,23 +50,7 @@ def judge(
 ) -> Verdict | None:
     """Draw the conclusions from a walk.
 
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    walk : WalkFacts or None
-        Its enumeration.
-    predictions : sequence of Prediction
-        What that takes on each drive; causes are told of the first.
-    profiles : sequence of DriveProfile
-        The drives, those of the predictions among them.
-    remedied : callable, optional
-        Tries remedies on the reads, on a drive.
-
-    Returns
-    -------
-    Verdict or None
-        None where nothing is walked, or on no drive.
+    None where nothing is walked, or on no drive.
     """
     if walk is None or not predictions:
         return None

@@ -96,15 +96,7 @@ def ends(found: Interval) -> str:
 
 
 def advice(group: str, case: DriveCase) -> str:
-    """Say what would narrow a prediction whose width comes from a group of inputs; nothing where nothing would.
-
-    Parameters
-    ----------
-    group : str
-        One of :data:`WORDS`.
-    case : DriveCase
-        What was predicted for.
-    """
+    """Say what would narrow a prediction whose width comes from a group of inputs; nothing where nothing would."""
     if group == DRIVE and not case.is_measured:
         measure = "measure it ('layoutscope drives --help' says how)"
         return measure if case.drive_was_named else f"name yours with --drive, or {measure}"

@@ -32,22 +32,7 @@ PLACEMENTS: Final = ("known", UNKNOWN)
 
 
 def check_placement(placement: str, work: WorkRequest, *, is_one_order: bool) -> None:
-    """Hold what is asked of the placement to what can be said.
-
-    Parameters
-    ----------
-    placement : str
-        One of :data:`PLACEMENTS`.
-    work : WorkRequest
-        What is done.
-    is_one_order : bool
-        Whether one order is asked for.
-
-    Raises
-    ------
-    UsageError
-        If there is no such word, or the work is about entries that a volume like that may not have.
-    """
+    """Hold what is asked of the placement to what can be said."""
     if placement not in PLACEMENTS:
         hint = did_you_mean(placement, PLACEMENTS)
         raise UsageError(f"no placement {placement!r}{hint}; there are {', '.join(PLACEMENTS)}")
@@ -56,15 +41,7 @@ def check_placement(placement: str, work: WorkRequest, *, is_one_order: bool) ->
 
 
 class VolumesAlike:
-    """Volumes like one that is known, walked.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    work : WorkRequest
-        What is done on it.
-    """
+    """Volumes like one that is known, walked."""
 
     def __init__(self, layout: VolumeLayout, work: WorkRequest) -> None:
         from layoutscope.analysis.aged import volumes_alike
@@ -74,17 +51,7 @@ class VolumesAlike:
         self._walks = [walk(volume.layout, work).reads for volume in self._volumes]
 
     def added(self, case: DriveCase, reads: AccessTrace, profile: DriveProfile) -> DriveCase:
-        """Add to a prediction what a volume like that takes.
-
-        Parameters
-        ----------
-        case : DriveCase
-            The prediction for the volume as it is.
-        reads : AccessTrace
-            What was predicted.
-        profile : DriveProfile
-            The drive.
-        """
+        """Add to a prediction what a volume like that takes."""
         return replace(case, volume=self._interval(profile), halves_s=self._halves(reads, profile))
 
     def _interval(self, profile: DriveProfile) -> Interval:

@@ -24,15 +24,7 @@ IMAGE_ONLY: Final = ("partition", "volume_at", "ddrescue_map")
 
 
 def load_capture(path: Path, request: ReadRequest) -> Opened:
-    """Open a capture.
-
-    Raises
-    ------
-    UsageError
-        If something is asked for that only an image has.
-    ImageError
-        If it is damaged or of another version.
-    """
+    """Open a capture."""
     layouts, manifest = read_capture(path)
     # What opens volumes may be told for many images at once; of a capture where all is open it has nothing to open.
     own, is_open = own_options(request), not any(map(is_locked, layouts))

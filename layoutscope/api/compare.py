@@ -65,22 +65,7 @@ def compare(
 
 
 def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write the nodes that did not stay, as the ending of the file says.
-
-    Parameters
-    ----------
-    found : Comparison
-        From :func:`layoutscope.compare`.
-    path : path
-        Where to: ``.csv``, ``.parquet`` or ``.jsonl``.
-    force : bool
-        Whether an existing file is overwritten.
-
-    Raises
-    ------
-    UsageError
-        If the ending is another one, the file exists, or no two sides are states of one volume.
-    """
+    """Write the nodes that did not stay, as the ending of the file says."""
     ending = Path(path).suffix.removeprefix(".")
     if ending not in FORMATS:
         raise UsageError(f"{path}: ends in none of {', '.join('.' + name for name in FORMATS)}")
@@ -177,20 +162,5 @@ def _volume_names(results: Sequence[ScanResult]) -> tuple[str, ...]:
 
 
 def write_series_plot(found: Series, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write the chart of a series as one page that needs no network.
-
-    Parameters
-    ----------
-    found : Series
-        From :func:`series`.
-    path : path
-        Where to.
-    force : bool
-        Whether an existing file is overwritten.
-
-    Raises
-    ------
-    UsageError
-        If the file exists and `force` is not given.
-    """
+    """Write the chart of a series as one page that needs no network."""
     write_page(path, lambda: series_page(found), force=force)

@@ -55,20 +55,7 @@ _ALSO: Final = {"speedscope": "json", "perfetto": "json"}
 
 
 def document_form(target: object, asked: str | None) -> str | None:
-    """Tell which document is to be written: the one that was asked for, or as the target ends; None for a table.
-
-    Parameters
-    ----------
-    target : path or binary file
-        Where to.
-    asked : str or None
-        The format that was asked for.
-
-    Raises
-    ------
-    UsageError
-        If the target ends in another format than the one that was asked for.
-    """
+    """Tell which document is to be written: the one that was asked for, or as the target ends; None for a table."""
     name = str(target).lower() if isinstance(target, str | os.PathLike) else ""
     ending = next((form for end, form in ENDINGS.items() if name.endswith(end)), None)
     if asked is None or (asked not in FORMATS and ending is None):
@@ -104,32 +91,7 @@ def export_document(
     force: bool = False,
     **options: Unpack[DocumentOptions],
 ) -> None:
-    """Write the files of all chosen volumes, or walks of them, as other programs expect them.
-
-    Parameters
-    ----------
-    path : path
-        The image.
-    target : path or binary file
-        Where to.
-    file_format : {'bodyfile', 'dfxml', 'speedscope', 'perfetto', 'folded'}
-        Lists of files: the body file of mactime, Digital Forensics XML. Walks: speedscope, trace events for Perfetto,
-        folded stacks for flame graphs.
-    force : bool
-        Whether an existing file is overwritten.
-    **options
-        Of walks, what is done: see :class:`Walked` and :class:`~layoutscope.options.Workload`; and how the image is
-        read: :class:`~layoutscope.options.ReadOptions`.
-
-    Raises
-    ------
-    TypeError
-        If there is no such keyword.
-    UsageError
-        If there is no such format, drive, order or path, or the target exists.
-    LayoutscopeError
-        If the image cannot be read.
-    """
+    """Write the files of all chosen volumes, or walks of them, as other programs expect them."""
     if file_format not in FORMATS:
         raise UsageError(
             f"no format {file_format!r}{did_you_mean(file_format, FORMATS)}; there are {', '.join(FORMATS)}"

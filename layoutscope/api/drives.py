@@ -189,38 +189,13 @@ def _report(path: Path) -> Mapping[str, Any]:
 
 
 def write_text(text: str, path: Path, *, force: bool = False) -> None:
-    """Write a profile, a log of reads or a page.
-
-    Parameters
-    ----------
-    text : str
-        What is written.
-    path : path
-        Where to.
-    force : bool
-        Whether an existing file is overwritten.
-    """
+    """Write a profile, a log of reads or a page."""
     with output(path, force=force) as file:
         file.write(text.encode())
 
 
 def write_drive_plot(drives: Sequence[DriveFacts], path: Path, *, force: bool = False) -> None:
-    """Write the seek curves and latencies of drives as one page that needs no network.
-
-    Parameters
-    ----------
-    drives : sequence of DriveFacts
-        From :func:`drives`.
-    path : path
-        Where to.
-    force : bool
-        Whether an existing file is overwritten.
-
-    Raises
-    ------
-    UsageError
-        If the file exists and `force` is not given.
-    """
+    """Write the seek curves and latencies of drives as one page that needs no network."""
     from layoutscope.report.plots import drive_page
 
     write_page(path, lambda: drive_page(drives), force=force)

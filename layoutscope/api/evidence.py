@@ -59,31 +59,7 @@ class Examination:
 def examined(
     images: Sequence[str | os.PathLike[str]], targets: Sequence[Path], command: Sequence[str]
 ) -> Iterator[Examination]:
-    """Hash images, let the work be done, hash them again, and write reports.
-
-    Parameters
-    ----------
-    images : sequence of path
-        What is examined.
-    targets : sequence of Path
-        Where reports go: JSON where a name ends with ``.json``, text where it ends with ``.txt``.
-    command : sequence of str
-        The words that were given.
-
-    Yields
-    ------
-    Examination
-        Takes how the work ended.
-
-    Raises
-    ------
-    UsageError
-        If a report cannot go there, or exists: none is ever overwritten.
-    ImageError
-        If a file cannot be read.
-    ChangedError
-        If a file changed meanwhile; the reports say which.
-    """
+    """Hash images, let the work be done, hash them again, and write reports."""
     forms = [file_form(target, None, tuple(FORMS), "txt") for target in targets]
     for target in targets:
         check_output(target, force=False, reads=images)
@@ -127,8 +103,6 @@ def examined(
 def without_secrets(command: Sequence[str]) -> tuple[str, ...]:
     """Take the values of options for secrets out of a command's words, whatever way they were written.
 
-    Examples
-    --------
     >>> without_secrets(["scan", "a.img", "--password", "swordfish", "--password-file", "b"])
     ('scan', 'a.img', '--password', '(withheld)', '--password-file', 'b')
     """

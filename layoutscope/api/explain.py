@@ -31,21 +31,11 @@ GLOSSARY: Final = "glossary.md"
 
 
 class Explained(NamedTuple):
-    """What is said of one word.
+    """What is said of one word."""
 
-    Attributes
-    ----------
-    word : str
-        As it is looked up.
-    kind : str
-        What it is: a word, a metric, a finding …
-    text : str
-        What is said of it, a paragraph a line.
-    """
-
-    word: str
-    kind: str
-    text: str
+    word: str  # as it is looked up
+    kind: str  # what it is: a word, a metric, a finding …
+    text: str  # what is said of it, a paragraph a line
 
 
 def explain(word: str = "") -> str:

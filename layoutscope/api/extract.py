@@ -137,17 +137,7 @@ HEADERS: Final = ("volume-header", "alternate-volume-header", "volume-superblock
 def wanted_ranges(images: ImageSet, request: ReadRequest) -> list[NDArray[np.int64]]:
     """Tell what a scan reads, and what else the tables call metadata; other programs read that too.
 
-    Parameters
-    ----------
-    images : ImageSet
-        The image, or both of a set.
-    request : ReadRequest
-        How they are read; of a volume that is chosen the other ones' trees are left out.
-
-    Returns
-    -------
-    list of (n, 2) int64 array
-        Of each image start and stop in bytes, whole sectors, in address order, without overlap.
+    Of each image start and stop in bytes, whole sectors, in address order, without overlap.
     """
     recorders = [RecordingSource(source) for source in images.devices]
     read = read_images(ImageSet(*recorders), request)

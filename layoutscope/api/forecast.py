@@ -144,13 +144,7 @@ def forecast(
 
 
 def _checked(request: ForecastRequest, cycles: int) -> None:
-    """Hold what is asked to what there is.
-
-    Raises
-    ------
-    UsageError
-        If a number is out of range, or there is no such workload or host.
-    """
+    """Hold what is asked to what there is."""
     workload_of(request.workload)
     if not 0 <= cycles <= MOST_CYCLES:
         raise UsageError(f"cycles are 0 to {MOST_CYCLES:,}, not {cycles:,}")
@@ -182,15 +176,7 @@ def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int, h
 
 
 class _Look:
-    """Measures and walks layouts.
-
-    Parameters
-    ----------
-    profiles : sequence of DriveProfile
-        On which drives.
-    request : ForecastRequest
-        By whose driver, and how many draws share the drives.
-    """
+    """Measures and walks layouts."""
 
     def __init__(self, profiles: Sequence[DriveProfile], request: ForecastRequest) -> None:
         self._profiles, self._seeds = profiles, request.seeds

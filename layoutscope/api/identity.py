@@ -27,20 +27,7 @@ NO_METADATA: Final = (*DATA_REGIONS, "reserved", "pending-free")
 
 
 def metadata_sha256(images: ImageSet, layouts: Sequence[VolumeLayout]) -> str:
-    """Hash the nodes and regions of layouts, each byte once, in address order.
-
-    Parameters
-    ----------
-    images : ImageSet
-        The image, or both of a set.
-    layouts : sequence of VolumeLayout
-        What was read of it.
-
-    Returns
-    -------
-    str
-        Hexadecimal digits. Areas that cannot be read count as zeros.
-    """
+    """Hash the nodes and regions of layouts, each byte once, in address order."""
     digest = hashlib.sha256()
     for device, source in enumerate(images.devices):
         ranges = metadata_ranges(layouts, device, source.size_bytes)
@@ -53,22 +40,14 @@ def metadata_sha256(images: ImageSet, layouts: Sequence[VolumeLayout]) -> str:
     return digest.hexdigest()
 
 
-def metadata_ranges(layouts: Sequence[VolumeLayout], device: int, size_bytes: int) -> NDArray[np.int64]:
+def metadata_ranges(
+    layouts: Sequence[VolumeLayout],
+    device: int,  # 0, or 1 for the second one of a Fusion set
+    size_bytes: int,
+) -> NDArray[np.int64]:
     """Where the metadata of layouts lie on a device.
 
-    Parameters
-    ----------
-    layouts : sequence of VolumeLayout
-        All volumes and containers of the image.
-    device : int
-        0, or 1 for the second one of a Fusion set.
-    size_bytes : int
-        Where the image ends.
-
-    Returns
-    -------
-    (n, 2) int64 array
-        Start and stop in bytes, in address order, neither overlapping nor touching.
+    Start and stop in bytes, in address order, neither overlapping nor touching.
     """
     pieces = np.concatenate([_pieces(layout, device) for layout in layouts]) if layouts else np.empty((0, 2), np.int64)
     start, stop = np.clip(pieces, 0, size_bytes).T

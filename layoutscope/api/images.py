@@ -30,57 +30,28 @@ if TYPE_CHECKING:
 
 @frozen
 class Opened:
-    """An open image or capture and what was read of it.
+    """An open image or capture and what was read of it."""
 
-    Attributes
-    ----------
-    about : ImageFacts
-        The image and what reading it took.
-    layouts : tuple of VolumeLayout
-        The volumes that were asked for.
-    findings : tuple of Finding
-        What is wrong outside of them, candidates that could not be read among it.
-    images : ImageSet or None
-        The image, or both of a set in the order of their devices, open as long as the context; None of a capture.
-    spaces : mapping of int to int
-        Bytes that each volume or container has at most, by where it starts in the image.
-    search : VolumeSearch or None
-        What lies where on the image, whether it was asked for or not; None of a capture.
-    capture : str
-        Where the capture lies; empty of an image.
-    """
-
-    about: ImageFacts
-    layouts: tuple[VolumeLayout, ...]
-    findings: tuple[Finding, ...]
+    about: ImageFacts  # the image and what reading it took
+    layouts: tuple[VolumeLayout, ...]  # the volumes that were asked for
+    findings: tuple[Finding, ...]  # what is wrong outside of them, candidates that could not be read among it
+    # the image, or both of a set in the order of their devices, open as long as the context; None of a capture
     images: ImageSet | None = None
+    # bytes that each volume or container has at most, by where it starts in the image
     spaces: Mapping[int, int] = field(default_factory=dict)
+    # what lies where on the image, whether it was asked for or not; None of a capture
     search: VolumeSearch | None = None
-    capture: str = ""
+    capture: str = ""  # where the capture lies; empty of an image
 
     def bytes(self) -> ImageSet:
-        """Return what holds the bytes.
-
-        Raises
-        ------
-        UsageError
-            If this is a capture, which holds tables and no bytes.
-        """
+        """Return what holds the bytes."""
         if self.images is None:
             raise UsageError(f"{self.capture}: is a capture; this needs the image itself")
         return self.images
 
 
 def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> LayoutscopeError:
-    """Say why there is no volume that can be walked: it is locked, or the first error tells, or there is none.
-
-    Parameters
-    ----------
-    layouts : sequence of VolumeLayout
-        What was read.
-    name : str
-        The image.
-    """
+    """Say why there is no volume that can be walked: it is locked, or the first error tells, or there is none."""
     locked = locked_error(layouts, name)
     if locked is not None:
         return locked
@@ -102,15 +73,7 @@ def findings_of(layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
 
 
 def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
-    """Return the one volume that can be walked.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or more than one.
-    LockedError
-        If there is none because it is locked.
-    """
+    """Return the one volume that can be walked."""
     walked = [layout for layout in layouts if len(layout.columns("entries"))]
     if not walked:
         raise nothing_to_walk(layouts)
@@ -123,11 +86,6 @@ class Volumes:
     """The volumes of an image, in order; one of them by its name, or by its number from 1, as ``volume=`` takes them.
 
     What is read of a container itself is no volume and not among them.
-
-    Parameters
-    ----------
-    layouts : sequence of VolumeLayout
-        What was read.
     """
 
     def __init__(self, layouts: Sequence[VolumeLayout]) -> None:
@@ -140,13 +98,7 @@ class Volumes:
         return iter(self._layouts)
 
     def __getitem__(self, wanted: str | int) -> VolumeLayout:
-        """Return a volume.
-
-        Raises
-        ------
-        UsageError
-            If none is called so, or several are.
-        """
+        """Return a volume."""
         return self._layouts[select_name(self.names, str(wanted))]
 
     @property
@@ -168,17 +120,7 @@ class Volumes:
 
 
 class OpenImage:
-    """An image that was read once and is open: every verb takes it in place of a path.
-
-    Parameters
-    ----------
-    path : path
-        The image.
-    request : ReadRequest
-        How it was read.
-    opened : Opened
-        What was read.
-    """
+    """An image that was read once and is open: every verb takes it in place of a path."""
 
     def __init__(self, path: str | os.PathLike[str], request: ReadRequest, opened: Opened) -> None:
         self.path = os.fspath(path)
@@ -193,13 +135,7 @@ class OpenImage:
 
     @property
     def opened(self) -> Opened:
-        """What was read.
-
-        Raises
-        ------
-        UsageError
-            If it was closed.
-        """
+        """What was read."""
         if self._opened is None:
             raise UsageError(f"{self.path}: was closed")
         return self._opened
@@ -216,28 +152,12 @@ class OpenImage:
 
     @property
     def volume(self) -> VolumeLayout:
-        """The one volume that can be walked.
-
-        Raises
-        ------
-        UsageError
-            If there is none, or more than one.
-        """
+        """The one volume that can be walked."""
         return only_volume(self.layouts)
 
 
 def walked_costs(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> WalkCosts:
-    """Charge what a walk costs to nodes, files and directories.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        What is walked.
-    drive : str or path
-        A profile or a TOML file.
-    work : dict
-        Keywords of the workload.
-    """
+    """Charge what a walk costs to nodes, files and directories."""
     from layoutscope.api.workloads import checked, walk_costs
 
     # Slips of the pen are told before what the volume lacks.

@@ -172,21 +172,7 @@ def _leaves(layout: VolumeLayout, file_id: int) -> list[Row]:
 def _node_structures(
     view: View, layout: VolumeLayout, row: Row, *, at: int | None = None, file_id: int | None = None
 ) -> list[StructureLines]:
-    """Parse a node.
-
-    Parameters
-    ----------
-    view : View
-        The bytes of the volume.
-    layout : VolumeLayout
-        Its tables.
-    row : dict
-        Row of the table of nodes.
-    at : int, optional
-        Only the node's head and what lies at this byte of the image.
-    file_id : int, optional
-        Only the records of this file.
-    """
+    """Parse a node."""
     prefix, pieces = f"{row['tree']}:{row['node_id']} ", parts_of_node(layout, row)
     if row["kind"] == "locked":
         return [StructureLines(prefix + "node", pieces[0][0], (), "it is encrypted; the password shows what it holds")]

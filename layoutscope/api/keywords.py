@@ -46,41 +46,18 @@ _DEFAULT: Final = re.compile(
 
 @frozen
 class Keyword:
-    """One keyword.
+    """One keyword."""
 
-    Attributes
-    ----------
-    name : str
-        What callers write.
-    kind : str
-        Its type, as numpydoc writes types.
-    unit : str
-        One of :data:`UNITS`; empty where it is no number.
-    default : object
-        What holds without it; :attr:`inspect.Parameter.empty` where that is not said.
-    text : str
-        What it means.
-    """
-
-    name: str
-    kind: str
-    unit: str
-    default: object
-    text: str
+    name: str  # what callers write
+    kind: str  # its type, as numpydoc writes types
+    unit: str  # one of `UNITS`; empty where it is no number
+    default: object  # what holds without it; `empty` where that is not said
+    text: str  # what it means
 
 
 def documented(doc: str, section: str) -> tuple[Keyword, ...]:
     r"""Read the keywords in one section of a numpydoc docstring.
 
-    Parameters
-    ----------
-    doc : str
-        The docstring.
-    section : str
-        Its title: ``Parameters`` or ``Attributes``.
-
-    Examples
-    --------
     >>> documented("Work.\n\nAttributes\n----------\nseed : int, number, default 1\n    Draws.\n", "Attributes")
     (Keyword(name='seed', kind='int', unit='number', default=1, text='Draws.'),)
     """
@@ -102,26 +79,16 @@ def _keyword(name: str, line: str, text: str) -> Keyword:
 
 
 def keywords_of(kinds: Iterable[type]) -> dict[str, Keyword]:
-    """Return the keywords that classes of them declare, by name, in order.
-
-    Parameters
-    ----------
-    kinds : iterable of TypedDict classes
-        Each documents its own keywords under ``Attributes``; those of its bases are given by the bases.
-    """
+    """Return the keywords that classes of them declare, by name, in order."""
     return {item.name: item for kind in kinds for item in documented(kind.__doc__ or "", "Attributes")}
 
 
-def takes(*kinds: type, called: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Hold a verb to its keywords, and show them where people look.
-
-    Parameters
-    ----------
-    *kinds : TypedDict classes
-        What its ``**options`` may hold. Options that file systems of other packages declare pass, too.
-    called : str
-        Name of the verb, where its function must have another one: ``map`` would hide the built-in function.
-    """
+def takes(
+    *kinds: type,
+    # name of the verb, where its function must have another one: `map` would hide the built-in function
+    called: str = "",
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Hold a verb to its keywords, and show them where people look."""
     known = keywords_of(kinds)
 
     def of(verb: Callable[P, R]) -> Callable[P, R]:
@@ -147,23 +114,12 @@ def takes(*kinds: type, called: str = "") -> Callable[[Callable[P, R]], Callable
     return of
 
 
-def refuse_unknown(verb: str, unknown: Sequence[str], known: Iterable[str]) -> None:
-    """Refuse keywords that neither a verb nor the file system of another package has.
-
-    Parameters
-    ----------
-    verb : str
-        Who was asked.
-    unknown : sequence of str
-        Keywords that are none of the verb's.
-    known : iterable of str
-        The verb's keywords.
-
-    Raises
-    ------
-    TypeError
-        If a file system has no such option either; says what may have been meant.
-    """
+def refuse_unknown(
+    verb: str,
+    unknown: Sequence[str],  # keywords that are none of the verb's
+    known: Iterable[str],
+) -> None:
+    """Refuse keywords that neither a verb nor the file system of another package has."""
     from layoutscope.filesystems.registry import read_options
 
     names = [*known]

@@ -37,24 +37,7 @@ BROWSERS: Final = ("chromium", "google-chrome", "google-chrome-stable", "chrome"
 def map_page(
     results: Sequence[ScanResult], *, names: bool = True, difference: bool = False, all_paths: bool = False
 ) -> str:
-    """Render scans as one HTML page, side by side on one scale.
-
-    Parameters
-    ----------
-    results : sequence of ScanResult
-        What :func:`layoutscope.api.scan.scan` returned.
-    names : bool
-        Whether names from the images may appear.
-    difference : bool
-        Whether two scans are set against each other: what moved, came and went.
-    all_paths : bool
-        Whether every path can be searched, however many there are.
-
-    Raises
-    ------
-    UsageError
-        If a difference is asked for of what are not two states of one volume.
-    """
+    """Render scans as one HTML page, side by side on one scale."""
     from layoutscope.report.map import render
     from layoutscope.report.map.scans import disks, made
 
@@ -113,26 +96,7 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
 def write_picture(
     result: ScanResult | Sequence[ScanResult], path: str | os.PathLike[str], *, names: bool = True, force: bool = False
 ) -> None:
-    """Write the overview as PNG or SVG, by the ending of the path, through Plotly's own export.
-
-    Parameters
-    ----------
-    result : ScanResult or sequence of ScanResult
-        What is shown, side by side.
-    path : path
-        Where to: ``.png`` or ``.svg``.
-    names : bool
-        Whether names from the images may appear.
-    force : bool
-        Whether an existing file is overwritten.
-
-    Raises
-    ------
-    UnsupportedError
-        If kaleido or a browser for it is missing; says what to install.
-    UsageError
-        If the file exists and `force` is not given, or it ends otherwise.
-    """
+    """Write the overview as PNG or SVG, by the ending of the path, through Plotly's own export."""
     form = _picture_form(path)
     check_output(Path(path), force=force)
     with phase(f"drawing {Path(path).name}"):

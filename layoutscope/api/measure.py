@@ -50,36 +50,15 @@ class WalkOn(TypedDict, total=False):
 
 @takes(WalkOn)
 def measure(
+    # the whole disk, such as `/dev/sdb`, on macOS `/dev/rdisk4`; opened for reading alone. Of a file the profile's
+    # title, its note and the log say that it is none.
     device: Path | str,
     *,
     name: str = "measured",
     logged_to: Callable[[ReadLog], None] | None = None,
     **walk: Unpack[WalkOn],
 ) -> Calibrated:
-    """Measure a drive with 8,000 to 11,000 reads, about a minute on a slow disk.
-
-    Parameters
-    ----------
-    device : path
-        The whole disk, such as ``/dev/sdb``, on macOS ``/dev/rdisk4``; opened for reading alone. Of a file the
-        profile's title, its note and the log say that it is none.
-    name : str
-        Of the profile.
-    logged_to : callable, optional
-        Takes the reads that were made, also where one of them failed, at which the measurement stops.
-    **walk
-        See :class:`WalkOn`.
-
-    Returns
-    -------
-    Calibrated
-        The profile with the covariance of its figures, every read, and what was held back.
-
-    Raises
-    ------
-    LayoutscopeError
-        If the device cannot be read, or is no drive that can be measured.
-    """
+    """Measure a drive with 8,000 to 11,000 reads, about a minute on a slow disk."""
     from layoutscope.image.direct import DirectDrive
 
     reads = _walk(walk.get("image"), walk.get("start_offset_bytes", 0))
@@ -96,24 +75,7 @@ def measured_on(
     walk: list[tuple[int, int]],
     logged_to: Callable[[ReadLog], None] | None = None,
 ) -> Calibrated:
-    """Measure what reads can be timed on.
-
-    Parameters
-    ----------
-    drive : Readable
-        A device, or something that stands in for one.
-    name : str
-        Of the profile.
-    walk : list of pairs of int, bytes
-        Offsets and lengths of reads that nothing is fitted to.
-    logged_to : callable, optional
-        Takes the reads that were made.
-
-    Raises
-    ------
-    UsageError
-        If the walk ends beyond the drive, or the times tell no drive.
-    """
+    """Measure what reads can be timed on."""
     if any(offset + length > drive.capacity_bytes for offset, length in walk):
         raise UsageError("the image is larger than the drive that it is said to be on")
     plan = Calibration(drive)
@@ -126,13 +88,7 @@ def measured_on(
 
 
 def fitted_to_log(path: Path, name: str) -> Calibrated:
-    """Make a profile of the log of a measurement, such as the kit for Macs makes.
-
-    Raises
-    ------
-    UsageError
-        If it is no such log, or tells no drive.
-    """
+    """Make a profile of the log of a measurement, such as the kit for Macs makes."""
     try:
         text = inputs.read_text(path, most_bytes=MOST_LOG_BYTES)
     except OSError as error:
@@ -144,22 +100,7 @@ def fitted_to_log(path: Path, name: str) -> Calibrated:
 
 
 def fitted_to_text(text: str, source: str, name: str) -> Calibrated:
-    """Make a profile of the text of such a log.
-
-    Parameters
-    ----------
-    text : str
-        Comma-separated values.
-    source : str
-        Where they stand, for messages.
-    name : str
-        Of the profile.
-
-    Raises
-    ------
-    UsageError
-        If it is no such log, or tells no drive.
-    """
+    """Make a profile of the text of such a log."""
     return with_note(judged(read_log(text, source), name))
 
 

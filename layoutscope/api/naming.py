@@ -40,16 +40,11 @@ def without_names(layout: VolumeLayout) -> VolumeLayout:
     )
 
 
-def with_hashed_names(layout: VolumeLayout, salt: bytes) -> VolumeLayout:
-    """Return the layout with a keyed hash in place of every name; equal names have equal hashes.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        With its names.
-    salt : bytes
-        The key, 1 to 64 bytes; without it nobody can try names out.
-    """
+def with_hashed_names(
+    layout: VolumeLayout,
+    salt: bytes,  # the key, 1 to 64 bytes; without it nobody can try names out
+) -> VolumeLayout:
+    """Return the layout with a keyed hash in place of every name; equal names have equal hashes."""
     import hashlib
 
     def hashed(name: str) -> str:

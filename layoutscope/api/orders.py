@@ -25,26 +25,13 @@ ALL: Final = "all"
 
 
 def over_orders(
-    layout: VolumeLayout, profiles: Sequence[DriveProfile], work: WorkRequest, *, start_offset_bytes: int = 0
+    layout: VolumeLayout,
+    profiles: Sequence[DriveProfile],  # the drives; orders are sorted by their time on the first
+    work: WorkRequest,
+    *,
+    start_offset_bytes: int = 0,
 ) -> OrdersCase:
-    """Predict every order on a volume.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    profiles : sequence of DriveProfile
-        The drives; orders are sorted by their time on the first.
-    work : WorkRequest
-        What they are done on; its own order does not count.
-    start_offset_bytes : int
-        Where the image lies on the drive.
-
-    Raises
-    ------
-    UsageError
-        If a path is not on the volume, or it does not fit on a drive.
-    """
+    """Predict every order on a volume."""
     model = model_of(layout, host_of(work))
     cases = [_case(model, profiles, replace(work, order=name), start_offset_bytes) for name in ORDERS]
     cases.sort(key=lambda case: (bool(case.why_not), case.times[0].seconds if case.times else case.reads))

@@ -79,41 +79,14 @@ def written_unheard() -> Iterator[None]:
 
 
 def tell_written(path: str | os.PathLike[str], size_bytes: int, holds: str = "") -> None:
-    """Say that something was written.
-
-    Parameters
-    ----------
-    path : path
-        Where.
-    size_bytes : int
-        How much.
-    holds : str
-        What it holds, such as ``12 rows``.
-    """
+    """Say that something was written."""
     listener = _listener.get()
     if listener is not None:
         listener(Path(path), size_bytes, holds)
 
 
 def file_form(target: object, asked: str | None, forms: Collection[str], usual: str) -> str:
-    """Tell the form in which a result is written: the one that was asked for, else what the file's name ends in.
-
-    Parameters
-    ----------
-    target : path or binary file
-        Where to.
-    asked : str or None
-        The form that was asked for.
-    forms : collection of str
-        Those that there are.
-    usual : str
-        The form where nothing tells it.
-
-    Raises
-    ------
-    UsageError
-        If there is no such form, or the name ends in that of another one.
-    """
+    """Tell the form in which a result is written: the one that was asked for, else what the file's name ends in."""
     if asked is not None and asked not in forms:
         raise UsageError(f"no format {asked!r}{did_you_mean(asked, forms)}; there are {', '.join(forms)}")
     ending = Path(target).suffix.lower().removeprefix(".") if isinstance(target, str | os.PathLike) else ""
@@ -129,31 +102,7 @@ def file_form(target: object, asked: str | None, forms: Collection[str], usual: 
 def check_output(
     path: Path, *, force: bool, reads: Iterable[str | os.PathLike[str]] = (), of_batch: bool = False
 ) -> ownfiles.Seen:
-    """Refuse before the work what would fail after it, and what would destroy what the work reads.
-
-    Parameters
-    ----------
-    path : Path
-        Where a result is to go.
-    force : bool
-        Whether a file is replaced that was written here and not changed since; never one that is read or holds a disk.
-    reads : iterable of path
-        What will be read; what has been read already is known.
-    of_batch : bool
-        Whether a batch writes into its own folder.
-
-    Returns
-    -------
-    Seen
-        What may be replaced: the state for which all this was found.
-
-    Raises
-    ------
-    UsageError
-        If it is an input, a directory, a link or no regular file but the null device, if it would be a part of a
-        bundle, of a set of files or of a batch, if the file exists and `force` is not given, it holds a disk or was
-        not written here, or its folder does not exist.
-    """
+    """Refuse before the work what would fail after it, and what would destroy what the work reads."""
     if is_null_device(path):
         return {}
     refuse_place(path, reads, of_batch=of_batch)
@@ -175,23 +124,7 @@ def check_output(
 
 
 def refuse_place(path: Path, reads: Iterable[str | os.PathLike[str]] = (), *, of_batch: bool = False) -> None:
-    """Refuse a place where no file or folder of ours may be, whatever is there.
-
-    Parameters
-    ----------
-    path : Path
-        The place.
-    reads : iterable of path
-        What will be read.
-    of_batch : bool
-        Whether a batch writes into its own folder.
-
-    Raises
-    ------
-    UsageError
-        If it is an input, a link, a place of the system, or would be a part of a bundle, of a set of files or of a
-        batch.
-    """
+    """Refuse a place where no file or folder of ours may be, whatever is there."""
     # Brings containers along, which those who write no file need not wait for.
     from layoutscope.image.sets import refuse_part
 
@@ -256,13 +189,7 @@ def disk_in(path: Path) -> str:
 
 
 def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> None:
-    """Refuse to write over what was read, or is named as what will be.
-
-    Raises
-    ------
-    UsageError
-        If the path leads to an input, under whatever name.
-    """
+    """Refuse to write over what was read, or is named as what will be."""
     for each in reads:
         inputs.note(each)
     if inputs.is_input(path):
@@ -274,26 +201,7 @@ def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> No
 def output(
     path: str | os.PathLike[str] | IO[bytes], *, force: bool = False, holds: str = "", of_batch: bool = False
 ) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears only when it is complete.
-
-    Parameters
-    ----------
-    path : path or binary file
-        Where it appears; what is open already is written to as it is.
-    force : bool
-        Whether a file that was written here is overwritten.
-    holds : str
-        What will be in it, for those who want to know, such as ``12 rows``.
-    of_batch : bool
-        Whether a batch writes into its own folder.
-
-    Raises
-    ------
-    UsageError
-        As :func:`check_output`, or of an open file that is read.
-    OutputError
-        If it cannot be written, or something else has the name by then.
-    """
+    """Open a file for writing that appears only when it is complete."""
     if not isinstance(path, str | os.PathLike):
         if inputs.is_open_input(path):
             raise UsageError(f"{getattr(path, 'name', 'the file')}: is read as input, and nothing is written into that")
@@ -314,24 +222,7 @@ def output(
 
 
 def write_page(path: str | os.PathLike[str], page: Callable[[], str], *, force: bool) -> None:
-    """Write one page that needs no network; where it cannot go is told before it is made.
-
-    Parameters
-    ----------
-    path : path
-        Where to; its name may not end in another form's.
-    page : callable
-        Makes the page, HTML.
-    force : bool
-        Whether an existing file is overwritten.
-
-    Raises
-    ------
-    UsageError
-        As :func:`check_output`, or of a name that ends in another form's.
-    OutputError
-        If it cannot be written.
-    """
+    """Write one page that needs no network; where it cannot go is told before it is made."""
     file_form(path, "html", ("html",), "html")
     with output(path, force=force) as file:
         file.write(page().encode("utf-8", "replace"))

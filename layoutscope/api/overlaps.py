@@ -26,16 +26,6 @@ class SharedSpace:
 
     Volumes that overlap others are read until they have as much metadata together as the others, and at least
     :data:`FREE_BYTES`. They are swept until as many bytes as the image has were swept for their file system.
-
-    Parameters
-    ----------
-    size_bytes : int
-        Length of the image.
-
-    Attributes
-    ----------
-    findings : list of Finding
-        One for each volume that overlaps another.
     """
 
     def __init__(self, size_bytes: int) -> None:
@@ -64,25 +54,13 @@ class SharedSpace:
     def add(
         self,
         candidate: VolumeCandidate,
-        layouts: Sequence[VolumeLayout],
+        layouts: Sequence[VolumeLayout],  # what was read; none where that failed
         read_bytes: int,
         *,
         is_swept: bool,
         is_left_out: bool,
     ) -> None:
-        """Take account of a volume that was read, or tried.
-
-        Parameters
-        ----------
-        candidate : VolumeCandidate
-            Where it is.
-        layouts : sequence of VolumeLayout
-            What was read; none where that failed.
-        read_bytes : int
-            What was read of the image for it.
-        is_swept, is_left_out : bool
-            Whether it was swept; whether it was not, although that was asked for.
-        """
+        """Take account of a volume that was read, or tried."""
         start, stop = candidate.image_offset, candidate.image_offset + candidate.size_bytes
         if is_swept:
             self._swept[candidate.kind] += max(candidate.size_bytes, read_bytes)

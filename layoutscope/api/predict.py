@@ -233,19 +233,7 @@ class _Changed:
 
 
 def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: PredictRequest) -> _Changed:
-    """Change one thing of a workload.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`WHAT_IF_NAMES`.
-    layout : VolumeLayout
-        The volume as it is.
-    reads : AccessTrace
-        The workload as it is.
-    work : PredictRequest
-        Its options.
-    """
+    """Change one thing of a workload."""
     start = work.start_offset_bytes
     if name == SSD:
         flash = load_profile(SSD_PROFILE)
@@ -315,24 +303,7 @@ def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: WorkRequest) -> 
 def predict_enumeration(
     layout: VolumeLayout, profiles: Sequence[DriveProfile], *, host: str, may_skip: bool
 ) -> tuple[WalkFacts | None, tuple[Prediction, ...]]:
-    """Walk a layout and serve the walk on each drive; nothing where there is nothing to walk.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        What is walked.
-    profiles : sequence of DriveProfile
-        The drives.
-    host : str
-        Name of the host profile.
-    may_skip : bool
-        Whether a drive that is too small for the image is left out instead of being an error.
-
-    Raises
-    ------
-    UsageError
-        If there is no such host, or the image does not fit on a drive.
-    """
+    """Walk a layout and serve the walk on each drive; nothing where there is nothing to walk."""
     work = checked({"host": host})
     if not len(layout.columns("entries")):
         return None, ()
@@ -344,16 +315,6 @@ def predict_enumeration(
 
 
 def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0) -> bool:
-    """Say whether all reads lie on a drive.
-
-    Parameters
-    ----------
-    profile : DriveProfile
-        The drive.
-    reads : AccessTrace
-        Reads of an image.
-    start_offset_bytes : int
-        Where the image starts on the drive.
-    """
+    """Say whether all reads lie on a drive."""
     end = int((reads.image_offset + reads.length_bytes).max(initial=0))
     return start_offset_bytes + end <= profile.capacity_bytes

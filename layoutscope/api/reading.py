@@ -72,20 +72,7 @@ def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
 
 
 def request_of(options: ReadOptions, path: str | os.PathLike[str] | None = None) -> ReadRequest:
-    """Sort options into those of every file system and those of single ones.
-
-    Parameters
-    ----------
-    options : ReadOptions
-        As the caller gave them.
-    path : path, optional
-        The image. How one that is open is read was said when it was opened.
-
-    Raises
-    ------
-    TypeError
-        If no file system has such an option, or the image is open already.
-    """
+    """Sort options into those of every file system and those of single ones."""
     if isinstance(path, OpenImage):
         for name in options:
             raise TypeError(f"{path}: is open already; {name!r} is said when an image is opened")
@@ -103,15 +90,6 @@ def opened(path: str | os.PathLike[str], request: ReadRequest, kept: dict[int, A
     """Open an image or a capture, read its volumes, and keep it open for further reads; an open one stays as it is.
 
     ``IMAGE:VOLUME`` is read as an image of which that volume alone was asked for.
-
-    Parameters
-    ----------
-    path : path
-        The image.
-    request : ReadRequest
-        How it is read.
-    kept : dict, optional
-        Takes what a check needs again: see :class:`~layoutscope.filesystems.contract.VolumeRequest`.
     """
     if isinstance(path, OpenImage) and path.request == request:
         with reporting(request.progress):
@@ -135,13 +113,7 @@ def _known_to_all(image: Opened, request: ReadRequest) -> Opened:
 
 
 def one_volume(path: str | os.PathLike[str], request: ReadRequest) -> tuple[str, ReadRequest]:
-    """Take the volume that an image's name ends in behind a colon for the one that is asked for.
-
-    Raises
-    ------
-    UsageError
-        If another one is asked for besides.
-    """
+    """Take the volume that an image's name ends in behind a colon for the one that is asked for."""
     image, volume = inputs.split_volume(path)
     if volume is None:
         return image, request
@@ -165,22 +137,7 @@ def told(image: Opened, request: ReadRequest) -> Opened:
 
 
 def read_images(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | None = None) -> Opened:
-    """Find the volumes of open images and read them.
-
-    Parameters
-    ----------
-    images : ImageSet
-        The images.
-    request : ReadRequest
-        How they are read.
-    kept : dict, optional
-        Takes what a check needs again: see :class:`~layoutscope.filesystems.contract.VolumeRequest`.
-
-    Raises
-    ------
-    LayoutscopeError
-        If nothing on it can be read.
-    """
+    """Find the volumes of open images and read them."""
     return around_failures(images.devices, lambda: _read_once(images, request, kept))
 
 
@@ -402,19 +359,7 @@ def _read_one(images: ImageSet, kind: str, place: VolumeRequest, request: ReadRe
 
 
 def with_options(place: VolumeRequest, images: ImageSet, chosen: FileSystem, request: ReadRequest) -> VolumeRequest:
-    """Say of a place how it is to be read.
-
-    Parameters
-    ----------
-    place : VolumeRequest
-        What is read.
-    images : ImageSet
-        Of which.
-    chosen : FileSystem
-        Its file system, which gets the options that it understands.
-    request : ReadRequest
-        How images are read.
-    """
+    """Say of a place how it is to be read."""
     decoder = decoder_named(request.decoder)
     return replace(
         place,
@@ -426,17 +371,7 @@ def with_options(place: VolumeRequest, images: ImageSet, chosen: FileSystem, req
 
 
 def second_part(images: ImageSet, chosen: FileSystem, decoder: Decoder) -> tuple[Source, int] | None:
-    """Find the part of a container on the other image of a set.
-
-    Parameters
-    ----------
-    images : ImageSet
-        Both.
-    chosen : FileSystem
-        Whose container it is.
-    decoder : Decoder
-        As for :func:`layoutscope.partition.find_volumes`.
-    """
+    """Find the part of a container on the other image of a set."""
     if images.second is None:
         return None
     found = find_volumes(images.second, decoder)

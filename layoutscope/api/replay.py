@@ -162,24 +162,12 @@ OWN: Final = frozenset(keywords_of((Replay, OfRecording)))
 
 @frozen
 class Real:
-    """Somebody's reads.
+    """Somebody's reads."""
 
-    Attributes
-    ----------
-    name : str
-        Of their file.
-    reads : AccessTrace
-        As drives serve them.
-    used : Recorded or None
-        Of a recording by blocks: the same reads as it tells them.
-    recording : Recording or None
-        What became of the rest of it.
-    """
-
-    name: str
-    reads: AccessTrace
-    used: Recorded | None = None
-    recording: Recording | None = None
+    name: str  # of their file
+    reads: AccessTrace  # as drives serve them
+    used: Recorded | None = None  # of a recording by blocks: the same reads as it tells them
+    recording: Recording | None = None  # what became of the rest of it
 
 
 @frozen
@@ -204,19 +192,7 @@ class Serving:
     def interval(
         self, reads: AccessTrace, profile: DriveProfile, host: HostProfile, *, knows_offset: bool
     ) -> Interval | None:
-        """Draw drives and hosts like these, where that is asked for.
-
-        Parameters
-        ----------
-        reads : AccessTrace
-            The prediction.
-        profile : DriveProfile
-            The drive.
-        host : HostProfile
-            The host.
-        knows_offset : bool
-            Whether it is known where on the drive the volume lies.
-        """
+        """Draw drives and hosts like these, where that is asked for."""
         if not self.draws:
             return None
         unknown = uncertain(profile, said_of(host), knows_offset=knows_offset)
@@ -224,17 +200,7 @@ class Serving:
 
 
 def served_by(drives: Drives | None, real: Real, own: Mapping[str, Any]) -> Serving:
-    """Say what serves reads; of the usual drives those that are too small for them are left out.
-
-    Parameters
-    ----------
-    drives : str or sequence of str, optional
-        Profiles or TOML files.
-    real : Real
-        The reads.
-    own : mapping of str to value
-        Keywords of :class:`Replay`.
-    """
+    """Say what serves reads; of the usual drives those that are too small for them are left out."""
     profiles = profiles_of(drives, DEFAULT_DRIVES)
     start = own.get("start_offset_bytes", 0)
     if drives is None:
@@ -247,19 +213,7 @@ def served_by(drives: Drives | None, real: Real, own: Mapping[str, Any]) -> Serv
 
 
 def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: WorkRequest) -> ReplayResult:
-    """Serve reads, and hold the prediction for an image against them.
-
-    Parameters
-    ----------
-    real : Real
-        The reads.
-    serving : Serving
-        What serves them.
-    layout : VolumeLayout or None
-        The volume that was read, if there is an image of it.
-    work : WorkRequest
-        What was done on it.
-    """
+    """Serve reads, and hold the prediction for an image against them."""
     served = serving.serve(real.reads)
     timed = real.used if real.used is not None and real.used.is_timed else None
     result = ReplayResult(
@@ -288,13 +242,7 @@ def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: Wo
 
 
 def wanted_of(own: Mapping[str, Any]) -> Wanted:
-    """Gather what is said of a recording, from keywords of :class:`OfRecording`.
-
-    Raises
-    ------
-    UsageError
-        If the unit is none of a disk.
-    """
+    """Gather what is said of a recording, from keywords of :class:`OfRecording`."""
     unit, devices = own.get("trace_unit"), own.get("trace_devices") or ()
     if unit is not None and not 0 < unit <= LARGEST_UNIT:
         raise UsageError(f"a block of a disk has 1 to {LARGEST_UNIT:,} bytes, not {unit:,}")
@@ -305,26 +253,7 @@ def wanted_of(own: Mapping[str, Any]) -> Wanted:
 def real_reads(
     path: str | os.PathLike[str], told: AccessTrace | Recorded, wanted: Wanted, layout: VolumeLayout | None
 ) -> Real:
-    """Find out where the reads of a recording are; any other trace says it.
-
-    Parameters
-    ----------
-    path : path
-        Its file, for errors.
-    told : AccessTrace or Recorded
-        What it holds.
-    wanted : Wanted
-        What is said of it.
-    layout : VolumeLayout or None
-        The volume that was read, if there is an image of it.
-
-    Raises
-    ------
-    ImageError
-        If there is a read that no drive could serve.
-    UsageError
-        If what is said of a recording is said of another trace, or names what is not in it.
-    """
+    """Find out where the reads of a recording are; any other trace says it."""
     if not isinstance(told, Recorded):
         if wanted != Wanted():
             raise UsageError(

@@ -31,31 +31,7 @@ def check_capture(
     reads: Iterable[str | os.PathLike[str]] = (),
     of_batch: bool = False,
 ) -> ownfiles.Seen:
-    """Refuse before the work what would fail after it, and what would destroy anything but an old capture.
-
-    Parameters
-    ----------
-    path : path
-        Where a capture is to go.
-    force : bool
-        Whether a capture is overwritten of which each file was written here and not changed since.
-    reads : iterable of path
-        What will be read; what has been read already is known.
-    of_batch : bool
-        Whether a batch writes into its own folder.
-
-    Returns
-    -------
-    Seen
-        What may be replaced: the state for which all this was found.
-
-    Raises
-    ------
-    UsageError
-        If something exists there that is no capture or holds anything else, if it is an input, a link, a part of
-        something else, or a capture and `force` is not given or a file of it was not written here, or its folder does
-        not exist.
-    """
+    """Refuse before the work what would fail after it, and what would destroy anything but an old capture."""
     target = Path(path)
     refuse_place(target, reads, of_batch=of_batch)
     seen: ownfiles.Seen = {}

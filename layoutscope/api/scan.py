@@ -96,13 +96,7 @@ def scan(
 
 
 def check_strict(findings: tuple[Finding, ...]) -> None:
-    """Turn the first damage into an error.
-
-    Raises
-    ------
-    FormatError
-        If a finding is more than information.
-    """
+    """Turn the first damage into an error."""
     for finding in findings:
         if finding.level != "info":
             raise FormatError(

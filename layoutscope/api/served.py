@@ -17,39 +17,12 @@ if TYPE_CHECKING:
 def quick_prediction(
     layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, host: Host, start_offset_bytes: int = 0
 ) -> Prediction:
-    """Serve what work reads on a drive, and on those that are drawn.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    reads : AccessTrace
-        What the work on it reads.
-    profile : DriveProfile
-        The drive.
-    host : Host
-        Whose drivers do the work.
-    start_offset_bytes : int
-        Where the image starts, as far as that was said.
-
-    Raises
-    ------
-    UsageError
-        If the volume does not fit on the drive.
-    """
+    """Serve what work reads on a drive, and on those that are drawn."""
     knows = knows_offset(layout, start_offset_bytes)
     result = quick_service(reads, profile, host, start_offset_bytes=start_offset_bytes, knows_offset=knows)
     return Prediction.of(result, profile)
 
 
 def knows_offset(layout: VolumeLayout, start_offset_bytes: int) -> bool:
-    """Tell whether it is known where on its drive a volume lies: by a partition map around it, or because it is said.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    start_offset_bytes : int
-        Where the image starts, as far as that was said.
-    """
+    """Tell whether a volume's place on its drive is known: from a partition map around it, or as stated."""
     return layout.facts.image_offset > 0 or start_offset_bytes > 0

@@ -69,13 +69,7 @@ def trace(
 
 
 def trace_form(target: object, asked: str | None) -> str:
-    """Tell the form in which a trace is written; see :func:`layoutscope.api.outputs.file_form`.
-
-    Raises
-    ------
-    UsageError
-        If there is no such form, or the target ends in that of another one.
-    """
+    """Tell the form in which a trace is written; see :func:`layoutscope.api.outputs.file_form`."""
     return file_form(target, asked, FORMATS, "csv")
 
 

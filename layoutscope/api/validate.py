@@ -196,18 +196,12 @@ def _said(work: WorkRequest) -> str:
     return work.order if work.stat else f"{work.order} --no-stat"
 
 
-def _profile(drive: str | os.PathLike[str] | None, machine: KitMachine, calibration: bytes) -> tuple[DriveProfile, str]:
-    """Return the drive that is predicted for, and why that one: what the kit itself measured comes before its model.
-
-    Parameters
-    ----------
-    drive : str or path or None
-        As asked for.
-    machine : KitMachine
-        Has the model.
-    calibration : bytes
-        The kit's timed reads; empty where it has none.
-    """
+def _profile(
+    drive: str | os.PathLike[str] | None,
+    machine: KitMachine,
+    calibration: bytes,  # the kit's timed reads; empty where it has none
+) -> tuple[DriveProfile, str]:
+    """Return the drive that is predicted for, and why that one: what the kit itself measured comes before its model."""
     if drive is not None:
         return profiles_of(drive)[0], "as asked for"
     unused = ""

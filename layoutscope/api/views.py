@@ -52,17 +52,7 @@ def parts_of_node(layout: VolumeLayout, row: Row) -> list[Piece]:
 def read_inode_stats(layout: VolumeLayout, view: View) -> InodeStats | None:
     """Read what the inodes of a volume say of owners, modes and times.
 
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    view : View
-        Its bytes.
-
-    Returns
-    -------
-    InodeStats or None
-        One row an inode record that was found in a leaf with inodes; None where there are none.
+    One row an inode record that was found in a leaf with inodes; None where there are none.
     """
     batches = [found for nodes in _leaves(layout, view) if (found := view.inode_stats(nodes)) is not None]
     return InodeStats(*map(np.concatenate, zip(*batches, strict=True))) if batches else None

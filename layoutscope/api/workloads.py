@@ -56,16 +56,7 @@ def checked(workload: Mapping[str, Any], kind: type[Request]) -> Request: ...
 
 
 def checked(workload: Mapping[str, Any], kind: type[WorkRequest] = WorkRequest) -> WorkRequest:
-    """Make a request of keywords, and refuse before the work what would fail in it.
-
-    Raises
-    ------
-    TypeError
-        If a keyword is unknown.
-    UsageError
-        If the order, the host or a property is unknown, or the order misses its paths or its file, or cannot be
-        repeated; if a value is of another kind.
-    """
+    """Make a request of keywords, and refuse before the work what would fail in it."""
     known = [each.name for each in fields(kind)]
     for name in workload:
         if name not in known:
@@ -95,13 +86,7 @@ def _check_values(work: WorkRequest) -> None:
 
 
 def refuse_unused(work: WorkRequest) -> None:
-    """Refuse what one order does not look at: whoever says it means another order.
-
-    Raises
-    ------
-    UsageError
-        If something is given for another order.
-    """
+    """Refuse what one order does not look at: whoever says it means another order."""
     said = {
         "paths": ("paths", work.paths), "file": ("file", work.file), "records": ("records", work.records),
         "offsets": ("records", work.offsets), "stat=False": ("stat", not work.stat),
@@ -134,22 +119,7 @@ def _refused(work: WorkRequest) -> tuple[str, str]:
 def parted(
     options: Mapping[str, Any], workload: Mapping[str, Any] | None, kind: type[WorkRequest] = WorkRequest
 ) -> tuple[dict[str, Any], ReadOptions]:
-    """Part a verb's keywords into what is done on a volume and how its image is read.
-
-    Parameters
-    ----------
-    options : mapping of str to value
-        Keywords of both, as they were given.
-    workload : mapping of str to value, optional
-        Keywords of the first, given together.
-    kind : type
-        What request is to be made (:func:`checked`).
-
-    Raises
-    ------
-    TypeError
-        If a keyword is given in both ways.
-    """
+    """Part a verb's keywords into what is done on a volume and how its image is read."""
     names = {each.name for each in fields(kind)}
     plain = {name: value for name, value in options.items() if name in names}
     for name in plain:
@@ -160,13 +130,7 @@ def parted(
 
 
 def host_of(work: WorkRequest) -> HostProfile:
-    """Return the host of a workload.
-
-    Raises
-    ------
-    UsageError
-        If it has no such property.
-    """
+    """Return the host of a workload."""
     usual = host_profile(work.host, cache_bytes=work.memory_bytes, threads=work.threads or 1)
     try:
         return with_properties(usual, work.host_properties or {})
@@ -181,54 +145,23 @@ def said_of(host: HostProfile) -> Host:
 
 @frozen
 class Walk:
-    """What a workload does.
+    """What a workload does."""
 
-    Attributes
-    ----------
-    reads : AccessTrace
-        The reads. Think times are those of the wall clock: several threads share the work.
-    host_time : HostTime
-        The host's work in processor and in wall seconds.
-    least_written : LeastWritten or None
-        What it cannot but write, which is not in its time; None where it changes nothing.
-    missing : tuple of str
-        Paths of its list that are not on the volume: what exists of the way to them is looked up.
-    """
-
-    reads: AccessTrace
-    host_time: HostTime
+    reads: AccessTrace  # the reads. Think times are those of the wall clock: several threads share the work.
+    host_time: HostTime  # the host's work in processor and in wall seconds
+    # what it cannot but write, which is not in its time; None where it changes nothing
     least_written: LeastWritten | None = None
+    # paths of its list that are not on the volume: what exists of the way to them is looked up
     missing: tuple[str, ...] = ()
 
 
 def walk(layout: VolumeLayout, asked: WorkRequest, host: HostProfile | None = None) -> Walk:
-    """Work out the reads of a workload.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    asked : WorkRequest
-        What is done.
-    host : HostProfile, optional
-        In place of the workload's own.
-
-    Raises
-    ------
-    UsageError
-        If a path is not on the volume.
-    """
+    """Work out the reads of a workload."""
     return walk_on(model_of(layout, host_of(asked) if host is None else host), asked)
 
 
 def walk_on(model: Model, asked: WorkRequest) -> Walk:
-    """Work out the reads of a workload on a model, whose host does it.
-
-    Raises
-    ------
-    UsageError
-        If a path is not on the volume; of a list of paths, if none is.
-    """
+    """Work out the reads of a workload on a model, whose host does it."""
     layout = model.layout
     file_id = None if asked.file is None else _file(layout, asked.file)
     work = Work(
@@ -258,35 +191,15 @@ def walk_on(model: Model, asked: WorkRequest) -> Walk:
 
 
 class Met(NamedTuple):
-    """A prediction, and how a trace meets it.
+    """A prediction, and how a trace meets it."""
 
-    Attributes
-    ----------
-    model : Model
-        What it was made on.
-    predicted : AccessTrace
-        Its reads.
-    agreement : Score
-        How a trace meets them.
-    """
-
-    model: Model
-    predicted: AccessTrace
-    agreement: Score
+    model: Model  # what it was made on
+    predicted: AccessTrace  # its reads
+    agreement: Score  # how a trace meets them
 
     @classmethod
     def by(cls, real: AccessTrace, layout: VolumeLayout, work: WorkRequest) -> Met:
-        """Predict some work, and compare.
-
-        Parameters
-        ----------
-        real : AccessTrace
-            The trace.
-        layout : VolumeLayout
-            The volume that was read.
-        work : WorkRequest
-            What was done on it.
-        """
+        """Predict some work, and compare."""
         model = model_of(layout, host_of(work))
         predicted = walk_on(model, work).reads
         return cls(model, predicted, score(real, predicted, layout))
@@ -297,17 +210,7 @@ EXACT: Final = 0.999
 
 
 def met_best(real: AccessTrace, layout: VolumeLayout, work: WorkRequest) -> tuple[Met, str]:
-    """Predict as the usual driver reads, or as a version of it of whose steps half as many are missed; and say which.
-
-    Parameters
-    ----------
-    real : AccessTrace
-        The trace.
-    layout : VolumeLayout
-        The volume that was read.
-    work : WorkRequest
-        What was done on it; properties that it gives are left as they are.
-    """
+    """Predict as the usual driver reads, or as a version that misses half as many steps; and say which."""
     best, name, given = Met.by(real, layout, work), "", work.host_properties or {}
     for version in filesystem_of(layout).traits.driver_versions:
         if best.agreement.pair_share >= EXACT or version.host != work.host or version.properties.keys() & given.keys():
@@ -359,22 +262,7 @@ def _file(layout: VolumeLayout, path: str) -> int:
 
 
 def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: WorkRequest) -> WalkCosts:
-    """Charge what a workload costs on a drive to nodes, files and directories.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        A volume that can be walked.
-    drive : str or path
-        A profile or a TOML file.
-    work : WorkRequest
-        What is done, from :func:`checked`.
-
-    Raises
-    ------
-    UsageError
-        If there is no such drive, or the work names no file of the volume.
-    """
+    """Charge what a workload costs on a drive to nodes, files and directories."""
     from layoutscope.analysis.costs import costs_of
     from layoutscope.api.served import quick_prediction
 

@@ -26,13 +26,6 @@ _MARGIN: Final = 1.1
 class GrowingColumn:
     """One column that grows.
 
-    Parameters
-    ----------
-    dtype : dtype, optional
-        Of its values; that of the first ones if left out.
-
-    Examples
-    --------
     >>> column = GrowingColumn()
     >>> column.add(np.array([1, 2]), to_come=1.0)
     >>> column.add(np.array([3]))
@@ -51,15 +44,7 @@ class GrowingColumn:
         return self._length
 
     def add(self, values: NDArray[Any], to_come: float = 0.0) -> None:
-        """Add values.
-
-        Parameters
-        ----------
-        values : (n,) or (n, k) array
-            The next ones; cast to the column's type.
-        to_come : float
-            How many times as many are likely to follow.
-        """
+        """Add values."""
         length = self._length + len(values)
         room = self._room
         if room is None or length > len(room):
@@ -67,16 +52,12 @@ class GrowingColumn:
         room[self._length : length] = values
         self._room, self._length = room, length
 
-    def room(self, least: int = 0, used: int = 0) -> NDArray[Any]:
-        """Return all that is reserved, for one who fills and counts it; zeros where nobody wrote.
-
-        Parameters
-        ----------
-        least : int
-            How many values it must hold.
-        used : int
-            How many of those that are there are kept if it must grow for that.
-        """
+    def room(
+        self,
+        least: int = 0,  # how many values it must hold
+        used: int = 0,  # how many of those that are there are kept if it must grow for that
+    ) -> NDArray[Any]:
+        """Return all that is reserved, for one who fills and counts it; zeros where nobody wrote."""
         room = self._room
         if room is None or least > len(room):
             grown = np.zeros(least, self._dtype if room is None else room.dtype)
@@ -101,13 +82,7 @@ class GrowingColumn:
 
 
 class GrowingTable:
-    """Columns that grow together.
-
-    Parameters
-    ----------
-    dtypes : mapping of str to dtype, optional
-        Names and types of the columns; those of the first rows if left out.
-    """
+    """Columns that grow together."""
 
     __slots__ = ("_columns",)
 

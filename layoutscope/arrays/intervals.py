@@ -29,8 +29,6 @@ WORD_BYTES: Final = 8
 def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
     """Make a set from runs in any order, which may overlap.
 
-    Examples
-    --------
     >>> runs_of(np.array([5, 0, 6]), np.array([2, 3, 4])).tolist()
     [[0, 3], [5, 5]]
     """
@@ -87,8 +85,6 @@ def total(runs: NDArray[np.int64]) -> int:
 def subtract(runs: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
     """Blocks that are in the first set and not in the second.
 
-    Examples
-    --------
     >>> subtract(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
     [[0, 2], [5, 4]]
     """
@@ -98,8 +94,6 @@ def subtract(runs: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.in
 def intersect(runs: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
     """Blocks that are in both sets.
 
-    Examples
-    --------
     >>> intersect(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
     [[2, 3], [9, 1]]
     """
@@ -116,15 +110,7 @@ def _combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int) -> 
 
 
 def plain_combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
-    """Sweep over all edges, of sets that need not be in order; the twin of the kernel.
-
-    Parameters
-    ----------
-    runs, other : (n, 2) int64 arrays
-        First blocks and lengths.
-    wanted : int
-        Which stretches are kept: 1 in the first set alone, 2 in the second alone, 3 in both.
-    """
+    """Sweep over all edges, of sets that need not be in order; the twin of the kernel."""
     edges = np.concatenate([runs[:, 0], runs.sum(axis=1), other[:, 0], other.sum(axis=1)])
     n, m = len(runs), len(other)
     steps = np.concatenate([np.full(n, 1), np.full(n, -1), np.full(m, 2), np.full(m, -2)])
@@ -139,22 +125,6 @@ def plain_combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int
 def clear_runs(bitmaps: U8, num_bits: I64, bit_order: Literal["big", "little"]) -> tuple[I64, I64, I64]:
     """Find runs of clear bits.
 
-    Parameters
-    ----------
-    bitmaps : (n, n_bytes) uint8 array
-        One bitmap a row.
-    num_bits : (n,) int64 array
-        How many of a row's bits count; bits that a row lacks are taken as set.
-    bit_order : {'big', 'little'}
-        Whether the first bit of a byte is its highest or its lowest one.
-
-    Returns
-    -------
-    row, first, length : (k,) int64 arrays
-        Bitmap of each run, its first bit, and how many bits it has.
-
-    Examples
-    --------
     >>> runs = clear_runs(np.array([[0b11110011, 0b01111111]], np.uint8), np.array([16]), "little")
     >>> [part.tolist() for part in runs]
     [[0, 0], [2, 15], [2, 1]]

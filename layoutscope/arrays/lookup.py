@@ -41,38 +41,20 @@ FEW_CODES: Final = 1024
 
 @frozen
 class Index:
-    """Keys that can be looked up.
+    """Keys that can be looked up."""
 
-    Attributes
-    ----------
-    keys : (n,) int64 or uint64 array
-        Ascending; the first of equal ones is found.
-    order : (n,) int64 array or None
-        Row of each key where they were sorted for the look-up; None where rows and keys are in the same order.
-    base : int
-        The least.
-    table : (m,) int32 array or None
-        Row of each number from `base` on, -1 where there is no such key; the last place stands for all others.
-        None where the numbers are too far apart.
-    """
-
-    keys: NDArray[Any]
+    keys: NDArray[Any]  # ascending; the first of equal ones is found
+    # row of each key where they were sorted for the look-up; None where rows and keys are in the same order
     order: I64 | None = None
-    base: int = 0
+    base: int = 0  # the least
+    # row of each number from `base` on, -1 where there is no such key; the last place stands for all others. None where
+    # the numbers are too far apart.
     table: NDArray[np.int32] | None = None
 
     def find(self, wanted: NDArray[Any]) -> tuple[I64, Mask]:
         """Find many keys.
 
-        Parameters
-        ----------
-        wanted : (m,) array
-            Of the type of the keys.
-
-        Returns
-        -------
-        (m,) int64 array, (m,) bool array
-            Row of the first match, some row where there is none; and whether there is one.
+        Row of the first match, some row where there is none; and whether there is one.
         """
         if not len(self.keys):
             return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
@@ -115,19 +97,6 @@ def index_of(keys: NDArray[Any]) -> Index:
 def match(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, Mask]:
     """Find keys: row of the first match, some row where there is none; and whether there is one.
 
-    Parameters
-    ----------
-    keys : (n,) array of 64-bit integers
-        In any order.
-    wanted : (m,) array
-        Of the same type.
-
-    Returns
-    -------
-    (m,) int64 array, (m,) bool array
-
-    Examples
-    --------
     >>> [part.tolist() for part in match(np.array([2, 3, 5]), np.array([5, 2]))]
     [[2, 0], [True, True]]
     """
@@ -137,8 +106,6 @@ def match(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, Mask]:
 def find(keys: NDArray[Any], wanted: NDArray[Any]) -> I64:
     """Row of the first match of each key that is wanted, -1 where there is none; as :func:`match`.
 
-    Examples
-    --------
     >>> find(np.array([7, 3, 7, 5]), np.array([5, 7, 4])).tolist()
     [3, 0, -1]
     """
@@ -163,8 +130,6 @@ def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> I64:
 
     Keys that ascend, too, are merged.
 
-    Examples
-    --------
     >>> last_at_most(np.array([10, 20], np.uint64), np.array([5, 10, 15, 25], np.uint64)).tolist()
     [-1, 0, 0, 1]
     """
@@ -179,8 +144,6 @@ def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> I64:
 def order_of(values: NDArray[np.integer[Any]]) -> I64:
     """Return the order that sorts numbers, stable, as ``np.argsort`` does.
 
-    Examples
-    --------
     >>> order_of(np.array([70000, 3, 3, 1])).tolist()
     [3, 1, 2, 0]
     """
@@ -218,8 +181,6 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
 
     Like ``np.unique``, whose import of masked arrays would cost more than its work.
 
-    Examples
-    --------
     >>> distinct(np.array([9, 4, 2, 4])).tolist()
     [2, 4, 9]
     """
@@ -228,20 +189,7 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def dense_codes(*ids: NDArray[np.uint64]) -> tuple[list[I64], int]:
-    """Turn identifiers into numbers below a bound that is small.
-
-    Parameters
-    ----------
-    *ids : (n_i,) uint64 arrays
-        Identifiers; equal ones get equal numbers in all arrays.
-
-    Returns
-    -------
-    list of (n_i,) int64 arrays
-        In the order of `ids`; they may be the same memory.
-    int
-        The bound.
-    """
+    """Turn identifiers into numbers below a bound that is small."""
     rows = sum(len(one) for one in ids)
     last = max((int(one.max()) for one in ids if len(one)), default=0)
     if last < MAX_SPARSENESS * rows + FEW_CODES:
@@ -254,8 +202,6 @@ def dense_codes(*ids: NDArray[np.uint64]) -> tuple[list[I64], int]:
 def first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:
     """Places, ascending, where a number from 0 to below a bound stands for the first time.
 
-    Examples
-    --------
     >>> first_places(np.array([3, 1, 3, 0, 1]), 4).tolist()
     [0, 1, 3]
     """

@@ -17,32 +17,20 @@ if TYPE_CHECKING:
 COPY_PIECES: Final = Kernel("copy_pieces", "blllB")
 
 
-def copy_pieces(source: U8, offsets: I64, lengths: I64, places: I64, target: U8) -> None:
-    """Copy pieces of bytes.
-
-    Parameters
-    ----------
-    source : (n_bytes,) uint8 array
-        Where they are, contiguous.
-    offsets, lengths : (n,) int64 arrays
-        Where each piece lies there, in bytes.
-    places : (n,) int64 array
-        Where each begins in `target`.
-    target : (m_bytes,) uint8 array
-        Where they go, contiguous.
-    """
+def copy_pieces(
+    source: U8,
+    offsets: I64,  # offsets, lengths: where each piece lies there, in bytes
+    lengths: I64,
+    places: I64,
+    target: U8,
+) -> None:
+    """Copy pieces of bytes."""
     if COPY_PIECES(source, offsets, lengths, places, target) is None:
         plain_copy(source, offsets, lengths, places, target)
 
 
 def plain_copy(source: U8, offsets: I64, lengths: I64, places: I64, target: U8) -> None:
-    """Copy pieces in numpy, those of one length together, through views in which row i is the bytes from i on.
-
-    Parameters
-    ----------
-    source, offsets, lengths, places, target
-        As for :func:`copy_pieces`.
-    """
+    """Copy pieces in numpy, those of one length together, through views in which row i is the bytes from i on."""
     for length in sorted(set(lengths.tolist())):
         chosen = np.flatnonzero(lengths == length)
         rows = np.ndarray((len(source) - length + 1, length), np.uint8, source, strides=(1, 1))
@@ -53,15 +41,6 @@ def plain_copy(source: U8, offsets: I64, lengths: I64, places: I64, target: U8) 
 def take_ranges(values: NDArray[Any], starts: I64, counts: I64) -> NDArray[Any]:
     """Return ranges of rows, one behind the other.
 
-    Parameters
-    ----------
-    values : (n,) or (n, k) array
-        The rows.
-    starts, counts : (m,) int64 arrays
-        The first row of each range, and how many it has.
-
-    Examples
-    --------
     >>> take_ranges(np.array([7, 8, 9]), np.array([2, 0]), np.array([1, 2])).tolist()
     [9, 7, 8]
     """

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 def starts_of(counts: NDArray[np.integer[Any]]) -> I64:
     """Where the items of each owner start, shape (n,): the sum of all counts before.
 
-    Examples
-    --------
     >>> starts_of(np.array([2, 0, 3])).tolist()
     [0, 2, 2]
     """
@@ -34,8 +32,6 @@ def starts_of(counts: NDArray[np.integer[Any]]) -> I64:
 def owners(counts: NDArray[np.integer[Any]]) -> I64:
     """Whose each item is, shape (sum of counts,).
 
-    Examples
-    --------
     >>> owners(np.array([2, 0, 3])).tolist()
     [0, 0, 2, 2, 2]
     """
@@ -45,8 +41,6 @@ def owners(counts: NDArray[np.integer[Any]]) -> I64:
 def ordinals(counts: NDArray[np.integer[Any]]) -> I64:
     """Which of its owner's items each item is, shape (sum of counts,).
 
-    Examples
-    --------
     >>> ordinals(np.array([2, 0, 3])).tolist()
     [0, 1, 0, 1, 2]
     """
@@ -58,16 +52,6 @@ def ordinals(counts: NDArray[np.integer[Any]]) -> I64:
 def ranges(starts: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -> I64:
     """Concatenate ``arange(starts[i], starts[i] + counts[i])`` of all owners.
 
-    Parameters
-    ----------
-    starts, counts : (n,) integer arrays
-
-    Returns
-    -------
-    (sum of counts,) int64 array
-
-    Examples
-    --------
     >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
     """
@@ -79,8 +63,6 @@ def ranges(starts: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -
 def heads(*keys: NDArray[Any]) -> I64:
     """Rows where one of the keys, (n,) arrays, differs from the row before; the first row is one.
 
-    Examples
-    --------
     >>> heads(np.array([7, 7, 4, 4, 4])).tolist()
     [0, 2]
     >>> heads(np.array([7, 7, 4, 4, 4]), np.array([1, 1, 1, 2, 2])).tolist()
@@ -102,8 +84,6 @@ def is_head(*keys: NDArray[Any]) -> NDArray[np.bool_]:
 def lengths_of(starts: I64, total: int) -> I64:
     """How long runs are that begin at ascending `starts` and fill `total` rows, shape (n,).
 
-    Examples
-    --------
     >>> lengths_of(np.array([0, 2]), 5).tolist()
     [2, 3]
     """
@@ -113,18 +93,6 @@ def lengths_of(starts: I64, total: int) -> I64:
 def interleave(parts: Sequence[I64]) -> list[I64]:
     """Tell where runs go that alternate: group 0 of every part in turn, then group 1 of every part.
 
-    Parameters
-    ----------
-    parts : sequence of (n_groups,) int64 arrays
-        Length of the run of each group, part by part.
-
-    Returns
-    -------
-    list of int64 arrays
-        For each part, the place of each of its elements in the merged sequence.
-
-    Examples
-    --------
     >>> [part.tolist() for part in interleave([np.array([1, 2]), np.array([2, 0])])]
     [[0, 3, 4], [1, 2]]
     """

@@ -172,13 +172,7 @@ def _measure(device: str, asked: MeasureOptions, files: DriveFiles) -> None:
 
 
 def numbers(figures: list[str] | None) -> dict[str, float]:
-    """Read figures such as ``rpm=7200``.
-
-    Raises
-    ------
-    UsageError
-        If one is not of that form.
-    """
+    """Read figures such as ``rpm=7200``."""
     found = {}
     for figure in figures or ():
         name, _, value = figure.partition("=")

@@ -68,36 +68,16 @@ _NOT_AMONG: Final = re.compile(r"^'(?P<word>.*)' is not one of ")
 
 @dataclass(frozen=True)
 class OptionText:
-    """What is said of an option or an argument.
+    """What is said of an option or an argument."""
 
-    Attributes
-    ----------
-    panel : str
-        Where it stands; empty of an argument.
-    names : str
-        As it is written.
-    takes : str
-        What stands behind it, a unit or the choices; empty of a switch and of an argument.
-    text : str
-        What it does.
-    default : str
-        What holds without it, ``required`` where there is no doing without; empty of a switch.
-    choices : tuple of str
-        What it may be; empty where that is no list.
-    is_repeatable : bool
-        Whether it may be given more than once.
-    bounds : str
-        What a number may be, such as ``x>=1``.
-    """
-
-    panel: str
-    names: str
-    takes: str
-    text: str
-    default: str
-    choices: tuple[str, ...]
-    is_repeatable: bool
-    bounds: str
+    panel: str  # where it stands; empty of an argument
+    names: str  # as it is written
+    takes: str  # what stands behind it, a unit or the choices; empty of a switch and of an argument
+    text: str  # what it does
+    default: str  # what holds without it, `required` where there is no doing without; empty of a switch
+    choices: tuple[str, ...]  # what it may be; empty where that is no list
+    is_repeatable: bool  # whether it may be given more than once
+    bounds: str  # what a number may be, such as `x>=1`
 
     def sentence(self) -> str:
         """Return what it does, with all that belongs to it in brackets."""
@@ -110,15 +90,7 @@ class OptionText:
 
 
 def described(command: Any, context: Any) -> list[OptionText]:
-    """Describe the arguments of a command, then its options in the order of the panels.
-
-    Parameters
-    ----------
-    command : click's Command
-        Which command.
-    context : click's Context
-        In which it is asked.
-    """
+    """Describe the arguments of a command, then its options in the order of the panels."""
     found = [_describe(item, context) for item in command.get_params(context) if not item.hidden]
     return sorted(found, key=lambda item: PANELS.index(item.panel) if item.panel else -1)
 
@@ -211,15 +183,7 @@ class Verb(TyperCommand):
 
 
 def renamed(command: str, words: list[str]) -> list[str]:
-    """Put new spellings in the place of old ones, and say so on standard error.
-
-    Parameters
-    ----------
-    command : str
-        Which command they are of.
-    words : list of str
-        What was typed behind it.
-    """
+    """Put new spellings in the place of old ones, and say so on standard error."""
     known = {**RENAMED[""], **RENAMED.get(command, {})}
     new = {old: name for old, name in known.items() if old != name}
     end = words.index("--") if "--" in words else len(words)

@@ -182,13 +182,7 @@ class CheckOptions(Group):
     ] = False
 
     def as_chosen(self, *, as_json: bool) -> CheckFormat:
-        """Return the format, which two options say.
-
-        Raises
-        ------
-        UsageError
-            If they contradict each other, or there is no text for what is asked for.
-        """
+        """Return the format, which two options say."""
         if as_json and self.file_format not in (None, "json"):
             raise UsageError(f"--json and --format {self.file_format} contradict each other")
         chosen = "json" if as_json else self.file_format or "text"

@@ -244,13 +244,7 @@ def usual_cache() -> Path | None:
 
 
 def byte_count(text: str | None) -> int | None:
-    """Read a size or an address such as ``4096``, ``0x1000`` or ``64KiB``.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
+    """Read a size or an address such as ``4096``, ``0x1000`` or ``64KiB``."""
     from layoutscope.units import parse_size
 
     if text is None:
@@ -360,13 +354,7 @@ class WorkOfAnyOrder(WorkInMemory):
 
 
 def named_values(given: list[str] | None) -> dict[str, str]:
-    """Split properties at their equals sign.
-
-    Raises
-    ------
-    UsageError
-        If one has none.
-    """
+    """Split properties at their equals sign."""
     pairs = [item.partition("=") for item in given or ()]
     for name, sign, _ in pairs:
         if not sign:
@@ -375,13 +363,7 @@ def named_values(given: list[str] | None) -> dict[str, str]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read a list of paths, one a line.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be read.
-    """
+    """Read a list of paths, one a line."""
     try:
         return [line for line in inputs.read_text(path, errors="surrogateescape").split("\n") if line]
     except OSError as error:
@@ -389,13 +371,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_offsets(path: Path) -> list[int]:
-    """Read offsets of records in bytes: the last number of each line, so that a count may stand before it.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be read, or a line does not end with a number.
-    """
+    """Read offsets of records in bytes: the last number of each line, so that a count may stand before it."""
     lines = [line.strip() for line in read_lines(path)]
     found = [re.search(r"(?:^|[\s,;])(\d{1,18})$", line) for line in lines]
     for number, match in enumerate(found, 1):

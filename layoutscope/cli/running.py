@@ -74,18 +74,12 @@ class Group:
         return [option(name, kind, getattr(cls, name, inspect.Parameter.empty)) for name, kind in kinds.items()]
 
 
-def option(name: str, annotation: object, default: object) -> inspect.Parameter:
-    """Make an option.
-
-    Parameters
-    ----------
-    name : str
-        The argument that takes it.
-    annotation : object
-        Its type, with what typer is to know of it.
-    default : object
-        What holds where it is not given; :attr:`inspect.Parameter.empty` where it must be.
-    """
+def option(
+    name: str,
+    annotation: object,  # its type, with what typer is to know of it
+    default: object,  # what holds where it is not given; `empty` where it must be
+) -> inspect.Parameter:
+    """Make an option."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
@@ -95,18 +89,13 @@ class Damage:
     def __init__(self) -> None:
         self.lines: dict[str, str] = {}
 
-    def note(self, name: str, coverage: float | None, errors: int) -> None:
-        """Remember an image that was not read whole.
-
-        Parameters
-        ----------
-        name : str
-            The image.
-        coverage : float or None
-            Share of the known metadata that was read, 0 to 1; None where that is unknown.
-        errors : int
-            Findings that are errors.
-        """
+    def note(
+        self,
+        name: str,
+        coverage: float | None,  # share of the known metadata that was read, 0 to 1; None where that is unknown
+        errors: int,
+    ) -> None:
+        """Remember an image that was not read whole."""
         are_errors = "1 finding is an error" if errors == 1 else f"{errors:,} findings are errors"
         told = f"{format_coverage(coverage)} of the known metadata was read, {are_errors}"
         if coverage == 1 and not errors:
@@ -125,14 +114,12 @@ class Command:
 
     Typer has no groups of options, so an argument that is a :class:`Group` stands in the signature as the options that
     it is made of, behind the command's own.
-
-    Parameters
-    ----------
-    function : callable
-        The command; returns its exit code, or None to leave it to :class:`Damage`.
     """
 
-    def __init__(self, function: Callable[..., int | None]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., int | None],  # the command; returns its exit code, or None to leave it to `Damage`
+    ) -> None:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._function = function
         own = inspect.signature(function, eval_str=True).parameters
@@ -282,13 +269,7 @@ def exit_code(command: Callable[[], int]) -> int:
 
 
 def refuse_disks() -> int:
-    """Refuse standard output or standard error that leads to a disk, as ``>> disk.img`` asks for; returns 0.
-
-    Raises
-    ------
-    UsageError
-        If one of them leads to a device of blocks, or to a file that holds a disk, whatever will be read.
-    """
+    """Refuse standard output or standard error that leads to a disk, as ``>> disk.img`` asks for; returns 0."""
     from layoutscope.api.outputs import disk_in
 
     for stream, name in ((1, "standard output"), (2, "standard error")):

@@ -15,22 +15,7 @@ if TYPE_CHECKING:
 
 
 def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:
-    """Return a secret: from its file, as typed, asked for without an echo, or from the environment.
-
-    Parameters
-    ----------
-    name : str
-        The option.
-    typed : str or None
-        What stands behind it; a hyphen asks.
-    file : Path or None
-        A file with it.
-
-    Raises
-    ------
-    UsageError
-        If it is to be asked for, and nobody is there to answer.
-    """
+    """Return a secret: from its file, as typed, asked for without an echo, or from the environment."""
     if file is not None:
         return read_secret(file)
     if typed == "-":
@@ -50,13 +35,7 @@ def _asked_for(name: str) -> str:
 
 
 def read_secret(path: Path) -> str:
-    """Read a password from a file, without the line end that editors add.
-
-    Raises
-    ------
-    ImageError
-        If it cannot be read.
-    """
+    """Read a password from a file, without the line end that editors add."""
     try:
         return inputs.read_text(path, most_bytes=inputs.MOST_SECRET_BYTES).rstrip("\r\n")
     except OSError as error:

@@ -32,13 +32,7 @@ NO_LINES: Final = ("dumb", "unknown")
 
 @contextmanager
 def watched(*, quiet: bool) -> Iterator[Progress | None]:
-    """Show on standard error how far things are; nothing if that is no terminal, or nobody wants to see it.
-
-    Parameters
-    ----------
-    quiet : bool
-        Whether nothing is shown in any case.
-    """
+    """Show on standard error how far things are; nothing if that is no terminal, or nobody wants to see it."""
     if quiet or not _can_show(terminal()):
         yield None
         return
@@ -56,13 +50,7 @@ def _can_show(stream: IO[str]) -> bool:
 
 
 class Watch:
-    """Who draws the line.
-
-    Parameters
-    ----------
-    stream : text file
-        A terminal.
-    """
+    """Who draws the line."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream, self._over, self._lock = stream, Event(), Lock()

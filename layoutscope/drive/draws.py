@@ -51,19 +51,7 @@ WARM_UP: Final = 256
 def drawn_interval(
     trace: AccessTrace, profile: DriveProfile, unknown: Uncertain, *, start_offset_bytes: int = 0
 ) -> Interval:
-    """Predict between which times a drive like that takes for a trace.
-
-    Parameters
-    ----------
-    trace : AccessTrace
-        The reads, with the host's think times.
-    profile : DriveProfile
-        The drive as it is named.
-    unknown : Uncertain
-        What is not known of it, and of the host.
-    start_offset_bytes : int
-        Where the image starts on the drive, if that is known.
-    """
+    """Predict between which times a drive like that takes for a trace."""
     seconds = drawn_seconds(trace, profile, unknown, start_offset_bytes=start_offset_bytes)
     return interval_of(seconds, {**unknown.columns(), START: (START, unknown.angle)}, LAYOUT)
 
@@ -78,17 +66,7 @@ def drawn_seconds(
 ) -> F64:
     """Serve a trace once for each draw.
 
-    Parameters
-    ----------
-    trace, profile, unknown, start_offset_bytes
-        As for :func:`drawn_interval`.
-    numbers : int64 array, optional
-        Which draws; all without.
-
-    Returns
-    -------
-    (n_draws,) float64 array
-        Seconds, the host's among them; of the draws that were asked for.
+    Seconds, the host's among them; of the draws that were asked for.
     """
     numbers = np.arange(num_draws()) if numbers is None else numbers
     sample = sampled(trace)
@@ -110,26 +88,7 @@ def drawn_seconds(
 def quick_service(
     trace: AccessTrace, profile: DriveProfile, host: Host, *, start_offset_bytes: int = 0, knows_offset: bool = True
 ) -> ServiceResult:
-    """Predict how long a drive takes for a trace, and between which times drives like it take.
-
-    Parameters
-    ----------
-    trace : AccessTrace
-        The reads, with the host's think times.
-    profile : DriveProfile
-        The drive.
-    host : Host
-        Whose drivers take the time between the reads.
-    start_offset_bytes : int
-        Where the image starts on the drive.
-    knows_offset : bool
-        Whether that is known; else each draw has it anywhere.
-
-    Raises
-    ------
-    UsageError
-        If the trace does not fit the drive, or the profile lacks a figure.
-    """
+    """Predict how long a drive takes for a trace, and between which times drives like it take."""
     result = service(trace, profile, start_offset_bytes=start_offset_bytes, phases=1)
     unknown = uncertain(profile, host, knows_offset=knows_offset)
     if len(trace) <= QUICK_READS:
@@ -198,13 +157,6 @@ def is_sampled(trace: AccessTrace, profile: DriveProfile) -> bool:
     """Whether a part of a trace stands for it where it is served many times, changed each time.
 
     Flash has no arm whose way must be followed: all of its reads are served at once, and as wherever it is predicted.
-
-    Parameters
-    ----------
-    trace : AccessTrace
-        The reads.
-    profile : DriveProfile
-        The drive.
     """
     return profile.geometry != "none" and len(trace) > SAMPLE_READS
 
@@ -215,8 +167,6 @@ def sampled(trace: AccessTrace) -> AccessTrace:
     This is the one rule for all that is served many times: draws, what-ifs of a verdict, and remedies. The reads of a
     sample, counted, are scaled by what the whole of the unchanged trace takes, so that both err alike.
 
-    Notes
-    -----
     Of changed walks of a verdict on volumes of 200,000 files a sample is off from the whole by 0.3 % of the unchanged
     walk on average, and by 1.6 % at most (``tests/bench/test_samples.py``).
     """
@@ -224,17 +174,7 @@ def sampled(trace: AccessTrace) -> AccessTrace:
 
 
 def evenly_taken(trace: AccessTrace, reads: int, count: int) -> AccessTrace:
-    """Take stretches of a trace at even distances, the first from its start, the last to its end.
-
-    Parameters
-    ----------
-    trace : AccessTrace
-        The reads.
-    reads : int
-        How many are taken; no more than there are.
-    count : int
-        In how many stretches.
-    """
+    """Take stretches of a trace at even distances, the first from its start, the last to its end."""
     long = reads // count
     starts = np.linspace(0, len(trace) - long, count).astype(np.int64)
     return trace[(starts[:, None] + np.arange(long)).ravel()]

@@ -49,18 +49,14 @@ def csv_text(trace: AccessTrace) -> str:
     return text.getvalue()
 
 
-def fio_lines(trace: AccessTrace, *, file: str, service_ms: NDArray[np.float64] | None = None) -> Iterator[str]:
-    """Yield the lines of an iolog of fio, version 3.
-
-    Parameters
-    ----------
-    trace : AccessTrace
-        The reads.
-    file : str
-        The disk on which it will be replayed.
-    service_ms : (n_reads,) float64 array, optional
-        How long each read takes; without it only think times pass between reads.
-    """
+def fio_lines(
+    trace: AccessTrace,
+    *,
+    file: str,
+    # how long each read takes; without it only think times pass between reads
+    service_ms: NDArray[np.float64] | None = None,
+) -> Iterator[str]:
+    """Yield the lines of an iolog of fio, version 3."""
     times = np.rint(arrival_us(trace, service_ms)).astype(np.int64)
     yield "fio version 3 iolog"
     yield f"0 {file} add"

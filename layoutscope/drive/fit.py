@@ -26,21 +26,7 @@ INNER_PART: Final = 0.7
 
 
 def from_datasheet(name: str, *, title: str = "", source: str = "datasheet", **figures: float) -> DriveProfile:
-    """Make the profile of a disk of which only a datasheet is known.
-
-    Parameters
-    ----------
-    name, title, source : str
-        How it is called, and where the numbers stand.
-    **figures : float
-        ``capacity_bytes``, ``rpm``, ``track_to_track_ms``, ``average_seek_ms``, ``outer_mb_s``, ``inner_mb_s`` and,
-        where known, ``full_stroke_ms``, ``buffer_bytes``, ``heads`` and others of `profile.FIGURES`.
-
-    Raises
-    ------
-    UsageError
-        If one that is needed is missing.
-    """
+    """Make the profile of a disk of which only a datasheet is known."""
     needed = ("capacity_bytes", "rpm", "track_to_track_ms", "average_seek_ms", "outer_mb_s", "inner_mb_s")
     missing = [figure for figure in needed if figure not in figures]
     if missing:
@@ -66,20 +52,6 @@ def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitt
 
     Takes the jobs whose options tell what they did: random reads at queue depth 1, whose median fits the average seek
     of a disk or the latency of flash; sequential reads, whose rate fits the outer rate or the bandwidth.
-
-    Parameters
-    ----------
-    report : mapping
-        The parsed JSON.
-    base : DriveProfile
-        The profile to start from; what the report does not tell stays.
-    name : str
-        Name of the new profile.
-
-    Raises
-    ------
-    UsageError
-        If the report has no job that tells anything.
     """
     fitted = replace(base, name=name, title=f"{base.title}, fitted with fio")
     options = dict(report.get("global options", {}))
@@ -120,16 +92,11 @@ def _size(text: object) -> int:
     return parse_size(str(text))
 
 
-def covered_bytes(what: Mapping[str, Any], capacity_bytes: int) -> int | None:
-    """Return how much of a drive a job of fio read from; None where its options do not say, which is all of it.
-
-    Parameters
-    ----------
-    what : mapping
-        Options of the job; ``size`` and ``filesize`` bound it, in bytes or per cent.
-    capacity_bytes : int
-        Of the drive.
-    """
+def covered_bytes(
+    what: Mapping[str, Any],  # options of the job; `size` and `filesize` bound it, in bytes or per cent
+    capacity_bytes: int,
+) -> int | None:
+    """Return how much of a drive a job of fio read from; None where its options do not say, which is all of it."""
     told = [_part(what[key], capacity_bytes) for key in ("size", "filesize") if what.get(key)]
     return min(told) if told else None
 
@@ -168,24 +135,6 @@ def fit_latency(
     A disk: mean seek = latency - half a turn - overhead, which assumes the other figures of the profile. Where the
     reads covered a part of the drive, seeks rise with the root of the distance, so that what the mean seek has above
     that of one track is the root of the part of what it is all over the drive. Flash: the latency of that size.
-
-    Parameters
-    ----------
-    profile : DriveProfile
-        What is known otherwise.
-    random_ms : float
-        Mean or median latency of a read.
-    length_bytes : int
-        Size of the reads; matters to flash alone.
-    range_bytes : int, bytes, optional
-        What part of the drive they covered; all of it without.
-    source : str
-        Where the figure comes from.
-
-    Raises
-    ------
-    UsageError
-        If the latency leaves no time for a seek, or the part is too small to tell of the rest.
     """
     if profile.kind == "ssd":
         return _fitted(profile, source, latency_bytes=[length_bytes], latency_us=[random_ms * 1000])
@@ -211,17 +160,6 @@ def fit_rate(profile: DriveProfile, rate_mb_s: float, *, at: float = 0.0, source
 
     The inner rate keeps its proportion to the outer one, and in between rates are taken to fall evenly; a rate of the
     inner part is the inner one.
-
-    Parameters
-    ----------
-    profile : DriveProfile
-        What is known otherwise.
-    rate_mb_s : float
-        The rate.
-    at : float, share
-        Where on the drive it was measured.
-    source : str
-        Where the figure comes from.
     """
     if profile.kind == "ssd":
         return _fitted(profile, source, bandwidth_mb_s=rate_mb_s)

@@ -35,26 +35,18 @@ BACK_SHARE: Final = 2
 
 @frozen
 class Zones:
-    """Tracks of equal size in zones, from the outer edge.
+    """Tracks of equal size in zones, from the outer edge."""
 
-    Attributes
-    ----------
-    first_lbn, first_cylinder, sectors : (n_zones,) int64 arrays
-        Where a zone begins, and how many sectors a track of it holds.
-    num_sectors : int
-        Sectors of the disk.
-    heads, band_cylinders : int
-        See the figures of the same name.
-    head_skew, cylinder_skew : (n_zones,) float64 arrays
-        Turns between the end of a track and the start of the next, on another head and on the next cylinder.
-    """
-
+    # first_lbn, first_cylinder, sectors: where a zone begins, and how many sectors a track of it holds
     first_lbn: NDArray[np.int64]
     first_cylinder: NDArray[np.int64]
     sectors: NDArray[np.int64]
-    num_sectors: int
+    num_sectors: int  # sectors of the disk
+    # heads, band_cylinders: see the figures of the same name
     heads: int
     band_cylinders: int
+    # head_skew, cylinder_skew: turns between the end of a track and the start of the next, on another head and on the
+    # next cylinder
     head_skew: NDArray[np.float64]
     cylinder_skew: NDArray[np.float64]
 
@@ -64,17 +56,14 @@ def turn_ms(profile: DriveProfile) -> float:
     return 60_000 / profile.number("rpm")
 
 
-def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> surface.Surface:
+def build_surface(
+    profile: DriveProfile,
+    first_lbn: int,  # first_lbn, last_lbn: logical sectors of 512 bytes
+    last_lbn: int,
+) -> surface.Surface:
     """Lay out the part of a disk that lies between two sectors.
 
     A map is taken whole; of zones only what is needed, so that a large disk does not take memory.
-
-    Parameters
-    ----------
-    profile : DriveProfile
-        Of kind ``hdd``.
-    first_lbn, last_lbn : int
-        Logical sectors of 512 bytes.
     """
     # All times are in ticks, so that an angle is a time: where the platter is follows from the clock by a mask.
     ticks_per_ms = surface.TURN / turn_ms(profile)
@@ -265,24 +254,14 @@ def _zone_tracks(zones: Zones, zone: int, zone_end: int, first_lbn: int, last_lb
 
 
 def place_tracks(
-    track: NDArray[np.int64], heads: int, band_cylinders: int
+    track: NDArray[np.int64],  # tracks, counted from the start of the zone in the order of their sectors
+    heads: int,
+    band_cylinders: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return cylinder and head of each track of a zone, counted from its start.
 
     Without bands all heads of a cylinder follow each other. In serpentine bands a head serves a band of cylinders, the
     next one goes back over it; the next band begins with the head that was last.
-
-    Parameters
-    ----------
-    track : (n,) int64 array
-        Tracks, counted from the start of the zone in the order of their sectors.
-    heads, band_cylinders : int
-        See the figures of the same name.
-
-    Returns
-    -------
-    cylinder, head : (n,) int64 arrays
-        The cylinder counts from the start of the zone.
     """
     if band_cylinders == 0:
         return track // heads, track % heads

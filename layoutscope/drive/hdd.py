@@ -144,13 +144,6 @@ def find_segment(drive: Drive, lbn: int, stop: int) -> int:
     """Return the segment that holds the first sector of a read or soon will, or -1.
 
     Best one that holds the read whole; among equals the one used last, which is the active one.
-
-    Parameters
-    ----------
-    drive : Drive
-        As it stands.
-    lbn, stop : int
-        First sector of the read, last sector + 1.
     """
     _, arm, segments = drive
     active = arm[ACTIVE]
@@ -178,17 +171,7 @@ def oldest_segment(segments: NDArray[np.int64]) -> int:
 
 
 def go_on(drive: Drive, stop: int, now: int) -> None:
-    """Start the look-ahead where a read from the medium ended.
-
-    Parameters
-    ----------
-    drive : Drive
-        Its state is changed.
-    stop : int
-        The sector behind the read.
-    now : int
-        When the read ended, in ticks.
-    """
+    """Start the look-ahead where a read from the medium ended."""
     surface, arm, _ = drive
     arm[NEXT] = stop
     arm[LIMIT] = stop
@@ -200,22 +183,7 @@ def go_on(drive: Drive, stop: int, now: int) -> None:
 
 
 def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> int:
-    """Read from the medium into the active segment.
-
-    Parameters
-    ----------
-    drive : Drive
-        Its state is changed.
-    lbn, stop : int
-        First sector of the read, last sector + 1.
-    times : (5,) int64 array
-        Filled in, but for the service time.
-
-    Returns
-    -------
-    int
-        When the last sector has reached the host, in ticks.
-    """
+    """Read from the medium into the active segment."""
     surface, arm, _ = drive
     run = run_at(surface, lbn, arm[RUN])
     times[SEEK] = move_ticks(surface, arm[RUN], run)
@@ -236,27 +204,14 @@ def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> 
     return int(max(end + surface.bus_sector, first_in_buffer + (stop - lbn) * surface.bus_sector))
 
 
-def read_part(drive: Drive, segment: int, stop: int, now: int, times: NDArray[np.int64]) -> int:
-    """Serve a read that begins in a segment and ends beyond it.
-
-    Parameters
-    ----------
-    drive : Drive
-        Its state is changed.
-    segment : int
-        The segment that holds its first sector or soon will.
-    stop : int
-        The sector behind the read.
-    now : int
-        When it arrives, in ticks.
-    times : (5,) int64 array
-        Filled in where the medium must be read anew.
-
-    Returns
-    -------
-    int
-        When its last sector has reached the host, in ticks.
-    """
+def read_part(
+    drive: Drive,
+    segment: int,
+    stop: int,
+    now: int,
+    times: NDArray[np.int64],  # filled in where the medium must be read anew
+) -> int:
+    """Serve a read that begins in a segment and ends beyond it."""
     surface, arm, _ = drive
     if segment == arm[ACTIVE] and arm[NEXT] < arm[LIMIT]:
         arrived, arm[RUN] = read_on(surface, arm[RUN], arm[NEXT], stop, arm[READY])
@@ -268,24 +223,7 @@ def read_part(drive: Drive, segment: int, stop: int, now: int, times: NDArray[np
 
 
 def serve_read(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.int64]) -> int:
-    """Serve one read.
-
-    Parameters
-    ----------
-    drive : Drive
-        Its state is changed.
-    lbn, stop : int
-        First sector of the read, last sector + 1.
-    now : int
-        When it arrives, in ticks.
-    times : (5,) int64 array
-        Filled in: seek, latency, transfer and service ticks, cylinders.
-
-    Returns
-    -------
-    int
-        What the buffer had: `MISS`, `PART_HIT` or `WHOLE_HIT`.
-    """
+    """Serve one read."""
     surface, arm, segments = drive
     look_ahead(drive, now)
     keep(drive)
@@ -318,22 +256,7 @@ def serve_read(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.in
 
 
 def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
-    """Return how long it takes until a read can begin.
-
-    Parameters
-    ----------
-    drive : Drive
-        As it stands.
-    lbn, stop : int
-        First sector of the read, last sector + 1.
-    now : int
-        When it would be begun, in ticks.
-
-    Returns
-    -------
-    int
-        Ticks, overhead included.
-    """
+    """Return how long it takes until a read can begin."""
     surface, arm, _ = drive
     if surface.segment_sectors > 0 and find_segment(drive, lbn, stop) >= 0:
         return surface.read_hit

@@ -72,13 +72,7 @@ _MEMBERS: Final = {
 
 
 def check_tables(name: str, table: Mapping[str, Any]) -> None:
-    """Check that what must be a table or a text is one.
-
-    Raises
-    ------
-    UsageError
-        If something else stands there.
-    """
+    """Check that what must be a table or a text is one."""
     for key, kind in _MEMBERS.items():
         if not isinstance(table.get(key, kind()), kind):
             raise UsageError(f"drive profile {name}: {key} is no {kind.__name__}")
@@ -88,13 +82,7 @@ def check_tables(name: str, table: Mapping[str, Any]) -> None:
 
 
 def check_figures(profile: str, values: Mapping[str, Any]) -> None:
-    """Check all figures of a profile.
-
-    Raises
-    ------
-    UsageError
-        If one is impossible; the message names it.
-    """
+    """Check all figures of a profile."""
     for name, value in values.items():
         if name in RANGES and not _is_within(value, *RANGES[name]):
             low, high = RANGES[name]
@@ -142,28 +130,14 @@ def _check_zones(profile: str, values: Mapping[str, Any]) -> None:
 
 
 def check_cylinders(profile: str, cylinders: float) -> int:
-    """Return the number of cylinders that follows from other figures.
-
-    Raises
-    ------
-    UsageError
-        If no drive has as many.
-    """
+    """Return the number of cylinders that follows from other figures."""
     if not math.isfinite(cylinders) or not 0 < cylinders <= MAX_CYLINDERS:
         raise UsageError(f"drive profile {profile}: its figures give {cylinders:g} cylinders")
     return int(cylinders)
 
 
 def unpacked(data: bytes) -> bytes:
-    """Decompress a small file that goes with drives.
-
-    Raises
-    ------
-    ImageError
-        If more comes out than any trace or map of a drive has.
-    ValueError
-        If it is not compressed with zstd, or damaged.
-    """
+    """Decompress a small file that goes with drives."""
     import zstandard
 
     try:

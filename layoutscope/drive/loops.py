@@ -38,43 +38,12 @@ QUEUED_LOOP: Final = Kernel("queued_loop", "llllLLlLnLB")
 
 
 def serve_in_order(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int) -> ServedPieces:
-    """Serve reads one at a time; each arrives `think` ticks after the one before was complete.
-
-    Parameters
-    ----------
-    drives : Drives
-        From `new_drives`; they stay as they are.
-    parts : (n_parts, 5) int64 array
-        Pieces of reads on one drive each, in order: number of the read, drive, first sector, last sector + 1, ticks
-        of a piece that no rotating disk serves. The pieces of a read run side by side.
-    think : (n_reads,) int64 array
-        Ticks before each read.
-    now : int
-        The start; its low 32 bits are the angle.
-
-    Returns
-    -------
-    ServedPieces
-        Seek, latency, transfer, service ticks and cylinders of each piece, and what the buffer had.
-    """
+    """Serve reads one at a time; each arrives `think` ticks after the one before was complete."""
     return _run(CLOSED_LOOP, closed_loop, drives, (parts, think), now)
 
 
 def serve_queue(drives: Drives, parts: NDArray[np.int64], window: int, now: int) -> ServedPieces:
-    """Serve reads that queue up at the first drive; it takes the one that can begin first among the oldest.
-
-    Parameters
-    ----------
-    drives, parts, now
-        As in `serve_in_order`; a read's service time runs from the completion of the one served before it.
-    window : int
-        How many of the oldest commands the drive looks at.
-
-    Returns
-    -------
-    ServedPieces
-        As of `serve_in_order`.
-    """
+    """Serve reads that queue up at the first drive; it takes the one that can begin first among the oldest."""
     return _run(QUEUED_LOOP, queued_loop, drives, (parts, np.zeros(window, np.int64)), now)
 
 
@@ -101,17 +70,7 @@ def _copied(drives: Drives) -> Drives:
 def closed_loop(
     drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int, served: ServedPieces
 ) -> None:
-    """Serve reads one at a time; the twin of ``closed_loop`` in ``native/source/hdd.c``.
-
-    Parameters
-    ----------
-    drives : Drives
-        Their state is changed.
-    parts, think, now
-        As in `serve_in_order`.
-    served : ServedPieces
-        Filled in.
-    """
+    """Serve reads one at a time; the twin of ``closed_loop`` in ``native/source/hdd.c``."""
     read = -1
     done = now
     for k in range(parts.shape[0]):
@@ -130,19 +89,7 @@ def closed_loop(
 def queued_loop(
     drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.int64], now: int, served: ServedPieces
 ) -> None:
-    """Serve reads that queue up at the first drive; the twin of ``queued_loop`` in ``native/source/hdd.c``.
-
-    Parameters
-    ----------
-    drives : Drives
-        Their state is changed.
-    parts, now
-        As in `serve_queue`.
-    waiting : (window,) int64 array
-        Work space.
-    served : ServedPieces
-        Filled in.
-    """
+    """Serve reads that queue up at the first drive; the twin of ``queued_loop`` in ``native/source/hdd.c``."""
     drive = drive_of(drives, 0)
     coming = waiting.shape[0]
     waiting[:] = np.arange(coming)
@@ -171,22 +118,7 @@ def drive_of(drives: Drives, number: int) -> Drive:
 
 
 def new_drives(surface: Surface, count: int, num_segments: int) -> Drives:
-    """Return drives that stand at their outermost track with empty buffers.
-
-    Parameters
-    ----------
-    surface : Surface
-        What each of them is.
-    count : int
-        How many there are.
-    num_segments : int
-        Segments of the buffer of each.
-
-    Returns
-    -------
-    Drives
-        At rest since time 0.
-    """
+    """Return drives that stand at their outermost track with empty buffers."""
     arms = np.zeros((count, 8), np.int64)
     arms[:, RUN] = np.argmin(surface.runs[:-1, CYLINDER])
     arms[:, ACTIVE] = -1

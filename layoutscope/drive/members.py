@@ -21,20 +21,11 @@ if TYPE_CHECKING:
 
 @frozen
 class Parts:
-    """Pieces of reads; all arrays have shape (n_parts,) and follow the order of the reads.
+    """Pieces of reads; all arrays have shape (n_parts,) and follow the order of the reads."""
 
-    Attributes
-    ----------
-    read : int64 array
-        Number of the read that a piece belongs to.
-    member : int64 array
-        The drive, as an index into the leaves of the profile.
-    offset, length_bytes : int64 arrays
-        In bytes from the start of that drive.
-    """
-
-    read: NDArray[np.int64]
-    member: NDArray[np.int64]
+    read: NDArray[np.int64]  # number of the read that a piece belongs to
+    member: NDArray[np.int64]  # the drive, as an index into the leaves of the profile
+    # offset, length_bytes: in bytes from the start of that drive
     offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
 
@@ -49,22 +40,7 @@ def single_drives(profile: DriveProfile) -> list[DriveProfile]:
 def split(
     profile: DriveProfile, offset: NDArray[np.int64], length_bytes: NDArray[np.int64], device: NDArray[np.uint8]
 ) -> Parts:
-    """Cut reads at the borders of drives.
-
-    Parameters
-    ----------
-    profile : DriveProfile
-        A drive or a set.
-    offset, length_bytes : (n_reads,) int64 arrays
-        Bytes from the start of the drive, set, or image of a Fusion set.
-    device : (n_reads,) uint8 array
-        Which image of a Fusion set; others have one.
-
-    Raises
-    ------
-    UsageError
-        If a read ends beyond the drive or set.
-    """
+    """Cut reads at the borders of drives."""
     parts = Parts(np.arange(len(offset), dtype=np.int64), np.zeros(len(offset), np.int64), offset, length_bytes)
     if profile.kind == "fusion":
         return _join(profile, parts, device.astype(np.int64))
@@ -113,22 +89,7 @@ def counted_pieces(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
 
 
 def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[np.int64]]:
-    """Cut at the borders of chunks; chunk i lies on drive i modulo width.
-
-    Parameters
-    ----------
-    parts : Parts
-        Pieces on the set.
-    chunk_bytes, width : int
-        The stripe unit, and the drives of the set.
-
-    Returns
-    -------
-    parts : Parts
-        Pieces on the drives, with offsets from the start of each.
-    member : (n_parts,) int64 array
-        The drive of each.
-    """
+    """Cut at the borders of chunks; chunk i lies on drive i modulo width."""
     end = parts.offset + parts.length_bytes
     first = parts.offset // chunk_bytes
     row, step = counted_pieces(np.maximum(-(-end // chunk_bytes) - first, 1))

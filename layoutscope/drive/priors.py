@@ -45,15 +45,7 @@ def num_draws() -> int:
 
 @lru_cache(maxsize=64)
 def uniform(name: str, count: int = 0) -> F64:
-    """Return the column of an input: shares between 0 and 1, each equally likely, in an order that its name makes.
-
-    Parameters
-    ----------
-    name : str
-        The input.
-    count : int
-        How many draws; `num_draws` without.
-    """
+    """Return the column of an input: shares between 0 and 1, each equally likely, in an order that its name makes."""
     count = count or num_draws()
     drawn = hashlib.shake_128(name.encode()).digest(8 * count)
     order = np.argsort(np.frombuffer(drawn, np.uint64), kind="stable")
@@ -63,33 +55,13 @@ def uniform(name: str, count: int = 0) -> F64:
 
 
 def factors(name: str, factor: float, count: int = 0) -> F64:
-    """Draw factors of which nine in ten lie between ``1 / factor`` and `factor`.
-
-    Parameters
-    ----------
-    name : str
-        The input.
-    factor : float
-        How wide it is.
-    count : int
-        How many draws; `num_draws` without.
-    """
+    """Draw factors of which nine in ten lie between ``1 / factor`` and `factor`."""
     share = uniform(name, count)
     return np.asarray(np.exp(np.log(share / (1 - share)) * (np.log(factor) / NINE_IN_TEN)))
 
 
 def drawn(name: str, prior: Mapping[str, Any], count: int = 0) -> NDArray[Any]:
-    """Draw from a range (evenly by logarithm), a span (evenly) or words (by their weights).
-
-    Parameters
-    ----------
-    name : str
-        The input.
-    prior : mapping
-        Its lines of the file.
-    count : int
-        How many draws; `num_draws` without.
-    """
+    """Draw from a range (evenly by logarithm), a span (evenly) or words (by their weights)."""
     share = uniform(name, count)
     if "range" in prior:
         low, high = np.log(prior["range"])

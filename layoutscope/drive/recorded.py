@@ -31,31 +31,16 @@ FILE_SYSTEM, CHUNK, BELOW = 0, 1, 2
 
 @frozen
 class LineCounts(Displayed):
-    """What became of the lines of a recording.
+    """What became of the lines of a recording."""
 
-    Attributes
-    ----------
-    reads : int
-        Reads of disks, those of CoreStorage among them.
-    writes, failed : int
-        Writes; reads that ended in an error or brought nothing.
-    other : int
-        Lines of calls, titles and notes, which no disk has served.
-    unparsed : int
-        Lines that begin as a read of a disk, and do not go on as one.
-    first_unparsed : int
-        The number of the first of them, from 1; 0 where there is none.
-    lost : int
-        Lines in which the recorder says that it lost events.
-    """
-
-    reads: int = 0
+    reads: int = 0  # reads of disks, those of CoreStorage among them
+    # writes, failed: writes; reads that ended in an error or brought nothing
     writes: int = 0
     failed: int = 0
-    other: int = 0
-    unparsed: int = 0
-    first_unparsed: int = 0
-    lost: int = 0
+    other: int = 0  # lines of calls, titles and notes, which no disk has served
+    unparsed: int = 0  # lines that begin as a read of a disk, and do not go on as one
+    first_unparsed: int = 0  # the number of the first of them, from 1; 0 where there is none
+    lost: int = 0  # lines in which the recorder says that it lost events
 
 
 @frozen
@@ -74,66 +59,38 @@ class Read:
 
 @frozen
 class Place(Displayed):
-    """Where on an image the blocks of a recorded device are.
+    """Where on an image the blocks of a recorded device are."""
 
-    Attributes
-    ----------
-    device : str
-        Its name in the recording.
-    unit_bytes : int
-        What a block number counts.
-    image_offset : int
-        Where block 0 lies, in bytes from the start of the image; negative where the image begins behind it.
-    image_device : int
-        Image of a Fusion set, 0 otherwise.
-    """
-
-    device: str
-    unit_bytes: int
+    device: str  # its name in the recording
+    unit_bytes: int  # what a block number counts
+    # where block 0 lies, in bytes from the start of the image; negative where the image begins behind it
     image_offset: int = 0
-    image_device: int = 0
+    image_device: int = 0  # image of a Fusion set, 0 otherwise
 
 
 @frozen
 class Recorded(Displayed):
-    """Reads in the order in which they were issued; all arrays have shape (n_reads,).
+    """Reads in the order in which they were issued; all arrays have shape (n_reads,)."""
 
-    Attributes
-    ----------
-    form, host : str
-        The format, and the host whose tool writes it.
-    unit_bytes : int or None
-        What block numbers count where the format fixes it.
-    block, length_bytes : int64 arrays
-        First block, and length in bytes.
-    device, process : uint32 arrays
-        Indexes into `devices` and `processes`.
-    is_metadata : bool array
-        Whether the recording calls it a read of metadata.
-    layer : uint8 array
-        Who asked for it: `FILE_SYSTEM`, `CHUNK` or `BELOW`.
-    issued_us, done_us : float64 arrays
-        When it was asked for and complete, in microseconds; NaN where that is not told.
-    devices, processes : tuple of str
-        Names.
-    lines : LineCounts
-        What became of the lines.
-    """
-
+    # form, host: the format, and the host whose tool writes it
     form: str
     host: str
-    unit_bytes: int | None
+    unit_bytes: int | None  # what block numbers count where the format fixes it
+    # block, length_bytes: first block, and length in bytes
     block: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
+    # device, process: indexes into `devices` and `processes`
     device: NDArray[np.uint32]
     process: NDArray[np.uint32]
-    is_metadata: NDArray[np.bool_]
-    layer: NDArray[np.uint8]
+    is_metadata: NDArray[np.bool_]  # whether the recording calls it a read of metadata
+    layer: NDArray[np.uint8]  # who asked for it: `FILE_SYSTEM`, `CHUNK` or `BELOW`
+    # issued_us, done_us: when it was asked for and complete, in microseconds; NaN where that is not told
     issued_us: NDArray[np.float64]
     done_us: NDArray[np.float64]
+    # devices, processes: names
     devices: tuple[str, ...]
     processes: tuple[str, ...]
-    lines: LineCounts
+    lines: LineCounts  # what became of the lines
 
     def __len__(self) -> int:
         return len(self.block)
@@ -207,19 +164,7 @@ class Recorded(Displayed):
 
 
 def recording(reads: Sequence[Read], lines: LineCounts, *, form: str, host: str, unit_bytes: int | None) -> Recorded:
-    """Put reads together in the order in which they were issued.
-
-    Parameters
-    ----------
-    reads : sequence of Read
-        As they were told: most recorders write a line when a read is complete.
-    lines : LineCounts
-        What became of the lines.
-    form, host : str
-        The format, and whose tool writes it.
-    unit_bytes : int or None
-        What block numbers count where the format fixes it.
-    """
+    """Put reads together in the order in which they were issued."""
     issued = np.array([read.issued_us for read in reads], np.float64)
     order = np.argsort(issued, kind="stable")
     devices, device = np.unique([read.device for read in reads] or np.zeros(0, str), return_inverse=True)

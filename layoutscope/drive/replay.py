@@ -48,26 +48,7 @@ BLKPARSE: Final = re.compile(
 def read_trace(
     path: str | Path, *, form: str = "", think_us: float | None = None, block_bytes: int = SECTOR_BYTES
 ) -> AccessTrace:
-    """Read a trace file whose blocks are counted from the start of the image, or of one disk.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; ``.zst`` is unpacked.
-    form : str
-        One of :data:`FORMS`; by default found out from name and content.
-    think_us : float, optional
-        Host time between reads, in place of what the file says or implies; the first read comes at once.
-    block_bytes : int
-        Unit of the block numbers of a recording that does not tell it.
-
-    Raises
-    ------
-    ImageError
-        If the file is missing, or holds no reads that can be understood.
-    UsageError
-        If there is no such format.
-    """
+    """Read a trace file whose blocks are counted from the start of the image, or of one disk."""
     found = load_trace(path, form=form)
     if isinstance(found, Recorded):
         unit = found.unit_bytes or block_bytes
@@ -80,15 +61,7 @@ def read_trace(
 
 
 def load_trace(path: str | Path, *, form: str = "") -> AccessTrace | Recorded:
-    """Read a trace file, or a recording as far as it goes without an image; see :func:`read_trace`.
-
-    Raises
-    ------
-    ImageError
-        If the file is missing, or holds no reads that can be understood.
-    UsageError
-        If there is no such format.
-    """
+    """Read a trace file, or a recording as far as it goes without an image; see :func:`read_trace`."""
     data = _unpacked(Path(path))
     name = form or guess_form(Path(path).name, data)
     if name not in FORMS:
@@ -117,13 +90,7 @@ def _parsed(path: str | Path, name: str, data: bytes) -> AccessTrace | Recorded:
 
 
 def check_reads(path: str | Path, trace: AccessTrace) -> None:
-    """Refuse reads that no drive could serve.
-
-    Raises
-    ------
-    ImageError
-        If a read starts before the drive, is longer than a terabyte, or ends beyond every drive.
-    """
+    """Refuse reads that no drive could serve."""
     start, length = trace.image_offset, trace.length_bytes
     bad = (start < 0) | (length <= 0) | (length > MAX_READ_BYTES) | (start > MAX_DRIVE_BYTES)
     bad |= ~np.isfinite(trace.think_us) | (trace.think_us < 0) | (trace.think_us > MAX_THINK_US)

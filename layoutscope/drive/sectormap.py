@@ -33,13 +33,7 @@ CELL_BYTES: Final = 4
 
 
 def mapped_runs(profile: DriveProfile) -> NDArray[np.int64]:
-    """Return the runs of a disk whose profile has a map.
-
-    Raises
-    ------
-    UsageError
-        If the map cannot be read, is none of a disk, or ends before the drive does.
-    """
+    """Return the runs of a disk whose profile has a map."""
     name = profile.text("map_file", "")
     try:
         runs = _runs(_packed(profile.folder, name))

@@ -25,19 +25,7 @@ if TYPE_CHECKING:
 def seek_curve(profile: DriveProfile, cylinders: int, reach: int | None = None) -> NDArray[np.float64]:
     """Return the time of a seek by distance.
 
-    Parameters
-    ----------
-    profile : DriveProfile
-        With a seek table, or with the times of one track, of the average and of the full stroke.
-    cylinders : int
-        Number of cylinders.
-    reach : int, optional
-        How many distances are asked for, the one of no cylinder among them; all without.
-
-    Returns
-    -------
-    (reach,) float64 array
-        Milliseconds by distance in cylinders; 0 at distance 0.
+    Milliseconds by distance in cylinders; 0 at distance 0.
     """
     reach = cylinders if reach is None else reach
     if "seek_ms" not in profile:
@@ -49,24 +37,7 @@ def seek_curve(profile: DriveProfile, cylinders: int, reach: int | None = None) 
 
 
 def seek_ticks(profile: DriveProfile, cylinders: int, ticks_per_ms: float, reach: int) -> NDArray[np.int64]:
-    """Return the time of a seek by distance, in ticks, as far as the arm goes.
-
-    Parameters
-    ----------
-    profile : DriveProfile
-        As for :func:`seek_curve`.
-    cylinders : int
-        Number of cylinders.
-    ticks_per_ms : float
-        How many ticks a millisecond has.
-    reach : int
-        How many distances are needed, the one of no cylinder among them. A curve of all of them takes as long as
-        serving tens of thousands of reads.
-
-    Returns
-    -------
-    (reach,) int64 array
-    """
+    """Return the time of a seek by distance, in ticks, as far as the arm goes."""
     if "seek_ms" not in profile:
         return _fitted_ticks(cylinders, three_points(profile), ticks_per_ms, reach)
     return _rounded(seek_curve(profile, cylinders, reach), ticks_per_ms)
@@ -103,15 +74,7 @@ def three_points(profile: DriveProfile) -> tuple[float, float, float]:
 def table_curve(
     distance: NDArray[np.float64], known: NDArray[np.float64], times_ms: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Interpolate a table in straight lines; the last two points are prolonged.
-
-    Parameters
-    ----------
-    distance : (n,) float64 array
-        Cylinders.
-    known, times_ms : (n_points,) float64 arrays
-        Distances of the table, rising, and their times.
-    """
+    """Interpolate a table in straight lines; the last two points are prolonged."""
     curve = np.interp(distance, known, times_ms)
     # A table that was measured or extracted ends before the full stroke; long seeks are a straight line, as the arm
     # moves at its greatest speed.
@@ -128,15 +91,6 @@ def three_point_curve(
 
     ``shortest + a*sqrt(x) + b*x``, x the share of the stroke: the arm accelerates, then coasts. Where the mean is
     longer than even a pure square root allows, a power below one half takes its place.
-
-    Parameters
-    ----------
-    distance : (n,) float64 array
-        Cylinders.
-    shortest_ms, mean_ms, longest_ms : float
-        Times of one cylinder, of the mean over all pairs, of the full stroke.
-    stroke : float
-        The full stroke, in cylinders.
     """
     beyond = np.maximum(distance - 1, 0)
     # The shortest seek is mostly the time to settle on a track, which every seek has; so that the curve starts with it

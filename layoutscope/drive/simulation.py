@@ -140,41 +140,21 @@ def start_angles(phases: int) -> list[int]:
 
 @frozen
 class Placed:
-    """The pieces of the reads laid out on the drives: all that does not depend on the start angle.
+    """The pieces of the reads laid out on the drives: all that does not depend on the start angle."""
 
-    Attributes
-    ----------
-    parts : Parts
-        The pieces.
-    num_reads : int
-        Reads that they are pieces of.
-    flash_ms, flash_transfer_ms : (n_parts,) float64 arrays
-        What pieces on flash take, 0 for the others.
-    disk : DriveProfile or None
-        What all rotating members are; None where there is only flash.
-    num_drives, num_disks : int
-        Members, and those of them that rotate.
-    pieces : (n_parts, 5) int64 array
-        As `loops.serve_in_order` takes them.
-    think : (n_reads,) int64 array
-        Ticks before each read.
-    surface : Surface or None
-        The part of the disk that the pieces lie in.
-    queue_depth : int, count, default 1
-        Reads that are outstanding.
-    """
-
-    parts: Parts
-    num_reads: int
+    parts: Parts  # the pieces
+    num_reads: int  # reads that they are pieces of
+    # flash_ms, flash_transfer_ms: what pieces on flash take, 0 for the others
     flash_ms: NDArray[np.float64]
     flash_transfer_ms: NDArray[np.float64]
-    disk: DriveProfile | None
+    disk: DriveProfile | None  # what all rotating members are; None where there is only flash
+    # num_drives, num_disks: members, and those of them that rotate
     num_drives: int
     num_disks: int
-    pieces: NDArray[np.int64]
-    think: NDArray[np.int64]
-    surface: Surface | None
-    queue_depth: int
+    pieces: NDArray[np.int64]  # as `loops.serve_in_order` takes them
+    think: NDArray[np.int64]  # ticks before each read
+    surface: Surface | None  # the part of the disk that the pieces lie in
+    queue_depth: int  # reads that are outstanding
 
 
 def lay_out(
@@ -185,27 +165,7 @@ def lay_out(
     *,
     starts_outside: bool = True,
 ) -> Placed:
-    """Lay the pieces of the reads out on the drives.
-
-    Parameters
-    ----------
-    profile : DriveProfile
-        The drive or set.
-    parts : Parts
-        The reads, cut at the borders of drives.
-    think_us : (n_reads,) float64 array
-        Host time before each read.
-    queue_depth : int
-        Reads that are outstanding.
-    starts_outside : bool
-        Whether the arm comes from the outer edge, so that all tracks from there on are needed; else it stands where the
-        first of those lies that are read.
-
-    Raises
-    ------
-    UsageError
-        If rotating members of a set are of several kinds, or the host waits longer than the clock can count.
-    """
+    """Lay the pieces of the reads out on the drives."""
     if not abs(think_us).sum() <= MOST_THINK_S * 1e6:
         longest = int(abs(think_us).argmax())
         raise UsageError(
@@ -279,17 +239,7 @@ def _run_queue(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -
 
 
 def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64], *, starts_outside: bool = True) -> Surface:
-    """Lay out the part of the disk that the pieces lie in, and where the arm comes from.
-
-    Parameters
-    ----------
-    disk : DriveProfile
-        The disk.
-    pieces : (n_pieces, 5) int64 array
-        As of `Placed`.
-    starts_outside : bool
-        As of :func:`lay_out`.
-    """
+    """Lay out the part of the disk that the pieces lie in, and where the arm comes from."""
     on_disk = pieces[pieces[:, 1] >= 0]
     first = 0 if starts_outside or not len(on_disk) else int(on_disk[:, 2].min())
     return build_surface(disk, first, int(on_disk[:, 3].max(initial=1)))
@@ -327,18 +277,7 @@ def flash_ms(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the latency of single reads of flash: it follows from the size alone, wherever they lie.
 
-    Parameters
-    ----------
-    profile : DriveProfile
-        Of kind ``ssd``; between the sizes of its table straight lines, beyond the last the bandwidth.
-    length_bytes : (n_reads,) int64 array
-    queue_depth : int
-        Reads that are outstanding; up to ``parallel_reads`` of them proceed side by side, as the bandwidth allows.
-
-    Returns
-    -------
-    service, transfer : (n_reads,) float64 arrays
-        Milliseconds in all, and the share that the bandwidth explains.
+    Milliseconds in all, and the share that the bandwidth explains.
     """
     sizes = np.array(profile.numbers("latency_bytes"), np.float64)
     latency = np.array(profile.numbers("latency_us"), np.float64)

@@ -119,13 +119,7 @@ def _both_times(times: Mapping[str, float]) -> tuple[float, float]:
 
 
 def _cells(titles: Sequence[str], words: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Part a line's words among the columns: what each role holds, with the title of its column.
-
-    Raises
-    ------
-    ValueError
-        If there are too few words.
-    """
+    """Part a line's words among the columns: what each role holds, with the title of its column."""
     free = [place for place, title in enumerate(titles) if title in FREE]
     first, last = (free[0], free[-1]) if free else (len(titles), len(titles) - 1)
     before, behind = titles[:first], titles[last + 1 :]

@@ -30,29 +30,13 @@ _NAME: Final = re.compile(r"([a-z_]+)(?:\[(\d{1,4})\])?")
 
 @frozen
 class Spread:
-    """What was measured together, and how its errors go together.
+    """What was measured together, and how its errors go together."""
 
-    Attributes
-    ----------
-    figures : tuple of str
-        Names of figures, those in lists with their index: ``rpm``, ``seek_ms[3]``.
-    covariance : tuple of tuples of float
-        Of the natural logarithms of the figures.
-    """
-
-    figures: tuple[str, ...]
-    covariance: tuple[tuple[float, ...], ...]
+    figures: tuple[str, ...]  # names of figures, those in lists with their index: `rpm`, `seek_ms[3]`
+    covariance: tuple[tuple[float, ...], ...]  # of the natural logarithms of the figures
 
     def drawn(self, values: Mapping[str, Any], normal: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the figures as they may be as well.
-
-        Parameters
-        ----------
-        values : mapping of str to number or list
-            The figures as they were measured.
-        normal : (n_figures,) float64 array
-            Draws of the standard normal distribution; zeros give the figures themselves.
-        """
+        """Return the figures as they may be as well."""
         factors = np.exp(self.root() @ np.asarray(normal, np.float64))
         changed: dict[str, Any] = {}
         for figure, factor in zip(self.figures, factors.tolist(), strict=True):
@@ -73,13 +57,7 @@ class Spread:
 
 
 def split_name(figure: str) -> tuple[str, int | None]:
-    """Return name and index of a figure: of ``rpm`` there is none, of ``seek_ms[3]`` it is 3.
-
-    Raises
-    ------
-    UsageError
-        If it is no such name.
-    """
+    """Return name and index of a figure: of ``rpm`` there is none, of ``seek_ms[3]`` it is 3."""
     found = _NAME.fullmatch(figure)
     if found is None:
         raise UsageError(f"{figure!r} is no figure of a drive profile")
@@ -87,22 +65,7 @@ def split_name(figure: str) -> tuple[str, int | None]:
 
 
 def read_spread(profile: str, table: object, values: Mapping[str, Any]) -> Spread:
-    """Read the table ``spread`` of a profile.
-
-    Parameters
-    ----------
-    profile : str
-        Its name, for messages.
-    table : object
-        What stands there.
-    values : mapping
-        The figures of the profile.
-
-    Raises
-    ------
-    UsageError
-        If it is malformed or speaks of figures that the profile lacks.
-    """
+    """Read the table ``spread`` of a profile."""
     known = table if isinstance(table, dict) else {}
     names, rows = known.get("figures"), known.get("covariance")
     if not isinstance(names, list) or not 0 < len(names) <= MOST_FIGURES or not _are_covariances(rows, len(names)):

@@ -22,62 +22,32 @@ LBN, CYLINDER, HEAD, SECTOR, ANGLE, TRACK_BEGIN, TRACK_END, TRACK_SECTORS = rang
 
 
 class Surface(NamedTuple):
-    """Where the sectors lie and what the drive's electronics do; ticks are 1/2**32 revolution.
+    """Where the sectors lie and what the drive's electronics do; ticks are 1/2**32 revolution."""
 
-    Attributes
-    ----------
-    runs : (n_runs + 1, 8) int64 array
-        Consecutive logical sectors on consecutive physical ones of one track: first sector, cylinder, head, ticks of
-        a sector, angle of the first sector, first and last + 1 sector of its track, sectors that the track holds.
-        The last row closes the table.
-    guess : int64 array
-        The run of every ``1 << guess_shift``-th sector, from ``runs[0, LBN]``.
-    guess_shift : int
-    seek : int64 array
-        Ticks by distance in cylinders; 0 at distance 0.
-    head_switch : int
-        Ticks of another head.
-    bus_sector : int
-        Ticks of a sector from the buffer to the host.
-    read_miss, read_hit : int
-        Ticks of overhead of a read from the medium (before the arm moves), of one that the buffer serves.
-    start_anywhere : int
-        1: of what it wants from a track the drive begins with whichever sector comes first.
-    segment_sectors : int
-        Size of a buffer segment; 0: no buffer.
-    behind_sectors : int
-        What a look-ahead that fills its segment leaves behind the last read; -1: it ends with the track.
-    join : int
-        Which reads may wait for the look-ahead: `NEVER`, `NEXT_SECTOR` those that begin with the very sector
-        that it reads next, `WINDOW` those that it reaches within a turn.
-    """
-
+    # consecutive logical sectors on consecutive physical ones of one track: first sector, cylinder, head, ticks of a
+    # sector, angle of the first sector, first and last + 1 sector of its track, sectors that the track holds. The last
+    # row closes the table.
     runs: NDArray[np.int64]
-    guess: NDArray[np.int64]
+    guess: NDArray[np.int64]  # the run of every `1 << guess_shift`-th sector, from `runs[0, LBN]`
     guess_shift: int
-    seek: NDArray[np.int64]
-    head_switch: int
-    bus_sector: int
+    seek: NDArray[np.int64]  # ticks by distance in cylinders; 0 at distance 0
+    head_switch: int  # ticks of another head
+    bus_sector: int  # ticks of a sector from the buffer to the host
+    # read_miss, read_hit: ticks of overhead of a read from the medium (before the arm moves), of one that the buffer
+    # serves
     read_miss: int
     read_hit: int
-    start_anywhere: int
-    segment_sectors: int
+    start_anywhere: int  # 1: of what it wants from a track the drive begins with whichever sector comes first
+    segment_sectors: int  # size of a buffer segment; 0: no buffer
+    # what a look-ahead that fills its segment leaves behind the last read; -1: it ends with the track
     behind_sectors: int
+    # which reads may wait for the look-ahead: `NEVER`, `NEXT_SECTOR` those that begin with the very sector that it
+    # reads next, `WINDOW` those that it reaches within a turn
     join: int
 
 
 def run_at(surface: Surface, lbn: int, near: int) -> int:
-    """Return the run that holds a sector.
-
-    Parameters
-    ----------
-    surface : Surface
-        Holds the sector.
-    lbn : int
-        The sector.
-    near : int
-        The run that is tried first: most reads are near the one before.
-    """
+    """Return the run that holds a sector."""
     runs = surface.runs
     if runs[near, LBN] <= lbn < runs[near + 1, LBN]:
         return near
@@ -88,20 +58,7 @@ def run_at(surface: Surface, lbn: int, near: int) -> int:
 
 
 def move_ticks(surface: Surface, origin: int, target: int) -> int:
-    """Return how long the arm takes from one run's track to another's.
-
-    Parameters
-    ----------
-    surface : Surface
-        Holds both.
-    origin, target : int
-        Runs.
-
-    Returns
-    -------
-    int
-        Ticks of the seek or of the change of head, whichever takes longer: they overlap.
-    """
+    """Return how long the arm takes from one run's track to another's."""
     runs = surface.runs
     ticks = surface.seek[abs(runs[origin, CYLINDER] - runs[target, CYLINDER])]
     # The other head has to find its track while the arm is on its way; only where the arm is quicker does it count.
@@ -111,17 +68,7 @@ def move_ticks(surface: Surface, origin: int, target: int) -> int:
 
 
 def wait_ticks(surface: Surface, run: int, lbn: int, now: int) -> int:
-    """Return how long it takes until a sector comes under the head.
-
-    Parameters
-    ----------
-    surface : Surface
-        Holds the sector.
-    run, lbn : int
-        The sector, and the run that holds it.
-    now : int
-        Ticks, whose low 32 bits are the angle of the disk.
-    """
+    """Return how long it takes until a sector comes under the head."""
     runs = surface.runs
     # The disk turns as many ticks a turn as a word of 32 bits has values: the clock's low word is where it stands, and
     # a wait is a difference that wraps by itself.
@@ -129,23 +76,14 @@ def wait_ticks(surface: Surface, run: int, lbn: int, now: int) -> int:
     return int((angle - now) & MASK)
 
 
-def read_on(surface: Surface, run: int, lbn: int, stop: int, now: int) -> tuple[int, int]:
-    """Read sectors, the first of which comes under the head now.
-
-    Parameters
-    ----------
-    surface : Surface
-        Holds the sectors.
-    run, lbn, stop : int
-        First sector, the run that holds it, and the last sector + 1.
-    now : int
-        Ticks.
-
-    Returns
-    -------
-    ticks, run : int
-        The end of the last sector, and the run that holds it.
-    """
+def read_on(
+    surface: Surface,  # holds the sectors
+    run: int,
+    lbn: int,
+    stop: int,
+    now: int,
+) -> tuple[int, int]:
+    """Read sectors, the first of which comes under the head now."""
     runs = surface.runs
     while stop > runs[run + 1, LBN]:
         now += (runs[run + 1, LBN] - lbn) * runs[run, SECTOR]
@@ -160,16 +98,6 @@ def read_anywhere(surface: Surface, run: int, lbn: int, stop: int, now: int) -> 
     """Read sectors, of each track what comes under the head first, from now.
 
     A head that comes down amid the wanted sectors of a track has them all after one turn.
-
-    Parameters
-    ----------
-    surface, run, lbn, stop, now
-        As of :func:`read_on`.
-
-    Returns
-    -------
-    begin, end, run : int
-        When the first sector that is read begins, the end of the last, and the run that holds the last.
     """
     runs = surface.runs
     begin = -1

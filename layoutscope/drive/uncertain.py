@@ -63,26 +63,16 @@ UNSAID: Final = Host()
 
 @frozen
 class Uncertain:
-    """What is not known, drawn.
+    """What is not known, drawn."""
 
-    Attributes
-    ----------
-    factor : mapping of str to (n_draws,) float64 array
-        Factors on figures, on the host's time and on the drive's, by input; those that are known are absent.
-    choice : mapping of str to (n_draws,) array
-        Values in place of the profile's: ``rpm``, ``join``, ``look_ahead``, ``chunk_bytes``, ``mirror``.
-    angle : (n_draws,) float64 array
-        Turns at which the disk stands at the start.
-    offset : (n_draws,) float64 array or None
-        Where on the drive the image begins, as a share of what is left of it; None where that is known.
-    together : mapping of str to (n_draws,) float64 array
-        Draws of figures that were measured together, by their names in the profile's ``spread``.
-    """
-
+    # factors on figures, on the host's time and on the drive's, by input; those that are known are absent
     factor: Mapping[str, F64]
+    # values in place of the profile's: `rpm`, `join`, `look_ahead`, `chunk_bytes`, `mirror`
     choice: Mapping[str, NDArray[Any]]
-    angle: F64
+    angle: F64  # turns at which the disk stands at the start
+    # where on the drive the image begins, as a share of what is left of it; None where that is known
     offset: F64 | None = None
+    # draws of figures that were measured together, by their names in the profile's `spread`
     together: Mapping[str, F64] = field(default_factory=dict)
 
     def columns(self) -> dict[str, tuple[str, NDArray[Any]]]:
@@ -105,19 +95,7 @@ class Uncertain:
 
 
 def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, left_out: str = "") -> Uncertain:
-    """Draw what is not known of a drive and a host.
-
-    Parameters
-    ----------
-    profile : DriveProfile
-        The drive or set.
-    host : Host
-        Whose drivers take the time between the reads.
-    knows_offset : bool
-        Whether it is known where on the drive the image lies.
-    left_out : str
-        A drive whose errors are not used, because it is the one that is predicted.
-    """
+    """Draw what is not known of a drive and a host."""
     inputs, leaves = priors()["drive"], single_drives(profile)
     factor, choice = {}, dict(_choices(profile))
     for name, figures in FIGURES.items():
@@ -220,17 +198,7 @@ def host_factors(host: Host) -> F64:
 
 
 def drawn_drive(profile: DriveProfile, unknown: Uncertain, number: int) -> DriveProfile:
-    """Return the drive of one draw, but for seeks, overhead and buses, which need no other geometry.
-
-    Parameters
-    ----------
-    profile : DriveProfile
-        The drive or set as it is named.
-    unknown : Uncertain
-        What is not known of it.
-    number : int
-        Which draw.
-    """
+    """Return the drive of one draw, but for seeks, overhead and buses, which need no other geometry."""
     figures = {name: values[number] for name, values in unknown.factor.items()}
     choice = {name: values[number] for name, values in unknown.choice.items()}
     if choice.get("mirror"):

@@ -29,74 +29,38 @@ MAX_HITS: Final = 256
 
 @frozen
 class MapRegion:
-    """A structure around volumes, of a partition map or a wrapper, so that pictures can show it.
+    """A structure around volumes, of a partition map or a wrapper, so that pictures can show it."""
 
-    Attributes
-    ----------
-    type : str
-        What it is, such as ``gpt-header``, ``mbr`` or ``apm``.
-    image_offset, length_bytes : int
-        Bytes from the start of the image.
-    owner : str
-        Which copy or link, in words.
-    """
-
-    type: str
+    type: str  # what it is, such as `gpt-header`, `mbr` or `apm`
+    # image_offset, length_bytes: bytes from the start of the image
     image_offset: int
     length_bytes: int
-    owner: str
+    owner: str  # which copy or link, in words
 
 
 class Content(NamedTuple):
-    """What was found in a stretch of bytes.
+    """What was found in a stretch of bytes."""
 
-    Attributes
-    ----------
-    kind : str
-        Name of a file system that is read, the slug of one that is not, or ``unknown``.
-    label : str
-        The same for people.
-    volume_offset, size_bytes : int
-        Where it starts in the stretch, and its size, in bytes.
-    layers : tuple of str
-        What it is wrapped in.
-    name : str
-        Of the wrapper.
-    regions : tuple of MapRegion
-        The wrapper's own structures.
-    findings : tuple of Finding
-        What is wrong with how it was told.
-    about : str
-        What else is known of something that is not read, in words.
-    """
-
-    kind: str
-    label: str
+    kind: str  # name of a file system that is read, the slug of one that is not, or `unknown`
+    label: str  # the same for people
+    # volume_offset, size_bytes: where it starts in the stretch, and its size, in bytes
     volume_offset: int
     size_bytes: int
-    layers: tuple[str, ...] = ()
-    name: str = ""
-    regions: tuple[MapRegion, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    about: str = ""
+    layers: tuple[str, ...] = ()  # what it is wrapped in
+    name: str = ""  # of the wrapper
+    regions: tuple[MapRegion, ...] = ()  # the wrapper's own structures
+    findings: tuple[Finding, ...] = ()  # what is wrong with how it was told
+    about: str = ""  # what else is known of something that is not read, in words
 
 
-def parse_at(stretch: Source, record_type: RecordType, volume_offset: int) -> Any | None:
+def parse_at(
+    stretch: Source,
+    record_type: RecordType,
+    volume_offset: int,  # where it would stand, in bytes from the start of the stretch
+) -> Any | None:
     """Parse a structure if it is there.
 
-    Parameters
-    ----------
-    stretch : Source
-        Where a volume may lie.
-    record_type : RecordType
-        What it is.
-    volume_offset : int
-        Where it would stand, in bytes from the start of the stretch.
-
-    Returns
-    -------
-    parsed structure or None
-        None where the stretch ends before, or the bytes are no such structure.
+    None where the stretch ends before, or the bytes are no such structure.
     """
     length = record_type.width
     if not 0 <= volume_offset <= stretch.size_bytes - length:
@@ -126,21 +90,7 @@ def stored_pieces(source: Source, start: int, stop: int) -> Iterator[tuple[int, 
 def sectors_with(data: NDArray[np.uint8], offset: int, place: int, magic: bytes) -> list[int]:
     """List the sectors of a piece that have some bytes at a place.
 
-    Parameters
-    ----------
-    data : (n,) uint8 array
-        The piece; it begins with a sector.
-    offset : int
-        Where the piece starts.
-    place : int
-        Of the bytes in the sector.
-    magic : bytes
-        What they are.
-
-    Returns
-    -------
-    list of int
-        Where the sectors start, counted like `offset`.
+    Where the sectors start, counted like `offset`.
     """
     sectors = data[: len(data) // SECTOR_BYTES * SECTOR_BYTES].reshape(-1, SECTOR_BYTES)
     are_equal = (sectors[:, place : place + len(magic)] == np.frombuffer(magic, np.uint8)).all(axis=1)

@@ -89,13 +89,7 @@ def filesystem_names() -> tuple[str, ...]:
 
 
 def filesystem(name: str) -> FileSystem:
-    """Return a file system by its name.
-
-    Raises
-    ------
-    KeyError
-        If there is none of that name.
-    """
+    """Return a file system by its name."""
     found = {item.name: item for item in filesystems()}
     return found[name]
 
@@ -107,13 +101,7 @@ def filesystem_of(layout: VolumeLayout) -> FileSystem:
 
 @contextmanager
 def joined(newcomer: FileSystem) -> Iterator[FileSystem]:
-    """Let a file system join for a while, for programs and tests that bring their own.
-
-    Raises
-    ------
-    ValueError
-        If there is one of that name.
-    """
+    """Let a file system join for a while, for programs and tests that bring their own."""
     if newcomer.name in filesystem_names():
         raise ValueError(f"there is a file system {newcomer.name!r} already")
     _joined.append(newcomer)
@@ -134,26 +122,12 @@ def variants() -> tuple[str, ...]:
 
 
 def promised_by(scheme: Scheme, type_name: str) -> FileSystem | None:
-    """Return the file system that a type of partitions announces, None if it is another's.
-
-    Parameters
-    ----------
-    scheme : {'gpt', 'apm', 'mbr'}
-        The kind of map.
-    type_name : str
-        GUID in lower case, or name of the type.
-    """
+    """Return the file system that a type of partitions announces, None if it is another's."""
     return next((item for item in filesystems() if item.traits.partition_types.named(scheme, type_name)), None)
 
 
 def read_options() -> dict[str, tuple[ReadOption, tuple[str, ...]]]:
-    """Return the options of reading that single file systems have, by name, with the labels of those that have them.
-
-    Raises
-    ------
-    ValueError
-        If two mean different kinds of the same name, or a name is that of an option of every file system.
-    """
+    """Return the options of reading that single file systems have, by name, with the labels of those that have them."""
     found: dict[str, tuple[ReadOption, tuple[str, ...]]] = {}
     for item in filesystems():
         for option in item.traits.options:

@@ -21,49 +21,26 @@ OTHER_COLOURS = ("#56B4E9", "#8CD0F7")
 
 @dataclass(frozen=True)
 class TreeTraits:
-    """One of a file system's trees, or what stands for one.
+    """One of a file system's trees, or what stands for one."""
 
-    Attributes
-    ----------
-    name : str
-        As in the tables.
-    label : str
-        As the legend of the map calls it.
-    role : {'main', 'map', 'other'}
-        ``main`` is what an enumeration walks: names and inodes. ``map`` tells where nodes of others lie.
-    is_walked : bool
-        Whether enumerations read it: the main tree, what maps it, what is looked up beside it.
-    light, dark : str
-        Colours of the map on light and dark; Okabe and Ito's (2008) are those that all people can tell apart.
-    words : str
-        How a sentence about it begins.
-    holds_several : bool
-        Whether several trees go by this name, so that their nodes have no common key order.
-    """
-
-    name: str
-    label: str
+    name: str  # as in the tables
+    label: str  # as the legend of the map calls it
+    # `main` is what an enumeration walks: names and inodes. `map` tells where nodes of others lie.
     role: Literal["main", "map", "other"] = "other"
-    is_walked: bool = False
+    is_walked: bool = False  # whether enumerations read it: the main tree, what maps it, what is looked up beside it
+    # light, dark: colours of the map on light and dark; Okabe and Ito's (2008) are those that all people can tell apart
     light: str = OTHER_COLOURS[0]
     dark: str = OTHER_COLOURS[1]
-    words: str = ""
-    holds_several: bool = False
+    words: str = ""  # how a sentence about it begins
+    holds_several: bool = False  # whether several trees go by this name, so that their nodes have no common key order
 
 
 @dataclass(frozen=True)
 class PartitionTypes:
-    """Types under which maps of partitions announce a file system.
+    """Types under which maps of partitions announce a file system."""
 
-    Attributes
-    ----------
-    gpt : mapping of str to str
-        GUID in lower case to its name.
-    apm, mbr : tuple of str
-        Names as the map, or the grammar of its types, has them.
-    """
-
-    gpt: Mapping[str, str] = field(default_factory=dict)
+    gpt: Mapping[str, str] = field(default_factory=dict)  # GUID in lower case to its name
+    # apm, mbr: names as the map, or the grammar of its types, has them
     apm: tuple[str, ...] = ()
     mbr: tuple[str, ...] = ()
 
@@ -74,96 +51,47 @@ class PartitionTypes:
 
 @dataclass(frozen=True)
 class ReadOption:
-    """An option of reading that is a file system's own: the command line offers it, and every verb takes it.
+    """An option of reading that is a file system's own: the command line offers it, and every verb takes it."""
 
-    Attributes
-    ----------
-    name : str
-        Keyword of the library; with hyphens, the option of the command line.
-    kind : {'number', 'text', 'switch', 'secret', 'image'}
-        What is given.
-    help : str
-        What it does, as it goes on behind the file system's label.
-    default : int, str, bool or None
-        What holds where it is not given.
-    is_state : bool
-        Whether it asks for a state other than the newest, which a volume of another file system cannot have.
-    """
-
-    name: str
-    kind: OptionKind
-    help: str
-    default: int | str | bool | None = None
+    name: str  # keyword of the library; with hyphens, the option of the command line
+    kind: OptionKind  # what is given
+    help: str  # what it does, as it goes on behind the file system's label
+    default: int | str | bool | None = None  # what holds where it is not given
+    # whether it asks for a state other than the newest, which a volume of another file system cannot have
     is_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DriverVersion:
-    """A version of a driver that reads otherwise than the one that a host is taken to have.
+    """A version of a driver that reads otherwise than the one that a host is taken to have."""
 
-    Attributes
-    ----------
-    host : str
-        Whose driver it is.
-    name : str
-        Driver and version.
-    properties : mapping of str to value
-        Properties of the host that differ.
-    """
-
-    host: str
-    name: str
-    properties: Mapping[str, object]
+    host: str  # whose driver it is
+    name: str  # driver and version
+    properties: Mapping[str, object]  # properties of the host that differ
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What is known of a file system without a volume of it.
+    """What is known of a file system without a volume of it."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        What people call it and its variants, the usual one first.
-    trees : tuple of TreeTraits
-        Its trees.
-    stamp_word : str
-        What counts its states: ``xid``, ``write count``.
-    options : tuple of ReadOption
-        Options of reading that it has besides those of every file system.
-    relatives : mapping of str to (str, str)
-        Relatives that its probe names and nobody reads, by the kind that it calls them: the code of the refusal, from
-        :func:`layoutscope.errors.declare_refusals`, and what users can do about it.
-    finding_codes : mapping of str to str
-        Codes of findings that it alone makes, from :func:`layoutscope.findings.declare`.
-    partition_types : PartitionTypes
-        Types under which maps announce it.
-    has_containers : bool
-        Whether several volumes share the space of one container, which has a layout of its own.
-    keeps_states : bool
-        Whether older states can be read beside the newest.
-    maps_every_node : bool
-        Whether every node is found through its map; otherwise only what lies beyond the first extents of a file is.
-    may_end_within_block : bool
-        Whether a sound volume may end within its last block.
-    has_metadata_zone : bool
-        Whether its metadata is kept in a zone at the front of the volume.
-    driver_versions : tuple of DriverVersion
-        Versions of its drivers that read otherwise than the usual ones.
-    """
-
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # what people call it and its variants, the usual one first
     trees: tuple[TreeTraits, ...] = ()
-    stamp_word: str = "write count"
-    options: tuple[ReadOption, ...] = ()
+    stamp_word: str = "write count"  # what counts its states: `xid`, `write count`
+    options: tuple[ReadOption, ...] = ()  # options of reading that it has besides those of every file system
+    # relatives that its probe names and nobody reads, by the kind that it calls them: the code of the refusal, from
+    # `declare_refusals`, and what users can do about it
     relatives: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    # codes of findings that it alone makes, from `declare`
     finding_codes: Mapping[str, str] = field(default_factory=dict)
-    partition_types: PartitionTypes = field(default_factory=PartitionTypes)
+    partition_types: PartitionTypes = field(default_factory=PartitionTypes)  # types under which maps announce it
+    # whether several volumes share the space of one container, which has a layout of its own
     has_containers: bool = False
-    keeps_states: bool = False
+    keeps_states: bool = False  # whether older states can be read beside the newest
+    # whether every node is found through its map; otherwise only what lies beyond the first extents of a file is
     maps_every_node: bool = False
-    may_end_within_block: bool = False
-    has_metadata_zone: bool = False
-    driver_versions: tuple[DriverVersion, ...] = ()
+    may_end_within_block: bool = False  # whether a sound volume may end within its last block
+    has_metadata_zone: bool = False  # whether its metadata is kept in a zone at the front of the volume
+    driver_versions: tuple[DriverVersion, ...] = ()  # versions of its drivers that read otherwise than the usual ones
 
     @property
     def label(self) -> str:

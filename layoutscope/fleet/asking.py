@@ -43,13 +43,7 @@ TABLE_FUNCTIONS: Final = frozenset({"range", "generate_series", "unnest", "repea
 
 
 def duckdb() -> Any:
-    """Return the package.
-
-    Raises
-    ------
-    UnsupportedError
-        If it is not there.
-    """
+    """Return the package."""
     try:
         import duckdb as found
     except ImportError as error:
@@ -60,22 +54,7 @@ def duckdb() -> Any:
 
 
 def check_reads_only(sql: str, connection: Any, views: Collection[str]) -> None:
-    """Refuse whatever does more than read views.
-
-    Parameters
-    ----------
-    sql : str
-        What is asked.
-    connection : DuckDBPyConnection
-        Parses it.
-    views : collection of str
-        What there is to read.
-
-    Raises
-    ------
-    UsageError
-        If it is no single question, or one that writes, or reads something else.
-    """
+    """Refuse whatever does more than read views."""
     try:
         sql.encode()
     except UnicodeEncodeError:
@@ -105,17 +84,14 @@ def check_reads_only(sql: str, connection: Any, views: Collection[str]) -> None:
 
 
 class Limits:
-    """What an answer may cost, from now on.
+    """What an answer may cost, from now on."""
 
-    Parameters
-    ----------
-    memory_bytes : int, optional
-        Memory that is taken beyond what this process has now; :func:`usual_memory_bytes` without it.
-    seconds : float
-        How long it may take.
-    """
-
-    def __init__(self, memory_bytes: int | None = None, seconds: float = math.inf) -> None:
+    def __init__(
+        self,
+        # memory that is taken beyond what this process has now; `usual_memory_bytes` without it
+        memory_bytes: int | None = None,
+        seconds: float = math.inf,
+    ) -> None:
         self.memory_bytes = usual_memory_bytes() if memory_bytes is None else memory_bytes
         self.seconds = seconds
         if self.memory_bytes <= 0 or seconds <= 0:
@@ -123,13 +99,7 @@ class Limits:
         self._before_bytes, self._end = system.resident_bytes(), monotonic() + seconds
 
     def check(self) -> None:
-        """Refuse to go on where a limit is reached.
-
-        Raises
-        ------
-        LayoutscopeError
-            Which limit that is.
-        """
+        """Refuse to go on where a limit is reached."""
         if monotonic() > self._end:
             raise LayoutscopeError(
                 f"the query takes longer than {self.seconds:g} s; timeout_ms allows more", options=FLAGS
@@ -149,22 +119,7 @@ def usual_memory_bytes() -> int:
 
 
 def within(limits: Limits, connection: Any, work: Callable[[], T]) -> T:
-    """Let DuckDB work in a thread, which it leaves when it is interrupted; signals are heard here meanwhile.
-
-    Parameters
-    ----------
-    limits : Limits
-        What it may cost.
-    connection : DuckDBPyConnection
-        What works.
-    work : callable
-        What is done.
-
-    Raises
-    ------
-    LayoutscopeError
-        If a limit is reached.
-    """
+    """Let DuckDB work in a thread, which it leaves when it is interrupted; signals are heard here meanwhile."""
     ended, results, errors = Event(), list[T](), list[BaseException]()
 
     def run() -> None:

@@ -27,20 +27,7 @@ TRIES: Final = 3
 
 
 def attempt(job: FleetJob, readers: Readers | None = None) -> dict[str, Any]:
-    """Read a source, and put its capture and its row into the batch's folder.
-
-    Parameters
-    ----------
-    job : FleetJob
-        What is read.
-    readers : Readers, optional
-        Processes that read; without, one of its own.
-
-    Returns
-    -------
-    dict
-        The row's document, as it was written; where it could not be written, it says so.
-    """
+    """Read a source, and put its capture and its row into the batch's folder."""
     folder, began = FleetFolder(Path(job.folder)), monotonic()
     source, key = job.source, job.key()  # as it was before it was read
     try:
@@ -65,17 +52,7 @@ def attempt(job: FleetJob, readers: Readers | None = None) -> dict[str, Any]:
 
 
 def row_document(job: FleetJob, found: dict[str, Any], key: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Make the document of a row.
-
-    Parameters
-    ----------
-    job : FleetJob
-        What was asked for.
-    found : dict
-        What became of it.
-    key : dict, optional
-        What the results depend on, where that was asked for before.
-    """
+    """Make the document of a row."""
     return {"source": job.source.identifier, "path": job.source.path, "key": key or job.key(), **found}
 
 

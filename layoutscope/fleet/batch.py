@@ -173,13 +173,7 @@ def _checked(given: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shared_out(own: Mapping[str, Any]) -> tuple[FleetLimits, FleetEngine]:
-    """Say who reads the sources, and what each process may take.
-
-    Raises
-    ------
-    UsageError
-        If a limit leaves nothing.
-    """
+    """Say who reads the sources, and what each process may take."""
     workers = usual_workers() if own.get("workers") is None else own["workers"]
     memory = usual_memory_bytes(max(1, workers)) if own.get("memory_bytes") is None else own["memory_bytes"]
     seconds = own.get("timeout_ms", USUAL_MS) / 1000

@@ -56,23 +56,12 @@ ENDS: Final[tuple[tuple[Any, tuple[str, int]], ...]] = (
 """What errors make of a source, and the exit code of its scan: an `ImageError` says that something is no image here."""
 
 
-def read_source(path: str, options: Mapping[str, Any], work: Path) -> dict[str, Any]:
-    """Scan a source, save a capture, and say what was found.
-
-    Parameters
-    ----------
-    path : str
-        The source.
-    options : mapping
-        As of :class:`~layoutscope.fleet.jobs.FleetJob`.
-    work : Path
-        An empty folder, which takes the capture.
-
-    Returns
-    -------
-    dict
-        ``status``, ``exit_code`` and ``message``, and where something was read the rows of each table.
-    """
+def read_source(
+    path: str,
+    options: Mapping[str, Any],
+    work: Path,  # an empty folder, which takes the capture
+) -> dict[str, Any]:
+    """Scan a source, save a capture, and say what was found."""
     try:
         # What cannot be read says so itself; what follows would call it no image.
         if not is_address(path) and not os.path.isdir(path):  # noqa: PTH112  (names may be no UTF-8)
@@ -94,17 +83,7 @@ def read_source(path: str, options: Mapping[str, Any], work: Path) -> dict[str, 
 
 
 def outcome(status: str, exit_code: int, message: str = "") -> dict[str, Any]:
-    """Say how reading a source ended, where nothing else is known of it.
-
-    Parameters
-    ----------
-    status : str
-        One of :data:`layoutscope.results.fleet.STATUSES`.
-    exit_code : int
-        What its scan ends with.
-    message : str
-        Why it is not complete.
-    """
+    """Say how reading a source ended, where nothing else is known of it."""
     return {"status": status, "exit_code": exit_code, "message": message}
 
 
@@ -237,13 +216,7 @@ def bound_process(limits: Mapping[str, Any]) -> None:
 
 
 def serve_jobs(jobs: socket.socket) -> None:
-    """Read one source after the other, as a socket asks: a line with limits, then one with each job.
-
-    Parameters
-    ----------
-    jobs : socket
-        Gets a byte when this process is ready, and when a job is done; where it ends, so does this process.
-    """
+    """Read one source after the other, as a socket asks: a line with limits, then one with each job."""
     lines = jobs.makefile("rb")
     limits = lines.readline()
     if limits:

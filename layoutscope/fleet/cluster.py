@@ -54,20 +54,7 @@ def _readers() -> Readers:
 
 
 def attempt_there(job: FleetJob, version: str) -> dict[str, Any]:
-    """Read a source on a worker.
-
-    Parameters
-    ----------
-    job : FleetJob
-        What is read.
-    version : str
-        That of the program that asks.
-
-    Returns
-    -------
-    dict
-        The row's document without the rows of tables, which lie in the batch's folder.
-    """
+    """Read a source on a worker."""
     if version != __version__:
         words = f"a worker has layoutscope {__version__}, and the batch is of {version}"
         return row_document(job, child.outcome("failed", EXIT_FAILED, words))
@@ -89,22 +76,7 @@ def _memory_bytes() -> int:
 
 
 class SchedulerEngine:
-    """Has sources read by the workers of a scheduler.
-
-    Parameters
-    ----------
-    address : str
-        Of the scheduler; :data:`HERE` makes one.
-    workers : int
-        Of a cluster that is made: how many.
-    has_dashboard : bool
-        Of a cluster that is made: whether it has Dask's own page.
-
-    Raises
-    ------
-    UnsupportedError
-        If Dask is not installed, or what draws its page.
-    """
+    """Has sources read by the workers of a scheduler."""
 
     def __init__(self, address: str, workers: int, *, has_dashboard: bool = False) -> None:
         self._address, self._workers, self._has_dashboard = address, workers, has_dashboard
@@ -160,15 +132,7 @@ class SchedulerEngine:
 
 
 class _Running:
-    """Jobs at a scheduler, a few at a time.
-
-    Parameters
-    ----------
-    link : distributed.Client
-        Who reaches it.
-    jobs : sequence of FleetJob
-        All of them.
-    """
+    """Jobs at a scheduler, a few at a time."""
 
     def __init__(self, link: Any, jobs: Sequence[FleetJob]) -> None:
         from distributed import as_completed

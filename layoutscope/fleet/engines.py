@@ -37,13 +37,7 @@ class FleetEngine(Protocol):
 
 
 class LocalEngine:
-    """So many processes on this machine; a thread here waits for each.
-
-    Parameters
-    ----------
-    workers : int
-        How many at a time.
-    """
+    """So many processes on this machine; a thread here waits for each."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers

@@ -25,46 +25,22 @@ END_BYTES: Final = 65536
 
 @frozen
 class FleetLimits:
-    """What the process of one source may take.
+    """What the process of one source may take."""
 
-    Attributes
-    ----------
-    memory_bytes : int
-        Address space; 0 where the worker of a cluster gives it a part of its own.
-    seconds : float
-        Time on the clock.
-    written_bytes : int or None
-        Length of each file that it writes; as much as there is room for without.
-    """
-
-    memory_bytes: int
-    seconds: float
-    written_bytes: int | None = None
+    memory_bytes: int  # address space; 0 where the worker of a cluster gives it a part of its own
+    seconds: float  # time on the clock
+    written_bytes: int | None = None  # length of each file that it writes; as much as there is room for without
 
 
 @frozen
 class FleetJob:
-    """What is done about one source, for whoever runs it, here or elsewhere.
+    """What is done about one source, for whoever runs it, here or elsewhere."""
 
-    Attributes
-    ----------
-    source : FleetSource
-        What is read.
-    folder : str
-        The batch's folder.
-    options : dict
-        Keywords of :func:`layoutscope.scan`; and `orders`, `hash_names`.
-    limits : FleetLimits
-        What it may take.
-    at : str
-        The folder from which paths are told.
-    """
-
-    source: FleetSource
-    folder: str
-    limits: FleetLimits
-    options: dict[str, Any] = field(default_factory=dict)
-    at: str = field(default_factory=os.getcwd)
+    source: FleetSource  # what is read
+    folder: str  # the batch's folder
+    limits: FleetLimits  # what it may take
+    options: dict[str, Any] = field(default_factory=dict)  # keywords of `scan`; and `orders`, `hash_names`
+    at: str = field(default_factory=os.getcwd)  # the folder from which paths are told
 
     def key(self) -> dict[str, Any]:
         """Say what the results depend on: as long as this is the same, they need not be made again."""
@@ -92,16 +68,8 @@ def _public(options: Mapping[str, Any]) -> dict[str, Any]:
 def source_identity(path: str) -> dict[str, Any]:
     """Say what can be known of a source without reading it whole.
 
-    Parameters
-    ----------
-    path : str
-        A file or a folder that is an image, or the address of one on a server, which is asked what it says of it.
-
-    Returns
-    -------
-    dict
-        ``size_bytes`` and ``modify_time_ns`` (the newest) of all of its files, and ``identity``: SHA-256 of their
-        names, sizes and times, and of the ends of a file that is named itself. Empty where it cannot be read.
+    `size_bytes` and `modify_time_ns` (the newest) of all of its files, and `identity`: SHA-256 of their names, sizes
+    and times, and of the ends of a file that is named itself. Empty where it cannot be read.
     """
     if is_address(path):
         return address_identity(path)

@@ -48,13 +48,7 @@ def load_modules() -> None:
 
 
 class Nursery:
-    """Forks processes, tells of their ends, and ends them.
-
-    Parameters
-    ----------
-    control : socket
-        Where they are asked for.
-    """
+    """Forks processes, tells of their ends, and ends them."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control

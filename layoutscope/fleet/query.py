@@ -155,27 +155,11 @@ def write_answer(
     result: QueryResult,
     target: str | os.PathLike[str] | IO[bytes],
     *,
+    # one of `ANSWER_FORMATS`; as the target's name ends without it, and CSV where that tells nothing
     file_format: str | None = None,
     force: bool = False,
 ) -> None:
-    """Write what a query gave.
-
-    Parameters
-    ----------
-    result : QueryResult
-        The rows.
-    target : path or binary file
-        Where to.
-    file_format : str, optional
-        One of :data:`ANSWER_FORMATS`; as the target's name ends without it, and CSV where that tells nothing.
-    force : bool
-        Whether an existing file is overwritten.
-
-    Raises
-    ------
-    UsageError
-        If there is no such format, or the file exists.
-    """
+    """Write what a query gave."""
     form = file_form(target, file_format, ANSWER_FORMATS, "csv")
     with output(target, force=force, holds=f"{len(result.frame):,} rows") as file:
         _write(result, file, form)

@@ -48,13 +48,7 @@ LOST: Final = "the process that starts others broke off"
 
 
 class Reader:
-    """A process that reads one source after the other.
-
-    Parameters
-    ----------
-    limits : FleetLimits
-        What it may take.
-    """
+    """A process that reads one source after the other."""
 
     def __init__(self, limits: FleetLimits) -> None:
         self.limits, self.done, self.is_killed, self._is_begun = limits, 0, False, False
@@ -74,24 +68,7 @@ class Reader:
     def read(self, job: FleetJob, work: Path) -> tuple[int | None, str]:
         """Have a source read.
 
-        Parameters
-        ----------
-        job : FleetJob
-            What is done.
-        work : Path
-            Where the process writes.
-
-        Returns
-        -------
-        code : int or None
-            0 where it is done; else as of :attr:`subprocess.Popen.returncode`; None where time was over.
-        words : str
-            What the process said last.
-
-        Raises
-        ------
-        ConnectionError
-            If the process was lost with the one that makes them.
+        0 where it is done; else as of `returncode`; None where time was over.
         """
         begin = os.fstat(self._said.fileno()).st_size
         try:
@@ -158,15 +135,7 @@ class Readers:
         self._nursery: subprocess.Popen[bytes] | None = None
 
     def take(self, limits: FleetLimits) -> Reader:
-        """Return a process that has these limits: one that waits for work, or a new one.
-
-        Raises
-        ------
-        LayoutscopeError
-            If this system makes no copies of processes.
-        InterruptedError
-            If all of them have been ended.
-        """
+        """Return a process that has these limits: one that waits for work, or a new one."""
         with self._lock:
             if self._is_over:
                 raise InterruptedError("the batch was ended")
@@ -180,15 +149,7 @@ class Readers:
             return reader
 
     def give(self, reader: Reader, *, is_sound: bool) -> None:
-        """Take a process back.
-
-        Parameters
-        ----------
-        reader : Reader
-            What :meth:`take` gave.
-        is_sound : bool
-            Whether it may read another source.
-        """
+        """Take a process back."""
         with self._lock:
             self._working.discard(reader)
             if is_sound and not self._is_over and reader.done < MOST_SOURCES:

@@ -40,17 +40,10 @@ UNREAD_KINDS: Final = (
 
 @frozen
 class FleetSource:
-    """One thing to be read.
+    """One thing to be read."""
 
-    Attributes
-    ----------
-    path : str
-        As it was found; bytes that are no UTF-8 are surrogates, as Python's own functions take them.
-    refused, failed : str
-        Why it is not read at all, as far as that is known before: it is no image, or cannot be reached.
-    """
-
-    path: str
+    path: str  # as it was found; bytes that are no UTF-8 are surrogates, as Python's own functions take them
+    # refused, failed: why it is not read at all, as far as that is known before: it is no image, or cannot be reached
     refused: str = ""
     failed: str = ""
 
@@ -67,20 +60,7 @@ class FleetSource:
 
 
 def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[FleetSource]:
-    """List what is to be read, each once, in the order in which it is found.
-
-    Parameters
-    ----------
-    asked : iterable of path
-        Images, captures, folders that are walked, patterns such as ``*.dmg``, and ``@FILE`` for a list, a path a line.
-    output : Path
-        Where the batch is written; it is no source, also inside of a folder that is walked.
-
-    Raises
-    ------
-    UsageError
-        If a list cannot be read, or nothing is asked for.
-    """
+    """List what is to be read, each once, in the order in which it is found."""
     walk = _Walk(output)
     found: dict[str, FleetSource] = {}
     for path in _listed(asked):
@@ -116,13 +96,7 @@ def _lines(path: Path) -> list[str]:
 
 
 class _Walk:
-    """Goes through folders, each once, however many links lead there.
-
-    Parameters
-    ----------
-    output : Path
-        The folder that is left out.
-    """
+    """Goes through folders, each once, however many links lead there."""
 
     def __init__(self, output: Path) -> None:
         self._seen = {_identity(output)} - {None}

@@ -50,27 +50,14 @@ ROWS_TOGETHER: Final = 500
 
 
 class FleetFolder:
-    """The folder of a batch.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    """
+    """The folder of a batch."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._manifest: ownfiles.Seen | None = None
 
     def begin(self, *, resume: bool) -> None:
-        """Make the folder, or take up the batch that is in it.
-
-        Raises
-        ------
-        UsageError
-            If something else is in it, or a batch is and is not to be resumed, or one of which a folder is a link or a
-            table was not written here, or changed since.
-        """
+        """Make the folder, or take up the batch that is in it."""
         refuse_place(self.path / FLEET_MANIFEST, of_batch=True)
         ownfiles.refuse_special(self.path)
         if self.path.exists() and not self.path.is_dir():
@@ -112,25 +99,13 @@ class FleetFolder:
         return True
 
     def note(self) -> None:
-        """Note the tables, rows and captures as inputs, into which nothing is printed or written.
-
-        Raises
-        ------
-        UsageError
-            If standard output or standard error leads to one of them.
-        """
+        """Note the tables, rows and captures as inputs, into which nothing is printed or written."""
         for name in (FLEET_MANIFEST, LOCK, WORK, *(f"{table}.parquet" for table in FLEET_TABLES), *FOLDERS):
             inputs.note(self.path / name)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other batches off this folder; a process that ends in whatever way lets go of it.
-
-        Raises
-        ------
-        UsageError
-            If another batch works here.
-        """
+        """Keep other batches off this folder; a process that ends in whatever way lets go of it."""
         try:
             import fcntl
         except ImportError:
@@ -149,13 +124,7 @@ class FleetFolder:
             yield
 
     def _appended(self, name: str) -> IO[str]:
-        """Open a file of the batch to append to it.
-
-        Raises
-        ------
-        UsageError
-            If it is a link or no regular file.
-        """
+        """Open a file of the batch to append to it."""
         path = self.path / name
         ownfiles.refuse_special(path)
         # Opening a pipe waits for its reader otherwise.
@@ -217,22 +186,7 @@ class FleetFolder:
         return made
 
     def commit(self, document: dict[str, Any], capture: Path) -> None:
-        """Put a capture and then its row in their places.
-
-        Parameters
-        ----------
-        document : dict
-            The row's document; gets the name of the capture.
-        capture : Path
-            What was made; nothing need lie there.
-
-        Raises
-        ------
-        OSError
-            If they cannot be written, or another batch has begun here since: what it reads counts.
-        LayoutscopeError
-            If what is in their places was not written here, or changed since.
-        """
+        """Put a capture and then its row in their places."""
         if not capture.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "another batch has taken its place")
         goal = self.path / "captures" / f"{_plain_name(document['path'])}-{document['source']}.lscope"
@@ -282,20 +236,7 @@ class FleetFolder:
         return None if lost else found
 
     def write_tables(self, identifiers: Iterable[str], unwritten: Mapping[str, dict[str, Any]]) -> None:
-        """Write the tables over all sources.
-
-        Parameters
-        ----------
-        identifiers : iterable of str
-            The sources, in order.
-        unwritten : mapping of str to dict
-            Documents of those whose rows are not in the folder.
-
-        Raises
-        ------
-        OutputError
-            If they cannot be written.
-        """
+        """Write the tables over all sources."""
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in FLEET_TABLES}
         pieces: dict[str, list[pl.DataFrame]] = {name: [] for name in FLEET_TABLES}
         for number, identifier in enumerate(identifiers, 1):
@@ -334,18 +275,7 @@ class FleetFolder:
         return OutputError(f"{self.path}: {what} cannot be written: {(error.strerror or str(error)).lower()}")
 
     def check_room(self, document: Mapping[str, Any]) -> None:
-        """End a batch whose disk has no room for any further source; one too large for it ends nothing.
-
-        Parameters
-        ----------
-        document : mapping
-            The row of a source that was read last.
-
-        Raises
-        ------
-        OutputError
-            If it failed for want of room, and none is left.
-        """
+        """End a batch whose disk has no room for any further source; one too large for it ends nothing."""
         message = str(document["message"]).lower()
         if document["status"] != "failed" or not any(os.strerror(code).lower() in message for code in NO_ROOM):
             return
@@ -401,13 +331,7 @@ def _write_through(file: IO[bytes], data: bytes | memoryview) -> None:
 
 
 def need_polars() -> None:
-    """Refuse to begin where what writes tables is missing.
-
-    Raises
-    ------
-    UnsupportedError
-        If polars cannot be loaded.
-    """
+    """Refuse to begin where what writes tables is missing."""
     from layoutscope.frames import pl
 
     _ = pl.DataFrame

@@ -85,26 +85,15 @@ _KIND: Final = re.compile(r"^(?:INTERNAL|[A-Z][A-Za-z /]+) Error: ")
 
 
 class FleetViews:
-    """A connection that knows the views of one batch, and nothing else.
+    """A connection that knows the views of one batch, and nothing else."""
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of a batch.
-    asked : str
-        What will be asked: tables of captures that it does not name are looked for in none, and have no rows.
-    limits : Limits, optional
-        What answers may cost, all together; the usual memory without it.
-
-    Attributes
-    ----------
-    captures : dict of str to str
-        Where the capture of each source is, from the folder.
-    left_out : list of str
-        A line for each table of a capture that is not among the rows.
-    """
-
-    def __init__(self, folder: Path, asked: str, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        # what will be asked: tables of captures that it does not name are looked for in none, and have no rows
+        asked: str,
+        limits: Limits | None = None,  # what answers may cost, all together; the usual memory without it
+    ) -> None:
         self.folder, self.left_out, self.captures = folder.resolve(), list[str](), dict[str, str]()
         self._limits = limits or Limits()
         self._files: dict[str, list[str]] = {name: [] for name in CAPTURED}
@@ -136,15 +125,7 @@ class FleetViews:
         self.close()
 
     def frame(self, sql: str) -> pl.DataFrame:
-        """Return what a query gives that :meth:`check` has passed.
-
-        Raises
-        ------
-        UsageError
-            If it asks for what is not there, or for two columns of one name.
-        LayoutscopeError
-            If it cannot be answered.
-        """
+        """Return what a query gives that :meth:`check` has passed."""
         with self._told():
             return within(self._limits, self._connection, lambda: self._frame(sql))
 
@@ -273,29 +254,12 @@ class FleetViews:
         self._connection.execute("SET lock_configuration = true")
 
     def check(self, sql: str) -> None:
-        """Refuse whatever does more than read the views.
-
-        Raises
-        ------
-        UsageError
-            If it does.
-        """
+        """Refuse whatever does more than read the views."""
         with self._told():
             within(self._limits, self._connection, lambda: check_reads_only(sql, self._connection, VIEWS))
 
     def without_damaged(self, sql: str) -> bool:
-        """Leave out the tables of captures that cannot be read, after a query failed.
-
-        Parameters
-        ----------
-        sql : str
-            The query.
-
-        Returns
-        -------
-        bool
-            Whether any was left out, so that the query may be tried again.
-        """
+        """Leave out the tables of captures that cannot be read, after a query failed."""
         found = len(self.left_out)
         for name in (each for each in CAPTURED if _names(sql, each)):
             self._leave_out_damaged(name)

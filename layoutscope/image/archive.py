@@ -33,20 +33,7 @@ PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
 def packed_files(path: Path, folder: str) -> dict[str, bytes]:
-    """Return the files of a folder that is packed, or that lies there as one, by their names in it.
-
-    Parameters
-    ----------
-    path : Path
-        A tar archive, compressed or not, or the unpacked folder.
-    folder : str
-        The one folder of the archive.
-
-    Raises
-    ------
-    ImageError
-        If it is no such archive, or holds anything that has no place in one.
-    """
+    """Return the files of a folder that is packed, or that lies there as one, by their names in it."""
     if path.is_dir():
         inputs.note(path)
         return _lying(path)
@@ -107,13 +94,7 @@ class _Bounded(io.BufferedIOBase):
 
 
 def _inside(path: Path, member: tarfile.TarInfo, folder: str) -> str:
-    """Return the name of a member in its folder.
-
-    Raises
-    ------
-    ImageError
-        If it is no plain file, or does not lie there.
-    """
+    """Return the name of a member in its folder."""
     if not member.isreg():
         raise ImageError(f"{path}: {_shown(member.name)} is a link or a device, which no such archive has")
     first, *rest = member.name.removeprefix("./").split("/")

@@ -34,17 +34,7 @@ class ExtentReader(Protocol):
         """Fill a buffer from an address on."""
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
-        """Read many pieces, each to its place in a buffer.
-
-        Parameters
-        ----------
-        image_offsets, lengths_bytes : (n,) int64 arrays
-            Where the pieces lie, within bounds.
-        places : (n,) int64 array
-            Where each begins in the buffer.
-        target : memoryview
-            The buffer.
-        """
+        """Read many pieces, each to its place in a buffer."""
 
 
 class Workspace:
@@ -87,24 +77,9 @@ def read_extents(
     source: ExtentReader,
     image_offsets: NDArray[np.int64],
     lengths_bytes: NDArray[np.int64],
-    workspace: Workspace | None = None,
+    workspace: Workspace | None = None,  # memory to read into; fresh memory without it
 ) -> NDArray[np.uint8]:
-    """Read extents in address order; see :meth:`layoutscope.image.Source.read_extents`.
-
-    Parameters
-    ----------
-    source : ExtentReader
-        Where from.
-    image_offsets, lengths_bytes : (n,) int64 arrays
-        Where the extents lie, in any order.
-    workspace : Workspace, optional
-        Memory to read into; fresh memory without it.
-
-    Raises
-    ------
-    TruncatedError
-        If an extent leaves the image.
-    """
+    """Read extents in address order; see :meth:`layoutscope.image.Source.read_extents`."""
     tick()
     room = Workspace() if workspace is None else workspace
     starts = np.ascontiguousarray(image_offsets, np.int64)

@@ -70,25 +70,14 @@ _served: Final[set[str]] = set()
 
 
 class KeptImage(NamedTuple):
-    """An image that is kept.
+    """An image that is kept."""
 
-    Attributes
-    ----------
-    name : str
-        Of the compressed file.
-    path : Path
-        Where it is kept.
-    size_bytes, stored_bytes : int
-        Its length, and what it takes on the disk: holes take nothing.
-    used : float
-        When it was used last, in seconds since 1970.
-    """
-
-    name: str
-    path: Path
+    name: str  # of the compressed file
+    path: Path  # where it is kept
+    # size_bytes, stored_bytes: its length, and what it takes on the disk: holes take nothing
     size_bytes: int
     stored_bytes: int
-    used: float
+    used: float  # when it was used last, in seconds since 1970
 
 
 def default_folder() -> Path | None:
@@ -108,13 +97,7 @@ def default_folder() -> Path | None:
 
 
 def limit_bytes() -> int:
-    """Return how much may be kept.
-
-    Raises
-    ------
-    UsageError
-        If the environment says something that is no size.
-    """
+    """Return how much may be kept."""
     told = os.environ.get(LIMIT_VARIABLE)
     try:
         limit = LIMIT_BYTES if not told else parse_size(told)
@@ -126,15 +109,7 @@ def limit_bytes() -> int:
 
 
 def kept_name(name: str, status: os.stat_result) -> str:
-    """Name an image after its file and what identifies that.
-
-    Parameters
-    ----------
-    name : str
-        Of the compressed file.
-    status : os.stat_result
-        Of the same.
-    """
+    """Name an image after its file and what identifies that."""
     import hashlib
 
     facts = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -143,15 +118,7 @@ def kept_name(name: str, status: os.stat_result) -> str:
 
 
 def claim(folder: Path) -> None:
-    """Make a folder a cache, before anything is written to it.
-
-    Raises
-    ------
-    UsageError
-        If it holds anything else than a cache does.
-    OSError
-        If it cannot be made.
-    """
+    """Make a folder a cache, before anything is written to it."""
     refuse_part(folder / TAG)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if is_cache(folder):
@@ -169,11 +136,6 @@ def is_cache(folder: Path) -> bool:
     """Whether a folder is a cache; False where there is none, or an empty one, which may become one.
 
     A folder without a tag in which each image fits its seal is one of an earlier version.
-
-    Raises
-    ------
-    UsageError
-        If it holds anything else; it is named.
     """
     if not folder.is_dir():
         if folder.exists() or folder.is_symlink():
@@ -199,13 +161,7 @@ def _has_tag(folder: Path) -> bool:
 
 
 def kept_images(folder: Path) -> list[KeptImage]:
-    """List the images that are kept in a folder, those first that were used last; other files are not ours.
-
-    Raises
-    ------
-    UsageError
-        If the folder holds anything else than a cache does.
-    """
+    """List the images that are kept in a folder, those first that were used last; other files are not ours."""
     is_cache(folder)
     found = []
     for path in folder.iterdir() if folder.is_dir() else ():
@@ -237,13 +193,7 @@ def _is_sealed(path: Path) -> bool:
 
 
 def open_kept(path: Path) -> RawFile:
-    """Open an image that is kept; by that alone it is not an input that somebody named.
-
-    Raises
-    ------
-    ImageError
-        If there is none.
-    """
+    """Open an image that is kept; by that alone it is not an input that somebody named."""
     if not inputs.is_input(path):
         _served.add(os.path.realpath(path))
     return RawFile(path)
@@ -256,15 +206,7 @@ def disk_bytes(status: os.stat_result) -> int:
 
 
 def touch(path: Path, digest: str) -> None:
-    """Note that an image was used, and that its contents are as sealed; whether files may be changed does not matter.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is kept.
-    digest : str
-        Of its contents, which were just written, or found to be so.
-    """
+    """Note that an image was used and that its contents are as sealed, whether files may be changed or not."""
     with suppress(OSError):
         # Another name of the same file is not of the cache, and its time is its owner's.
         if path.stat().st_nlink == 1:
@@ -273,17 +215,7 @@ def touch(path: Path, digest: str) -> None:
 
 
 def seal(path: Path, digest: str, image: Path | None = None) -> bool:
-    """Say beside an image what it holds, and in which state of its file; whether that could be written.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is kept.
-    digest : str
-        Of its contents.
-    image : Path, optional
-        Where it is now, before it gets that name.
-    """
+    """Say beside an image what it holds, and in which state of its file; whether that could be written."""
     place = _seal_of(path)
     seen = ownfiles.look(place)
     # What says something else is nobody's seal, and stays.
@@ -329,20 +261,7 @@ def _state_of(path: Path) -> str:
 
 
 def make_room(folder: Path, new_bytes: int) -> bool:
-    """Remove what was used longest ago, and what was abandoned, until something new fits.
-
-    Parameters
-    ----------
-    folder : Path
-        The cache.
-    new_bytes : int
-        What is to be kept besides.
-
-    Returns
-    -------
-    bool
-        Whether it fits; if it is larger than all that may be kept, nothing is removed for it.
-    """
+    """Remove what was used longest ago, and what was abandoned, until something new fits."""
     limit = limit_bytes()
     for path in folder.glob(f"{PARTIAL}*"):
         seen = ownfiles.look(path)

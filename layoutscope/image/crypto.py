@@ -24,21 +24,7 @@ _FEEDBACK: Final = np.uint64(0x87)
 
 
 def decrypt_units(key: bytes, data: NDArray[np.uint8], numbers: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """Decrypt units with AES-XTS.
-
-    Parameters
-    ----------
-    key : bytes
-        Both keys, of the data and of the numbers; of AES-128 in 32 bytes.
-    data : (n * 512,) uint8 array
-        As stored.
-    numbers : (n,) uint64 array
-        The tweak of each unit.
-
-    Returns
-    -------
-    (n * 512,) uint8 array
-    """
+    """Decrypt units with AES-XTS."""
     half = len(key) // 2
     mask = _masks(key[half:], numbers).reshape(-1)
     plain = np.frombuffer(_aes(key[:half], (data.view(_WORD) ^ mask).tobytes(), encrypt=False), _WORD) ^ mask
@@ -92,22 +78,5 @@ def unwrap_key(wrapping_key: bytes, wrapped: bytes) -> bytes | None:
 
 
 def password_key(password: str, salt: bytes, iterations: int, length_bytes: int) -> bytes:
-    """Turn a password into a key: PBKDF2 with HMAC-SHA-256.
-
-    Parameters
-    ----------
-    password : str
-        Password or recovery key, hashed as UTF-8.
-    salt : bytes
-        From the key record.
-    iterations : int
-        From the key record; 1 or more.
-    length_bytes : int
-        How long the key is.
-
-    Returns
-    -------
-    bytes
-        The key that unwraps the record's own.
-    """
+    """Turn a password into a key: PBKDF2 with HMAC-SHA-256."""
     return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations, length_bytes)

@@ -28,22 +28,7 @@ _MAX_MAP_BYTES: Final = 256 * 1024**2
 def read_map(path: Path, size_bytes: int) -> NDArray[np.int64]:
     """List the areas of an image that its map file does not call finished.
 
-    Parameters
-    ----------
-    path : Path
-        The map file (``man ddrescue``, Mapfile structure).
-    size_bytes : int
-        Size of the image.
-
-    Returns
-    -------
-    (n, 2) int64 array
-        Offset and length in bytes, in address order; areas that the map does not name count as unread.
-
-    Raises
-    ------
-    ImageError
-        If it is no map file, names the line; or if it calls more read than the image has.
+    Offset and length in bytes, in address order; areas that the map does not name count as unread.
     """
     # That line is current position, status and pass: it looks like an area, and is none.
     blocks = _lines(path)[1:]  # the first one is the state of the rescue
@@ -86,17 +71,13 @@ def _block(path: Path, number: int, text: str) -> tuple[int, int, str]:
 
 
 class RescuedSource(Source):
-    """An image of which areas were never read.
+    """An image of which areas were never read."""
 
-    Parameters
-    ----------
-    source : Source
-        The image.
-    unread : (n, 2) int64 array
-        Offset and length in bytes of those areas, in address order.
-    """
-
-    def __init__(self, source: Source, unread: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        unread: NDArray[np.int64],  # offset and length in bytes of those areas, in address order
+    ) -> None:
         self._source = self.around = source
         self._unread = unread
         self.name = source.name

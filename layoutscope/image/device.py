@@ -31,18 +31,7 @@ LINUX_SECTOR_SIZE: Final = 0x1268
 
 
 class Device(RawFile):
-    """A disk, partition or loop device.
-
-    Parameters
-    ----------
-    path : Path
-        Such as ``/dev/rdisk2`` or ``/dev/sdb``; opened read-only.
-
-    Raises
-    ------
-    ImageError
-        If the device cannot be opened, or the system does not tell its size.
-    """
+    """A disk, partition or loop device."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = _open(path)
@@ -70,20 +59,8 @@ class Device(RawFile):
 def aligned(image_offset: int, length_bytes: int, sector_size_bytes: int) -> tuple[int, int]:
     """Widen a range to whole sectors.
 
-    Parameters
-    ----------
-    image_offset, length_bytes : int
-        The range.
-    sector_size_bytes : int
-        Of the device.
+    Start and stop in bytes.
 
-    Returns
-    -------
-    tuple of int
-        Start and stop in bytes.
-
-    Examples
-    --------
     >>> aligned(700, 100, 512)
     (512, 1024)
     """

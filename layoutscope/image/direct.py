@@ -23,18 +23,7 @@ LARGEST: Final = 1 << 20
 
 
 class DirectDrive:
-    """A drive whose reads are timed: a device, or a file that stands in for one.
-
-    Parameters
-    ----------
-    path : Path
-        ``/dev/sdb``, on macOS ``/dev/rdisk4``; opened read-only.
-
-    Raises
-    ------
-    ImageError
-        If it cannot be opened, or not past the cache.
-    """
+    """A drive whose reads are timed: a device, or a file that stands in for one."""
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
@@ -56,13 +45,7 @@ class DirectDrive:
         self._memory = mmap.mmap(-1, LARGEST)
 
     def read(self, offset: int, length: int) -> tuple[int, int]:
-        """Read once; when it began and how long it took, in nanoseconds.
-
-        Raises
-        ------
-        ImageError
-            At the first error: a drive that fails is not to be asked for more.
-        """
+        """Read once; when it began and how long it took, in nanoseconds."""
         return self._timed(offset, length, memoryview(self._memory)[:length])
 
     def _timed(self, offset: int, length: int, target: memoryview) -> tuple[int, int]:
@@ -78,17 +61,7 @@ class DirectDrive:
         return began, taken
 
     def read_together(self, offsets: list[int], length: int, depth: int) -> int:
-        """Read with several reads outstanding, each of a thread of its own; how long all took, in nanoseconds.
-
-        Parameters
-        ----------
-        offsets : list of int, bytes
-            Where.
-        length : int, bytes
-            Of each.
-        depth : int
-            How many are outstanding.
-        """
+        """Read with several reads outstanding, each of a thread of its own; how long all took, in nanoseconds."""
         began = time.perf_counter_ns()
         with ThreadPoolExecutor(depth) as threads:
             for _ in threads.map(
@@ -119,15 +92,7 @@ def _size(path: Path) -> tuple[int, bool]:
 
 
 def mounted_from(path: Path, table: str) -> list[str]:
-    """Return what of a device is mounted, by a table of mounts: ``/proc/mounts``, or what ``mount`` prints on macOS.
-
-    Parameters
-    ----------
-    path : Path
-        The device.
-    table : str
-        Lines that begin with the device that is mounted.
-    """
+    """Return what of a device is mounted, by a table of mounts: ``/proc/mounts``, or what ``mount`` prints on macOS."""
     # /dev/rdisk4 is the same disk as /dev/disk4, and /dev/disk4s2 a part of it; so are /dev/sdb1 and /dev/nvme0n1p1.
     name = path.name.removeprefix("r") if path.name.startswith("rdisk") else path.name
     found = []

@@ -45,13 +45,7 @@ class FailingError(ImageError):
 
 
 class FailingSource(Source):
-    """An image whose areas that cannot be read are found out by reading.
-
-    Parameters
-    ----------
-    source : Source
-        The image; raises :class:`~layoutscope.errors.UnreadError` where the system does not give what was asked for.
-    """
+    """An image whose areas that cannot be read are found out by reading."""
 
     def __init__(self, source: Source) -> None:
         self._source = self.around = source
@@ -176,27 +170,7 @@ class FailingSource(Source):
 
 
 def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Result:
-    """Do a work on images anew until nothing fails of which it did not know.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        The images; what is known to fail only grows.
-    work : callable
-        Reads them; its result counts if nothing failed meanwhile that had not failed before.
-
-    Returns
-    -------
-    object
-        What `work` returned the last time.
-
-    Raises
-    ------
-    LayoutscopeError
-        As `work` raises it, where nothing failed meanwhile.
-    FailingError
-        If the disk fails too often.
-    """
+    """Do a work on images anew until nothing fails of which it did not know."""
     for _ in range(MOST_ATTEMPTS):
         known = _unread_bytes(sources)
         try:

@@ -18,18 +18,7 @@ if TYPE_CHECKING:
 
 
 def files_of(path: Path) -> list[Path]:
-    """List the files of an image, each once, the one that was named first where there is one.
-
-    Parameters
-    ----------
-    path : Path
-        An image, in one file or in several, a device, or a folder that is one (a sparse bundle, a capture).
-
-    Raises
-    ------
-    LayoutscopeError
-        If there is none, a part is missing, or what names the others is damaged.
-    """
+    """List the files of an image, each once, the one that was named first where there is one."""
     if path.is_dir():
         inputs.note(path)
         return sorted(item for item in map(Path, inputs.walk_files(str(path))) if item.is_file())
@@ -50,13 +39,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def open_plain(path: Path) -> Source:
-    """Open a file or a device as the bytes that it holds, whatever they are.
-
-    Raises
-    ------
-    ImageError
-        If it cannot be opened, or is neither.
-    """
+    """Open a file or a device as the bytes that it holds, whatever they are."""
     mode = mode_of(path)
     if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
         from layoutscope.image.device import Device
@@ -68,13 +51,7 @@ def open_plain(path: Path) -> Source:
 
 
 def mode_of(path: Path) -> int:
-    """Return what kind of thing lies at a path, as ``st_mode`` has it.
-
-    Raises
-    ------
-    ImageError
-        If there is nothing, or the system does not tell.
-    """
+    """Return what kind of thing lies at a path, as ``st_mode`` has it."""
     try:
         return path.stat().st_mode
     except FileNotFoundError as error:

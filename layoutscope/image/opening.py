@@ -63,42 +63,12 @@ def open_image(
     path: str | os.PathLike[str],
     *,
     map_file: str | os.PathLike[str] | None = None,
+    # where decompressed images are kept; without it they go into a temporary file until they are closed
     cache_dir: str | os.PathLike[str] | None = None,
     decoder: Decoder = BULK,
     password: str | None = None,
 ) -> Source:
-    """Open an image, whatever holds it.
-
-    Parameters
-    ----------
-    path : path
-        A raw image, the first part of a split one, a compressed one (zstd, gzip, xz, bzip2), a container, a device, or
-        the address of a file on a server.
-    map_file : path, optional
-        The map that ddrescue wrote: areas it does not call finished are unread, not zero.
-    cache_dir : path, optional
-        Where decompressed images are kept; without it they go into a temporary file until they are closed.
-    decoder : Decoder
-        What decodes the tables of disk images.
-    password : str, optional
-        Of an encrypted disk image.
-
-    Returns
-    -------
-    Source
-        The disk, read-only.
-
-    Raises
-    ------
-    ImageError
-        If it cannot be opened, or is no image: missing, denied, a directory, empty, a text.
-    UnsupportedError
-        If it is a container that is not read; says which, and what to do.
-    FormatError
-        If it is a damaged container.
-    LockedError
-        If the password does not open it.
-    """
+    """Open an image, whatever holds it."""
     kept = Path(cache_dir) if cache_dir is not None else None
     source = _open_remote(path, kept) if is_address(path) else _open(Path(path), kept, password)
     try:
@@ -143,11 +113,6 @@ def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
     """Return the innermost disk of nested containers; the source itself where there is none.
 
     The source is closed if that fails.
-
-    Raises
-    ------
-    UnsupportedError
-        If containers are nested too deeply, or what reads one of them is not installed.
     """
     for _ in range(MAX_DEPTH):
         try:
@@ -166,17 +131,7 @@ def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
 
 
 def with_reason(error: ImageError | FormatError, name: str, findings: Iterable[Finding]) -> ImageError | FormatError:
-    """Begin a refusal with what explains it: the files that hold the disk are incomplete or contradict themselves.
-
-    Parameters
-    ----------
-    error : ImageError or FormatError
-        The refusal; returned as it is where nothing explains it.
-    name : str
-        Of the image.
-    findings : iterable of Finding
-        What is wrong with its files.
-    """
+    """Begin a refusal with what explains it: the files that hold the disk are incomplete or contradict themselves."""
     reasons = [f"{item.message}{item.sides}" for item in findings if item.level != "info"]
     if not reasons:
         return error
@@ -275,13 +230,7 @@ class ImageSet:
 
 @contextmanager
 def open_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[ImageSet]:
-    """Open an image, and the other one of a Fusion set, until the context ends.
-
-    Raises
-    ------
-    ImageError, UnsupportedError, FormatError
-        If one of them cannot be opened.
-    """
+    """Open an image, and the other one of a Fusion set, until the context ends."""
     password = request.own.get("password")
     wanted = partial(
         open_image,

@@ -41,13 +41,7 @@ _STAT_BLOCK_BYTES: Final = 512
 
 
 def open_read_only(path: Path) -> int:
-    """Open a file for reading; its descriptor.
-
-    Raises
-    ------
-    ImageError
-        If that fails, in one line.
-    """
+    """Open a file for reading; its descriptor."""
     try:
         descriptor = inputs.open_untouched(path)
     except PermissionError as error:
@@ -79,18 +73,6 @@ class RawFile(FillingSource):
     """A raw image in a regular file.
 
     Holes of a sparse file are not read: they cost no request and are counted apart.
-
-    Parameters
-    ----------
-    path : Path
-        The file; opened read-only.
-    descriptor : int, optional
-        An open descriptor of it, which becomes this object's own.
-
-    Raises
-    ------
-    ImageError
-        If the file cannot be opened.
     """
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
@@ -176,22 +158,7 @@ class RawFile(FillingSource):
 
 
 def plain_pieces(descriptor: int, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> int:
-    """Read small pieces until one is too long or does not come whole; the twin of ``native/source/pieces.c``.
-
-    Parameters
-    ----------
-    descriptor : int
-        The file.
-    image_offsets, lengths_bytes, places : (n,) int64 arrays
-        Where each piece lies in the file, its length, and where it goes in the buffer.
-    target : memoryview
-        The buffer.
-
-    Returns
-    -------
-    int
-        How many pieces were read.
-    """
+    """Read small pieces until one is too long or does not come whole; the twin of ``native/source/pieces.c``."""
     for k in range(len(places)):
         place, length = int(places[k]), int(lengths_bytes[k])
         if length > SMALL_BYTES or _got(descriptor, int(image_offsets[k]), target[place : place + length]) != length:
@@ -220,20 +187,14 @@ def is_sparse(descriptor: int) -> bool:
     return True
 
 
-def data_segments(descriptor: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def data_segments(
+    descriptor: int,
+    start: int,  # start, stop: the range, in bytes
+    stop: int,
+) -> Iterator[tuple[int, int]]:
     """List the stored stretches that meet a range.
 
-    Parameters
-    ----------
-    descriptor : int
-        An open file.
-    start, stop : int
-        The range, in bytes.
-
-    Yields
-    ------
-    tuple of int
-        Start and stop in bytes; the last stretch may go on past the range.
+    Start and stop in bytes; the last stretch may go on past the range.
     """
     position = start
     while position < stop:

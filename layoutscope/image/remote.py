@@ -54,20 +54,7 @@ def whole_address(path: str | os.PathLike[str]) -> str:
 
 
 class RemoteSource(FillingSource):
-    """A file on a server.
-
-    Parameters
-    ----------
-    address : str
-        Of a web server, or as of fsspec, whose settings and environment say how to log in.
-
-    Raises
-    ------
-    UnsupportedError
-        If fsspec is needed and not installed, or what it needs for this kind of address.
-    ImageError
-        If there is no such file, or its server gives no ranges.
-    """
+    """A file on a server."""
 
     def __init__(self, address: str) -> None:
         self.name = whole_address(address)
@@ -186,16 +173,8 @@ class _StoredFile:
 def address_identity(address: str) -> dict[str, Any]:
     """Say what is known of a file on a server without reading it.
 
-    Parameters
-    ----------
-    address : str
-        As of :class:`RemoteSource`.
-
-    Returns
-    -------
-    dict
-        ``size_bytes``, and ``identity``: SHA-256 of its address, its size, and what the server says that changes with
-        it. Empty where it cannot be reached.
+    `size_bytes`, and `identity`: SHA-256 of its address, its size, and what the server says that changes with it. Empty
+    where it cannot be reached.
     """
     try:
         facts = _facts(address)
@@ -207,13 +186,7 @@ def address_identity(address: str) -> dict[str, Any]:
 
 
 def _facts(address: str) -> dict[str, Any]:
-    """Ask a server about a file, by what fsspec calls its facts.
-
-    Raises
-    ------
-    ImageError
-        If there is none, or it can only be had whole.
-    """
+    """Ask a server about a file, by what fsspec calls its facts."""
     if _is_web(whole_address(address)):
         file = WebFile(whole_address(address), 1)
         file.close()
@@ -252,13 +225,7 @@ def _opened(address: str) -> tuple[Any, str]:
 
 
 def _again(name: str, ask: Callable[[], Result]) -> Result:
-    """Ask a server, and again where that failed for a cause that may pass.
-
-    Raises
-    ------
-    ImageError
-        If it does not answer, or refuses.
-    """
+    """Ask a server, and again where that failed for a cause that may pass."""
     for wait in (*WAITS_S, None):
         try:
             return ask()

@@ -36,20 +36,12 @@ FOLDERS: Final = {
 
 
 class Scheme(NamedTuple):
-    """How the files of one image are named.
+    """How the files of one image are named."""
 
-    Attributes
-    ----------
-    name : str
-        Of the set.
-    file : Pattern
-        A name in it, in lower case. All have the group ``stem`` in common, and the length of the group ``suffix``.
-    proof : Pattern
-        What one of the names must be, where files that are no set have such names, too.
-    """
-
-    name: str
+    name: str  # of the set
+    # a name in it, in lower case. All have the group `stem` in common, and the length of the group `suffix`.
     file: re.Pattern[str]
+    # what one of the names must be, where files that are no set have such names, too
     proof: re.Pattern[str] = re.compile(".*", re.DOTALL)
 
 
@@ -74,19 +66,7 @@ SCHEMES: Final = (
 
 
 def refuse_part(path: Path) -> None:
-    """Refuse a place where a new file would become a part of an image that is there.
-
-    Parameters
-    ----------
-    path : Path
-        Where a file or folder is to be.
-
-    Raises
-    ------
-    UsageError
-        If it is inside of a bundle or a capture, or its name is one in a set of files beside it that were not written
-        here.
-    """
+    """Refuse a place where a new file would become a part of an image that is there."""
     places = {Path(os.path.abspath(path)), Path(os.path.realpath(path))}  # noqa: PTH100  (links not followed)
     for folder in {parent for place in places for parent in place.parents}:
         if kind := whole_folder(folder):

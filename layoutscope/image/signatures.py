@@ -202,15 +202,7 @@ LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
 
 def refuse_containers(source: Source) -> None:
-    """Refuse what is no raw image.
-
-    Raises
-    ------
-    UnsupportedError
-        If the content is a container, an archive or a git LFS pointer; it is named, with advice.
-    ImageError
-        If it is a text.
-    """
+    """Refuse what is no raw image."""
     head = head_of(source)
     if head.startswith(LFS_POINTER):
         raise UnsupportedError(
@@ -328,16 +320,6 @@ def trailer_parsed(source: Source) -> EncryptedImage.FormerTrailer | None:
 
 
 def encrypted_refusal(what: str, key_bits: int, size_bytes: int) -> UnsupportedError:
-    """Say how large the disk inside is, how it is encrypted, and what to do.
-
-    Parameters
-    ----------
-    what : str
-        The image, and what it is.
-    key_bits : int
-        Length of its key.
-    size_bytes : int
-        Length of the disk inside.
-    """
+    """Say how large the disk inside is, how it is encrypted, and what to do."""
     message = f"{what} of {format_bytes(size_bytes)} (AES-{key_bits}), as FileVault 1 makes of homes"
     return UnsupportedError(message, code="encrypted-image", advice=PASSWORD_ADVICE)

@@ -36,36 +36,18 @@ class ReadCounter:
 
 
 class Source(ABC):
-    """A readable range of bytes.
+    """A readable range of bytes."""
 
-    Attributes
-    ----------
-    name : str
-        For messages.
-    size_bytes : int
-        Length of the image.
-    sector_size_bytes : int
-        Sector size of the device, 512 where unknown.
-    counter : ReadCounter
-        Requests and bytes that reached the underlying file.
-    origin : int
-        Where address 0 lies in the image, in bytes; not 0 in a window only.
-    gap_budget : float
-        Share of the wanted bytes that may be spent on gaps between them, so that a scan reads little beyond its
-        metadata.
-    around : Source or None
-        The source that this one was made of: the file of a container, or what failing areas are found in.
-    own_findings : tuple of Finding
-        What is wrong with the files that hold the disk, such as a missing segment; reading may add to it.
-    """
-
-    name: str
-    size_bytes: int
-    sector_size_bytes: int = 512
-    counter: ReadCounter
-    origin: int = 0
+    name: str  # for messages
+    size_bytes: int  # length of the image
+    sector_size_bytes: int = 512  # sector size of the device, 512 where unknown
+    counter: ReadCounter  # requests and bytes that reached the underlying file
+    origin: int = 0  # where address 0 lies in the image, in bytes; not 0 in a window only
+    # share of the wanted bytes that may be spent on gaps between them, so that a scan reads little beyond its metadata
     gap_budget: float = 0.04
+    # the source that this one was made of: the file of a container, or what failing areas are found in
     around: Source | None = None
+    # what is wrong with the files that hold the disk, such as a missing segment; reading may add to it
     own_findings: tuple[Finding, ...] = ()
 
     @property
@@ -85,15 +67,7 @@ class Source(ABC):
         return len(data)
 
     def read(self, image_offset: int, length_bytes: int) -> bytes:
-        """Read exactly so many bytes.
-
-        Raises
-        ------
-        TruncatedError
-            If the range leaves the image.
-        UnreadError
-            If it touches an area that was never read into the image.
-        """
+        """Read exactly so many bytes."""
         self._check(image_offset, length_bytes)
         data = self._fetch(image_offset, length_bytes)
         if len(data) != length_bytes:
@@ -101,34 +75,13 @@ class Source(ABC):
         return data
 
     def read_into(self, image_offset: int, target: memoryview) -> None:
-        """Fill a buffer; areas that were never read come as zeros (:meth:`touches_unread` tells).
-
-        Raises
-        ------
-        TruncatedError
-            If the range leaves the image.
-        """
+        """Fill a buffer; areas that were never read come as zeros (:meth:`touches_unread` tells)."""
         self._check(image_offset, len(target))
         if self._fetch_into(image_offset, target) != len(target):
             raise self._shrunk(image_offset)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
-        """Read many pieces, each to its place in a buffer; as :meth:`read_into` one by one.
-
-        Parameters
-        ----------
-        image_offsets, lengths_bytes : (n,) int64 arrays
-            Where the pieces lie, within bounds.
-        places : (n,) int64 array
-            Where each begins in the buffer.
-        target : memoryview
-            The buffer.
-
-        Raises
-        ------
-        TruncatedError
-            If a piece leaves the image, or the file became shorter.
-        """
+        """Read many pieces, each to its place in a buffer; as :meth:`read_into` one by one."""
         self._fetch_pieces(image_offsets, lengths_bytes, places, target)
 
     def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
@@ -157,25 +110,7 @@ class Source(ABC):
         lengths_bytes: NDArray[np.int64],
         workspace: Workspace | None = None,
     ) -> NDArray[np.uint8]:
-        """Read many extents, in address order and in large requests.
-
-        Parameters
-        ----------
-        image_offsets, lengths_bytes : (n,) int64 arrays
-            Where the extents lie, in any order.
-        workspace : Workspace, optional
-            Memory to read into; the result is then valid until the next read into it.
-
-        Returns
-        -------
-        (sum of lengths,) uint8 array
-            The bytes, concatenated in the order given; zeros where an area was never read (:meth:`touches_unread`).
-
-        Raises
-        ------
-        TruncatedError
-            If an extent leaves the image.
-        """
+        """Read many extents, in address order and in large requests."""
         return read_extents(self, image_offsets, lengths_bytes, workspace)
 
     def unread_ranges(self) -> NDArray[np.int64]:
@@ -240,19 +175,14 @@ class FillingSource(Source):
 
 
 class Window(Source):
-    """A part of another source, with addresses that start at 0.
+    """A part of another source, with addresses that start at 0."""
 
-    Parameters
-    ----------
-    source : Source
-        The whole.
-    image_offset : int
-        Where the window starts in the whole, in bytes.
-    size_bytes : int
-        Its length; cut at the end of the whole.
-    """
-
-    def __init__(self, source: Source, image_offset: int, size_bytes: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        image_offset: int,  # where the window starts in the whole, in bytes
+        size_bytes: int,
+    ) -> None:
         self.source = source
         self.image_offset = image_offset
         self.size_bytes = max(0, min(size_bytes, source.size_bytes - image_offset))
@@ -293,21 +223,11 @@ class Window(Source):
 
 
 def overlaps(
-    ranges: NDArray[np.int64], image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
+    ranges: NDArray[np.int64],  # offset and length in bytes, in address order, without overlap
+    image_offsets: NDArray[np.int64],
+    lengths_bytes: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Say of each extent whether it meets one of the ranges.
-
-    Parameters
-    ----------
-    ranges : (m, 2) int64 array
-        Offset and length in bytes, in address order, without overlap.
-    image_offsets, lengths_bytes : (n,) int64 arrays
-        The extents, in any order.
-
-    Returns
-    -------
-    (n,) bool array
-    """
+    """Say of each extent whether it meets one of the ranges."""
     starts, lengths = np.asarray(image_offsets, np.int64), np.asarray(lengths_bytes, np.int64)
     following = np.searchsorted(ranges[:, 0] + ranges[:, 1], starts, side="right")
     bounds = np.append(ranges[:, 0], np.iinfo(np.int64).max)
@@ -316,13 +236,7 @@ def overlaps(
 
 
 class RecordingSource(Source):
-    """An image whose reads are remembered, gaps between them not read over.
-
-    Parameters
-    ----------
-    source : Source
-        The image.
-    """
+    """An image whose reads are remembered, gaps between them not read over."""
 
     gap_budget = 0.0
 

@@ -29,20 +29,7 @@ if TYPE_CHECKING:
 def find_parts(path: Path) -> list[Path]:
     """Find all parts of the split image whose first part this is.
 
-    Parameters
-    ----------
-    path : Path
-        Any file.
-
-    Returns
-    -------
-    list of Path
-        In order, those that are there; empty if the file is no part of a split image.
-
-    Raises
-    ------
-    ImageError
-        If more parts are missing than are there, one is no file, or the path is not the first part.
+    In order, those that are there; empty if the file is no part of a split image.
     """
     match = NUMBERED.fullmatch(path.name) or LETTERED.fullmatch(path.name)
     if match is None:
@@ -109,18 +96,7 @@ def _refuse_later_part(path: Path, match: re.Match[str], siblings: dict[str, Pat
 
 
 class SplitFile(FillingSource):
-    """Several files, one after the other, as one image; what is missing of them counts as never read.
-
-    Parameters
-    ----------
-    paths : list of Path
-        The parts in order, as :func:`find_parts` lists them.
-
-    Raises
-    ------
-    ImageError
-        If a part cannot be opened, or is longer than the first.
-    """
+    """Several files, one after the other, as one image; what is missing of them counts as never read."""
 
     def __init__(self, paths: list[Path]) -> None:
         self.counter = ReadCounter()

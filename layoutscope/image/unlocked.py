@@ -27,31 +27,16 @@ PIECES_AT_ONCE: Final = 64
 
 @frozen
 class EncryptedStretch:
-    """A stretch whose units of 512 bytes are encrypted with AES-XTS and numbered from 0.
+    """A stretch whose units of 512 bytes are encrypted with AES-XTS and numbered from 0."""
 
-    Attributes
-    ----------
-    image_offset, size_bytes : int
-        Where it lies; the size is cut to whole units.
-    key : bytes
-        Both keys, of the data and of the numbers.
-    """
-
+    # image_offset, size_bytes: where it lies; the size is cut to whole units
     image_offset: int
     size_bytes: int
-    key: bytes
+    key: bytes  # both keys, of the data and of the numbers
 
 
 class UnlockedSource(FillingSource):
-    """A disk with the plain text of its encrypted stretches in their place.
-
-    Parameters
-    ----------
-    source : Source
-        The disk; closed with this.
-    stretches : sequence of EncryptedStretch
-        In any order, without overlap, inside the disk.
-    """
+    """A disk with the plain text of its encrypted stretches in their place."""
 
     def __init__(self, source: Source, stretches: Sequence[EncryptedStretch]) -> None:
         self._source = self.around = source

@@ -51,24 +51,15 @@ class _Written:
     digest: cache.Digest = field(default_factory=cache.Digest)
 
 
-def unpack(source: Source, way: Compression, *, cache_dir: Path | None) -> RawFile:
-    """Decompress an image.
-
-    Parameters
-    ----------
-    source : Source
-        The compressed file.
-    way : Compression
-        How it is compressed.
-    cache_dir : Path or None
-        Folder where the result is kept, see :mod:`layoutscope.image.cache`; None for a temporary file that goes when
-        it is closed. What is no file by itself, such as an image in an image, is not kept.
-
-    Raises
-    ------
-    ImageError
-        If the data are damaged, or the result would fill the disk.
-    """
+def unpack(
+    source: Source,
+    way: Compression,
+    *,
+    # folder where the result is kept, see `cache`; None for a temporary file that goes when it is closed. What is no
+    # file by itself, such as an image in an image, is not kept.
+    cache_dir: Path | None,
+) -> RawFile:
+    """Decompress an image."""
     if cache_dir is None or not isinstance(source, RawFile):
         return _to_temporary(source, way)
     cache.is_cache(cache_dir)

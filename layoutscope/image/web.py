@@ -72,13 +72,7 @@ class _Deadline:
         self._end = monotonic() + seconds
 
     def left(self) -> float:
-        """Return the seconds that are left.
-
-        Raises
-        ------
-        ServerError
-            If there are none.
-        """
+        """Return the seconds that are left."""
         left = self._end - monotonic()
         if left <= 0:
             raise ServerError(self.missed)
@@ -174,20 +168,7 @@ class _Range(NamedTuple):
 
 
 class WebFile:
-    """A file on a web server.
-
-    Parameters
-    ----------
-    address : str
-        With ``http`` or ``https``; it may have a user and a password, which only its own server is told.
-    first_bytes : int
-        How much is read at once, since that is what tells whether there are ranges and how long the file is.
-
-    Raises
-    ------
-    ImageError
-        If it cannot be read, or only whole.
-    """
+    """A file on a web server."""
 
     def __init__(self, address: str, first_bytes: int) -> None:
         self.name = address
@@ -201,19 +182,11 @@ class WebFile:
             raise ImageError(f"{address}: is no address: {error}") from error
         self.start = self._read(_Range(0, first_bytes), threading.Event())
 
-    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Read ranges, several at a time.
-
-        Parameters
-        ----------
-        ranges : sequence of (first, stop)
-            Within the file, and not empty.
-
-        Raises
-        ------
-        ImageError
-            If one of them cannot be read.
-        """
+    def read_ranges(
+        self,
+        ranges: Sequence[tuple[int, int]],  # within the file, and not empty
+    ) -> list[bytes]:
+        """Read ranges, several at a time."""
         stop = threading.Event()
         if len(ranges) <= 1:
             return [self._read(_Range(*each), stop) for each in ranges]
@@ -450,13 +423,7 @@ def _redirected(place: SplitResult, answer: http.client.HTTPResponse) -> SplitRe
 
 
 def _place(address: str) -> SplitResult:
-    """Split an address.
-
-    Raises
-    ------
-    ValueError
-        If it has another scheme, no host, or a port that is none.
-    """
+    """Split an address."""
     place = urlsplit(address)
     if place.scheme not in _PORTS or not place.hostname or place.port == 0:
         raise ValueError("it has no host" if place.scheme in _PORTS else f"its scheme is {_shown(place.scheme)}")

@@ -51,15 +51,12 @@ OMAP_TO_TARGET = Definition(
 
 
 def edge_distance(
-    start: NDArray[np.int64], stop: NDArray[np.int64], other_start: NDArray[np.int64], other_stop: NDArray[np.int64]
+    start: NDArray[np.int64],  # start, stop, other_start, other_stop: in bytes from the start of the image
+    stop: NDArray[np.int64],
+    other_start: NDArray[np.int64],
+    other_stop: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Bytes between the nearest edges of two runs each; 0 where they touch or overlap.
-
-    Parameters
-    ----------
-    start, stop, other_start, other_stop : (n,) int64 arrays
-        In bytes from the start of the image.
-    """
+    """Bytes between the nearest edges of two runs each; 0 where they touch or overlap."""
     apart: NDArray[np.int64] = np.maximum(np.maximum(other_start - stop, start - other_stop), 0)
     return apart
 
@@ -112,47 +109,22 @@ def _to_data(layout: VolumeLayout) -> NDArray[np.int64]:
 
 
 class Firsts(NamedTuple):
-    """Extents, of which some are the first of a file, and entries, of which some are files with an inode.
+    """Extents, of which some are the first of a file, and entries, of which some are files with an inode."""
 
-    Attributes
-    ----------
-    file_id : (n_extents,) uint64 array
-        The file of each extent.
-    is_first : (n_extents,) bool array
-        Whether the extent is the first of the file's data.
-    start, length_bytes : (n_extents,) int64 arrays
-        Where they lie.
-    entry_file_id : (n_entries,) uint64 array
-        The file of each entry.
-    is_file : (n_entries,) bool array
-        Whether it is a file of which the leaf is known.
-    leaf : (n_entries,) uint32 array
-        Row of that leaf.
-    """
-
-    file_id: NDArray[np.uint64]
-    is_first: NDArray[np.bool_]
+    file_id: NDArray[np.uint64]  # the file of each extent
+    is_first: NDArray[np.bool_]  # whether the extent is the first of the file's data
+    # start, length_bytes: where they lie
     start: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
-    entry_file_id: NDArray[np.uint64]
-    is_file: NDArray[np.bool_]
-    leaf: NDArray[np.uint32]
+    entry_file_id: NDArray[np.uint64]  # the file of each entry
+    is_file: NDArray[np.bool_]  # whether it is a file of which the leaf is known
+    leaf: NDArray[np.uint32]  # row of that leaf
 
 
 def apart_from_inodes(
     firsts: Firsts, place: NDArray[np.int32], node_start: NDArray[np.int64], node_stop: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Find how far the first extent of each file is from the leaf with its inode, in the order of the extents.
-
-    Parameters
-    ----------
-    firsts : Firsts
-        Extents and entries.
-    place : (n_rows,) int32 array
-        Place of each row of the table of nodes.
-    node_start, node_stop : (n_nodes,) int64 arrays
-        Where the nodes lie.
-    """
+    """Find how far the first extent of each file is from the leaf with its inode, in the order of the extents."""
     last = max((int(one.max()) for one in (firsts.file_id, firsts.entry_file_id) if len(one)), default=0)
     rows = len(firsts.file_id) + len(firsts.entry_file_id)
     if last < MAX_SPARSENESS * rows + FEW_CODES:
@@ -175,13 +147,7 @@ def _flat(column: NDArray[Any]) -> NDArray[Any]:
 def plain_apart(
     firsts: Firsts, place: NDArray[np.int32], node_start: NDArray[np.int64], node_stop: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Find it column by column; the twin of the kernel.
-
-    Parameters
-    ----------
-    firsts, place, node_start, node_stop
-        As for :func:`apart_from_inodes`.
-    """
+    """Find it column by column; the twin of the kernel."""
     rows, is_file = np.flatnonzero(firsts.is_first), firsts.is_file
     (of_extent, of_file), bound = dense_codes(firsts.file_id[rows], firsts.entry_file_id[is_file])
     leaf_of = np.full(bound, NULL_ROW)

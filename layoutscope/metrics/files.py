@@ -78,17 +78,10 @@ def user_extents(layout: VolumeLayout) -> Table:
 
 
 class Forks(NamedTuple):
-    """Forks of files, an element each.
+    """Forks of files, an element each."""
 
-    Attributes
-    ----------
-    file_id : (n,) uint64 array
-        Their files.
-    blocks, fragments : (n,) int64 arrays
-        Blocks, and contiguous pieces.
-    """
-
-    file_id: NDArray[np.uint64]
+    file_id: NDArray[np.uint64]  # their files
+    # blocks, fragments: blocks, and contiguous pieces
     blocks: NDArray[np.int64]
     fragments: NDArray[np.int64]
 
@@ -148,21 +141,12 @@ def free_metrics(layout: VolumeLayout) -> Iterator[Metric]:
 
 
 def power_of_two_histogram(
-    sizes: NDArray[np.int64], weights: NDArray[np.int64] | None = None
+    sizes: NDArray[np.int64],  # in bytes; those below 1 fall into the bin `0`
+    weights: NDArray[np.int64] | None = None,
 ) -> tuple[tuple[str, float], ...]:
     """Sum weights by the power of two at or below each size.
 
-    Parameters
-    ----------
-    sizes : (n,) int64 array
-        In bytes; those below 1 fall into the bin ``0``.
-    weights : (n,) int64 array, optional
-        1 each by default.
-
-    Returns
-    -------
-    tuple of (str, float)
-        Lower bound of the bin and its sum; empty bins are left out.
+    Lower bound of the bin and its sum; empty bins are left out.
     """
     # Doubles hold sizes up to 8 PiB exactly; only beyond could one be rounded up to the next power.
     place = np.zeros(len(sizes), np.int64)

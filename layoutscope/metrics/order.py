@@ -75,18 +75,7 @@ def _mean(values: NDArray[np.bool_]) -> float | None:
 
 
 def disk_rank(image_offset: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Place of each leaf in address order.
-
-    Parameters
-    ----------
-    image_offset : (n,) int64 array
-        Leaves in key order.
-
-    Returns
-    -------
-    (n,) int64 array
-        A permutation of ``0 .. n - 1``.
-    """
+    """Place of each leaf in address order."""
     rank = np.empty(len(image_offset), np.int64)
     rank[order_of(image_offset)] = np.arange(len(image_offset))
     return rank
@@ -96,13 +85,7 @@ COUNT_INVERSIONS: Final = Kernel("count_inversions", "LL")
 
 
 def inversions(permutation: NDArray[np.int64]) -> int:
-    """Count the pairs that stand in falling order.
-
-    Parameters
-    ----------
-    permutation : (n,) int64 array
-        A permutation of ``0 .. n - 1``.
-    """
+    """Count the pairs that stand in falling order."""
     values = np.array(permutation, np.int64)
     count = COUNT_INVERSIONS(values, np.empty(len(values), np.int64))
     return plain_inversions(permutation) if count is None else count
@@ -111,13 +94,6 @@ def inversions(permutation: NDArray[np.int64]) -> int:
 def plain_inversions(permutation: NDArray[np.int64]) -> int:
     """Count them in passes over all; the twin of the kernel.
 
-    Parameters
-    ----------
-    permutation : (n,) int64 array
-        A permutation of ``0 .. n - 1``.
-
-    Notes
-    -----
     One pass for each bit, from the highest: values that agree in the higher bits stand together in their original
     order, and each 0 is passed by the ones before it in its group. A group starts at the place of its smallest value,
     so that every pass is a prefix sum and a scatter: O(n log n) without a loop over elements.

@@ -29,14 +29,9 @@ NOT_METADATA: Final = ("unclaimed", "pending-free", *DATA_REGIONS)
 
 
 class Pieces(NamedTuple):
-    """Runs of bytes.
+    """Runs of bytes."""
 
-    Attributes
-    ----------
-    start, stop : (n,) int64 arrays
-        In bytes from the start of the image, ``start < stop``.
-    """
-
+    # start, stop: in bytes from the start of the image, `start < stop`
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
 
@@ -66,18 +61,13 @@ def own_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
     return nodes.take(nodes["state"].is_in(LIVE_STATES))
 
 
-def node_density(layout: VolumeLayout, columns: int, on_device: tuple[int, int] | None = None) -> NDArray[np.float64]:
-    """Cut a volume into pieces of one size and sum up the bytes of the nodes that start in each, shape (columns,).
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    columns : int
-        How many pieces.
-    on_device : (int, int), optional
-        Number and size in bytes of the one image of a set that is looked at; all nodes without it.
-    """
+def node_density(
+    layout: VolumeLayout,
+    columns: int,
+    # number and size in bytes of the one image of a set that is looked at; all nodes without it
+    on_device: tuple[int, int] | None = None,
+) -> NDArray[np.float64]:
+    """Cut a volume into pieces of one size and sum up the bytes of the nodes that start in each, shape (columns,)."""
     facts, nodes = layout.facts, layout.columns("nodes")
     device, span = (0, facts.size_bytes) if on_device is None else on_device
     # The second image of a set is shown from its first byte: where the volume starts there, the layout does not say.
@@ -138,20 +128,7 @@ JOIN_PIECES: Final = Kernel("join_pieces", "llnLL")
 
 
 def merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
-    """Join pieces whose gap is at most so many bytes into maximal runs.
-
-    Parameters
-    ----------
-    pieces : Pieces
-        In address order; they may overlap.
-    gap_bytes : int
-        Largest gap inside a run.
-
-    Returns
-    -------
-    Pieces
-        The runs, in address order.
-    """
+    """Join pieces whose gap is at most so many bytes into maximal runs."""
     start, stop = (np.ascontiguousarray(each) for each in pieces)
     joined = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
     count = JOIN_PIECES(start, stop, gap_bytes, *joined)
@@ -159,13 +136,7 @@ def merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
 
 
 def plain_merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
-    """Join pieces column by column; the twin of the kernel.
-
-    Parameters
-    ----------
-    pieces, gap_bytes
-        As for :func:`merged_pieces`.
-    """
+    """Join pieces column by column; the twin of the kernel."""
     if not len(pieces.start):
         return pieces
     # Of pieces that overlap, as on damaged volumes, the one that starts last need not be the one that ends last.
@@ -175,14 +146,9 @@ def plain_merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
 
 
 class NodeEdges(NamedTuple):
-    """First and last byte of nodes, whatever lies between their pieces.
+    """First and last byte of nodes, whatever lies between their pieces."""
 
-    Attributes
-    ----------
-    start, stop : (n,) int64 arrays
-        Where the first piece starts and the last one ends, in bytes from the start of the image.
-    """
-
+    # start, stop: where the first piece starts and the last one ends, in bytes from the start of the image
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
 
@@ -272,35 +238,14 @@ def clump_metrics(pieces: Pieces, subject: str) -> Iterator[Metric]:
 
 
 def clump_bytes(pieces: Pieces, gap_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Metadata bytes of each clump.
-
-    Parameters
-    ----------
-    pieces : Pieces
-        In address order.
-    gap_bytes : int
-        Largest gap inside a clump.
-
-    Returns
-    -------
-    (n_clumps,) int64 array
-        Bytes without the gaps, clumps in address order.
-    """
+    """Metadata bytes of each clump."""
     solid = merged_pieces(pieces, 0)
     first = np.searchsorted(solid.start, merged_pieces(solid, gap_bytes).start)
     return np.add.reduceat(solid.length, first) if len(first) else np.empty(0, np.int64)
 
 
 def span_bytes(pieces: Pieces, low: float = 0.01, high: float = 0.99) -> float | None:
-    """Width of the address range that holds the bytes between two quantiles; None without metadata.
-
-    Parameters
-    ----------
-    pieces : Pieces
-        In address order.
-    low, high : float
-        Quantiles of the metadata's bytes, 0 to 1.
-    """
+    """Width of the address range that holds the bytes between two quantiles; None without metadata."""
     solid = merged_pieces(pieces, 0)
     if not len(solid.start):
         return None
@@ -312,17 +257,7 @@ def span_bytes(pieces: Pieces, low: float = 0.01, high: float = 0.99) -> float |
 
 
 def span_metrics(pieces: Pieces, volume_bytes: int, subject: str) -> Iterator[Metric]:
-    """Span in bytes and as a share of the volume.
-
-    Parameters
-    ----------
-    pieces : Pieces
-        In address order.
-    volume_bytes : int
-        Size of the volume.
-    subject : str
-        What the pieces are: a tree, or ``metadata``.
-    """
+    """Span in bytes and as a share of the volume."""
     span = span_bytes(pieces)
     yield Metric(SPAN, span, subject)
     yield Metric(SPAN_SHARE, None if span is None else span / volume_bytes, subject)
@@ -331,20 +266,8 @@ def span_metrics(pieces: Pieces, volume_bytes: int, subject: str) -> Iterator[Me
 def nearest_neighbour_ratio(pieces: Pieces, volume_bytes: int) -> float | None:
     """Mean gap to the nearest neighbour over its expectation at random.
 
-    Parameters
-    ----------
-    pieces : Pieces
-        The objects, in address order.
-    volume_bytes : int
-        Where they could lie.
+    None for fewer than two objects, or where nothing is left to place them in.
 
-    Returns
-    -------
-    float or None
-        None for fewer than two objects, or where nothing is left to place them in.
-
-    Notes
-    -----
     ``n`` objects leave ``L`` bytes of the volume. Placed at random they cut ``L`` into ``n + 1`` gaps; the smaller of
     two given gaps is ``L / 2(n + 1)`` on average, the one inner gap of an outermost object ``L / (n + 1)``. The mean
     over all objects is ``L (n + 2) / (2 n (n + 1))``.

@@ -36,28 +36,14 @@ PLACED: Final = ("nodes", "regions", "extents", "free")
 
 @frozen
 class SpaceUse(Displayed):
-    """Bytes by use.
+    """Bytes by use."""
 
-    Attributes
-    ----------
-    use : str
-        One of :data:`USES`, or ``unaccounted``: no table says anything about them.
-    size_bytes : int
-        Bytes of the volume, each counted once.
-    """
-
-    use: str
-    size_bytes: int
+    use: str  # one of `USES`, or `unaccounted`: no table says anything about them
+    size_bytes: int  # bytes of the volume, each counted once
 
 
 def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
-    """Account for every byte of a volume, or of a container with the volumes that share it.
-
-    Parameters
-    ----------
-    layouts : sequence of VolumeLayout
-        The volume, or the container and its volumes.
-    """
+    """Account for every byte of a volume, or of a container with the volumes that share it."""
     held = dict.fromkeys(USES, 0)
     devices = [layout.columns(name)["device"].filled(0) for layout in layouts for name in PLACED]
     for device in range(max((int(column.max(initial=0)) for column in devices), default=0) + 1):
@@ -134,8 +120,6 @@ def _bytes_within(pieces: Pieces, start: int, stop: int) -> int:
 def zone_bytes(layout: VolumeLayout) -> tuple[int | None, str]:
     """Size of the metadata zone as the kernel computes it, or None and the reason.
 
-    Notes
-    -----
     Quota files, which no header declares, are left out. The kernel's unit of bitmap reads is taken as one allocation
     block, so that the zone is a multiple of 8 x block size x block size: 128 MiB at 4 KiB.
     """

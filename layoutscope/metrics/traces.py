@@ -108,18 +108,11 @@ def sequential_share(start: NDArray[np.int64], stop: NDArray[np.int64]) -> float
     return float((start[1:] == stop[:-1]).mean()) if len(start) > 1 else None
 
 
-def seek_from_edge(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Distance of each read but the first from the nearest edge of the read before.
-
-    Parameters
-    ----------
-    start, stop : (n,) int64 arrays
-        Reads in order, in bytes.
-
-    Returns
-    -------
-    (n - 1,) int64 array
-    """
+def seek_from_edge(
+    start: NDArray[np.int64],  # start, stop: reads in order, in bytes
+    stop: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Distance of each read but the first from the nearest edge of the read before."""
     return edge_distance(start[:-1], stop[:-1], start[1:], stop[1:])
 
 
@@ -135,20 +128,7 @@ def enumeration_layout_score(trace: AccessTrace, layout: VolumeLayout) -> float 
 def first_touches(
     read_offset: NDArray[np.int64], start: NDArray[np.int64], stop: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Nodes in the order in which reads touch them first.
-
-    Parameters
-    ----------
-    read_offset : (n_reads,) int64 array
-        Where each read starts; reads outside of all nodes are left out.
-    start, stop : (n_nodes,) int64 arrays
-        The nodes in address order.
-
-    Returns
-    -------
-    (n_touched,) int64 array
-        Positions in the node arrays.
-    """
+    """Nodes in the order in which reads touch them first."""
     if not len(start):
         return np.empty(0, np.int64)
     # A driver that reads blocks smaller than a node touches it with the first of them. What lies in no node is bitmaps,

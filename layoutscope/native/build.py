@@ -34,22 +34,7 @@ def compiler() -> list[str]:
 
 
 def build(target: Path, *, sanitize: bool = False) -> None:
-    """Compile the library.
-
-    Parameters
-    ----------
-    target : Path
-        The file to write; a process that has loaded the one before keeps it.
-    sanitize : bool
-        Watch every access and every operation, for tests.
-
-    Raises
-    ------
-    OSError
-        If there is no compiler or the file cannot be written.
-    subprocess.CalledProcessError
-        If the compiler fails.
-    """
+    """Compile the library."""
     command = compiler()
     if not command:
         raise FileNotFoundError("there is no C compiler: neither CC nor cc, gcc, clang, nor the package ziglang")

@@ -48,16 +48,7 @@ class Columns(ctypes.Structure):
 
 
 class Kernel:
-    """One function of the library.
-
-    Parameters
-    ----------
-    name : str
-        Its name in C.
-    takes : str
-        One letter for each argument: numpy's code of a buffer's elements, in capitals if it is written into
-        (``l`` int64, ``i`` int32, ``b`` bytes), ``C`` or ``c`` for several arrays of any type, or ``n`` for a number.
-    """
+    """One function of the library."""
 
     def __init__(self, name: str, takes: str) -> None:
         self.name = name
@@ -66,16 +57,7 @@ class Kernel:
     def __call__(self, *given: NDArray[Any] | Sequence[NDArray[Any]] | Columns | int) -> int | None:
         """Run the kernel.
 
-        Parameters
-        ----------
-        *given : arrays, sequences of arrays, Columns, or int
-            Arrays are contiguous and of the type that was declared; of those in capitals the content is lost where the
-            kernel refuses.
-
-        Returns
-        -------
-        int or None
-            What the kernel returns; None if it refused or there is no library.
+        What the kernel returns; None if it refused or there is no library.
         """
         function = _function(self.name, self.takes)
         if function is None:

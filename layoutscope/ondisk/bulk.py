@@ -28,23 +28,7 @@ class _Fields:
     record_type: RecordType
 
     def __getitem__(self, path: str) -> NDArray[Any]:
-        """Gather one field or compute one ``value:`` instance.
-
-        Parameters
-        ----------
-        path : str
-            Dotted names; a repeated field adds an axis.
-
-        Returns
-        -------
-        (n,) or (n, k) array
-            In native byte order.
-
-        Raises
-        ------
-        KeyError
-            If the type has no such fixed field or instance.
-        """
+        """Gather one field or compute one ``value:`` instance."""
         column = self.record_type.column(path)
         if isinstance(column, Field):
             return self._gather(column)
@@ -56,21 +40,11 @@ class _Fields:
 
 @frozen
 class Records(_Fields):
-    """Records of one type at many places of one buffer.
+    """Records of one type at many places of one buffer."""
 
-    Attributes
-    ----------
-    record_type : RecordType
-        What they are.
-    buffer : (n_bytes,) uint8 array
-        Where they lie.
-    positions : (n,) int64 array
-        Their starts, in bytes from the start of the buffer.
-    """
-
-    record_type: RecordType
-    buffer: NDArray[np.uint8]
-    positions: NDArray[np.int64]
+    record_type: RecordType  # what they are
+    buffer: NDArray[np.uint8]  # where they lie
+    positions: NDArray[np.int64]  # their starts, in bytes from the start of the buffer
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -96,18 +70,10 @@ class Records(_Fields):
 
 @frozen
 class _Rows(_Fields):
-    """Records of one type that lie one after the other.
+    """Records of one type that lie one after the other."""
 
-    Attributes
-    ----------
-    record_type : RecordType
-        What they are.
-    data : (n,) void array
-        Each item holds one record.
-    """
-
-    record_type: RecordType
-    data: NDArray[Any]
+    record_type: RecordType  # what they are
+    data: NDArray[Any]  # each item holds one record
 
     def _gather(self, field: Field) -> NDArray[Any]:
         shape, strides = (len(self.data), *field.counts), (self.data.itemsize, *field.strides)
@@ -133,23 +99,12 @@ class _Wide:
         return values.astype(np.int64 if values.dtype.kind == "i" else np.uint64, copy=False)
 
 
-def records(record_type: RecordType, buffer: NDArray[np.uint8], positions: NDArray[Any]) -> Records:
-    """Name records of one type at many places.
-
-    Parameters
-    ----------
-    record_type : RecordType
-        What they are.
-    buffer : (n_bytes,) uint8 array
-        Contiguous bytes.
-    positions : (n,) integer array
-        Where the records start, in bytes from the start of the buffer.
-
-    Raises
-    ------
-    FormatError
-        If a record's fixed prefix does not fit into the buffer; ``image_offset`` is the position in the buffer.
-    """
+def records(
+    record_type: RecordType,
+    buffer: NDArray[np.uint8],
+    positions: NDArray[Any],  # where the records start, in bytes from the start of the buffer
+) -> Records:
+    """Name records of one type at many places."""
     starts = np.asarray(positions, np.int64)
     last = len(buffer) - record_type.width
     if len(starts) and (int(starts.min()) < 0 or int(starts.max()) > last):

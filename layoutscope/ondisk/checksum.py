@@ -26,19 +26,7 @@ _BATCH_ROWS: Final = 64
 def fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Apple's Fletcher-64 of each object, over all bytes after its first eight.
 
-    Parameters
-    ----------
-    blocks : (n, size_bytes) uint8 array
-        Whole objects; the first eight bytes hold the stored checksum and are left out. `size_bytes` is a multiple of 4.
-
-    Returns
-    -------
-    (n,) uint64 array
-        What the first eight bytes should be, read as a little-endian number.
-
-    References
-    ----------
-    .. [1] Apple File System Reference (2020-06-22), Objects, ``obj_phys_t``, o_cksum.
+    [1] Apple File System Reference (2020-06-22), Objects, ``obj_phys_t``, o_cksum.
     """
     whole = np.ascontiguousarray(blocks)
     sums = np.empty(len(whole), np.uint64)
@@ -77,21 +65,12 @@ def _sums(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uin
     return sums[:, 0].astype(np.uint64), sums[:, 1].astype(np.uint64)
 
 
-def journal_checksums(blocks: NDArray[np.uint8]) -> NDArray[np.uint32]:
+def journal_checksums(
+    blocks: NDArray[np.uint8],  # blocks of one size
+) -> NDArray[np.uint32]:
     """Checksum of each block in a journal.
 
-    Parameters
-    ----------
-    blocks : (n, size) uint8 array
-        Blocks of one size.
-
-    Returns
-    -------
-    (n,) uint32 array
-
-    References
-    ----------
-    .. [1] TN1150, "Journal", calc_checksum.
+    [1] TN1150, "Journal", calc_checksum.
     """
     total = np.zeros(len(blocks), np.uint32)
     for column in np.ascontiguousarray(blocks.T):
@@ -122,17 +101,6 @@ def _tables() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
 def crc32c_of_words(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """CRC-32C without its last inversion, of rows of 32-bit words, low byte first.
 
-    Parameters
-    ----------
-    words : (n, length) uint32 array
-        One row each, such as the characters of a text.
-
-    Returns
-    -------
-    (n,) uint32 array
-
-    Examples
-    --------
     RFC 3720, B.4, gives ``8a9136aa`` for 32 bytes of zeros.
 
     >>> hex(~crc32c_of_words(np.zeros((1, 8), np.uint32))[0])
@@ -148,15 +116,5 @@ def crc32c_of_words(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def crc32c(blocks: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """CRC-32C of each block as CoreStorage has it: over all bytes after its first eight.
-
-    Parameters
-    ----------
-    blocks : (n, size_bytes) uint8 array
-        Whole blocks; the first eight bytes hold the stored checksum and what the register begins with.
-
-    Returns
-    -------
-    (n,) uint32 array
-    """
+    """CRC-32C of each block as CoreStorage has it: over all bytes after its first eight."""
     return crc32c_of_words(np.ascontiguousarray(blocks).view("<u4")[:, 2:])  # words as the format defines them

@@ -22,87 +22,42 @@ if TYPE_CHECKING:
 
 
 class About(NamedTuple):
-    """Which object a finding is about, by identity.
+    """Which object a finding is about, by identity."""
 
-    Attributes
-    ----------
-    tree : str
-        Its tree, or the kind of object; empty where it is about none.
-    number : int or None
-        The node or object in it.
-    names : tuple of (str, int)
-        Other objects that it is about, such as the node that a pointer leads to, each as a tree and a number.
-    """
-
-    tree: str = ""
-    number: int | None = None
+    tree: str = ""  # its tree, or the kind of object; empty where it is about none
+    number: int | None = None  # the node or object in it
+    # other objects that it is about, such as the node that a pointer leads to, each as a tree and a number
     names: tuple[tuple[str, int], ...] = ()
 
 
 @frozen
 class Follows:
-    """What may follow from findings of some codes.
+    """What may follow from findings of some codes."""
 
-    Attributes
-    ----------
-    causes : frozenset of str
-        Codes of the cause.
-    consequences : frozenset of str
-        Codes of what may follow.
-    where : str
-        Pattern of the structures that a cause may be about; empty for all.
-    what : str
-        Pattern of the structures that a consequence may be about; empty for all.
-    is_of_one_tree : bool
-        Whether cause and consequence are about the same tree.
-    is_of_named : bool
-        Whether the consequence is about the very object that the cause names.
-    """
-
-    causes: frozenset[str]
-    consequences: frozenset[str]
-    where: str = ""
-    what: str = ""
-    is_of_one_tree: bool = False
-    is_of_named: bool = False
+    causes: frozenset[str]  # codes of the cause
+    consequences: frozenset[str]  # codes of what may follow
+    where: str = ""  # pattern of the structures that a cause may be about; empty for all
+    what: str = ""  # pattern of the structures that a consequence may be about; empty for all
+    is_of_one_tree: bool = False  # whether cause and consequence are about the same tree
+    is_of_named: bool = False  # whether the consequence is about the very object that the cause names
 
 
 def from_one(cause: str, consequences: frozenset[str], *, of_tree: bool = False) -> Follows:
-    """Make a row of one cause, which does not follow from itself.
-
-    Parameters
-    ----------
-    cause : str
-        Its code.
-    consequences, of_tree
-        As for :class:`Follows`.
-    """
+    """Make a row of one cause, which does not follow from itself."""
     return Follows(frozenset({cause}), consequences - {cause}, is_of_one_tree=of_tree)
 
 
 @frozen
 class Causes:
-    """What follows from what in a file system.
+    """What follows from what in a file system."""
 
-    Attributes
-    ----------
-    rows : tuple of Follows
-        From the deepest cause to the shallowest.
-    damage : tuple of str
-        Codes of errors that say that the bytes of one node are damaged, the gravest first: each such node is one cause.
-    doubtful : tuple of str
-        Codes that say the same of a node, and may as well follow from damage of another one.
-    fields : tuple of str
-        Codes of errors of a field that leads to an object, which are the cause of what is wrong with that.
-    about : callable
-        Which object a finding is about.
-    """
-
-    rows: tuple[Follows, ...]
+    rows: tuple[Follows, ...]  # from the deepest cause to the shallowest
+    # codes of errors that say that the bytes of one node are damaged, the gravest first: each such node is one cause
     damage: tuple[str, ...]
-    doubtful: tuple[str, ...]
+    doubtful: tuple[str, ...]  # codes that say the same of a node, and may as well follow from damage of another one
+    # codes of errors of a field that leads to an object, which are the cause of what is wrong with that
     fields: tuple[str, ...]
-    about: Callable[[Finding], About]
+    about: Callable[[Finding], About]  # which object a finding is about
 
 
 def told_once(findings: Iterable[Finding]) -> list[Finding]:
@@ -119,23 +74,13 @@ def told_once(findings: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def with_causes(findings: Sequence[Finding], causes: Causes, volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
-    """Name the causes of each finding that may follow from others.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        Of a container with its volumes, or of one volume; notes are neither causes nor consequences.
-    causes : Causes
-        Of the file system.
-    volumes : sequence of str
-        The volume that each finding is of, empty for the container; findings of one volume without it.
-
-    Returns
-    -------
-    tuple of Finding
-        In the same order. A cause has no cause itself, and is at least as grave as what follows from it.
-    """
+def with_causes(
+    findings: Sequence[Finding],
+    causes: Causes,
+    # the volume that each finding is of, empty for the container; findings of one volume without it
+    volumes: Sequence[str] = (),
+) -> tuple[Finding, ...]:
+    """Name the causes of each finding that may follow from others."""
     found = _Links(findings, causes, volumes or [""] * len(findings))
     found.join_nodes()
     for row in causes.rows:

@@ -36,54 +36,17 @@ class Decoder(Protocol):
         self,
         record_type: RecordType,
         buffer: NDArray[np.uint8],
-        starts: NDArray[Any],
+        starts: NDArray[Any],  # where they start, in bytes from the start of the buffer
         fields: Sequence[RecordColumn],
         lengths_bytes: NDArray[np.integer] | None = None,
     ) -> dict[str, NDArray[Any]]:
-        """Decode some fields of many records.
-
-        Parameters
-        ----------
-        record_type : RecordType
-            What they are.
-        buffer : (n_bytes,) uint8 array
-            Where they lie.
-        starts : (n,) integer array
-            Where they start, in bytes from the start of the buffer.
-        fields : sequence of RecordColumn
-            Fields of the fixed prefix, or instances; a repeated field adds an axis.
-        lengths_bytes : (n,) integer array, optional
-            Lengths of records that vary in size. With them the grammar parses whole records, else fixed prefixes.
-
-        Returns
-        -------
-        dict of str to (n,) or (n, k) array
-            In native byte order.
-
-        Raises
-        ------
-        FormatError
-            If a record's fixed prefix does not fit into the buffer; ``image_offset`` is the position in the buffer.
-        """
+        """Decode some fields of many records."""
         ...
 
     def column(
         self, record_type: RecordType, buffer: NDArray[np.uint8], starts: NDArray[Any], field: RecordColumn
     ) -> NDArray[Any]:
-        """Decode one field of many records.
-
-        Parameters
-        ----------
-        record_type, buffer, starts
-            As for :meth:`columns`.
-        field : RecordColumn
-            A field or an instance.
-
-        Raises
-        ------
-        FormatError
-            If a record's fixed prefix does not fit into the buffer.
-        """
+        """Decode one field of many records."""
         return self.columns(record_type, buffer, starts, (field,))[field]
 
 
@@ -98,13 +61,7 @@ class Bulk(Decoder):
         fields: Sequence[RecordColumn],
         lengths_bytes: NDArray[np.integer] | None = None,  # noqa: ARG002  (only its twin reads past the prefix)
     ) -> dict[str, NDArray[Any]]:
-        """Decode some fields of many records.
-
-        Parameters
-        ----------
-        record_type, buffer, starts, fields, lengths_bytes
-            As for :meth:`Decoder.columns`.
-        """
+        """Decode some fields of many records."""
         found = bulk.records(record_type, buffer, starts)
         source = found.rows() if len(fields) >= ROWS_FROM else found
         return {field: source[field] for field in fields}
@@ -121,13 +78,7 @@ class Grammar(Decoder):
         fields: Sequence[RecordColumn],
         lengths_bytes: NDArray[np.integer] | None = None,
     ) -> dict[str, NDArray[Any]]:
-        """Decode some fields of many records.
-
-        Parameters
-        ----------
-        record_type, buffer, starts, fields, lengths_bytes
-            As for :meth:`Decoder.columns`.
-        """
+        """Decode some fields of many records."""
         bulk.records(record_type, buffer, starts)
         data, first = np.ascontiguousarray(buffer).reshape(-1).data, [int(start) for start in starts]
         if lengths_bytes is None:

@@ -26,44 +26,25 @@ Facts = TypeVar("Facts")
 
 @frozen
 class Want:
-    """What a field must be, and what is said of that.
+    """What a field must be, and what is said of that."""
 
-    Attributes
-    ----------
-    is_met : callable
-        Says of the values of a field in many structures, of shape (n,) or (n, k), which are as they must be.
-    expected : object
-        In a finding; an array has a row a structure.
-    """
-
+    # says of the values of a field in many structures, of shape (n,) or (n, k), which are as they must be
     is_met: Callable[[NDArray[Any]], NDArray[np.bool_]]
-    expected: object
+    expected: object  # in a finding; an array has a row a structure
 
 
 @frozen
 class FieldRule(Generic[Facts]):
-    """A rule about one field.
+    """A rule about one field."""
 
-    Attributes
-    ----------
-    field : Field
-        The field; of a repeated one every item must satisfy the rule.
-    message : str
-        What is wrong where it is broken.
-    want : callable
-        From what is known otherwise to what the field must be; None where that says nothing.
-    code, level
-        Of the finding.
-    source : str
-        Who says so.
-    """
-
-    field: Field
-    message: str
+    field: Field  # the field; of a repeated one every item must satisfy the rule
+    message: str  # what is wrong where it is broken
+    # from what is known otherwise to what the field must be; None where that says nothing
     want: Callable[[Facts], Want | None]
+    # code, level: of the finding
     code: str
     level: Level
-    source: str
+    source: str  # who says so
 
 
 def rules(
@@ -72,15 +53,7 @@ def rules(
     *rows: tuple[Field, Want | Callable[[Facts], Want | None], str],
     level: Level = "error",
 ) -> tuple[FieldRule[Facts], ...]:
-    """Declare rules that have code, source and level in common.
-
-    Parameters
-    ----------
-    code, source, level
-        As of :class:`FieldRule`.
-    *rows : tuple
-        Field, what it must be or how that is told from the facts, and the message.
-    """
+    """Declare rules that have code, source and level in common."""
     return tuple(
         FieldRule(field, message, _always(want) if isinstance(want, Want) else want, code, level, source)
         for field, want, message in rows
@@ -144,24 +117,12 @@ def _ones(found: NDArray[Any]) -> int:
 
 @frozen
 class Structures:
-    """Structures of one type that are looked at together.
+    """Structures of one type that are looked at together."""
 
-    Attributes
-    ----------
-    record_type : RecordType
-        What they are.
-    buffer : (n_bytes,) uint8 array
-        Where they lie.
-    starts : (n,) integer array
-        Where each starts, in bytes from the start of the buffer.
-    decoder : Decoder
-        How they are decoded.
-    """
-
-    record_type: RecordType
-    buffer: NDArray[np.uint8]
-    starts: NDArray[Any]
-    decoder: Decoder
+    record_type: RecordType  # what they are
+    buffer: NDArray[np.uint8]  # where they lie
+    starts: NDArray[Any]  # where each starts, in bytes from the start of the buffer
+    decoder: Decoder  # how they are decoded
 
 
 def check_fields(
@@ -171,21 +132,7 @@ def check_fields(
     at: Callable[[int, int], FindingLog],
     most: int = 100,
 ) -> None:
-    """Hold structures against the rules of their fields.
-
-    Parameters
-    ----------
-    structures : Structures
-        What is checked.
-    declared : iterable of FieldRule
-        The rules.
-    facts : object
-        What is known otherwise; given to each rule.
-    at : callable
-        Binds a log to a byte of a structure: its number and bytes from its start.
-    most : int
-        How many structures are named that break a rule.
-    """
+    """Hold structures against the rules of their fields."""
     wanted = [(rule, want) for rule in declared if (want := rule.want(facts)) is not None]
     fields = list(dict.fromkeys(rule.field for rule, _ in wanted))
     if not fields or not len(structures.starts):

@@ -35,51 +35,23 @@ else:
 
 @frozen
 class FieldValue:
-    """One parsed field, for people.
+    """One parsed field, for people."""
 
-    Attributes
-    ----------
-    path : str
-        Names from the structure down, such as ``data_fork.extents[0].start_block``.
-    image_offset : int or None
-        Where it starts, in bytes from the start of the image; None for a computed value.
-    length_bytes : int
-        Its width; 0 for a computed value.
-    value : object
-        Number, enum member, bytes or bool.
-    """
-
-    path: str
-    image_offset: int | None
-    length_bytes: int
-    value: object
+    path: str  # names from the structure down, such as `data_fork.extents[0].start_block`
+    image_offset: int | None  # where it starts, in bytes from the start of the image; None for a computed value
+    length_bytes: int  # its width; 0 for a computed value
+    value: object  # number, enum member, bytes or bool
 
 
 def parse(
-    cls: type[T], data: bytes | memoryview, *, structure: str, image_offset: int, params: tuple[Any, ...] = ()
+    cls: type[T],
+    data: bytes | memoryview,
+    *,
+    structure: str,
+    image_offset: int,  # where the buffer lies, in bytes from the start of the image
+    params: tuple[Any, ...] = (),
 ) -> T:
-    """Parse one structure from the start of a buffer.
-
-    Parameters
-    ----------
-    cls : type
-        A generated class.
-    data : bytes
-        The buffer; may be longer than the structure.
-    structure : str
-        Its name in the field's words, for errors.
-    image_offset : int
-        Where the buffer lies, in bytes from the start of the image.
-    params : tuple
-        Arguments of the grammar type.
-
-    Raises
-    ------
-    TruncatedError
-        If the buffer ends inside the structure.
-    FormatError
-        If a value contradicts the grammar. Carries the address of the offending field.
-    """
+    """Parse one structure from the start of a buffer."""
     # Compiled for debugging, classes note where each field lies, which findings need, and read only when they are told
     # to.
     parsed = cls(*params, KaitaiStream(io.BytesIO(data)))
@@ -99,26 +71,12 @@ def parser(record_type: RecordType) -> type[Struct]:
 
 
 def parse_prefix(
-    record_type: RecordType, data: bytes | memoryview, image_offset: int, members: Collection[str]
+    record_type: RecordType,
+    data: bytes | memoryview,
+    image_offset: int,  # where the buffer lies, in bytes from the start of the image
+    members: Collection[str],
 ) -> Struct:
-    """Parse the fixed prefix of a record as far as some of its members reach; what follows them may be anything.
-
-    Parameters
-    ----------
-    record_type : RecordType
-        What it is.
-    data : bytes
-        The buffer.
-    image_offset : int
-        Where the buffer lies, in bytes from the start of the image.
-    members : collection of str
-        Names of members.
-
-    Raises
-    ------
-    FormatError
-        If a value contradicts the grammar before all of them are read.
-    """
+    """Parse the fixed prefix of a record as far as some of its members reach; what follows them may be anything."""
     parsed = parser(record_type)(KaitaiStream(io.BytesIO(data)))
     try:
         parsed._read()  # noqa: SLF001
@@ -163,16 +121,11 @@ def _shown(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def field_values(parsed: Any, image_offset: int) -> list[FieldValue]:
-    """List every field of a parsed structure with its address, length and value.
-
-    Parameters
-    ----------
-    parsed : object
-        What :func:`parse` returned.
-    image_offset : int
-        Where its buffer lies, in bytes from the start of the image.
-    """
+def field_values(
+    parsed: Any,
+    image_offset: int,  # where its buffer lies, in bytes from the start of the image
+) -> list[FieldValue]:
+    """List every field of a parsed structure with its address, length and value."""
     return list(_fields(parsed, image_offset, ""))
 
 
@@ -218,25 +171,14 @@ def _instances(parsed: Any, prefix: str) -> Iterator[FieldValue]:
 
 @frozen
 class Described:
-    """One structure, field by field.
+    """One structure, field by field."""
 
-    Attributes
-    ----------
-    title : str
-        What it is, in the field's words.
-    start, stop : int
-        Where it lies in its buffer, in bytes.
-    fields : tuple of FieldValue
-        Its fields; addresses count from the start of the buffer.
-    error : str
-        Why fields are missing.
-    """
-
-    title: str
+    title: str  # what it is, in the field's words
+    # start, stop: where it lies in its buffer, in bytes
     start: int
     stop: int
-    fields: tuple[FieldValue, ...]
-    error: str = ""
+    fields: tuple[FieldValue, ...]  # its fields; addresses count from the start of the buffer
+    error: str = ""  # why fields are missing
 
     def value(self, *names: str) -> object:
         """Return the value of the first field whose path ends with one of the names; None without one."""
@@ -247,20 +189,14 @@ class Described:
         return None
 
 
-def describe_structure(cls: type[Struct], data: bytes, start: int, stop: int, title: str) -> Described:
-    """Parse one structure of a buffer; damage is told in its place.
-
-    Parameters
-    ----------
-    cls : type
-        Generated class.
-    data : bytes
-        The buffer.
-    start, stop : int
-        Where the structure lies in it, in bytes.
-    title : str
-        What it is.
-    """
+def describe_structure(
+    cls: type[Struct],
+    data: bytes,
+    start: int,  # start, stop: where the structure lies in it, in bytes
+    stop: int,
+    title: str,
+) -> Described:
+    """Parse one structure of a buffer; damage is told in its place."""
     try:
         parsed = parse(cls, data[start:stop], structure=title, image_offset=start)
         return Described(title, start, stop, tuple(field_values(parsed, start)))

@@ -69,20 +69,14 @@ class LocatedItems(Protocol):
 
 
 class Items(NamedTuple):
-    """How collections lie behind the fixed part of values: a head, descriptions of all items, then their data.
+    """How collections lie behind the fixed part of values: a head, descriptions of all items, then their data."""
 
-    Attributes
-    ----------
-    locate : callable
-        From a decoder, the buffer, and starts and lengths of collections to their items; for the twin of the kernel.
-    head, entry : RecordType
-        The head and one description.
-    num_items, kind, size, pace : RecordColumn
-        Of the head: number of items. Of a description: type, size, and bytes to the next item.
-    """
-
+    # from a decoder, the buffer, and starts and lengths of collections to their items; for the twin of the kernel
     locate: Callable[[Decoder, NDArray[np.uint8], I64, I64], LocatedItems]
+    # head, entry: the head and one description
     head: RecordType
+    # num_items, kind, size, pace: of the head: number of items. Of a description: type, size, and bytes to the next
+    # item.
     num_items: RecordColumn
     entry: RecordType
     kind: RecordColumn
@@ -99,40 +93,21 @@ class Kind(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """Records of one kind.
+    """Records of one kind."""
 
-    Attributes
-    ----------
-    kind : int
-        Their kind; 0 in trees that know no kinds.
-    table : str
-        The table that gets a row for each.
-    key_type, val_type : RecordType
-        What must be there of key and value.
-    columns, key_columns : mapping
-        Column of the table to field or instance of the value or key, or to a number for all records.
-    texts : mapping of str to Text
-        Columns with texts.
-    checked : tuple of Text
-        Further bytes that must be there.
-    lists : tuple of Repeated
-        What becomes rows of other tables.
-    cases : mapping of int to ItemCase
-        Items of the collection behind the value by their type.
-    is_parsed_whole : bool
-        Whether the grammar has types for these records as a whole, and not only for their fixed parts.
-    """
-
-    kind: int
-    table: str
+    kind: int  # their kind; 0 in trees that know no kinds
+    table: str  # the table that gets a row for each
+    # key_type, val_type: what must be there of key and value
     key_type: RecordType
     val_type: RecordType
+    # columns, key_columns: column of the table to field or instance of the value or key, or to a number for all records
     columns: Mapping[str, RecordColumn | int] = _NONE
     key_columns: Mapping[str, RecordColumn] = _NONE
-    texts: Mapping[str, Text] = _NONE
-    checked: tuple[Text, ...] = ()
-    lists: tuple[Repeated, ...] = ()
-    cases: Mapping[int, ItemCase] = _NONE
+    texts: Mapping[str, Text] = _NONE  # columns with texts
+    checked: tuple[Text, ...] = ()  # further bytes that must be there
+    lists: tuple[Repeated, ...] = ()  # what becomes rows of other tables
+    cases: Mapping[int, ItemCase] = _NONE  # items of the collection behind the value by their type
+    # whether the grammar has types for these records as a whole, and not only for their fixed parts
     is_parsed_whole: bool = False
 
 
@@ -147,21 +122,7 @@ class Output(NamedTuple):
 
 
 class LeafPlan:
-    """What the records of a tree become.
-
-    Parameters
-    ----------
-    tables : mapping of str to mapping
-        Columns by table: a type of numbers, or how a text is coded. Columns named ``node``, ``key_at`` and ``val_at``
-        get the number of the node and the places of key and value in it, where the leaf does not say otherwise; what a
-        leaf says nothing of becomes 0.
-    leaves : sequence of Leaf
-        Kinds of records; others are left out.
-    kind : Kind, optional
-        Where the kind stands.
-    items : Items, optional
-        How collections lie.
-    """
+    """What the records of a tree become."""
 
     def __init__(
         self,
@@ -200,26 +161,14 @@ class LeafPlan:
 
 
 class LeafBatch(NamedTuple):
-    """Records, and the nodes that they lie in.
+    """Records, and the nodes that they lie in."""
 
-    Attributes
-    ----------
-    buffer : (n_bytes,) uint8 array
-        Whole nodes.
-    node_bytes : int
-        Size of a node, which is how far apart nodes start in the buffer.
-    numbers : (n_nodes,) int64 array
-        What the column ``node`` shall say of each.
-    node : (n,) int64 array
-        Place of each record's node in the batch.
-    key_start, key_length, val_start, val_length : (n,) integer arrays
-        Where keys and values lie, in bytes from the start of the buffer; none of it is trusted.
-    """
-
-    buffer: U8
-    node_bytes: int
-    numbers: I64
-    node: I64
+    buffer: U8  # whole nodes
+    node_bytes: int  # size of a node, which is how far apart nodes start in the buffer
+    numbers: I64  # what the column `node` shall say of each
+    node: I64  # place of each record's node in the batch
+    # key_start, key_length, val_start, val_length: where keys and values lie, in bytes from the start of the buffer;
+    # none of it is trusted
     key_start: I64
     key_length: NDArray[np.integer[Any]]
     val_start: I64
@@ -233,18 +182,8 @@ class LeafBatch(NamedTuple):
 
 
 class RecordRows(NamedTuple):
-    """What became of each record of a batch.
+    """What became of each record of a batch."""
 
-    Attributes
-    ----------
-    leaf : (n,) uint8 array
-        Which of the plan's leaves it is; ``NO_LEAF`` where it was left out.
-    row : (n,) int64 array
-        Its row in the table of that leaf, counted over all batches; -1 where it was left out.
-    is_damaged : (n,) bool array
-        Whether the collection behind its value is damaged; then no item of it was decoded.
-    """
-
-    leaf: U8
-    row: I64
-    is_damaged: Mask
+    leaf: U8  # which of the plan's leaves it is; `NO_LEAF` where it was left out
+    row: I64  # its row in the table of that leaf, counted over all batches; -1 where it was left out
+    is_damaged: Mask  # whether the collection behind its value is damaged; then no item of it was decoded

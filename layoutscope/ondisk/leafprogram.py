@@ -105,15 +105,7 @@ def source_of(record_type: RecordType, column: RecordColumn) -> Field:
 
 @cache
 def compiled(plan: LeafPlan) -> LeafProgram:
-    """Return a plan as tables for the kernel; made once.
-
-    Raises
-    ------
-    TypeError
-        If an instance is more than a shift, a sum, a mask and a comparison of one field without a sign.
-    ValueError
-        If a field is no number, or not of the shape that its use asks for.
-    """
+    """Return a plan as tables for the kernel; made once."""
     return _Compiler(plan).program()
 
 

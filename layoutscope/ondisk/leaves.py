@@ -87,13 +87,7 @@ class Texts(NamedTuple):
 
 
 class LeafTables:
-    """Tables of what leaves hold.
-
-    Parameters
-    ----------
-    plan : LeafPlan
-        What the records become.
-    """
+    """Tables of what leaves hold."""
 
     def __init__(self, plan: LeafPlan) -> None:
         self.plan = plan
@@ -102,17 +96,7 @@ class LeafTables:
         self._handed: KernelColumns | None = None
 
     def add(self, decoder: Decoder, batch: LeafBatch, to_come: float = 0.0) -> RecordRows:
-        """Decode the records of a batch.
-
-        Parameters
-        ----------
-        decoder : Decoder
-            How structures are decoded.
-        batch : LeafBatch
-            The records.
-        to_come : float
-            How many times as many are likely to follow; room for them is reserved.
-        """
+        """Decode the records of a batch."""
         found = self._natively(batch, to_come) if isinstance(decoder, Bulk) else None
         return found or self._plainly(decoder, batch)
 
@@ -131,15 +115,7 @@ class LeafTables:
         return int(self._counts[list(self.plan.tables).index(name)])
 
     def give_up(self, name: str, starts: I64, counts: I64) -> Columns:
-        """Return rows of a table's numbers; each column is let go as it has been copied: no two tables are held.
-
-        Parameters
-        ----------
-        name : str
-            Of the table.
-        starts, counts : (n,) int64 arrays
-            Ranges of rows, in the order wanted: the first row of each, and how many there are.
-        """
+        """Return rows of a table's numbers; each column is let go as it has been copied: no two tables are held."""
         found: Columns = {}
         for k, output in self._outputs_of(name):
             if not isinstance(self.plan.tables[name][output.column], str):

@@ -49,22 +49,11 @@ def _entry(source: Source, number: int, block_size: int) -> grammar.Apm.Partitio
     return grammar.parse(grammar.Apm.PartitionEntry, data, structure="partition map entry", image_offset=place)
 
 
-def read_apm(source: Source, block_size: int) -> list[PartitionTable]:
-    """Read the map in blocks of a given size.
-
-    Parameters
-    ----------
-    source : Source
-        The whole disk.
-    block_size : int
-        In bytes, one of :func:`block_sizes`.
-
-    Returns
-    -------
-    list of PartitionTable
-        As macOS and Linux take it, whose volumes begin with a partition's first block; behind it, if that makes a
-        difference, as it was described, with the data of a partition where pmLgDataStart says.
-    """
+def read_apm(
+    source: Source,
+    block_size: int,  # in bytes, one of `block_sizes`
+) -> list[PartitionTable]:
+    """Read the map in blocks of a given size."""
     log = FindingLog()
     # Every entry repeats how many there are (pmMapBlkCnt, Inside Macintosh: Devices, Partition Map); the first one is
     # mostly that of the map itself.

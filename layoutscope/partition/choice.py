@@ -42,33 +42,11 @@ def choose(
     search: VolumeSearch,
     *,
     partition: int | None = None,
+    # where a volume starts, in bytes from the start of the image, whether a map names it or not
     volume_at: int | None = None,
     decoder: Decoder = BULK,
 ) -> tuple[VolumeCandidate, ...]:
-    """Return the volumes that were asked for, all readable ones by default.
-
-    Parameters
-    ----------
-    source : Source
-        The image.
-    search : VolumeSearch
-        What was found on it.
-    partition : int, optional
-        Number of a partition.
-    volume_at : int, optional
-        Where a volume starts, in bytes from the start of the image, whether a map names it or not.
-    decoder : Decoder
-        As for :func:`layoutscope.partition.find_volumes`.
-
-    Raises
-    ------
-    UsageError
-        If there is no such partition, or nothing starts at that byte.
-    UnsupportedError
-        If what is there is not read; it is named.
-    ImageError
-        If nothing on the image is recognised.
-    """
+    """Return the volumes that were asked for, all readable ones by default."""
     if volume_at is not None:
         return (_at(source, search, volume_at, decoder),)
     found = search.candidates
@@ -124,17 +102,7 @@ def _owner_of_copy(source: Source, kind: str, start: int) -> Content | None:
 def refusal(
     name: str, found: Sequence[VolumeCandidate], search: VolumeSearch | None = None
 ) -> ImageError | UnsupportedError:
-    """Say in one line why nothing of an image can be read.
-
-    Parameters
-    ----------
-    name : str
-        The image.
-    found : sequence of VolumeCandidate
-        What is on it.
-    search : VolumeSearch, optional
-        What was searched, and what stood in the way of knowing better.
-    """
+    """Say in one line why nothing of an image can be read."""
     known = [candidate for candidate in found if candidate.kind != "unknown"]
     if not known:
         findings = () if search is None else search.findings
@@ -194,25 +162,7 @@ def _list(found: Sequence[VolumeCandidate]) -> str:
 
 
 def select_name(names: Sequence[str], wanted: str) -> int:
-    """Find a volume by name or by number.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The volumes' names in order.
-    wanted : str
-        A name, exact or without regard to case where that is unambiguous, or a number from 1.
-
-    Returns
-    -------
-    int
-        Its index, from 0.
-
-    Raises
-    ------
-    UsageError
-        If none or several match.
-    """
+    """Find a volume by name or by number."""
     for matches in (
         [index for index, name in enumerate(names) if name == wanted],
         [index for index, name in enumerate(names) if name.casefold() == wanted.casefold()],

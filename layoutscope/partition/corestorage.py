@@ -68,66 +68,31 @@ UNREADABLE: Final = "its metadata cannot be read, so that name and size of its l
 
 @frozen
 class LogicalVolume:
-    """A logical volume, as the metadata tell of it.
+    """A logical volume, as the metadata tell of it."""
 
-    Attributes
-    ----------
-    name : str
-        Its name; empty where it has none.
-    size_bytes : int
-        Its size; 0 where it is not known.
-    family : bytes
-        UUID of its family, of which the second key of its blocks is made; empty where it is not known.
-    is_encrypted : bool or None
-        Whether its blocks are, as under FileVault 2; None where nothing tells.
-    keys : bytes
-        XML text with the wrapped keys; empty where they are elsewhere, or there are none.
-    volume_offset : int or None
-        Where it starts in the physical volume, in bytes; None where that is not known, or it is not one piece.
-    reason : str
-        Why it is not read, in words; empty where it can be.
-    """
-
-    name: str
-    size_bytes: int
+    name: str  # its name; empty where it has none
+    size_bytes: int  # its size; 0 where it is not known
+    # UUID of its family, of which the second key of its blocks is made; empty where it is not known
     family: bytes = b""
-    is_encrypted: bool | None = None
-    keys: bytes = b""
+    is_encrypted: bool | None = None  # whether its blocks are, as under FileVault 2; None where nothing tells
+    keys: bytes = b""  # XML text with the wrapped keys; empty where they are elsewhere, or there are none
+    # where it starts in the physical volume, in bytes; None where that is not known, or it is not one piece
     volume_offset: int | None = None
-    reason: str = ""
+    reason: str = ""  # why it is not read, in words; empty where it can be
 
 
 @frozen
 class PhysicalVolume:
-    """What a physical volume tells without a password.
+    """What a physical volume tells without a password."""
 
-    Attributes
-    ----------
-    group : str
-        UUID of the logical volume group; empty where it is not set.
-    key : bytes
-        First key of its metadata.
-    own_id : bytes
-        Its UUID, which is the second one.
-    group_name : str
-        Its name; empty where it cannot be read.
-    logical_volumes : tuple of LogicalVolume
-    is_encrypted : bool or None
-        Whether they are; None where nothing tells.
-    reason : str
-        Why the logical volumes are not known; empty where they are.
-    findings : tuple of Finding
-        What is wrong with the metadata.
-    """
-
-    group: str
-    key: bytes = b""
-    own_id: bytes = b""
-    group_name: str = ""
+    group: str  # UUID of the logical volume group; empty where it is not set
+    key: bytes = b""  # first key of its metadata
+    own_id: bytes = b""  # its UUID, which is the second one
+    group_name: str = ""  # its name; empty where it cannot be read
     logical_volumes: tuple[LogicalVolume, ...] = ()
-    is_encrypted: bool | None = None
-    reason: str = ""
-    findings: tuple[Finding, ...] = ()
+    is_encrypted: bool | None = None  # whether they are; None where nothing tells
+    reason: str = ""  # why the logical volumes are not known; empty where they are
+    findings: tuple[Finding, ...] = ()  # what is wrong with the metadata
 
     @property
     def label(self) -> str:
@@ -151,17 +116,7 @@ class PhysicalVolume:
 
 
 def read_physical_volume(stretch: Source, decoder: Decoder, *, is_lost: bool = False) -> PhysicalVolume | None:
-    """Read what is known of the logical volumes; None where no physical volume begins.
-
-    Parameters
-    ----------
-    stretch : Source
-        The physical volume.
-    decoder : Decoder
-        What decodes metadata blocks.
-    is_lost : bool
-        Whether there is known to be no header: then its copy at the end tells of it.
-    """
+    """Read what is known of the logical volumes; None where no physical volume begins."""
     found = _header(stretch, is_lost=is_lost)
     if found is None:
         return None
@@ -234,13 +189,7 @@ def _parsed_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVo
 
 
 def _disk_label(stretch: Source, header: CoreStorage.PhysicalVolumeHeader) -> tuple[int, CoreStorage.DiskLabel]:
-    """Find the newest copy of the disk label whose first block is whole: where it starts, and that block.
-
-    Raises
-    ------
-    FormatError
-        If there is none.
-    """
+    """Find the newest copy of the disk label whose first block is whole: where it starts, and that block."""
     found: list[tuple[bool, int, int, CoreStorage.DiskLabel]] = []
     # The header names the blocks at which the four copies of the label start.
     for block in header.metadata_block:
@@ -279,18 +228,10 @@ def _read(stretch: Source, offset: int, length: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Metadata:
-    """The decrypted metadata.
+    """The decrypted metadata."""
 
-    Attributes
-    ----------
-    units : (n, 8192) uint8 array
-        The blocks that are whole.
-    object_id, block_type : (n,) arrays
-        Of each, the newest ones first; type 0 is a block that was wiped.
-    findings : tuple of Finding
-    """
-
-    units: NDArray[np.uint8]
+    units: NDArray[np.uint8]  # the blocks that are whole
+    # object_id, block_type: of each, the newest ones first; type 0 is a block that was wiped
     object_id: NDArray[np.uint64]
     block_type: NDArray[np.uint16]
     findings: tuple[Finding, ...]
@@ -332,15 +273,7 @@ NAMED: Final = (
 def _decrypted(
     stretch: Source, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int, decoder: Decoder
 ) -> _Metadata:
-    """Read the encrypted metadata: of both copies what is whole, where the first one is not.
-
-    Raises
-    ------
-    ImportError
-        If the package is missing that decrypts them.
-    FormatError
-        If no copy can be read.
-    """
+    """Read the encrypted metadata: of both copies what is whole, where the first one is not."""
     data = _read(stretch, descriptor_at, VOLUME_GROUPS_DESCRIPTOR.width)
     # The descriptor lies in the clear; what it leads to is encrypted with keys that stand beside it, in the header.
     # That hides nothing; it is how the format is (libfvde, documentation of the format).

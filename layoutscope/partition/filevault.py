@@ -50,30 +50,7 @@ def unlocked(
     *,
     partition: int | None = None,
 ) -> UnlockedSource | None:
-    """Open what is encrypted with a password; None where nothing is that a password could open.
-
-    Parameters
-    ----------
-    source : Source
-        The disk.
-    candidates : sequence of VolumeCandidate
-        What was found on it.
-    password : str
-        Of a user, or the recovery key.
-    decoder : Decoder
-        As for :func:`layoutscope.partition.find_volumes`.
-    partition : int, optional
-        Number of the only partition that is wanted.
-
-    Raises
-    ------
-    LockedError
-        If it opens none of them, and nothing else is there that it could be meant for.
-    FormatError
-        If their keys contradict the format.
-    UnsupportedError
-        If the package ``cryptography`` is missing.
-    """
+    """Open what is encrypted with a password; None where nothing is that a password could open."""
     found: list[EncryptedStretch] = []
     tried = 0
     for candidate in candidates:

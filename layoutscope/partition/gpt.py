@@ -113,15 +113,7 @@ def _sector_sizes(source: Source) -> list[int]:
 
 
 def _load(disk: _Disk, image_offset: int, sector_size: int, owner: str) -> _Copy:
-    """Read one copy.
-
-    Raises
-    ------
-    _AbsentError
-        If no signature stands there.
-    FormatError
-        If the header cannot be used at all, or its entries lie outside the image.
-    """
+    """Read one copy."""
     data = disk.source.read(image_offset, sector_size)
     try:
         header = grammar.parse(grammar.Gpt.Header, data, structure="GPT header", image_offset=image_offset)
@@ -302,15 +294,7 @@ _NAMES: Final[dict[str, tuple[str, str]]] = {
 def name_of(type_guid: bytes) -> tuple[str, str]:
     """Name a partition type.
 
-    Parameters
-    ----------
-    type_guid : bytes
-        As on disk: the first three fields little-endian.
-
-    Returns
-    -------
-    (str, str)
-        Its name, the GUID itself where it has none; the kind of volume that it promises, or an empty string.
+    Its name, the GUID itself where it has none; the kind of volume that it promises, or an empty string.
     """
     text = str(uuid.UUID(bytes_le=type_guid))
     promised = promised_by("gpt", text)

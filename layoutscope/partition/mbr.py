@@ -23,16 +23,11 @@ MAX_LOGICAL: Final = 128
 _EXTENDED: Final = ("extended", "extended_lba", "extended_linux")
 
 
-def read_mbr(source: Source, sector_size: int = 512) -> PartitionTable | None:
-    """Read the master boot record and the records that it leads to; None if there is none.
-
-    Parameters
-    ----------
-    source : Source
-        The whole disk.
-    sector_size : int
-        The unit of its addresses, in bytes.
-    """
+def read_mbr(
+    source: Source,
+    sector_size: int = 512,  # the unit of its addresses, in bytes
+) -> PartitionTable | None:
+    """Read the master boot record and the records that it leads to; None if there is none."""
     try:
         record = _record(source, 0)
     except FormatError:

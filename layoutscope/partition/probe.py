@@ -39,24 +39,7 @@ class _Foreign(NamedTuple):
 def recognise(
     source: Source, image_offset: int, size_bytes: int, decoder: Decoder, *, thorough: bool = True
 ) -> Content:
-    """Tell by its content what lies at a place.
-
-    Parameters
-    ----------
-    source : Source
-        The image.
-    image_offset, size_bytes : int
-        The stretch: a partition, or the whole image.
-    decoder : Decoder
-        What decodes that of which there are many.
-    thorough : bool
-        Whether copies of a lost header count, where nothing else is recognised.
-
-    Returns
-    -------
-    Content
-        Of kind ``unknown`` if nothing is recognised.
-    """
+    """Tell by its content what lies at a place."""
     stretch = Window(source, image_offset, size_bytes)
     content = _readable(stretch) or _core_storage(stretch, decoder) or _foreign(stretch)
     if content is not None and not content.findings:

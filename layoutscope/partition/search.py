@@ -63,22 +63,7 @@ class _Probed:
 
 
 def find_volumes(source: Source, decoder: Decoder = BULK, *, depth: Depth = "usual") -> VolumeSearch:
-    """Find all volumes of an image.
-
-    Parameters
-    ----------
-    source : Source
-        A disk, a partition or a volume.
-    decoder : Decoder
-        What decodes the entries of partition maps, and what else is there in numbers.
-    depth : {'maps', 'usual', 'everywhere'}
-        How much is searched for volumes if no map names one: nothing, a bounded number of reads, or the whole disk.
-
-    Returns
-    -------
-    VolumeSearch
-        Volumes, partitions, the maps' own structures, and findings. Never fails on the content.
-    """
+    """Find all volumes of an image."""
     maps = _maps(source, decoder)
     bare = recognise(source, 0, source.size_bytes, decoder, thorough=False)
     member = None if maps else _member_content(source, 0, source.size_bytes, decoder)
@@ -328,20 +313,14 @@ def _keeps(partition: Partition, content: Content) -> bool:
 
 
 def volumes_in_gaps(
-    source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]] = ()
+    source: Source,
+    search: VolumeSearch,
+    # volumes that were read: offset and length in bytes. Behind a bare one is a gap, too.
+    read: Sequence[tuple[int, int]] = (),
 ) -> Iterator[VolumeCandidate]:
     """Yield what begins like a volume where a partition may have begun that no map names any more.
 
     At most one for each gap, told by a few bytes at its start, so that reading it may fail.
-
-    Parameters
-    ----------
-    source : Source
-        The disk.
-    search : VolumeSearch
-        What was found on it.
-    read : sequence of (int, int)
-        Volumes that were read: offset and length in bytes. Behind a bare one is a gap, too.
     """
     for start, stop in islice(_gaps(source, search, read), MOST_GAPS):
         yield from islice(_in_gap(source, start, stop), 1)

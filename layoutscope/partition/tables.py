@@ -14,31 +14,16 @@ if TYPE_CHECKING:
 
 @frozen
 class Partition:
-    """One entry of a partition map.
+    """One entry of a partition map."""
 
-    Attributes
-    ----------
-    scheme : str
-        ``GPT``, ``APM`` or ``MBR``.
-    number : int
-        As the system of the scheme counts: ``disk2s3`` is 3.
-    image_offset, size_bytes : int
-        Bytes from the start of the image; the size as the map says.
-    name : str
-        The partition's own name; empty in an MBR.
-    type_name : str
-        Its declared type in words.
-    declared : str
-        The kind of volume that the type promises, empty if none.
-    """
-
-    scheme: str
-    number: int
+    scheme: str  # `GPT`, `APM` or `MBR`
+    number: int  # as the system of the scheme counts: `disk2s3` is 3
+    # image_offset, size_bytes: bytes from the start of the image; the size as the map says
     image_offset: int
     size_bytes: int
-    name: str
-    type_name: str
-    declared: str = ""
+    name: str  # the partition's own name; empty in an MBR
+    type_name: str  # its declared type in words
+    declared: str = ""  # the kind of volume that the type promises, empty if none
 
 
 @frozen
@@ -53,40 +38,20 @@ class PartitionTable:
 
 @frozen
 class VolumeCandidate:
-    """A place where a volume or a container of volumes starts, or something that is not read.
+    """A place where a volume or a container of volumes starts, or something that is not read."""
 
-    Attributes
-    ----------
-    kind : str
-        Name of a file system that is read, the slug of one that is not, or ``unknown``.
-    label : str
-        The same for people.
-    image_offset, size_bytes : int
-        Bytes from the start of the image; the size is that of the space it lies in, cut at the image's end.
-    stack : tuple of str
-        The layers from the image down, such as ``("GPT", "partition 2", "NTFS")``.
-    partition : int or None
-        Number of its partition; None for a bare volume.
-    name : str
-        Name of its partition, or of a wrapper.
-    type_name : str
-        Declared type of its partition.
-    about : str
-        What else is known of something that is not read, in words.
-    is_promised : bool
-        Whether the type of its partition is all that tells of it.
-    """
-
-    kind: str
-    label: str
+    kind: str  # name of a file system that is read, the slug of one that is not, or `unknown`
+    label: str  # the same for people
+    # image_offset, size_bytes: bytes from the start of the image; the size is that of the space it lies in, cut at the
+    # image's end
     image_offset: int
     size_bytes: int
-    stack: tuple[str, ...]
-    partition: int | None = None
-    name: str = ""
-    type_name: str = ""
-    about: str = ""
-    is_promised: bool = False
+    stack: tuple[str, ...]  # the layers from the image down, such as `("GPT", "partition 2", "NTFS")`
+    partition: int | None = None  # number of its partition; None for a bare volume
+    name: str = ""  # name of its partition, or of a wrapper
+    type_name: str = ""  # declared type of its partition
+    about: str = ""  # what else is known of something that is not read, in words
+    is_promised: bool = False  # whether the type of its partition is all that tells of it
 
     @property
     def is_readable(self) -> bool:
@@ -96,29 +61,14 @@ class VolumeCandidate:
 
 @frozen
 class VolumeSearch:
-    """Everything that was found on an image.
+    """Everything that was found on an image."""
 
-    Attributes
-    ----------
-    candidates : tuple of VolumeCandidate
-        In the order of their maps; unreadable ones too.
-    partitions : tuple of Partition
-        All entries of all maps that hold space.
-    regions : tuple of MapRegion
-        The maps themselves.
-    findings : tuple of Finding
-    schemes : tuple of str
-        The maps that are there; several on hybrid disks.
-    searched : str
-        What was searched for volumes that no map names, in words; empty if nothing was.
-    """
-
-    candidates: tuple[VolumeCandidate, ...]
-    partitions: tuple[Partition, ...]
-    regions: tuple[MapRegion, ...]
+    candidates: tuple[VolumeCandidate, ...]  # in the order of their maps; unreadable ones too
+    partitions: tuple[Partition, ...]  # all entries of all maps that hold space
+    regions: tuple[MapRegion, ...]  # the maps themselves
     findings: tuple[Finding, ...]
-    schemes: tuple[str, ...]
-    searched: str = ""
+    schemes: tuple[str, ...]  # the maps that are there; several on hybrid disks
+    searched: str = ""  # what was searched for volumes that no map names, in words; empty if nothing was
 
     @property
     def readable(self) -> tuple[VolumeCandidate, ...]:

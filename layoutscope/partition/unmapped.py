@@ -40,32 +40,19 @@ EVERYTHING: Final = "every sector of the image"
 
 @frozen
 class Unmapped:
-    """What a search found where no map names anything.
+    """What a search found where no map names anything."""
 
-    Attributes
-    ----------
-    contents : tuple of Content
-        Volumes, by their offset in the image.
-    words : str
-        What was searched.
-    """
-
-    contents: tuple[Content, ...]
-    words: str
+    contents: tuple[Content, ...]  # volumes, by their offset in the image
+    words: str  # what was searched
 
 
-def search_unmapped(source: Source, taken: I64, *, whole: bool) -> Unmapped:
-    """Search a disk for volumes.
-
-    Parameters
-    ----------
-    source : Source
-        The disk.
-    taken : (n, 2) int64 array
-        Set of stretches that hold something else: offset and length in bytes.
-    whole : bool
-        Whether every sector is looked at, however many there are.
-    """
+def search_unmapped(
+    source: Source,
+    taken: I64,  # set of stretches that hold something else: offset and length in bytes
+    *,
+    whole: bool,
+) -> Unmapped:
+    """Search a disk for volumes."""
     places, words = (_left(source.size_bytes, taken), EVERYTHING) if whole else _bounded(source.size_bytes)
     disk = Window(source, 0, source.size_bytes)
     sure: list[Content] = []
@@ -110,18 +97,13 @@ def _bounded(size_bytes: int) -> tuple[list[tuple[int, int]], str]:
     return [*places, (end, END_BYTES)], f"the first {first}{likely} and the last {last}"
 
 
-def found_in(disk: Window, start: int, length: int, taken: I64 | None = None) -> Iterator[Content]:
-    """Yield what begins like a volume in a stretch of a disk, outside of what is taken.
-
-    Parameters
-    ----------
-    disk : Window
-        All of it, or its part up to which volumes may reach.
-    start, length : int
-        What is searched, sector by sector, in bytes.
-    taken : (n, 2) int64 array, optional
-        Set of stretches that hold something else: offset and length in bytes.
-    """
+def found_in(
+    disk: Window,
+    start: int,  # start, length: what is searched, sector by sector, in bytes
+    length: int,
+    taken: I64 | None = None,  # set of stretches that hold something else: offset and length in bytes
+) -> Iterator[Content]:
+    """Yield what begins like a volume in a stretch of a disk, outside of what is taken."""
     taken = stretches(()) if taken is None else taken
     for offset, data in stored_pieces(disk, start, start + length):
         for item in filesystems():
@@ -144,20 +126,14 @@ def _overlap(first: Content, second: Content) -> bool:
     )
 
 
-def missing_entry(source: Source, content: Content, scheme: str, *, has_map: bool) -> Finding:
-    """Report a volume that no map names, with the entry that would.
-
-    Parameters
-    ----------
-    source : Source
-        The disk.
-    content : Content
-        The volume.
-    scheme : str
-        The kind of map that the disk has, or a ``GPT`` where it has none.
-    has_map : bool
-        Whether the disk has a map, which lacks the volume; otherwise the image may be a part of a disk.
-    """
+def missing_entry(
+    source: Source,
+    content: Content,
+    scheme: str,  # the kind of map that the disk has, or a `GPT` where it has none
+    *,
+    has_map: bool,
+) -> Finding:
+    """Report a volume that no map names, with the entry that would."""
     at, size = content.volume_offset, content.size_bytes
     message = (
         f"{content.label} of {format_bytes(size)} begins here, where no partition is; {_entry(source, content, scheme)}"

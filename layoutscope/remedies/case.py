@@ -30,21 +30,7 @@ WITH_DATA: Final = ("copy", "archive")
 
 
 class Case:
-    """The work that a plan is about, on one volume and one drive.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    drive : DriveProfile
-        Where it lies.
-    order : str
-        What is done: key of :data:`layoutscope.walk.ORDERS`.
-    host : HostProfile
-        Whose drivers do it.
-    start_offset_bytes : int
-        Where the image lies on the drive.
-    """
+    """The work that a plan is about, on one volume and one drive."""
 
     def __init__(
         self, layout: VolumeLayout, drive: DriveProfile, order: str, host: HostProfile, start_offset_bytes: int = 0
@@ -84,106 +70,51 @@ class Case:
         return self.order in WITH_DATA
 
     def walk(self, order: str, work: Work | None = None) -> AccessTrace:
-        """Work out the reads of an order on this volume.
-
-        Parameters
-        ----------
-        order : str
-            Which.
-        work : Work, optional
-            What it is done on; everything without.
-        """
+        """Work out the reads of an order on this volume."""
         return trace_on(self.model, ORDERS[order], work or Work())
 
     def having(self, reads: ReadsOfNodes) -> Case:
-        """Take what the work reads from somebody who has walked already, and return the same case.
-
-        Parameters
-        ----------
-        reads : ReadsOfNodes
-            The reads of the work, and the node of each.
-        """
+        """Take what the work reads from somebody who has walked already, and return the same case."""
         self.reads, self.by_node = reads.trace, reads
         return self
 
     def on(self, layout: VolumeLayout, host: HostProfile | None = None) -> Case:
-        """Return the same work on another layout, or done by another host.
-
-        Parameters
-        ----------
-        layout : VolumeLayout
-            The layout.
-        host : HostProfile, optional
-            The host; the same without.
-        """
+        """Return the same work on another layout, or done by another host."""
         return Case(layout, self.drive, self.order, host or self.host, self.start_offset_bytes)
 
 
 @frozen
 class Part:
-    """Reads that one drive serves.
+    """Reads that one drive serves."""
 
-    Attributes
-    ----------
-    reads : AccessTrace
-        In the order in which they come.
-    drive : DriveProfile
-        Which drive.
-    queue_depth : int
-        Reads that are outstanding.
-    start_offset_bytes : int
-        Where the image lies on the drive.
-    times : float
-        How many times as long as these reads the part takes.
-    """
-
-    reads: AccessTrace
-    drive: DriveProfile
-    queue_depth: int = 1
-    start_offset_bytes: int = 0
-    times: float = 1.0
+    reads: AccessTrace  # in the order in which they come
+    drive: DriveProfile  # which drive
+    queue_depth: int = 1  # reads that are outstanding
+    start_offset_bytes: int = 0  # where the image lies on the drive
+    times: float = 1.0  # how many times as long as these reads the part takes
 
 
 @frozen
 class Changed:
-    """What a remedy makes of the work.
+    """What a remedy makes of the work."""
 
-    Attributes
-    ----------
-    parts : tuple of Part
-        What is read then, drive by drive, one after the other.
-    effort_s : float or None
-        What the remedy itself takes, once; None where no model tells.
-    case : Case or None
-        The volume as it lies then, for remedies on top of this one; None where it stays as it is.
-    least_s : float
-        The computer's time, where it passes beside the drive's: the work takes no less.
-    otherwise : tuple of (tuple of Part)
-        The same, if what nobody knows turns out otherwise: the draws take turns; empty where nothing can.
-    error_share : float
-        By what share of the time the model of the remedy was off: of the draws of each outcome a third takes so much
-        less, and a third so much more.
-    """
-
-    parts: tuple[Part, ...]
-    effort_s: float | None = 0.0
+    parts: tuple[Part, ...]  # what is read then, drive by drive, one after the other
+    effort_s: float | None = 0.0  # what the remedy itself takes, once; None where no model tells
+    # the volume as it lies then, for remedies on top of this one; None where it stays as it is
     case: Case | None = None
-    least_s: float = 0.0
+    least_s: float = 0.0  # the computer's time, where it passes beside the drive's: the work takes no less
+    # the same, if what nobody knows turns out otherwise: the draws take turns; empty where nothing can
     otherwise: tuple[tuple[Part, ...], ...] = ()
+    # by what share of the time the model of the remedy was off: of the draws of each outcome a third takes so much
+    # less, and a third so much more
     error_share: float = 0.0
 
 
 @frozen
 class NotHere:
-    """That a remedy does not apply, and why.
+    """That a remedy does not apply, and why."""
 
-    Attributes
-    ----------
-    why : str
-        As a clause.
-    """
-
-    why: str
+    why: str  # as a clause
 
 
 class Treatment(Protocol):
@@ -194,41 +125,15 @@ class Treatment(Protocol):
         """What it is, how to do it, what it assumes."""
 
     def model(self, case: Case) -> Changed | NotHere:
-        """Say what would be read, or why it does not apply.
-
-        Parameters
-        ----------
-        case : Case
-            The work as it is.
-        """
+        """Say what would be read, or why it does not apply."""
 
 
 def read_by(case: Case, reads: AccessTrace, effort_s: float | None = 0.0) -> Changed:
-    """Say that other reads do the work, on the same drive.
-
-    Parameters
-    ----------
-    case : Case
-        The work as it is.
-    reads : AccessTrace
-        The other reads.
-    effort_s : float or None
-        As of :class:`Changed`.
-    """
+    """Say that other reads do the work, on the same drive."""
     return Changed((Part(reads, case.drive, start_offset_bytes=case.start_offset_bytes),), effort_s)
 
 
 def lying_so(case: Case, layout: VolumeLayout, effort_s: float | None) -> Changed:
-    """Say that the same work is done on another layout.
-
-    Parameters
-    ----------
-    case : Case
-        The work as it is.
-    layout : VolumeLayout
-        The layout.
-    effort_s : float or None
-        As of :class:`Changed`.
-    """
+    """Say that the same work is done on another layout."""
     then = case.on(layout)
     return Changed(read_by(then, then.reads).parts, effort_s, then)

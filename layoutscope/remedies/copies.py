@@ -105,15 +105,7 @@ class BlockCopy:
 
 
 class OnOtherFileSystem:
-    """Off, and back to another file system.
-
-    Parameters
-    ----------
-    name : str
-        The file system, as the registry knows it.
-    label : str
-        As people say.
-    """
+    """Off, and back to another file system."""
 
     def __init__(self, name: str, label: str) -> None:
         self._name = name

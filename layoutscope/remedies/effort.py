@@ -37,15 +37,7 @@ def stream_rate(drive: DriveProfile) -> float:
 
 
 def reading_everything_s(case: Case, listing_s: float) -> float:
-    """Return what reading all files takes: the listing, and their data file by file in the order of the walk.
-
-    Parameters
-    ----------
-    case : Case
-        The volume and its drive.
-    listing_s : float
-        What listing it takes.
-    """
+    """Return what reading all files takes: the listing, and their data file by file in the order of the walk."""
     files = _files(case)
     if not len(files):
         return listing_s
@@ -86,13 +78,7 @@ def data_bytes(case: Case) -> int:
 
 
 def copying_s(case: Case) -> float:
-    """Return what copying everything off and back takes at least: reading it all, and writing it in one stream.
-
-    Parameters
-    ----------
-    case : Case
-        The volume and its drive.
-    """
+    """Return what copying everything off and back takes at least: reading it all, and writing it in one stream."""
     if "copying" not in case.efforts_s:
         listing_s = service(case.reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
         written_s = (data_bytes(case) + metadata_bytes(case)) / stream_rate(case.drive)
@@ -107,13 +93,7 @@ def metadata_bytes(case: Case) -> int:
 
 
 def rewriting_s(case: Case) -> float:
-    """Return what reading all nodes where they lie and writing them in one stream takes.
-
-    Parameters
-    ----------
-    case : Case
-        The volume and its drive.
-    """
+    """Return what reading all nodes where they lie and writing them in one stream takes."""
     if "rewriting" not in case.efforts_s:
         reads = case.by_node.trace[case.by_node.by_place]
         served = service(reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds

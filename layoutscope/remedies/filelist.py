@@ -49,38 +49,17 @@ REASONS: Final = {
 
 @frozen
 class FileList:
-    """A list of files.
+    """A list of files."""
 
-    Attributes
-    ----------
-    paths : tuple of bytes
-        From the root of the volume, beginning with ``./``, in the order in which they are best read.
-    missing : tuple of MissingFiles
-        What could not be listed, reason by reason.
-    windows : int
-        How many pieces of the walk were sorted, each by itself; 1 where memory holds everything.
-    seconds : dict of str to float
-        What reading them takes in this order, and in others.
-    """
-
+    # from the root of the volume, beginning with `./`, in the order in which they are best read
     paths: tuple[bytes, ...]
-    missing: tuple[MissingFiles, ...]
-    windows: int
-    seconds: dict[str, float]
+    missing: tuple[MissingFiles, ...]  # what could not be listed, reason by reason
+    windows: int  # how many pieces of the walk were sorted, each by itself; 1 where memory holds everything
+    seconds: dict[str, float]  # what reading them takes in this order, and in others
 
 
 def file_list(case: Case, memory_bytes: int | None = None, *, is_null_separated: bool = False) -> FileList:
-    """List all files in the order in which they are best read.
-
-    Parameters
-    ----------
-    case : Case
-        The volume, its drive and host.
-    memory_bytes : int, optional
-        What names in memory may take; unlimited without.
-    is_null_separated : bool
-        Whether names may hold line ends.
-    """
+    """List all files in the order in which they are best read."""
     entries = case.model.entries
     files = in_walk_order(case)
     files = files[~entries.is_directory[files]]
@@ -149,17 +128,7 @@ def _seconds(case: Case, files: I64) -> float:
 def new_on_the_way(case: Case, files: I64) -> tuple[I64, I64]:
     """Find what each file or folder is the first to need: entries on the way to it from the root down, itself last.
 
-    Parameters
-    ----------
-    case : Case
-        The volume.
-    files : (n,) int64 array
-        Entries of its model, each once.
-
-    Returns
-    -------
-    int64 array, int64 array
-        Entries, each once, and the place in `files` of what is the first to need it, ascending.
+    Entries, each once, and the place in `files` of what is the first to need it, ascending.
     """
     entries = case.model.entries
     folders = np.flatnonzero(entries.is_directory)

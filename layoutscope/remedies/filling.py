@@ -72,13 +72,6 @@ def as_dense(case: Case, made: VolumeLayout) -> VolumeLayout:
 
     Where every node has a place of its own, a file system puts nodes among the data as these come, or keeps them
     together; which of both it does is seen by how it did so before. A tree that is one file lies in one piece.
-
-    Parameters
-    ----------
-    case : Case
-        The volume as it lies.
-    made : VolumeLayout
-        The new one, its nodes end to end.
     """
     found = placement(case.by_node, 0.0)
     if found is None or not filesystem_of(made).traits.maps_every_node:
@@ -102,11 +95,6 @@ def as_split(made: VolumeLayout) -> VolumeLayout:
 
     A leaf that is full is split, and half of it goes to a new node, which lies where the disk is being filled by then:
     far from its neighbours, where names come to folders that were made long before.
-
-    Parameters
-    ----------
-    made : VolumeLayout
-        A new volume, its nodes in key order.
     """
     nodes = made.columns("nodes")
     leaves = np.flatnonzero((nodes["level"].data == 0) & nodes["tree"].equals(filesystem_of(made).traits.main_tree))
@@ -122,15 +110,7 @@ NODE_BYTES: Final = 4096
 
 
 def numbered(case: Case, order: I64) -> VolumeLayout:
-    """Give the entries of a volume the numbers that they get when they are made in an order.
-
-    Parameters
-    ----------
-    case : Case
-        The volume.
-    order : (n_listed,) int64 array
-        Entries of its model, in the order in which they are made; those that no walk comes to follow behind.
-    """
+    """Give the entries of a volume the numbers that they get when they are made in an order."""
     entries, layout = case.model.entries, case.layout
     rows = np.arange(len(entries))[entries.order]
     left = np.ones(len(entries), bool)

@@ -78,15 +78,7 @@ def every_treatment() -> tuple[Treatment, ...]:
 
 
 def plan_of(case: Case, treatments: Sequence[Treatment] | None = None) -> VolumePlan:
-    """Try remedies on one volume, and rank them by what they save.
-
-    Parameters
-    ----------
-    case : Case
-        The work as it is.
-    treatments : sequence of Treatment, optional
-        What is tried; everything without.
-    """
+    """Try remedies on one volume, and rank them by what they save."""
     treatments = every_treatment() if treatments is None else treatments
     trial = _Trial(case)
     tried = {item.words.name: trial.of(item) for item in each(treatments, "trying remedies")}

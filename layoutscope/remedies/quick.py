@@ -32,13 +32,7 @@ QUICK: Final[tuple[Treatment, ...]] = (
 
 
 def quick_remedies(case: Case) -> tuple[Remedy, ...]:
-    """Try these remedies, and rank them by what they save, as a plan does.
-
-    Parameters
-    ----------
-    case : Case
-        The work as it is.
-    """
+    """Try these remedies, and rank them by what they save, as a plan does."""
     # What a remedy itself takes is told by a plan, which has to serve the files for it.
     case.efforts_s["copying"] = 0.0
     return tuple(sorted(_tried(case), key=lambda item: item.seconds))

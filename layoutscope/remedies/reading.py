@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 
 def files_by_place(case: Case) -> AccessTrace:
-    """Walk the whole volume, then read each file in the order in which their first extents lie.
-
-    Parameters
-    ----------
-    case : Case
-        The volume and its host.
-    """
+    """Walk the whole volume, then read each file in the order in which their first extents lie."""
     model = case.model
     descent = listed_entries(model, case.descent)
     walked, per_buffer = stat_walk(model, descent, buffers(model, descent)).laid_out()
@@ -39,15 +33,7 @@ def files_by_place(case: Case) -> AccessTrace:
 
 
 def first_places_on_disk(layout: VolumeLayout, file_id: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return where the data of files begin, by device and address; behind everything where that is not known.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    file_id : (n,) uint64 array
-        The files.
-    """
+    """Return where the data of files begin, by device and address; behind everything where that is not known."""
     table = layout.columns("extents")
     known = np.flatnonzero(table["image_offset"].is_known & table["fork"].equals("data"))
     owner, logical = table["file_id"].data[known], table["logical_offset"].signed()[known]

@@ -34,18 +34,10 @@ PHASES = 3
 
 @frozen
 class Served:
-    """What work takes.
+    """What work takes."""
 
-    Attributes
-    ----------
-    seconds : float
-        On the drive as it is named.
-    draws_s : (n_draws,) float64 array
-        On each of the drives like it; those of two works belong together one by one.
-    """
-
-    seconds: float
-    draws_s: F64
+    seconds: float  # on the drive as it is named
+    draws_s: F64  # on each of the drives like it; those of two works belong together one by one
 
     @property
     def interval(self) -> Interval:
@@ -58,22 +50,7 @@ class Served:
 
 
 def served(changed: Changed, host: Host, scale: float = 1.0) -> Served:
-    """Serve what changed work reads.
-
-    Parameters
-    ----------
-    changed : Changed
-        The work.
-    host : Host
-        What is said of the computer.
-    scale : float
-        How many times what a sample of the unchanged work takes the whole takes, reads counted.
-
-    Raises
-    ------
-    UsageError
-        If reads do not fit on a drive.
-    """
+    """Serve what changed work reads."""
     parts = [_served(part, host, scale) for part in changed.parts]
     seconds = max(sum(part.seconds for part in parts), changed.least_s)
     others = [_summed([_served(part, host, scale) for part in other]) for other in changed.otherwise]
@@ -108,15 +85,7 @@ def _of_sample(part: Part, phases: int, scale: float) -> tuple[ServiceResult, fl
 
 
 def seconds_alone(changed: Changed, scale: float = 1.0) -> float:
-    """Serve what changed work reads as :func:`served` does, for its time on the named drive alone.
-
-    Parameters
-    ----------
-    changed : Changed
-        The work.
-    scale : float
-        As of :func:`served`.
-    """
+    """Serve what changed work reads as :func:`served` does, for its time on the named drive alone."""
     found = [_of_sample(part, 1, scale) for part in changed.parts]
     return max(sum(result.seconds * factor for result, factor in found), changed.least_s)
 
@@ -127,15 +96,7 @@ def serves_a_sample(part: Part) -> bool:
 
 
 def whole(part: Part, host: Host) -> tuple[Served, float]:
-    """Serve all reads of unchanged work; and how many times its sample, reads counted, that is.
-
-    Parameters
-    ----------
-    part : Part
-        The work.
-    host : Host
-        What is said of the computer.
-    """
+    """Serve all reads of unchanged work; and how many times its sample, reads counted, that is."""
     result = service(part.reads, part.drive, start_offset_bytes=part.start_offset_bytes, phases=PHASES)
     found = on_host(result, part.drive, host)
     plain = Served(found.seconds, np.array(found.draws_s))

@@ -23,15 +23,7 @@ if TYPE_CHECKING:
 
 
 def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
-    """List, then stat in the order of inode numbers: directory by directory, or everything after all listings.
-
-    Parameters
-    ----------
-    case : Case
-        The volume and its host.
-    is_whole : bool
-        Whether the names of the whole volume are listed before the first stat.
-    """
+    """List, then stat in the order of inode numbers: directory by directory, or everything after all listings."""
     model = case.model
     descent = listed_entries(model, case.descent)
     cut = buffers(model, descent)
@@ -57,15 +49,7 @@ def _one_thread(count: int) -> NDArray[np.uint16]:
 
 
 def some_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
-    """Go down to some folders of the walk, each by its path, and list and stat what lies in them.
-
-    Parameters
-    ----------
-    case : Case
-        The volume and its host.
-    chosen : (n_directories,) bool array
-        Which of the walk's directories.
-    """
+    """Go down to some folders of the walk, each by its path, and list and stat what lies in them."""
     model, descent = case.model, case.descent.take(np.flatnonzero(chosen))
     is_below = np.flatnonzero(descent.entry >= 0)
     needed, owner = new_on_the_way(case, descent.entry[is_below])

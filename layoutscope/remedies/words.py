@@ -33,13 +33,7 @@ def said(name: str) -> RemedyWords:
 
 
 def said_of_other(name: str, label: str) -> RemedyWords:
-    """Return the words of the copy to another file system.
-
-    Parameters
-    ----------
-    name, label : str
-        The file system, as the registry knows it and as people say.
-    """
+    """Return the words of the copy to another file system."""
     plain = said(OTHER)
     title, effects = (text.replace("{label}", label) for text in (plain.title, plain.side_effects))
     return replace(plain, name=f"on-{name}", title=title, side_effects=effects)

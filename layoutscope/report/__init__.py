@@ -36,8 +36,6 @@ _UNSAFE: Final = re.compile(f"[\n{UNSAFE}\ud800-\udfff]")
 def escape_text(text: str) -> str:
     r"""Show unsafe characters as ``\u`` escapes, those beyond the first 65,536 as ``\U``.
 
-    Examples
-    --------
     >>> escape_text("a\x1b[31mb"), escape_text("\U000e0041")
     ('a\\u001b[31mb', '\\U000e0041')
     """

@@ -38,15 +38,7 @@ _ILLEGAL: Final = re.compile("[\ufffe\uffff]")
 
 
 def dfxml(image_name: str, volumes: Iterable[tuple[VolumeLayout, Iterable[dict[str, Any]]]]) -> Iterator[str]:
-    """Yield the text of a document.
-
-    Parameters
-    ----------
-    image_name : str
-        The image.
-    volumes : iterable of (VolumeLayout, iterable of dict)
-        Volumes, and their files from :func:`layoutscope.analysis.files.files_of`.
-    """
+    """Yield the text of a document."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<dfxml xmlns="{NAMESPACE}" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:ls="{OWN}" '
     yield f'version="{SCHEMA_VERSION}">\n<metadata><dc:type>Disk Image</dc:type></metadata>\n'
@@ -60,8 +52,6 @@ def dfxml(image_name: str, volumes: Iterable[tuple[VolumeLayout, Iterable[dict[s
 def text(value: object) -> str:
     r"""Write a text for XML: its own signs as entities, and what XML cannot hold made visible.
 
-    Examples
-    --------
     >>> text("a<b\x00\uffff")
     'a&lt;b\\u0000\\uffff'
     """

@@ -140,17 +140,7 @@ names() { cat "$list"; }
 
 
 def file_script(name: str, listed: str, *, is_null_separated: bool) -> str:
-    """Write the script for a list.
-
-    Parameters
-    ----------
-    name : str
-        The script's own, as its help has it.
-    listed : str
-        Where the list lies.
-    is_null_separated : bool
-        Whether names in it end with a zero byte.
-    """
+    """Write the script for a list."""
     lines = _ZEROS if is_null_separated else _LINES
     script = SCRIPT.replace("@LINES@\n", lines).replace("@NAME@", shlex.quote(name).replace("\n", " "))
     return script.replace("@LIST@", shlex.quote(listed))

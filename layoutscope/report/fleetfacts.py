@@ -41,45 +41,27 @@ class CardMetric:
 
 @frozen
 class VolumeCard:
-    """A volume in the table.
-
-    Attributes
-    ----------
-    source, path, status : str
-        Of its source.
-    volume, name, kind : str
-        Its layers and name, its name alone, and which kind of file system it has.
-    size_bytes, entries : int
-        Its length, and how many files and directories it has.
-    seconds : mapping of str to float
-        Predicted time of the order, by drive.
-    reads : int or None
-        Reads of that order.
-    metrics : mapping of str to float
-        Values by the keys of :class:`CardMetric`.
-    age_days : float or None
-        From the creation of its root folder to the newest change on it.
-    metadata, data : tuple of float
-        Share of each part of the volume that is metadata, and that is data of files, 0 to 1; empty where unknown.
-    map_page : str
-        Address of its map, from this page; empty without one.
-    """
+    """A volume in the table."""
 
     source: str
     path: str
     status: str
+    # volume, name, kind: its layers and name, its name alone, and which kind of file system it has
     volume: str
     name: str
     kind: str
+    # size_bytes, entries: its length, and how many files and directories it has
     size_bytes: int
     entries: int
-    seconds: Mapping[str, float]
-    reads: int | None
-    metrics: Mapping[str, float]
-    age_days: float | None
+    seconds: Mapping[str, float]  # predicted time of the order, by drive
+    reads: int | None  # reads of that order
+    metrics: Mapping[str, float]  # values by the keys of `CardMetric`
+    age_days: float | None  # from the creation of its root folder to the newest change on it
+    # metadata, data: share of each part of the volume that is metadata, and that is data of files, 0 to 1; empty where
+    # unknown
     metadata: tuple[float, ...]
     data: tuple[float, ...]
-    map_page: str = ""
+    map_page: str = ""  # address of its map, from this page; empty without one
 
     @property
     def called(self) -> str:
@@ -89,54 +71,22 @@ class VolumeCard:
 
 @frozen
 class FleetPage:
-    """What the page is made of.
+    """What the page is made of."""
 
-    Attributes
-    ----------
-    title, made : str
-        The batch's folder, and what made the page.
-    counts : mapping of str to int
-        How many sources ended how, by :data:`layoutscope.results.fleet.STATUSES`.
-    order : str
-        What times are of.
-    drives : tuple of str
-        Which drives they are on; ranks are by the first.
-    metrics : tuple of CardMetric
-        Which metrics are shown.
-    volumes : tuple of VolumeCard
-        All volumes.
-    failures : tuple of (str, str, str)
-        Path, status and message of every source that is not complete.
-    left_out : tuple of str
-        What could not be read of the batch.
-    """
-
+    # title, made: the batch's folder, and what made the page
     title: str
     made: str
-    counts: Mapping[str, int]
-    order: str
-    drives: tuple[str, ...]
-    metrics: tuple[CardMetric, ...]
-    volumes: tuple[VolumeCard, ...]
-    failures: tuple[tuple[str, str, str], ...]
-    left_out: tuple[str, ...] = ()
+    counts: Mapping[str, int]  # how many sources ended how, by `STATUSES`
+    order: str  # what times are of
+    drives: tuple[str, ...]  # which drives they are on; ranks are by the first
+    metrics: tuple[CardMetric, ...]  # which metrics are shown
+    volumes: tuple[VolumeCard, ...]  # all volumes
+    failures: tuple[tuple[str, str, str], ...]  # path, status and message of every source that is not complete
+    left_out: tuple[str, ...] = ()  # what could not be read of the batch
 
 
 class Ranking:
-    """The volumes of a fleet by the time of 1,000 entries on its first drive, the slowest first.
-
-    Parameters
-    ----------
-    fleet : FleetPage
-        The fleet.
-
-    Attributes
-    ----------
-    paces : list of float or None
-        Seconds of 1,000 entries of each volume, in the fleet's order; None without entries or a prediction.
-    places : list of int
-        Places of the volumes that can be compared.
-    """
+    """The volumes of a fleet by the time of 1,000 entries on its first drive, the slowest first."""
 
     def __init__(self, fleet: FleetPage) -> None:
         self.fleet = fleet
@@ -203,13 +153,7 @@ class Ranking:
         return f"{said}."
 
     def reason(self, place: int) -> str:
-        """Say why a volume takes as long as it does: more reads than others, or longer ones; empty if it has none.
-
-        Parameters
-        ----------
-        place : int
-            Which volume of the fleet.
-        """
+        """Say why a volume takes as long as it does: more reads than others, or longer ones; empty if it has none."""
         parts = self.parts(place)
         if parts is None:
             return ""

@@ -25,15 +25,7 @@ MAX_LEVELS: Final = 4096
 
 
 def ncdu_text(layout: VolumeLayout, milliseconds: Mapping[int, float]) -> Iterator[str]:
-    """Yield the text of an export, a directory a line.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    milliseconds : mapping of int to float
-        Cost by directory.
-    """
+    """Yield the text of an export, a directory a line."""
     head = {"progname": "layoutscope", "progver": __version__}
     yield f"[1,2,{json.dumps(head)}"
     children = _children(layout)

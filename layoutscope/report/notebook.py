@@ -44,13 +44,7 @@ STYLE: Final = (
 
 
 def html_of(thing: Displayed) -> str:
-    """Return an object as HTML.
-
-    Parameters
-    ----------
-    thing : Displayed
-        A result, a layout, or a part of one.
-    """
+    """Return an object as HTML."""
     if isinstance(thing, Shown):
         return "".join([STYLE, thing.text_html(), *(_folded(name, getattr(thing, name)) for name in thing.frames)])
     parts = [STYLE, f"<strong>{escape(type(thing).__name__)}</strong>"]
@@ -110,17 +104,7 @@ def _folds(name: str, text: str) -> str:
 
 
 def table(columns: Iterable[str], rows: Iterable[Sequence[Any]], height: int = 0) -> str:
-    """Return a table whose columns sort by a click on their heads.
-
-    Parameters
-    ----------
-    columns : iterable of str
-        Names of the columns.
-    rows : iterable of sequence
-        Their values; no more than :data:`MOST_ROWS` rows.
-    height : int
-        How many rows there are, where not all are shown.
-    """
+    """Return a table whose columns sort by a click on their heads."""
     click = escape(SORT, quote=True)
     head = "".join(f'<th onclick="{click}">{escape(name)}</th>' for name in columns)
     body = "".join(f"<tr>{''.join(map(_td, row))}</tr>" for row in rows)
@@ -153,13 +137,7 @@ def density_strip(layout: VolumeLayout) -> str:
 
 
 def framed(page: str) -> str:
-    """Put a page that reaches no network into a frame of its own.
-
-    Parameters
-    ----------
-    page : str
-        The whole page.
-    """
+    """Put a page that reaches no network into a frame of its own."""
     return (
         '<iframe style="width:100%;height:46em;border:0" title="layout map" '
         f'srcdoc="{escape(page, quote=True)}"></iframe>'

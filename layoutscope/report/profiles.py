@@ -32,47 +32,20 @@ PARTS: Final = ("seek", "rotation", "transfer", "overhead")
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The reads of a walk in time; arrays of shape (n_reads,).
+    """The reads of a walk in time; arrays of shape (n_reads,)."""
 
-    Attributes
-    ----------
-    title : str
-        Volume, order and drive.
-    trace : AccessTrace
-        The reads.
-    start_us, service_us : float64 arrays
-        When each begins, and how long it takes.
-    parts_us : (n_reads, 4) float64 array
-        Service time by :data:`PARTS`.
-    end_us : float
-        When all is done, what the host does behind the last read too.
-    paths : Paths
-        Of the volume.
-    """
-
-    title: str
-    trace: AccessTrace
+    title: str  # volume, order and drive
+    trace: AccessTrace  # the reads
+    # start_us, service_us: when each begins, and how long it takes
     start_us: NDArray[np.float64]
     service_us: NDArray[np.float64]
-    parts_us: NDArray[np.float64]
-    end_us: float
-    paths: Paths
+    parts_us: NDArray[np.float64]  # service time by `PARTS`
+    end_us: float  # when all is done, what the host does behind the last read too
+    paths: Paths  # of the volume
 
     @classmethod
     def of(cls, title: str, trace: AccessTrace, result: ServiceResult, paths: Paths) -> Profile:
-        """Lay the reads of a walk one behind the other, as a drive served them for its first start phase.
-
-        Parameters
-        ----------
-        title : str
-            Volume, order and drive.
-        trace : AccessTrace
-            The reads.
-        result : ServiceResult
-            What the drive made of them.
-        paths : Paths
-            Of the volume.
-        """
+        """Lay the reads of a walk one behind the other, as a drive served them for its first start phase."""
         each = result.reads_ms
         service = each.service_ms * 1000
         start = np.cumsum(trace.think_us + service) - service
@@ -87,13 +60,7 @@ class Profile:
 
 
 def speedscope(profiles: Sequence[Profile]) -> Iterator[str]:
-    """Yield a file for speedscope: for each tree of each walk a profile, whose stacks are cause and part of the time.
-
-    Parameters
-    ----------
-    profiles : sequence of Profile
-        Walks.
-    """
+    """Yield a file for speedscope: a profile per tree and walk, whose stacks are cause and part of the time."""
     frames: dict[str, int] = {}
     yield f'{{"$schema":"{SPEEDSCOPE_SCHEMA}","exporter":"layoutscope@{__version__}","name":"walks","profiles":['
     first = True
@@ -134,13 +101,7 @@ def _event(kind: str, frame: int, at: float) -> str:
 
 
 def chrome_trace(profiles: Sequence[Profile]) -> Iterator[str]:
-    """Yield a file of trace events, which Perfetto opens: walks are processes, trees are threads, reads are slices.
-
-    Parameters
-    ----------
-    profiles : sequence of Profile
-        Walks.
-    """
+    """Yield a file of trace events, which Perfetto opens: walks are processes, trees are threads, reads are slices."""
     yield '{"displayTimeUnit":"ms","traceEvents":[\n'
     first = True
     for process, profile in enumerate(profiles, 1):
@@ -180,11 +141,6 @@ def folded(profiles: Sequence[Profile]) -> Iterator[str]:
     """Yield folded stacks: the directories down to the one that caused reads, and the microseconds of those.
 
     Host time before a read is its directory's; that behind the last one has no line.
-
-    Parameters
-    ----------
-    profiles : sequence of Profile
-        Walks; the title of each is the bottom of its stacks.
     """
     for profile in profiles:
         ids, place = np.unique(profile.trace.directory_id, return_inverse=True)
@@ -198,8 +154,6 @@ def folded(profiles: Sequence[Profile]) -> Iterator[str]:
 def frame_name(text: str) -> str:
     r"""Write a name so that it is one frame of a folded stack.
 
-    Examples
-    --------
     >>> frame_name("a;b\n")
     'a\\u003bb\\u000a'
     """

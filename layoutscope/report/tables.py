@@ -34,15 +34,7 @@ SLICE_ROWS: Final = 16_384
 
 
 def joined_table(layouts: Sequence[VolumeLayout], name: str) -> Table:
-    """Put the same table of several layouts into one, with rows and references to rows numbered through.
-
-    Parameters
-    ----------
-    layouts : sequence of VolumeLayout
-        At least one.
-    name : str
-        Which table.
-    """
+    """Put the same table of several layouts into one, with rows and references to rows numbered through."""
     tables, first_row, first_node = [], 0, 0
     for layout in layouts:
         table = layout.columns(name)
@@ -61,17 +53,7 @@ def _shifted(column: Values, shift: int) -> Values:
 
 
 def write_table(rows: Rows, file: IO[bytes], file_format: str) -> None:
-    """Write a table.
-
-    Parameters
-    ----------
-    rows : Rows
-        The table.
-    file : binary file
-        Where to.
-    file_format : str
-        Key of :data:`FORMATS`.
-    """
+    """Write a table."""
     FORMATS[file_format](rows, file)
 
 
@@ -107,8 +89,6 @@ def _write_lines(
 def guard_formula(text: str) -> str:
     """Put an apostrophe before what a spreadsheet would run.
 
-    Examples
-    --------
     >>> guard_formula("=1+1"), guard_formula("a=1")
     ("'=1+1", 'a=1')
     """
@@ -133,8 +113,6 @@ _QUOTED: Final = re.compile('[",\n\r]')
 def number_text(number: float) -> str:
     """Write a number with the fewest digits that give it back, small ones with an exponent.
 
-    Examples
-    --------
     >>> number_text(3.3e-05), number_text(7e-06), number_text(1e16), number_text(4.0)
     ('0.000033', '7e-6', '1e16', '4.0')
     """

@@ -36,15 +36,7 @@ _SPECIAL: Final = ((0o4000, 2, "sS"), (0o2000, 5, "sS"), (0o1000, 8, "tT"))
 
 
 def bodyfile(files: Iterable[dict[str, Any]], prefix: str = "") -> Iterator[str]:
-    """Yield lines of a body file, with their line ends.
-
-    Parameters
-    ----------
-    files : iterable of dict
-        From :func:`layoutscope.analysis.files.files_of`.
-    prefix : str
-        Before each path, where there are several volumes.
-    """
+    """Yield lines of a body file, with their line ends."""
     for row in files:
         path, number, kind, mode, *owner = (row[name] for name in _COLUMNS)
         letter = LETTERS.get(kind, "-")
@@ -69,8 +61,6 @@ def _number(value: int | None) -> str:
 def field(text: str) -> str:
     r"""Write a text so that it is one field: separators as mactime reads them, unsafe characters made visible.
 
-    Examples
-    --------
     >>> field("50 % | a\nb")
     '50 %25 %7C a\\u000ab'
     """
@@ -80,15 +70,6 @@ def field(text: str) -> str:
 def mode_text(letter: str, mode: int | None) -> str:
     """Write a mode as ``ls -l`` does; question marks where it is not known.
 
-    Parameters
-    ----------
-    letter : str
-        Of the kind.
-    mode : int or None
-        Permissions, and what else ``st_mode`` has.
-
-    Examples
-    --------
     >>> mode_text("r", 0o104750)
     'rrwsr-x---'
     """

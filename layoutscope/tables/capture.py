@@ -47,16 +47,8 @@ def is_capture(path: Path) -> bool:
 def own_files(folder: Path) -> tuple[list[Path], list[Path]]:
     """Tell the files of a capture from what else lies in its folder.
 
-    Parameters
-    ----------
-    folder : Path
-        A folder with a manifest.
-
-    Returns
-    -------
-    own, strangers : list of Path
-        The manifest and the tables of any version; everything else, which is all there is where the manifest is none of
-        a capture.
+    The manifest and the tables of any version; everything else, which is all there is where the manifest is none of a
+    capture.
     """
     found = [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir() or _is_empty(path)]
     if not _is_ours(folder / MANIFEST):
@@ -82,18 +74,12 @@ def _is_ours(manifest: Path) -> bool:
     return isinstance(saved, dict) and str(saved.get("format")).startswith(FORMAT.partition("/")[0] + "/")
 
 
-def write_capture(folder: Path, layouts: Sequence[VolumeLayout], about: Mapping[str, Any]) -> None:
-    """Write layouts into an empty folder.
-
-    Parameters
-    ----------
-    folder : Path
-        An empty folder.
-    layouts : sequence of VolumeLayout
-        What is saved.
-    about : mapping
-        What else the manifest says, as JSON allows.
-    """
+def write_capture(
+    folder: Path,  # an empty folder
+    layouts: Sequence[VolumeLayout],
+    about: Mapping[str, Any],
+) -> None:
+    """Write layouts into an empty folder."""
     volumes = []
     for number, layout in enumerate(layouts):
         (folder / str(number)).mkdir()
@@ -106,13 +92,7 @@ def write_capture(folder: Path, layouts: Sequence[VolumeLayout], about: Mapping[
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each table's file, by table.
-
-    Raises
-    ------
-    OSError
-        If a file is missing, cannot be read, or is none, such as a pipe, which would never end.
-    """
+    """Return the SHA-256 of each table's file, by table."""
     return {table: _digest(folder / f"{table}.parquet") for table in TABLES}
 
 
@@ -127,23 +107,7 @@ def _digest(path: Path) -> str:
 
 
 def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]]:
-    """Read layouts back.
-
-    Parameters
-    ----------
-    folder : Path
-        A capture.
-
-    Returns
-    -------
-    tuple of VolumeLayout, dict
-        The layouts and the manifest.
-
-    Raises
-    ------
-    ImageError
-        If it is no capture of this version, is incomplete, or was changed.
-    """
+    """Read layouts back."""
     inputs.note(folder)
     try:
         manifest = _manifest(folder)
@@ -267,13 +231,7 @@ WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
 
 
 def read_table(path: Path, name: str) -> pl.DataFrame:
-    """Read a table and check what can be told from it alone.
-
-    Raises
-    ------
-    ValueError
-        If it contradicts the schema.
-    """
+    """Read a table and check what can be told from it alone."""
     _check_claims(path, name)
     # By our own descriptor, which leaves the time of access alone; polars would open a path itself.
     with inputs.open_file(path) as file:
@@ -368,13 +326,7 @@ def _check_words(name: str, frame: pl.DataFrame) -> None:
 
 
 def check_references(tables: Mapping[str, pl.DataFrame]) -> None:
-    """Check that every reference leads to a node, and every parent lies above its child.
-
-    Raises
-    ------
-    ValueError
-        If one does not.
-    """
+    """Check that every reference leads to a node, and every parent lies above its child."""
     nodes = tables["nodes"]
     for name, columns in TABLES.items():
         for column in columns:

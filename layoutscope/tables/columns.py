@@ -27,21 +27,16 @@ _FEW_TEXTS: Final = 4
 
 
 class Values(Displayed):
-    """A column of numbers, or of words as numbers.
-
-    Parameters
-    ----------
-    data : (n,) array
-        The numbers, or for each row the place of its word.
-    known : (n,) bool array, optional
-        Which of them are known; all by default.
-    words : sequence of str
-        Different words; none in a column of numbers.
-    """
+    """A column of numbers, or of words as numbers."""
 
     __slots__ = ("data", "known", "words")
 
-    def __init__(self, data: NDArray[Any], known: Mask | None = None, words: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        data: NDArray[Any],
+        known: Mask | None = None,
+        words: Sequence[str] = (),  # different words; none in a column of numbers
+    ) -> None:
         self.data = data
         self.known = known if known is None or not known.all() else None
         self.words = tuple(words)
@@ -94,13 +89,7 @@ class Values(Displayed):
         return found
 
     def numbered(self) -> tuple[NDArray[np.uint32], tuple[str, ...]]:
-        """Number the words in the order of their first rows.
-
-        Returns
-        -------
-        (n,) uint32 array, tuple of str
-            The number of each row, and the words that there are; unknown is a word of no letters.
-        """
+        """Number the words in the order of their first rows."""
         words = (*self.words, "")
         codes = self.data if self.known is None else np.where(self.known, self.data, len(self.words))
         numbers, first = _numbered(codes, len(words))
@@ -134,24 +123,13 @@ class Values(Displayed):
 
 
 class TextColumn:
-    """A column of texts or bytes, which may lie in another order than the rows.
-
-    Parameters
-    ----------
-    data : (n_bytes,) uint8 array
-        The texts, one after the other; UTF-8 if they are text. They must not change any more.
-    length : (n_texts,) integer array
-        Bytes of each.
-    rows : (n,) integer array, optional
-        The text of each row, by its place; in their own order without it.
-    known : (n,) bool array, optional
-        Which rows have a text; all by default.
-    """
+    """A column of texts or bytes, which may lie in another order than the rows."""
 
     def __init__(
         self,
-        data: U8,
+        data: U8,  # the texts, one after the other; UTF-8 if they are text. They must not change any more.
         length: NDArray[np.integer[Any]],
+        # the text of each row, by its place; in their own order without it
         rows: NDArray[np.integer[Any]] | None = None,
         known: Mask | None = None,
     ) -> None:
@@ -292,25 +270,12 @@ class TextColumn:
 
 
 def cut(
-    name: str, data: NDArray[np.uint8], lengths_bytes: NDArray[np.int64], kind: Literal["text", "binary"]
+    name: str,
+    data: NDArray[np.uint8],  # the values, one after the other; must not change any more
+    lengths_bytes: NDArray[np.int64],
+    kind: Literal["text", "binary"],  # what they are; text must be valid UTF-8 that no value's end cuts in two
 ) -> pl.Series:
-    """Cut bytes into the values of a column.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    data : (sum of lengths,) uint8 array
-        The values, one after the other; must not change any more.
-    lengths_bytes : (n,) int64 array
-        Of each value.
-    kind : {'text', 'binary'}
-        What they are; text must be valid UTF-8 that no value's end cuts in two.
-
-    Returns
-    -------
-    polars.Series of String or Binary
-    """
+    """Cut bytes into the values of a column."""
     import nanoarrow
 
     ends = np.zeros(len(lengths_bytes) + 1, np.int64)
@@ -324,18 +289,6 @@ def cut(
 def _category_numbers(column: pl.Series) -> tuple[NDArray[np.uint32], tuple[str, ...]]:
     """Number the categories of a column in the order of their first rows, whatever else the process has read.
 
-    Parameters
-    ----------
-    column : (n,) polars.Series
-        Of type Categorical or Enum, whose own codes a process hands out as it meets the words.
-
-    Returns
-    -------
-    (n,) uint32 array, tuple of str
-        The number of each row, and the words; null is a word of no letters.
-
-    Examples
-    --------
     >>> codes, words = _category_numbers(pl.Series(["b", "a", None, "b"], dtype=pl.Categorical))
     >>> codes.tolist(), words
     ([0, 1, 2, 0], ('b', 'a', ''))

@@ -128,20 +128,7 @@ FRAMES: Final[dict[str, tuple[Column, ...]]] = {
 
 
 def build_frame(name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Make a frame of columns.
-
-    Parameters
-    ----------
-    name : str
-        Key of :data:`FRAMES`.
-    columns : mapping of str to array, sequence or Series
-        All of its columns, in any order.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or there is another one.
-    """
+    """Make a frame of columns."""
     return Rows.under(FRAMES[name], columns).frame
 
 
@@ -152,22 +139,12 @@ class WalkCosts(Displayed):
     A read is charged to the nodes that it brings, in proportion to their bytes in it. What a node costs is shared
     equally by the files and directories that have a record in it; index nodes and maps, which everybody needs, are no
     file's. A directory is charged with the reads that listing it caused.
-
-    Attributes
-    ----------
-    drive : str
-        Name of the profile.
-    order : str
-        What is done.
-    seconds : float
-        What it takes.
-    nodes, files, directories : DataFrame
-        ``node_costs``, ``file_costs`` and ``directory_costs`` of :data:`FRAMES`, the most expensive first.
     """
 
-    drive: str
-    order: str
-    seconds: float
+    drive: str  # name of the profile
+    order: str  # what is done
+    seconds: float  # what it takes
+    # nodes, files, directories: `node_costs`, `file_costs` and `directory_costs` of `FRAMES`, the most expensive first
     nodes: pl.DataFrame
     files: pl.DataFrame
     directories: pl.DataFrame

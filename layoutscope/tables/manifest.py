@@ -28,22 +28,7 @@ FACT_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
 
 
 def check_values(what: str, values: Mapping[str, Any], types: Mapping[str, type | tuple[type, ...]]) -> None:
-    """Check the members of a JSON object: those that are asked for and no others, each of its type.
-
-    Parameters
-    ----------
-    what : str
-        What the object describes.
-    values : mapping
-        The object.
-    types : mapping of str to type or tuple of types
-        Its members.
-
-    Raises
-    ------
-    ValueError
-        If one differs.
-    """
+    """Check the members of a JSON object: those that are asked for and no others, each of its type."""
     if not isinstance(values, dict) or set(values) != set(types):
         raise ValueError(f"{what} has not the members of this version")
     for name, kind in types.items():

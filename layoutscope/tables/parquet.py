@@ -33,35 +33,14 @@ DOUBLE_BYTES: Final = 8
 
 @frozen
 class TableClaims:
-    """What a file says of itself, each part checked against the others and against the file's length.
+    """What a file says of itself, each part checked against the others and against the file's length."""
 
-    Attributes
-    ----------
-    rows : int
-        Rows in all groups.
-    unpacked_bytes : int
-        Sum over all pages, as they are before values are made of them.
-    """
-
-    rows: int
-    unpacked_bytes: int
+    rows: int  # rows in all groups
+    unpacked_bytes: int  # sum over all pages, as they are before values are made of them
 
 
 def read_claims(path: Path) -> TableClaims:
-    """Read the footer and every page header of a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file, of flat columns: a row has one value in each.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    ValueError
-        If it is no such file, or contradicts itself.
-    """
+    """Read the footer and every page header of a file."""
     with inputs.open_file(path) as file:
         if file.seek(0, 2) < 2 * len(MAGIC) + LENGTH_BYTES:
             raise ValueError("is too short for a table")

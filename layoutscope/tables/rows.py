@@ -18,24 +18,13 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """Rows of documented columns, which are made part by part.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        Their names and types, in order.
-    height : int
-        How many rows there are.
-    part : callable
-        From a slice of the rows to the values of each column in it, None where there is none.
-    frame : callable
-        Makes the same as a frame.
-    """
+    """Rows of documented columns, which are made part by part."""
 
     def __init__(
         self,
         columns: Sequence[Column],
         height: int,
+        # from a slice of the rows to the values of each column in it, None where there is none
         part: Callable[[slice], dict[str, list[Any]]],
         frame: Callable[[], pl.DataFrame],
     ) -> None:
@@ -65,20 +54,7 @@ class Rows:
 
     @classmethod
     def under(cls, columns: Sequence[Column], data: Mapping[str, Any]) -> Rows:
-        """Put arrays or lists of one length under columns.
-
-        Parameters
-        ----------
-        columns : sequence of Column
-            What they are.
-        data : mapping of str to array or list
-            The values of each column, in any order of columns.
-
-        Raises
-        ------
-        ValueError
-            If a column is missing, or there is another one.
-        """
+        """Put arrays or lists of one length under columns."""
         names = [column.name for column in columns]
         if set(data) != set(names):
             raise ValueError(f"these rows have other columns: {sorted(set(data) ^ set(names))}")

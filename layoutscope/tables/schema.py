@@ -29,8 +29,6 @@ _ATTRIBUTE: Final = "attribute:"
 def fork_of_attribute(name: str) -> str:
     """Return what the column ``fork`` calls what an attribute holds: an attribute may be called `data`, too.
 
-    Examples
-    --------
     >>> fork_of_attribute("com.example.preview"), fork_of_attribute("data"), fork_of_attribute("attribute:data")
     ('com.example.preview', 'attribute:data', 'attribute:attribute:data')
     """

@@ -32,15 +32,7 @@ _FEW_WORDS: Final = 256
 
 
 class Later:
-    """A column that is made when somebody asks for it: many columns of a table nobody does.
-
-    Parameters
-    ----------
-    length : int
-        How many rows it will have.
-    make : callable
-        Makes what :func:`build_table` takes for a column; what it needs for that is held until then.
-    """
+    """A column that is made when somebody asks for it: many columns of a table nobody does."""
 
     def __init__(self, length: int, make: Callable[[], Any]) -> None:
         self._length = length
@@ -62,17 +54,7 @@ def time_of(microseconds: int) -> datetime | None:
 
 
 class Table:
-    """One of the public tables.
-
-    Parameters
-    ----------
-    name : str
-        Key of :data:`~layoutscope.tables.schema.TABLES`.
-    height : int
-        How many rows it has.
-    column : callable
-        From a column's name to the column; asked once for each.
-    """
+    """One of the public tables."""
 
     def __init__(self, name: str, height: int, column: Callable[[str], AnyColumn]) -> None:
         self.name = name
@@ -159,13 +141,7 @@ def _chosen(mask: NDArray[np.bool_]) -> NDArray[np.int64] | slice:
 
 
 def stacked(tables: Sequence[Table]) -> Table:
-    """Put tables one below the other; there is at least one.
-
-    Parameters
-    ----------
-    tables : sequence of Table
-        Of one name.
-    """
+    """Put tables one below the other; there is at least one."""
 
     def column(name: str) -> AnyColumn:
         if isinstance(tables[0]._of(name), TextColumn):  # noqa: SLF001  (which kind it is)
@@ -208,22 +184,7 @@ def condition_details(nodes: Table) -> dict[str, int]:
 
 
 def build_table(name: str, columns: Mapping[str, Any]) -> Table:
-    """Make one public table from columns.
-
-    Parameters
-    ----------
-    name : str
-        Key of ``TABLES``.
-    columns : mapping of str to array, Values, TextColumn, Later, polars Series, sequence or scalar
-        Arrays of one length; a scalar fills its column. ``row`` may be left out and is then numbered; a missing
-        optional column is null, or has its default. :data:`NULL_ROW` in references and :data:`NULL_OFFSET` in
-        ``image_offset`` become null. Categories may come as ``(codes, names)``.
-
-    Raises
-    ------
-    ValueError
-        If a column is unknown or missing, or lengths differ; if a number does not fit into its column.
-    """
+    """Make one public table from columns."""
     schema = TABLES[name]
     unknown = set(columns) - {column.name for column in schema}
     if unknown:

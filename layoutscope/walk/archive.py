@@ -36,13 +36,6 @@ def archive(model: Model, start_id: int) -> FileTouches:
     """List a directory whole, then stat each entry in the order of the listing, read it, and go down into it at once.
 
     Of a hard link's names the first one is read; where symbolic links lead is read, too.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    start_id : int
-        Directory in which the walk starts.
     """
     table = model.entries
     descent = listed_entries(model, descend(table, start_id))

@@ -31,17 +31,7 @@ def metadata_reads(
     *,
     uncounted: int = 0,
 ) -> AccessTrace:
-    """Apply the host's cache to touches of metadata.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    passes : sequence of (Touches, (n_touches,) uint16 array)
-        What the workload needs, in order, and the thread that makes each touch; once for each time that it is done.
-    uncounted : int
-        How many of the first passes do no more than fill the cache.
-    """
+    """Apply the host's cache to touches of metadata."""
     known = cached_by_mount(model)
     needed = concatenated([touched for touched, _ in passes])
     made = requests(model)
@@ -57,15 +47,7 @@ def metadata_reads(
 
 
 def walked_reads(model: Model, visits: Visits) -> AccessTrace:
-    """Apply an unlimited cache to a walk that is done once.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    visits : Visits
-        What the walk does.
-    """
+    """Apply an unlimited cache to a walk that is done once."""
     made = requests(model)
     reads, at_us = visited(visits, model)
     new = _lacking(made, reads.node, cached_by_mount(model))
@@ -75,21 +57,7 @@ def walked_reads(model: Model, visits: Visits) -> AccessTrace:
 def read_pages_once(
     made: Requests, needed: Touches, model: Model, size: int, known: NDArray[np.int32]
 ) -> tuple[Touches, NDArray[np.int64]]:
-    """Reduce touches as :func:`read_once` does; a page that several nodes share is read with the first of them.
-
-    Parameters
-    ----------
-    made : Requests
-        The requests of each node and piece.
-    needed : Touches
-        What is needed, in order.
-    model : Model
-        The volume and its host.
-    size : int
-        Nodes and pieces are numbered from 0 to ``size - 1``.
-    known : int32 array
-        Nodes that are cached at the start.
-    """
+    """Reduce touches as :func:`read_once` does; a page that several nodes share is read with the first of them."""
     reads, touch = read_once(needed, model, size)
     new = _lacking(made, reads.node, known)
     return reads[new], touch[new]
@@ -104,41 +72,17 @@ def _lacking(made: Requests, node: NDArray[np.int32], known: NDArray[np.int32]) 
 
 
 class Timeline(NamedTuple):
-    """When the host does what.
+    """When the host does what."""
 
-    Attributes
-    ----------
-    at_us : (n_reads + 2,) float64 array
-        Host time at the start, before each read, and in the end; all of it passes, read or not.
-    thread : (n_reads,) uint16 array, optional
-        The thread that makes each; the first one without it.
-    """
-
+    # host time at the start, before each read, and in the end; all of it passes, read or not
     at_us: NDArray[np.float64]
-    thread: NDArray[np.uint16] | None = None
+    thread: NDArray[np.uint16] | None = None  # the thread that makes each; the first one without it
 
 
 def requested(
     model: Model, made: Requests, reads: Touches, timeline: Timeline
 ) -> tuple[AccessTrace, NDArray[np.int64]]:
-    """Turn reads of nodes and of pieces of files into requests.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    made : Requests
-        The requests of each node and piece.
-    reads : Touches
-        What the cache lacks.
-    timeline : Timeline
-        Their times.
-
-    Returns
-    -------
-    AccessTrace, int64 array
-        The requests, and for each the read that it belongs to.
-    """
+    """Turn reads of nodes and of pieces of files into requests."""
     # Between two reads passes the time of all touches that the cache served, not of the next one alone.
     at_us = timeline.at_us
     place, source = made.of(made.unit[reads.node])
@@ -163,23 +107,13 @@ def requested(
 
 @frozen
 class Requests:
-    """The requests that bring each cache unit in.
+    """The requests that bring each cache unit in."""
 
-    Attributes
-    ----------
-    unit : (n_nodes,) int64 array
-        Cache unit of each node, and of what is numbered behind the nodes: nodes smaller than a page share one.
-    start : (n_units + 1,) int64 array
-        First request of each unit.
-    device : (n_requests,) uint8 array
-        Image of a Fusion set.
-    image_offset, length_bytes : (n_requests,) int64 arrays
-        The requests.
-    """
-
+    # cache unit of each node, and of what is numbered behind the nodes: nodes smaller than a page share one
     unit: NDArray[np.int64]
-    start: NDArray[np.int64]
-    device: NDArray[np.uint8]
+    start: NDArray[np.int64]  # first request of each unit
+    device: NDArray[np.uint8]  # image of a Fusion set
+    # image_offset, length_bytes: the requests
     image_offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
 
@@ -200,17 +134,12 @@ class Requests:
         return first[~np.isin(unit[first], self.unit[known])]
 
     def followed_by(
-        self, device: NDArray[np.uint8], image_offset: NDArray[np.int64], length_bytes: NDArray[np.int64]
+        self,
+        device: NDArray[np.uint8],
+        image_offset: NDArray[np.int64],  # image_offset, length_bytes: the pieces, in bytes
+        length_bytes: NDArray[np.int64],
     ) -> Requests:
-        """Number further requests on behind the nodes, each a unit of its own: pieces of files.
-
-        Parameters
-        ----------
-        device : (n,) uint8 array
-            Image of a set that each piece lies on.
-        image_offset, length_bytes : (n,) int64 arrays
-            The pieces, in bytes.
-        """
+        """Number further requests on behind the nodes, each a unit of its own: pieces of files."""
         own = np.arange(len(image_offset) + 1)
         return Requests(
             unit=np.concatenate([self.unit, len(self.start) - 1 + own[:-1]]),

@@ -29,22 +29,13 @@ MAX_WAY = 64
 
 
 class NodeCache(NamedTuple):
-    """An unlimited cache of nodes and what it holds, as the kernels take it.
+    """An unlimited cache of nodes and what it holds, as the kernels take it."""
 
-    Attributes
-    ----------
-    parent, mapper : (n_nodes,) int32 arrays
-        What must be read before each node, -1 for nothing.
-    seen : (2 * size,) uint8 array
-        What was touched, by a search and from its neighbour.
-    state : (size,) uint8 array
-        What was read.
-    """
-
+    # parent, mapper: what must be read before each node, -1 for nothing
     parent: NDArray[np.int32]
     mapper: NDArray[np.int32]
-    seen: NDArray[np.uint8]
-    state: NDArray[np.uint8]
+    seen: NDArray[np.uint8]  # what was touched, by a search and from its neighbour
+    state: NDArray[np.uint8]  # what was read
 
     @classmethod
     def empty(cls, model: Model, size: int) -> NodeCache:
@@ -53,15 +44,7 @@ class NodeCache(NamedTuple):
         return cls(parent, mapper, np.zeros(2 * size, np.uint8), np.zeros(size, np.uint8))
 
     def read(self, needed: Touches, model: Model) -> tuple[Touches, NDArray[np.int64]] | None:
-        """Read what it lacks, as :func:`read_once`; None where no kernel runs, or ways of a damaged volume are loops.
-
-        Parameters
-        ----------
-        needed : Touches
-            What is needed, in order.
-        model : Model
-            The volume and its driver.
-        """
+        """Read what it lacks, as `read_once`; None where no kernel runs, or paths of a damaged volume are loops."""
         size = len(self.state)
         node, cause, touch = np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.int64)
         count = READ_ONCE(
@@ -76,33 +59,12 @@ class NodeCache(NamedTuple):
 
 
 def read_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
-    """Reduce touches to what an unlimited cache reads that knows nothing at first.
-
-    Parameters
-    ----------
-    touches : Touches
-        Leaves, and numbers from ``len(nodes)`` up that stand for themselves.
-    model : Model
-        The volume and its driver.
-    size : int
-        Numbers run from 0 to ``size - 1``.
-
-    Returns
-    -------
-    Touches, int64 array
-        Reads in their order, each once; the touch that each belongs to.
-    """
+    """Reduce touches to what an unlimited cache reads that knows nothing at first."""
     return NodeCache.empty(model, size).read(touches, model) or plain_once(touches, model, size)
 
 
 def plain_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
-    """Find what an unlimited cache reads that knows nothing at first; the twin of the kernel.
-
-    Parameters
-    ----------
-    touches, model, size
-        As for :func:`read_once`.
-    """
+    """Find what an unlimited cache reads that knows nothing at first; the twin of the kernel."""
     wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, model), size, 0), 2 * size)
     place = first_places(wanted, 2 * size + 1)
     place = place[wanted[place] < 2 * size]
@@ -117,23 +79,16 @@ def along_chain(touches: Touches, model: Model) -> NDArray[np.bool_]:
 
 
 def read_limited(
-    touches: Touches, model: Model, known: NDArray[np.int32], piece_bytes: NDArray[np.int64] | None = None
+    touches: Touches,
+    model: Model,
+    known: NDArray[np.int32],
+    # sizes of what is numbered behind the nodes and stands for itself; nothing is without it
+    piece_bytes: NDArray[np.int64] | None = None,
 ) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches to what a cache of the host's limited size reads.
 
     Every search touches its whole way again, so that index nodes stay. The least recently used goes first; of what it
     would lack by that, it has a share where the host's cache is said to keep one. Returns as :func:`read_once` does.
-
-    Parameters
-    ----------
-    touches : Touches
-        What is needed, in order.
-    model : Model
-        The volume, its driver and its host.
-    known : int32 array
-        Nodes that are cached at the start.
-    piece_bytes : int64 array, optional
-        Sizes of what is numbered behind the nodes and stands for itself; nothing is without it.
     """
     from layoutscope.walk.lru import Ways, misses, spared
 
@@ -151,22 +106,7 @@ def read_limited(
 
 
 def with_ways(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
-    """Put before each node what must be read first; every node once.
-
-    Parameters
-    ----------
-    touches : Touches
-        Nodes, each once, and numbers from ``len(nodes)`` up that stand for themselves.
-    model : Model
-        The volume and its driver.
-    size : int
-        Numbers run from 0 to ``size - 1``.
-
-    Returns
-    -------
-    Touches, int64 array
-        The reads, and for each the touch that it belongs to.
-    """
+    """Put before each node what must be read first; every node once."""
     parent = np.full(size, -1, np.int32)
     mapper = np.full(size, -1, np.int32)
     nodes = model.nodes

@@ -33,21 +33,11 @@ if TYPE_CHECKING:
 
 
 class FileTouches(NamedTuple):
-    """What a workload needs that reads files, before any cache.
+    """What a workload needs that reads files, before any cache."""
 
-    Attributes
-    ----------
-    needed : Touches
-        Nodes and pieces.
-    window : (n_touches,) int64 array
-        Read-ahead window that each belongs to, -1 for those of the walk.
-    parts : FilePieces
-        What is numbered on behind the nodes.
-    """
-
-    needed: Touches
-    window: NDArray[np.int64]
-    parts: FilePieces
+    needed: Touches  # nodes and pieces
+    window: NDArray[np.int64]  # read-ahead window that each belongs to, -1 for those of the walk
+    parts: FilePieces  # what is numbered on behind the nodes
 
 
 def copy(model: Model, start_id: int) -> FileTouches:
@@ -63,17 +53,10 @@ def copy(model: Model, start_id: int) -> FileTouches:
 
 
 class WalkPart(NamedTuple):
-    """Part of what a walk touches, group by group.
+    """Part of what a walk touches, group by group."""
 
-    Attributes
-    ----------
-    needed : Touches
-        Those of all groups.
-    turn, touched : (n_groups,) int64 arrays
-        When each group comes, and how many touches it has.
-    """
-
-    needed: Touches
+    needed: Touches  # those of all groups
+    # turn, touched: when each group comes, and how many touches it has
     turn: NDArray[np.int64]
     touched: NDArray[np.int64]
 
@@ -85,21 +68,7 @@ def read_in_turn(
     way: Touches,
     first_bytes: NDArray[np.int64] | None = None,
 ) -> FileTouches:
-    """Read files when their turns come in a walk.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    steps : sequence of WalkPart
-        The walk; of equal turns the first step is first, and data come behind all of them.
-    wanted : tuple of (n_files,) int64 arrays
-        Entries of the files, and their turns.
-    way : Touches
-        What leads to where the walk starts.
-    first_bytes : (n_files,) int64 array, optional
-        What the first read of each file asks for, where that is less than a window.
-    """
+    """Read files when their turns come in a walk."""
     entries, turn = wanted
     files, largest = file_map(model, entries), model.host.read_ahead_bytes
     if first_bytes is not None and model.host.random_read_ahead:
@@ -119,22 +88,7 @@ def read_in_turn(
 def files_in_turn(
     model: Model, descent: Descent, has_data: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the files that have data, in the order of a walk.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    descent : Descent
-        Its directories.
-    has_data : (n_entries,) bool array
-        What may have some.
-
-    Returns
-    -------
-    int64 array, int64 array
-        Entries, and their turns; each file once.
-    """
+    """Find the files that have data, in the order of a walk."""
     entries, turn = turns_of(descent, len(model.entries))
     wanted = np.flatnonzero(has_data[entries] & (model.entries.size_bytes[entries] > 0))
     wanted = wanted[np.argsort(turn[wanted], kind="stable")]
@@ -145,26 +99,13 @@ def files_in_turn(
 
 
 def read(
-    model: Model, file_id: int, records: NDArray[np.int64] | None = None, record_bytes: int | None = None
+    model: Model,
+    file_id: int,
+    # offsets of the records in the file, in bytes and in order; the whole file without it
+    records: NDArray[np.int64] | None = None,
+    record_bytes: int | None = None,  # their length, a page without it
 ) -> FileTouches:
-    """Look one file up and read it: whole, or record by record.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    file_id : int
-        The file.
-    records : int64 array, optional
-        Offsets of the records in the file, in bytes and in order; the whole file without it.
-    record_bytes : int, optional
-        Their length, a page without it.
-
-    Raises
-    ------
-    UsageError
-        If there is no such file, as of the root directory.
-    """
+    """Look one file up and read it: whole, or record by record."""
     way = way_to(model, file_id)
     if not way:
         raise UsageError(f"the volume lists no file {file_id} that could be read")
@@ -206,13 +147,7 @@ def _data_touches(model: Model, parts: FilePieces, directory_id: NDArray[np.uint
 
 
 def places_by_turn(turns: list[NDArray[np.int64]], counts: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """Places of the elements of several sequences of groups that are merged by turn.
-
-    Parameters
-    ----------
-    turns, counts : lists of (n_groups,) int64 arrays
-        When each group of a sequence comes, and how many elements it has; of equal turns the first sequence is first.
-    """
+    """Places of the elements of several sequences of groups that are merged by turn."""
     turn, count = np.concatenate(turns), np.concatenate(counts)
     order = np.argsort(turn, kind="stable")
     start = np.empty(len(turn), np.int64)
@@ -232,17 +167,6 @@ def file_reads(
     """Apply the cache, cut nodes into requests, and let the host's queue order them.
 
     Of a cache of limited size a piece comes and goes as a whole.
-
-    Parameters
-    ----------
-    model : Model
-        The volume.
-    passes : sequence of (Touches, (n_touches,) int64 array)
-        As of :class:`FileTouches`; once for each time that the workload is done.
-    parts : FilePieces
-        What is numbered on behind the nodes.
-    uncounted : int
-        How many of the first passes do no more than fill the cache.
     """
     needed, window = concatenated([touched for touched, _ in passes]), np.concatenate([each for _, each in passes])
     made = requests(model).followed_by(parts.device, parts.image_offset, parts.length_bytes)
@@ -282,31 +206,10 @@ _MASK = 2**64 - 1
 def random_records(size_bytes: int, count: int, record_bytes: int, seed: int) -> NDArray[np.int64]:
     """Draw offsets of whole records with splitmix64.
 
-    Parameters
-    ----------
-    size_bytes : int
-        Length of the file; its incomplete last record is never drawn.
-    count, record_bytes : int
-        How many records, and their length.
-    seed : int
-        State at the start.
+    Offsets in bytes, multiples of `record_bytes`.
 
-    Returns
-    -------
-    (count,) int64 array
-        Offsets in bytes, multiples of `record_bytes`.
+    [1] Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
 
-    Raises
-    ------
-    ValueError
-        If the file is shorter than a record.
-
-    References
-    ----------
-    .. [1] Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
-
-    Examples
-    --------
     >>> random_records(2**40, 2, 4096, seed=1).tolist() == random_records(2**40, 2, 4096, seed=1).tolist()
     True
     """

@@ -38,15 +38,7 @@ PAGE_BYTES = 4096
 
 
 def delete(model: Model, start_id: int) -> AccessTrace:
-    """Read what the removal of a directory reads, and of all that is in it.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    start_id : int
-        The directory.
-    """
+    """Read what the removal of a directory reads, and of all that is in it."""
     pages = _bitmap_pages(model)
     header = _rest_of_header(model)
     before = model.driver.first_write(model.layout)
@@ -84,18 +76,10 @@ def delete(model: Model, start_id: int) -> AccessTrace:
 
 @frozen
 class LeastWritten(Displayed):
-    """What a change writes at least.
+    """What a change writes at least."""
 
-    Attributes
-    ----------
-    pieces : int
-        Nodes and pages.
-    written_bytes : int
-        Their bytes.
-    """
-
-    pieces: int
-    written_bytes: int
+    pieces: int  # nodes and pages
+    written_bytes: int  # their bytes
 
 
 def least_written(model: Model, start_id: int) -> LeastWritten:
@@ -105,13 +89,6 @@ def least_written(model: Model, start_id: int) -> LeastWritten:
     them, and what tells where they lie; pages of the bitmap. Left out are leaves that lose all their records, the
     journal, headers and checkpoints, and all that is written a second time. Nodes are taken not to be merged, as no
     driver does whose source was read.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    start_id : int
-        The directory.
     """
     table, nodes = model.entries, model.nodes
     descent = descend(table, start_id)
@@ -156,19 +133,7 @@ def _rest_of_header(model: Model) -> FixedPlaces:
 
 
 def _freed(model: Model, entries: I64, turn: I64, numbers: tuple[int, int]) -> tuple[Touches, I64]:
-    """Look for the extents of each file, the last one first, in overflow tree and bitmap; tell when that is done.
-
-    Parameters
-    ----------
-    model : Model
-        The volume.
-    entries : (n,) int64 array
-        What is removed.
-    turn : (n,) int64 array
-        When.
-    numbers : (int, int)
-        Number of the bitmap's first page behind the nodes, and that behind its last.
-    """
+    """Look for the extents of each file, the last one first, in overflow tree and bitmap; tell when that is done."""
     table = model.layout.columns("extents")
     offset, length = table["image_offset"].filled(-1).astype(np.int64), table["length_bytes"].data
     file, at = _files(model, entries)
@@ -253,13 +218,6 @@ def _emptied(model: Model, entries: I64, turn: I64, under: I64) -> tuple[NDArray
     """Find the neighbours that are linked anew when a node has lost its last record, and when that is.
 
     Both are read, as they are by then; the last child takes its index node along.
-
-    Parameters
-    ----------
-    model : Model
-        The volume.
-    entries, turn, under : (n,) int64 arrays
-        What is removed, when, and how many entries lie below.
     """
     nodes, never = model.nodes, np.iinfo(np.int64).max
     # A directory goes behind all that is in it, and behind its own listing, where that is empty; of several that end

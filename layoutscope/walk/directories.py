@@ -50,13 +50,7 @@ def _decmpfs(model: Model) -> NDArray[np.int32]:
 
 
 def lookups(model: Model, entries: NDArray[np.int64]) -> tuple[Touches, int]:
-    """Look entries up.
-
-    Returns
-    -------
-    Touches, int
-        Entry by entry, and the number of touches an entry has.
-    """
+    """Look entries up."""
     searches = searches_of_lookup(model)
     return searches.of(entries, model.entries.parent_id[entries]), len(searches.nodes)
 
@@ -71,36 +65,14 @@ def listed_entries(model: Model, descent: Descent) -> Descent:
 
 
 def fts(model: Model, start_id: int, *, stat: bool) -> Visits:
-    """List each directory, stat its entries buffer by buffer, then descend.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    start_id : int
-        Directory in which the walk starts.
-    stat : bool
-        Whether every entry is stat'ed, or only directories are.
-    """
+    """List each directory, stat its entries buffer by buffer, then descend."""
     descent = listed_entries(model, descend(model.entries, start_id))
     walk = stat_walk(model, descent, buffers(model, descent), reached(model, start_id))
     return walk if stat else replace(walk, wanted=walk.wanted & type_asks_for_stat(model))
 
 
 def stat_walk(model: Model, descent: Descent, cut: Buffers, way: Touches | None = None) -> Visits:
-    """List directories and stat all their entries, buffer by buffer.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    descent : Descent
-        The directories in the order of the walk.
-    cut : Buffers
-        Their listings, buffer by buffer.
-    way : Touches, optional
-        What leads to where it starts.
-    """
+    """List directories and stat all their entries, buffer by buffer."""
     costs = model.costs
     return Visits(
         directory_id=descent.directory_id[cut.directory],
@@ -134,19 +106,7 @@ def names(model: Model, start_id: int) -> Visits:
 
 
 def bulk(model: Model, descent: Descent, *, start_id: int, descend_by_stat: bool = False) -> Visits:
-    """Get attributes together with the names; with `descend_by_stat` each sub-directory is then looked up as well.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    descent : Descent
-        The directories in the order of the walk.
-    start_id : int
-        Directory in which it starts.
-    descend_by_stat : bool
-        Whether each sub-directory is looked up before it is listed.
-    """
+    """Get attributes together with the names; with `descend_by_stat` each sub-directory is then looked up as well."""
     table, costs = model.entries, model.costs
     descent = listed_entries(model, descent)
     cut = buffers(model, descent)

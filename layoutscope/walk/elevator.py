@@ -30,62 +30,31 @@ if TYPE_CHECKING:
 
 @frozen
 class Sent:
-    """Requests as they are sent; arrays of shape (n_sent,).
+    """Requests as they are sent; arrays of shape (n_sent,)."""
 
-    Attributes
-    ----------
-    source : int64 array
-        Request that it began as.
-    skipped_bytes : int64 array
-        How far behind that request's start it starts.
-    length_bytes : int64 array
-        Its length, with what was merged into it.
-    """
-
-    source: NDArray[np.int64]
-    skipped_bytes: NDArray[np.int64]
-    length_bytes: NDArray[np.int64]
+    source: NDArray[np.int64]  # request that it began as
+    skipped_bytes: NDArray[np.int64]  # how far behind that request's start it starts
+    length_bytes: NDArray[np.int64]  # its length, with what was merged into it
 
 
 class QueueRules(NamedTuple):
-    """How requests are queued.
+    """How requests are queued."""
 
-    Attributes
-    ----------
-    holds_last : bool
-        Whether the piece before a read of metadata is not queued yet.
-    sorts : bool
-        Whether there is a queue that sorts; without it the file's order is kept.
-    largest_bytes : int
-        What the drive takes at once.
-    """
-
-    holds_last: bool
-    sorts: bool = True
-    largest_bytes: int = 2**40
+    holds_last: bool  # whether the piece before a read of metadata is not queued yet
+    sorts: bool = True  # whether there is a queue that sorts; without it the file's order is kept
+    largest_bytes: int = 2**40  # what the drive takes at once
 
 
 def send(
     offset: NDArray[np.int64],
     length_bytes: NDArray[np.int64],
+    # read-ahead window that each is made for, data or the look-up of where they lie; those of a window stand together,
+    # and requests outside of any have -1
     window: NDArray[np.int64],
     waits: NDArray[np.bool_],
     queue: QueueRules,
 ) -> Sent:
-    """Order and merge requests.
-
-    Parameters
-    ----------
-    offset, length_bytes : (n_requests,) int64 arrays
-        Requests in the order in which the file system makes them.
-    window : (n_requests,) int64 array
-        Read-ahead window that each is made for, data or the look-up of where they lie; those of a window stand
-        together, and requests outside of any have -1.
-    waits : (n_requests,) bool array
-        Whether the file system waits for the answer before it makes the next request: metadata.
-    queue : QueueRules
-        How requests are queued.
-    """
+    """Order and merge requests."""
     joined = np.zeros(len(offset), bool)
     joined[1:] = (window[1:] == window[:-1]) & (offset[1:] == offset[:-1] + length_bytes[:-1])
     joined[1:] &= ~(waits[1:] | waits[:-1])

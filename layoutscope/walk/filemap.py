@@ -24,72 +24,36 @@ PAGE_BYTES = 4096
 
 @frozen
 class FileMap:
-    """Extents of files; arrays of shape (n_extents,) in ascending position.
+    """Extents of files; arrays of shape (n_extents,) in ascending position."""
 
-    Attributes
-    ----------
-    base : (n_files,) int64 array
-        Position at which each file begins.
-    is_packed : (n_files,) bool array
-        Whether it is compressed, so that another fork is read, and at once.
-    file : int64 array
-        Place of each extent's file.
-    start, stop : int64 arrays
-        Positions of the extents.
-    image_offset : int64 array
-        Where they lie, -1 for holes.
-    device : uint8 array
-        Image of a Fusion set.
-    node : int32 array
-        Leaf in which the host must look the extent up, -1 where the inode has it.
-    """
-
-    base: NDArray[np.int64]
-    is_packed: NDArray[np.bool_]
-    file: NDArray[np.int64]
+    base: NDArray[np.int64]  # position at which each file begins
+    is_packed: NDArray[np.bool_]  # whether it is compressed, so that another fork is read, and at once
+    file: NDArray[np.int64]  # place of each extent's file
+    # start, stop: positions of the extents
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
-    image_offset: NDArray[np.int64]
-    device: NDArray[np.uint8]
-    node: NDArray[np.int32]
+    image_offset: NDArray[np.int64]  # where they lie, -1 for holes
+    device: NDArray[np.uint8]  # image of a Fusion set
+    node: NDArray[np.int32]  # leaf in which the host must look the extent up, -1 where the inode has it
 
 
 @frozen
 class FilePieces:
-    """Parts of windows that lie in one extent; arrays of shape (n_pieces,).
+    """Parts of windows that lie in one extent; arrays of shape (n_pieces,)."""
 
-    Attributes
-    ----------
-    window : int64 array
-        The window it is part of.
-    image_offset, length_bytes : int64 arrays
-        Where it lies, -1 for holes, and its length.
-    device : uint8 array
-        Image of a Fusion set.
-    node : int32 array
-        Leaf to look it up in, or -1.
-    """
-
-    window: NDArray[np.int64]
+    window: NDArray[np.int64]  # the window it is part of
+    # image_offset, length_bytes: where it lies, -1 for holes, and its length
     image_offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
-    device: NDArray[np.uint8]
-    node: NDArray[np.int32]
+    device: NDArray[np.uint8]  # image of a Fusion set
+    node: NDArray[np.int32]  # leaf to look it up in, or -1
 
     def __len__(self) -> int:
         return len(self.window)
 
 
 def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
-    """Lay the data forks of some files end to end.
-
-    Parameters
-    ----------
-    model : Model
-        The volume.
-    entries : int64 array
-        Entries of different files, in the order in which they are read.
-    """
+    """Lay the data forks of some files end to end."""
     ids = model.entries.file_id[entries]
     packed = model.entries.is_compressed[entries] & model.driver.reads_compressed
     table, file = _extents_of(model, ids, packed)
@@ -151,15 +115,7 @@ def _looked_up(model: Model, table: Table) -> NDArray[np.int32]:
 
 
 def pieces(files: FileMap, start: NDArray[np.int64], stop: NDArray[np.int64]) -> FilePieces:
-    """Cut windows, given by their positions, into what lies in one extent.
-
-    Parameters
-    ----------
-    files : FileMap
-        The files.
-    start, stop : (n_windows,) int64 arrays
-        Positions at which the windows begin and end.
-    """
+    """Cut windows, given by their positions, into what lies in one extent."""
     first = np.searchsorted(files.stop, start, side="right")
     count = np.maximum(np.searchsorted(files.start, stop, side="left") - first, 0)
     extent = ranges(first, count)

@@ -36,18 +36,6 @@ def git_status(model: Model, start_id: int) -> tuple[Touches, NDArray[np.uint16]
 
     Several threads share the first part, as of :func:`~layoutscope.walk.paths.paths`; git has one for each 500 files,
     20 at most.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    start_id : int
-        Directory in which the repository lies.
-
-    Returns
-    -------
-    Touches, uint16 array
-        What is needed, and the thread that makes each.
     """
     descent = _without_own(model.entries, listed_entries(model, descend(model.entries, start_id)))
     files = _in_index_order(model.entries, descent, start_id)

@@ -151,15 +151,6 @@ SOURCES: Final[dict[str, tuple[str, str]]] = {
 def host_profile(host: str | HostProfile, **changes: object) -> HostProfile:
     """Return a host by its name, with some properties changed.
 
-    Raises
-    ------
-    KeyError
-        If there is no such host.
-    TypeError
-        If a property is unknown.
-
-    Examples
-    --------
     >>> property_values(host_profile("linux", apfs_looks_up_dstream=False))["apfs_looks_up_dstream"]
     False
     """
@@ -198,22 +189,7 @@ def sources() -> dict[str, tuple[str, str]]:
 
 
 def changed(profile: HostProfile, name: str, value: Any) -> HostProfile:
-    """Change one property of a host.
-
-    Parameters
-    ----------
-    profile : HostProfile
-        The host.
-    name : str
-        As in :func:`property_values`.
-    value : object
-        What it becomes.
-
-    Raises
-    ------
-    TypeError
-        If there is no such property.
-    """
+    """Change one property of a host."""
     if name in {field.name for field in dataclasses.fields(profile)}:
         return replace(profile, **{name: value})
     for item, own in _drivers(profile):
@@ -239,21 +215,6 @@ UNLIMITED: Final = ("cache_bytes", "name_cache_entries")
 def with_properties(profile: HostProfile, given: Mapping[str, object]) -> HostProfile:
     """Return a host with some properties changed.
 
-    Parameters
-    ----------
-    profile : HostProfile
-        The host.
-    given : mapping of str to value
-        Property to its value; text is read as the kind of value that the property has: ``yes`` or ``no``, a number,
-        a size such as ``128KiB``, names separated by commas, or ``unlimited``.
-
-    Raises
-    ------
-    ValueError
-        If there is no such property, or it does not have such values.
-
-    Examples
-    --------
     >>> from layoutscope.walk.host import LINUX, property_values
     >>> other = with_properties(LINUX, {"read_ahead_bytes": "1MiB", "apfs_looks_up_dstream": "no"})
     >>> other.read_ahead_bytes, property_values(other)["apfs_looks_up_dstream"]
@@ -267,23 +228,12 @@ def with_properties(profile: HostProfile, given: Mapping[str, object]) -> HostPr
     return profile
 
 
-def read_value(name: str, value: object, usual: object) -> object:
-    """Read the value of a property.
-
-    Parameters
-    ----------
-    name : str
-        The property.
-    value : object
-        What was given; anything but text is taken as it is.
-    usual : object
-        A value that it has, which tells the kind; None stands for a size.
-
-    Raises
-    ------
-    ValueError
-        If the property does not have such values.
-    """
+def read_value(
+    name: str,
+    value: object,
+    usual: object,  # a value that it has, which tells the kind; None stands for a size
+) -> object:
+    """Read the value of a property."""
     if not isinstance(value, str):
         return value
     if name in UNLIMITED and value.strip().lower() == "unlimited":
@@ -318,32 +268,15 @@ def _kind(usual: object) -> str:
 
 @frozen
 class HostTime(Displayed):
-    """Processor time of a workload, in seconds.
+    """Processor time of a workload, in seconds."""
 
-    Attributes
-    ----------
-    cpu_s : float
-        Processor seconds with all threads of the host, waiting for locks included.
-    wall_s : float
-        Time on the clock if the drive answered at once.
-    """
-
-    cpu_s: float
-    wall_s: float
+    cpu_s: float  # processor seconds with all threads of the host, waiting for locks included
+    wall_s: float  # time on the clock if the drive answered at once
 
 
 def host_time(work_us: float, host: HostProfile) -> HostTime:
     """Spread host work over the threads of a host.
 
-    Parameters
-    ----------
-    work_us : float
-        Sum of a trace's host times (:attr:`AccessTrace.host_us`), in microseconds.
-    host : HostProfile
-        Threads and processors.
-
-    Examples
-    --------
     >>> from layoutscope.walk.host import host_profile
     >>> host_time(9.2e6, host_profile("macos", threads=20))
     HostTime(cpu_s=9.2, wall_s=2.3)

@@ -19,25 +19,14 @@ if TYPE_CHECKING:
 
 @frozen
 class Buffers:
-    """Fills of the listing's buffer, in the order of the walk; arrays of shape (n_buffers,).
+    """Fills of the listing's buffer, in the order of the walk; arrays of shape (n_buffers,)."""
 
-    Attributes
-    ----------
-    directory : int64 array
-        Place of the directory in the descent.
-    first, count : int64 arrays
-        Entries that the buffer hands out.
-    is_first : bool array
-        Whether it is the directory's first.
-    is_last : bool array
-        Whether no entry follows.
-    """
-
-    directory: NDArray[np.int64]
+    directory: NDArray[np.int64]  # place of the directory in the descent
+    # first, count: entries that the buffer hands out
     first: NDArray[np.int64]
     count: NDArray[np.int64]
-    is_first: NDArray[np.bool_]
-    is_last: NDArray[np.bool_]
+    is_first: NDArray[np.bool_]  # whether it is the directory's first
+    is_last: NDArray[np.bool_]  # whether no entry follows
 
     def __len__(self) -> int:
         return len(self.directory)
@@ -113,19 +102,7 @@ def behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[np
 
     It is the leaf before where a leaf begins with the directory's own records.
 
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    descent : Descent
-        The directories in the order of the walk.
-    cut : Buffers
-        Their listings, buffer by buffer.
-
-    Returns
-    -------
-    (n_buffers,) int32 array or None
-        None where nothing is listed backwards.
+    None where nothing is listed backwards.
     """
     if not model.entries.backwards or not len(model.entries):
         return None
@@ -135,17 +112,7 @@ def behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[np
 
 
 def buffer_start(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:
-    """Leaf that the search for each buffer ends in: where the listing starts, or that of the entry that did not fit.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    descent : Descent
-        The directories in the order of the walk.
-    cut : Buffers
-        Their listings, buffer by buffer.
-    """
+    """Leaf that the search for each buffer ends in: where the listing starts, or that of the entry that did not fit."""
     start = model.driver.listing_start(model.entries, descent)[cut.directory]
     if not model.driver.resumes_by_search or not len(model.entries):
         return start

@@ -37,27 +37,14 @@ class Ways(NamedTuple):
     size_bytes: I64
 
 
-def misses(touched: I32, alone: NDArray[np.bool_], ways: Ways, known: I32, cache_bytes: int) -> tuple[I32, I64, U8]:
-    """Return what is read: node, the touch it belongs to, and how (0 the target, 1 an index node, 2 a map).
-
-    Parameters
-    ----------
-    touched : int32 array
-        Nodes that searches end in; -1 is passed over.
-    alone : bool array of the same shape
-        Whether the node is reached from its neighbour, without a search.
-    ways : Ways
-        How nodes are found.
-    known : int32 array
-        Nodes in the cache at the start.
-    cache_bytes : int
-        Size of the cache; the node that is being used always fits.
-
-    Returns
-    -------
-    int32, int64, uint8 arrays
-        Of the same length, in the order of reading.
-    """
+def misses(
+    touched: I32,  # nodes that searches end in; -1 is passed over
+    alone: NDArray[np.bool_],
+    ways: Ways,
+    known: I32,
+    cache_bytes: int,
+) -> tuple[I32, I64, U8]:
+    """Return what is read: node, the touch it belongs to, and how (0 the target, 1 an index node, 2 a map)."""
     num_nodes = len(ways.parent)
     ring = np.full((2, num_nodes + 1), num_nodes, np.int32)
     cached = np.zeros(num_nodes, np.uint8)
@@ -80,15 +67,7 @@ GOLDEN: Final = 0.6180339887498949
 
 
 def evenly(count: int, share: NDArray[np.float64] | float) -> NDArray[np.bool_]:
-    """Choose a share of many, spread over all of them and always the same.
-
-    Parameters
-    ----------
-    count : int
-        How many there are.
-    share : float or (count,) float64 array
-        With which chance each is chosen.
-    """
+    """Choose a share of many, spread over all of them and always the same."""
     chosen: NDArray[np.bool_] = (np.arange(count) * GOLDEN) % 1 < share
     return chosen
 
@@ -97,25 +76,17 @@ ROUNDS: Final = 64
 """In which the share that is spared and what is read for the rest settle on one another."""
 
 
-def spared(node: I32, size_bytes: I64, cache_bytes: int, keeps: float) -> NDArray[np.bool_]:
+def spared(
+    node: I32,
+    size_bytes: I64,
+    cache_bytes: int,
+    keeps: float,  # how much of that chance counts: 0 for a cache that drops the least recently used
+) -> NDArray[np.bool_]:
     """Tell which misses a cache has none of that drops what it holds at random.
 
     A node is still there with the chance that nothing that was read since its own last read took its place:
     ``exp(-bytes / cache_bytes)``. What is spared is not read, and what fills an empty cache takes no place of another.
 
-    Parameters
-    ----------
-    node : int32 array
-        Misses of a cache that drops the least recently used, in order.
-    size_bytes : (n_nodes,) int64 array
-        Size of each.
-    cache_bytes : int
-        Size of the cache.
-    keeps : float
-        How much of that chance counts: 0 for a cache that drops the least recently used.
-
-    Examples
-    --------
     >>> twice = np.tile(np.arange(1000, dtype=np.int32), 2)
     >>> size = np.full(1000, 4096)
     >>> [int(spared(twice, size, 4096 * room, 1.0).sum()) for room in (100, 500, 950)]
@@ -140,18 +111,7 @@ def spared(node: I32, size_bytes: I64, cache_bytes: int, keeps: float) -> NDArra
 def plain_misses(
     touched: I32, alone: NDArray[np.bool_], ways: Ways, known: I32, cache_bytes: int
 ) -> tuple[I32, I64, U8]:
-    """Return what is read; the twin of ``native/source/lru.c``.
-
-    Parameters
-    ----------
-    touched, alone, ways, known, cache_bytes
-        As in `misses`.
-
-    Returns
-    -------
-    int32, int64, uint8 arrays
-        As of `misses`.
-    """
+    """Return what is read; the twin of ``native/source/lru.c``."""
     used: OrderedDict[int, None] = OrderedDict()  # what is cached, in the order of its last use
     held = 0
     read: list[tuple[int, int, int]] = []

@@ -27,15 +27,6 @@ def repeated(model: Model, once: Callable[[Model], tuple[Touches, Beside]], time
     """Make the touches of each time that a workload is done.
 
     Each look-up takes a place in the name cache. If it does not hold them all, the host says what it keeps of them.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    once : callable
-        Makes the touches of one time, and what is said of each: its thread, or its window.
-    times : int
-        How often.
     """
     first = once(model)
     if times == 1:
@@ -57,13 +48,6 @@ def kept_share(names: int, room: int) -> float:
     chance, a name is left over from the last pass with the chance that none of the misses since then took its place:
     ``h = (1 - 1 / room) ** ((1 - h) * names)``, which is solved here.
 
-    Parameters
-    ----------
-    names, room : int
-        Names that are asked for, and how many the cache holds.
-
-    Examples
-    --------
     >>> round(kept_share(277_800, 263_168), 2), kept_share(10, 0)
     (0.9, 0.0)
     """

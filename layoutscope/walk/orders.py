@@ -43,36 +43,18 @@ if TYPE_CHECKING:
 
 @frozen
 class Work:
-    """What an order is done on, and how often.
+    """What an order is done on, and how often."""
 
-    Attributes
-    ----------
-    start_directory_id : int
-        Directory (CNID or oid) in which to start; the root without it.
-    stat : bool
-        False for ``fts`` with FTS_NOSTAT: only directories are stat'ed.
-    paths : sequence of str or None
-        For ``paths``: what to look up, from the root.
-    file_id : int or None
-        For ``read``: the file.
-    records : int64 array or None
-        For ``read``: offsets of the records in the file, in order; the whole file from its beginning without it.
-    record_bytes : int or None
-        For ``read`` with `records`: their length.
-    warm : bool
-        Start with the metadata of a first, uncounted pass in the cache, and with its names in the name cache.
-    passes : int
-        How often the order is done; what the cache keeps is not read again.
-    """
-
-    start_directory_id: int = ROOT_ID
-    stat: bool = True
-    paths: Sequence[str] | None = None
-    file_id: int | None = None
+    start_directory_id: int = ROOT_ID  # directory (CNID or oid) in which to start; the root without it
+    stat: bool = True  # false for `fts` with FTS_NOSTAT: only directories are stat'ed
+    paths: Sequence[str] | None = None  # for `paths`: what to look up, from the root
+    file_id: int | None = None  # for `read`: the file
+    # for `read`: offsets of the records in the file, in order; the whole file from its beginning without it
     records: NDArray[np.int64] | None = None
-    record_bytes: int | None = None
+    record_bytes: int | None = None  # for `read` with `records`: their length
+    # start with the metadata of a first, uncounted pass in the cache, and with its names in the name cache
     warm: bool = False
-    passes: int = 1
+    passes: int = 1  # how often the order is done; what the cache keeps is not read again
 
     @property
     def is_repeated(self) -> bool:
@@ -82,52 +64,23 @@ class Work:
 
 @frozen
 class Order:
-    """A way in which a program goes through a volume.
+    """A way in which a program goes through a volume."""
 
-    Attributes
-    ----------
-    name : str
-        As users say it.
-    run : callable
-        Makes the reads of some work on a model.
-    needs : str
-        ``paths`` or ``file`` where the work must name them, an empty string otherwise.
-    takes : tuple of str
-        ``stat`` or ``records`` where it looks at them; others go on without.
-    is_done_once : bool
-        Whether it is done once, with nothing cached.
-    does : str
-        What a program gets by it, in a few words.
-    is_whole : bool
-        Whether it goes through all entries of a volume, so that its time can be said of so many of them.
-    least_written : callable or None
-        Says what it cannot but write, which is not among its reads; None of orders that change nothing.
-    """
-
-    name: str
-    run: Callable[[Model, Work], AccessTrace]
+    name: str  # as users say it
+    run: Callable[[Model, Work], AccessTrace]  # makes the reads of some work on a model
+    # `paths` or `file` where the work must name them, an empty string otherwise
     needs: Literal["", "paths", "file"] = ""
+    # `stat` or `records` where it looks at them; others go on without
     takes: tuple[Literal["stat", "records"], ...] = ()
-    is_done_once: bool = False
-    does: str = ""
+    is_done_once: bool = False  # whether it is done once, with nothing cached
+    does: str = ""  # what a program gets by it, in a few words
+    # whether it goes through all entries of a volume, so that its time can be said of so many of them
     is_whole: bool = True
+    # says what it cannot but write, which is not among its reads; None of orders that change nothing
     least_written: Callable[[Model, Work], LeastWritten] | None = None
 
     def check(self, given: Collection[str], *, is_repeated: bool) -> None:
-        """Refuse work that this order cannot do.
-
-        Parameters
-        ----------
-        given : collection of str
-            Which of ``paths`` and ``file`` the work names.
-        is_repeated : bool
-            Whether it is to be done with something cached.
-
-        Raises
-        ------
-        ValueError
-            If something is missing, or the order is done once and was to be repeated.
-        """
+        """Refuse work that this order cannot do."""
         if self.needs and self.needs not in given:
             raise ValueError(f"the order {self.name} needs its {self.needs}")
         if self.is_done_once and is_repeated:
@@ -160,53 +113,18 @@ def by_touches(
 
 
 def trace(
-    layout: VolumeLayout, *, order: str = "fts", host: str | HostProfile = "linux", work: Work | None = None
+    layout: VolumeLayout,
+    *,
+    order: str = "fts",
+    host: str | HostProfile = "linux",
+    work: Work | None = None,  # what it is done on, and how often: once from the root without it, with nothing cached
 ) -> AccessTrace:
-    """Work out the reads of a workload on one volume.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        Tables of the volume.
-    order : str
-        Key of :data:`ORDERS`.
-    host : str or HostProfile
-        ``linux``, ``macos`` or a profile with changes.
-    work : Work, optional
-        What it is done on, and how often: once from the root without it, with nothing cached.
-
-    Returns
-    -------
-    AccessTrace
-        Reads in the order in which they reach the drive.
-
-    Raises
-    ------
-    KeyError
-        If the order or the host is unknown.
-    ValueError
-        If the order cannot do the work.
-    """
+    """Work out the reads of a workload on one volume."""
     return trace_on(model_of(layout, host_profile(host)), ORDERS[order], work or Work())
 
 
 def trace_on(model: Model, order: Order, work: Work) -> AccessTrace:
-    """Work out the reads of a workload on a model, which serves several of them.
-
-    Parameters
-    ----------
-    model : Model
-        From :func:`model_of`.
-    order : Order
-        What is done.
-    work : Work
-        What it is done on.
-
-    Raises
-    ------
-    ValueError
-        If the order cannot do the work.
-    """
+    """Work out the reads of a workload on a model, which serves several of them."""
     given = {"paths": work.paths, "file": work.file_id}
     order.check([name for name, value in given.items() if value is not None], is_repeated=work.is_repeated)
     return order.run(model, work)

@@ -28,34 +28,15 @@ def paths(model: Model, wanted: Sequence[str], start_id: int) -> tuple[Touches, 
 
     Several threads take a slice of the list each, as git's ``preload-index`` does, and are taken to go forward in step:
     what they read is certain, but whose read comes first differs from one run to the next (recorded).
-
-    Parameters
-    ----------
-    model : Model
-        The volume.
-    wanted : sequence of str
-        Paths from the start, with ``/`` between components.
-    start_id : int
-        Directory in which the paths begin.
-
-    Returns
-    -------
-    Touches, uint16 array
-        The lookups, and the thread that makes each.
     """
     return looked_up(model, entries_on_paths(model, wanted, start_id))
 
 
-def looked_up(model: Model, components: NDArray[np.int64]) -> tuple[Touches, NDArray[np.uint16]]:
-    """Look up what was not seen before of each path, as :func:`paths` does.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    components : (n_paths, depth) int64 array
-        Entries of each path from its start on; -1 for none.
-    """
+def looked_up(
+    model: Model,
+    components: NDArray[np.int64],  # entries of each path from its start on; -1 for none
+) -> tuple[Touches, NDArray[np.uint16]]:
+    """Look up what was not seen before of each path, as :func:`paths` does."""
     order, thread = _in_step(len(components), model.host.threads)
     components = components[order]
     exists = components >= 0
@@ -76,19 +57,7 @@ def _in_step(count: int, threads: int) -> tuple[NDArray[np.int64], NDArray[np.ui
 def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_ID) -> NDArray[np.int64]:
     """Find the entry of every component.
 
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    wanted : sequence of str
-        Paths, with ``/`` between components.
-    start_id : int
-        Directory in which they begin.
-
-    Returns
-    -------
-    (n_paths, depth) int64 array
-        Entries in the order of the components; -1 behind the last one, and from the first that does not exist.
+    Entries in the order of the components; -1 behind the last one, and from the first that does not exist.
     """
     # A list of paths may hold bytes that are no text; no name in the tables has them.
     words = [path.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for path in wanted]
@@ -117,15 +86,7 @@ def components_of(path: str) -> list[str]:
 
 
 def missing_paths(wanted: Sequence[str], found: NDArray[np.int64]) -> tuple[str, ...]:
-    """List the paths that do not exist, though a part of the way to them may.
-
-    Parameters
-    ----------
-    wanted : sequence of str
-        The paths.
-    found : (n_paths, depth) int64 array
-        Their entries, from :func:`entries_on_paths`.
-    """
+    """List the paths that do not exist, though a part of the way to them may."""
     there = (found >= 0).sum(axis=1).tolist()
     return tuple(path for path, count in zip(wanted, there, strict=True) if count < len(components_of(path)))
 

@@ -48,19 +48,6 @@ def deferred(model: Model, start_id: int, also: Also | None = None, *, stat: boo
 
     A directory of more than :data:`SORTED_ABOVE` entries is gone through by inode number, at most
     :data:`LISTED_AT_ONCE` of them at a time.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    start_id : int
-        Directory in which the walk starts.
-    also : callable, optional
-        Says what is done besides, of entries, their turns and how many lie under each: touches, and for each the
-        doubled turn behind which it comes.
-    stat : bool
-        Whether every entry is stat'ed (``du``), or only directories and what a listing cannot tell the type of
-        (``find`` without a test that needs more).
     """
     descent = listed_entries(model, descend(model.entries, start_id))
     turn = _turns(model.entries, descent, start_id)
@@ -86,17 +73,7 @@ def names_alone(model: Model, descent: Descent) -> tuple[Touches, NDArray[np.int
 
 
 def in_turn(model: Model, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Order the entries that listings hand out by their turns.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    descent : Descent
-        Its directories.
-    turn : (n_entries + 1,) int64 array
-        By entry.
-    """
+    """Order the entries that listings hand out by their turns."""
     shown = ranges(descent.first, descent.count)
     shown = shown[~model.entries.is_hidden[shown]]
     return shown[np.argsort(turn[shown], kind="stable")]
@@ -106,15 +83,6 @@ def ls(model: Model, start_id: int, *, is_deep: bool = True) -> Visits | FileTou
     """List a directory, stat each entry as its name comes, read where links lead, then go down by name.
 
     So do ``ls -lR``, and ``ls -l`` for one directory; names sort as their bytes do, as in the C locale.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    start_id : int
-        Directory in which the walk starts.
-    is_deep : bool
-        Whether it goes down at all.
     """
     return _listed_by_name(model, start_id, _by_name(model.entries, start_id, b"") if is_deep else None)
 
@@ -124,11 +92,6 @@ def ls_at_once(model: Model, start_id: int, *, is_deep: bool = True) -> Visits:
 
     So does BSD's ``ls``, whose fts sorts what it hands out. Where links lead is read when they are printed, and left
     out here.
-
-    Parameters
-    ----------
-    model, start_id, is_deep
-        As for :func:`ls`.
     """
     return bulk(model, _by_name(model.entries, start_id, b"") if is_deep else _one(model, start_id), start_id=start_id)
 
@@ -168,13 +131,6 @@ def backup(model: Model, start_id: int) -> Visits | FileTouches:
     """List a directory, stat each entry as its name comes, read where links lead, then go down by name.
 
     So does ``rsync -an``, which finds nothing to copy.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    start_id : int
-        Directory in which the walk starts.
     """
     return _listed_by_name(model, start_id, _by_name(model.entries, start_id, b"/"))
 
@@ -194,18 +150,12 @@ def _listed_by_name(model: Model, start_id: int, directories: Descent | None) ->
     return _with_link_data(model, walk, links)
 
 
-def followed_by(searches: Searches, nodes: NDArray[np.int32], cause: str) -> Searches:
-    """Add a search behind others.
-
-    Parameters
-    ----------
-    searches : Searches
-        The others.
-    nodes : (n_entries,) int32 array
-        Leaves in which it ends, -1 for none.
-    cause : str
-        Why it is made.
-    """
+def followed_by(
+    searches: Searches,
+    nodes: NDArray[np.int32],  # leaves in which it ends, -1 for none
+    cause: str,
+) -> Searches:
+    """Add a search behind others."""
     return Searches((*searches.nodes, nodes), (*searches.causes, cause), (*searches.host_us, 0.0))
 
 

@@ -23,20 +23,7 @@ if TYPE_CHECKING:
 def sequential_windows(
     files: FileMap, window_bytes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Cut files that are read from beginning to end.
-
-    Parameters
-    ----------
-    files : FileMap
-        The files.
-    window_bytes : int
-        Size of a window; compressed files are read at once.
-
-    Returns
-    -------
-    three (n_windows,) int64 arrays
-        File, first position and end of each window in which there is something; of a hole the first window.
-    """
+    """Cut files that are read from beginning to end."""
     kind = files.is_packed.astype(np.int64)
     return _windows(files, Growth(kind, np.zeros((2, 1), np.int64), np.array([window_bytes, AT_ONCE])))
 
@@ -44,22 +31,7 @@ def sequential_windows(
 def growing_windows(
     files: FileMap, window_bytes: int, first_bytes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Cut files that are read from beginning to end in steps that are small against a window, which grows then.
-
-    Parameters
-    ----------
-    files : FileMap
-        The files.
-    window_bytes : int
-        Size of the largest window; compressed files are read at once.
-    first_bytes : (n_files,) int64 array
-        What the first read of each file asks for.
-
-    Returns
-    -------
-    three (n_windows,) int64 arrays
-        As of :func:`sequential_windows`.
-    """
+    """Cut files that are read from beginning to end in steps that are small against a window, which grows then."""
     limit = max(window_bytes // PAGE_BYTES, 1)
     pages = np.maximum(-(-first_bytes // PAGE_BYTES), 1)
     asked, kind = np.unique(pages, return_inverse=True)
@@ -82,21 +54,12 @@ def _growing(wanted: int, limit: int) -> list[int]:
 
 
 class Growth(NamedTuple):
-    """Where the windows of files begin, by kinds of files.
+    """Where the windows of files begin, by kinds of files."""
 
-    Attributes
-    ----------
-    kind : (n_files,) int64 array
-        Kind of each file.
-    edges : (n_kinds, depth) int64 array
-        Where the first windows begin, in bytes from the start of a file; at least 0 itself, `AT_ONCE` for no window.
-    step : (n_kinds,) int64 array
-        Size of all windows from the last of these on.
-    """
-
-    kind: NDArray[np.int64]
+    kind: NDArray[np.int64]  # kind of each file
+    # where the first windows begin, in bytes from the start of a file; at least 0 itself, `AT_ONCE` for no window
     edges: NDArray[np.int64]
-    step: NDArray[np.int64]
+    step: NDArray[np.int64]  # size of all windows from the last of these on
 
     def numbers(self, file: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tell in which of its file's windows each place lies."""
@@ -138,22 +101,16 @@ AT_ONCE = 2**62
 
 
 class ReadAhead:
-    """State of one open file: pages that are cached, and the stream that the host thinks it sees.
-
-    Parameters
-    ----------
-    size_bytes : int
-        Length of the file.
-    max_pages : int
-        Largest window.
-    optimal_pages : int
-        Largest window for a single read that asks for more.
-    detects_streams : bool
-        Whether reads behind cached pages are taken for a stream; without it just the pages asked for are read.
-    """
+    """State of one open file: pages that are cached, and the stream that the host thinks it sees."""
 
     def __init__(
-        self, size_bytes: int, max_pages: int, *, optimal_pages: int = 0, detects_streams: bool = True
+        self,
+        size_bytes: int,
+        max_pages: int,
+        *,
+        optimal_pages: int = 0,
+        # whether reads behind cached pages are taken for a stream; without it just the pages asked for are read
+        detects_streams: bool = True,
     ) -> None:
         self.n_pages = -(-size_bytes // PAGE_BYTES)
         self.max_pages = self.limit = max_pages

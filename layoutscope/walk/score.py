@@ -29,31 +29,21 @@ if TYPE_CHECKING:
 
 @frozen
 class Score(Displayed):
-    """Agreement of a prediction with a real trace.
+    """Agreement of a prediction with a real trace."""
 
-    Attributes
-    ----------
-    block_bytes : int
-        Size of the blocks that are compared.
-    real_blocks, predicted_blocks, shared_blocks : int
-        Different blocks in each and in both.
-    real_pairs, shared_pairs : int
-        Steps from block to block in the real trace, and those of them that are predicted.
-    missed, extra : mapping of str to int
-        Blocks that were not predicted, and that were predicted in vain, by the tree they belong to.
-    pairs_by_cause : mapping of str to (int, int)
-        Real steps and those of them that are predicted, by why the host reads the block that they lead to, as the
-        prediction says.
-    """
-
-    block_bytes: int
+    block_bytes: int  # size of the blocks that are compared
+    # real_blocks, predicted_blocks, shared_blocks: different blocks in each and in both
     real_blocks: int
     predicted_blocks: int
     shared_blocks: int
+    # real_pairs, shared_pairs: steps from block to block in the real trace, and those of them that are predicted
     real_pairs: int
     shared_pairs: int
+    # missed, extra: blocks that were not predicted, and that were predicted in vain, by the tree they belong to
     missed: Mapping[str, int] = field(default_factory=dict)
     extra: Mapping[str, int] = field(default_factory=dict)
+    # real steps and those of them that are predicted, by why the host reads the block that they lead to, as the
+    # prediction says
     pairs_by_cause: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -73,15 +63,7 @@ class Score(Displayed):
 
 
 def score(real: AccessTrace, predicted: AccessTrace, layout: VolumeLayout | None = None) -> Score:
-    """Compare a real trace with a prediction.
-
-    Parameters
-    ----------
-    real, predicted : AccessTrace
-        Reads in their order.
-    layout : VolumeLayout, optional
-        Tells which tree the differences belong to.
-    """
+    """Compare a real trace with a prediction."""
     size = block_size(real, predicted)
     there, here = first_blocks(real, size), first_blocks(predicted, size)
     shared = np.isin(there, here)

@@ -49,15 +49,7 @@ def fsck(model: Model) -> AccessTrace:
 
 
 def stepped(model: Model, steps: Sequence[MountStep]) -> AccessTrace:
-    """Make a trace of steps, whose nodes are read once and whose places are read as often as they are named.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    steps : sequence of MountStep
-        What is read, in order.
-    """
+    """Make a trace of steps, whose nodes are read once and whose places are read as often as they are named."""
     pieces = [step for step in steps if isinstance(step, FixedPlaces)]
     first = len(model.nodes)
     needed: list[Touches] = []
@@ -84,17 +76,7 @@ def _joined(arrays: Sequence[NDArray[Any]], kind: type[np.integer[Any]]) -> NDAr
 
 
 def named(trace: AccessTrace, place: NDArray[np.int32], pieces: Sequence[FixedPlaces]) -> AccessTrace:
-    """Say of each read place what lies there, in the column of trees.
-
-    Parameters
-    ----------
-    trace : AccessTrace
-        Reads of nodes and of places.
-    place : (n_reads,) int32 array
-        Number of the place that each is of, negative for nodes.
-    pieces : sequence of FixedPlaces
-        The places, numbered through.
-    """
+    """Say of each read place what lies there, in the column of trees."""
     kinds = list(dict.fromkeys(each.kind for each in pieces))
     names = [*trace.trees, *(kind for kind in kinds if kind not in trace.trees)]
     codes = np.repeat([names.index(each.kind) for each in pieces], [len(each) for each in pieces]).astype(np.uint8)

@@ -29,22 +29,13 @@ if TYPE_CHECKING:
     from layoutscope.access.touches import Touches
 
 
-def changed_folders(model: Model, wanted: Sequence[str]) -> Touches:
+def changed_folders(
+    model: Model,
+    wanted: Sequence[str],  # paths of folders from the root; an empty one or `/` is the root itself
+) -> Touches:
     """List folders one after the other, names and attributes at once, each after a look-up of the way to it.
 
     What was looked up for an earlier folder is not looked up again. Paths that lead to no folder cost their look-ups.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    wanted : sequence of str
-        Paths of folders from the root; an empty one or ``/`` is the root itself.
-
-    Returns
-    -------
-    Touches
-        Of all folders, in the order in which they are named.
     """
     components = entries_on_paths(model, wanted)
     owner = np.broadcast_to(np.arange(len(components))[:, None], components.shape)

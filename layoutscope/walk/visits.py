@@ -28,83 +28,37 @@ VISIT_ONCE: Final = Kernel("visit_once", "ciiibccbniiBBCIBL")
 
 @frozen
 class Searches:
-    """What is searched for an entry, and how long the host takes for it.
+    """What is searched for an entry, and how long the host takes for it."""
 
-    Attributes
-    ----------
-    nodes : tuple of (n_entries,) int32 arrays
-        Leaves in which the searches end, -1 for none: an array a search, in the order of the table of entries.
-    causes : tuple of str
-        Why each search is made.
-    host_us : tuple of float
-        Host time of each.
-    """
-
+    # leaves in which the searches end, -1 for none: an array a search, in the order of the table of entries
     nodes: tuple[NDArray[np.int32], ...] = ()
-    causes: tuple[str, ...] = ()
-    host_us: tuple[float, ...] = ()
+    causes: tuple[str, ...] = ()  # why each search is made
+    host_us: tuple[float, ...] = ()  # host time of each
 
     def of(self, entries: I64, directory_id: NDArray[np.uint64]) -> Touches:
-        """Search some entries, one after the other.
-
-        Parameters
-        ----------
-        entries : (n,) int64 array
-            Places in the table.
-        directory_id : (n,) uint64 array
-            Directories whose enumeration needs them.
-        """
+        """Search some entries, one after the other."""
         return columns([each[entries] for each in self.nodes], self.causes, directory_id, self.host_us)
 
 
 @frozen
 class Visits:
-    """What is done for each fill of a listing's buffer, in this order; arrays of shape (n_buffers,).
+    """What is done for each fill of a listing's buffer, in this order; arrays of shape (n_buffers,)."""
 
-    Attributes
-    ----------
-    directory_id : uint64 array
-        The directory that is listed.
-    first, count : int64 arrays
-        The entries that the buffer hands out.
-    before : int64 array, optional
-        The entry that is looked up first, -1 for none.
-    start : int32 array
-        Leaf that the search for the listing ends in.
-    start_us : float32 array
-        Host time of that search, and of listing what it leads to.
-    leaf : (n_entries,) int32 array
-        Leaf with the name of each entry.
-    ahead : int64 array, optional
-        Entries, from the first on, whose leaves the listing enters.
-    listed : Searches
-        What is searched for each entry as it is listed.
-    behind : int32 array, optional
-        Leaf in which the listing ends, -1 for none.
-    looked_up : Searches
-        What the look-up of an entry searches.
-    wanted : (n_entries,) bool array
-        Entries that are looked up when the buffer is there.
-    parent_id : (n_entries,) uint64 array
-        The directory of each entry.
-    way : Touches
-        What leads to where the walk starts.
-    """
-
-    directory_id: NDArray[np.uint64]
+    directory_id: NDArray[np.uint64]  # the directory that is listed
+    # first, count: the entries that the buffer hands out
     first: I64
     count: I64
-    start: NDArray[np.int32]
-    start_us: NDArray[np.float32]
-    leaf: NDArray[np.int32]
-    looked_up: Searches
-    wanted: NDArray[np.bool_]
-    parent_id: NDArray[np.uint64]
-    way: Touches
-    before: I64 | None = None
-    ahead: I64 | None = None
-    listed: Searches = Searches()
-    behind: NDArray[np.int32] | None = None
+    start: NDArray[np.int32]  # leaf that the search for the listing ends in
+    start_us: NDArray[np.float32]  # host time of that search, and of listing what it leads to
+    leaf: NDArray[np.int32]  # leaf with the name of each entry
+    looked_up: Searches  # what the look-up of an entry searches
+    wanted: NDArray[np.bool_]  # entries that are looked up when the buffer is there
+    parent_id: NDArray[np.uint64]  # the directory of each entry
+    way: Touches  # what leads to where the walk starts
+    before: I64 | None = None  # the entry that is looked up first, -1 for none
+    ahead: I64 | None = None  # entries, from the first on, whose leaves the listing enters
+    listed: Searches = Searches()  # what is searched for each entry as it is listed
+    behind: NDArray[np.int32] | None = None  # leaf in which the listing ends, -1 for none
 
     def laid_out(self) -> tuple[Touches, I64]:
         """Lay out all touches but those on the way to the start; how many belong to each buffer."""
@@ -162,65 +116,26 @@ def _sums(marks: NDArray[np.bool_], counts: I64) -> I64:
 
 
 def visited(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
-    """Find what an unlimited cache reads for a walk that knows nothing at first.
-
-    Parameters
-    ----------
-    visits : Visits
-        The walk.
-    model : Model
-        The volume and its driver.
-
-    Returns
-    -------
-    Touches, (n_reads + 2,) float64 array
-        The reads, each once; the host's time at the start, before each of them, and in the end, in microseconds.
-    """
+    """Find what an unlimited cache reads for a walk that knows nothing at first."""
     return natively_visited(visits, model) or plain_visited(visits, model)
 
 
 def plain_visited(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
-    """Find it in all touches, laid out; the twin of the kernel.
-
-    Parameters
-    ----------
-    visits, model
-        As for :func:`visited`.
-    """
+    """Find it in all touches, laid out; the twin of the kernel."""
     needed = visits.touches()
     reads, touch = read_once(needed, model, len(model.nodes))
     return reads, clock_at(needed, touch)
 
 
 def clock_at(needed: Touches, touch: I64, begin: int = 0) -> NDArray[np.float64]:
-    """Tell the host's time at a touch, before each of some others, and in the end, in microseconds.
-
-    Parameters
-    ----------
-    needed : Touches
-        All touches, whose time passes whether or not they are read.
-    touch : (n_reads,) int64 array
-        Those of the reads.
-    begin : int
-        That at which the clock starts.
-
-    Returns
-    -------
-    (n_reads + 2,) float64 array
-    """
+    """Tell the host's time at a touch, before each of some others, and in the end, in microseconds."""
     clock = np.zeros(len(needed) + 1)
     np.cumsum(needed.host_us, dtype=np.float64, out=clock[1:])
     return np.concatenate([clock[[begin]], clock[touch], clock[-1:]])
 
 
 def natively_visited(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]] | None:
-    """Let the kernel find it; None where it does not run, or ways of a damaged volume are loops.
-
-    Parameters
-    ----------
-    visits, model
-        As for :func:`visited`.
-    """
+    """Let the kernel find it; None where it does not run, or ways of a damaged volume are loops."""
     room = len(model.nodes)
     cache = NodeCache.empty(model, room)
     begun = cache.read(visits.way, model)

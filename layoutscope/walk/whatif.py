@@ -32,53 +32,21 @@ if TYPE_CHECKING:
 
 @frozen
 class WhatIf:
-    """A changed case.
+    """A changed case."""
 
-    Attributes
-    ----------
-    name : str
-        Key of :data:`WHAT_IFS`.
-    because : str
-        What is different, as a sentence's end.
-    layout : VolumeLayout
-        The layout, changed or not.
-    host : HostProfile
-        The host, changed or not.
-    start_offset_bytes : int or None
-        Where the image lies on the drive in this case; None to leave it where it is.
-    reads : AccessTrace or None
-        What the work reads, as the volume is; the reads of ``fts`` without.
-    """
-
-    name: str
-    because: str
-    layout: VolumeLayout
-    host: HostProfile
+    name: str  # key of `WHAT_IFS`
+    because: str  # what is different, as a sentence's end
+    layout: VolumeLayout  # the layout, changed or not
+    host: HostProfile  # the host, changed or not
+    # where the image lies on the drive in this case; None to leave it where it is
     start_offset_bytes: int | None = None
-    reads: AccessTrace | None = None
+    reads: AccessTrace | None = None  # what the work reads, as the volume is; the reads of `fts` without
 
 
 def what_if(
     name: str, layout: VolumeLayout, host: str | HostProfile = "linux", reads: AccessTrace | None = None
 ) -> WhatIf:
-    """Change one thing of a case.
-
-    Parameters
-    ----------
-    name : str
-        Key of :data:`WHAT_IFS`.
-    layout : VolumeLayout
-        The volume as it is.
-    host : str or HostProfile
-        The host as it is.
-    reads : AccessTrace, optional
-        What the work reads, as the volume is; the reads of ``fts`` without.
-
-    Raises
-    ------
-    KeyError
-        If there is no such what-if.
-    """
+    """Change one thing of a case."""
     known = WHAT_IFS[name]
     return known.change(WhatIf(name, known.because, layout, host_profile(host), reads=reads))
 
@@ -123,15 +91,7 @@ def _walk_order(case: WhatIf) -> WhatIf:
 
 
 def first_reads(reads: AccessTrace, device: NDArray[np.uint8], image_offset: NDArray[Any]) -> NDArray[np.int64]:
-    """Return by which read each node is touched first; as many as there are reads where it is not.
-
-    Parameters
-    ----------
-    reads : AccessTrace
-        Of whole nodes, of their pages, or of several nodes at once.
-    device, image_offset : (n_nodes,) arrays
-        Where the nodes begin.
-    """
+    """Return by which read each node is touched first; as many as there are reads where it is not."""
     place = place_of(device, image_offset)
     order = np.argsort(place, kind="stable")
     begin = place_of(reads.device, reads.image_offset)
@@ -223,21 +183,12 @@ def _merged_leaves(counts: NDArray[np.int64], capacity: int) -> NDArray[np.int64
 
 
 class Change(NamedTuple):
-    """A what-if as it is known.
+    """A what-if as it is known."""
 
-    Attributes
-    ----------
-    change : callable
-        Changes a case; returns the same layout and host where there is nothing to change.
-    because : str
-        What is different then, as a sentence's end.
-    unless : str
-        Why it does not apply where nothing changes, likewise.
-    """
-
+    # changes a case; returns the same layout and host where there is nothing to change
     change: Callable[[WhatIf], WhatIf]
-    because: str
-    unless: str
+    because: str  # what is different then, as a sentence's end
+    unless: str  # why it does not apply where nothing changes, likewise
 
 
 WHAT_IFS: Final = {

@@ -59,35 +59,15 @@ SOURCE: Final = "measured with layoutscope drives measure"
 
 @frozen
 class Disk:
-    """What the clock told of a disk.
-
-    Attributes
-    ----------
-    turn_ms : float
-        Of a turn.
-    tracks : Tracks
-        At places.
-    curve : SeekCurve
-        Overhead and seek by distance.
-    """
+    """What the clock told of a disk."""
 
     turn_ms: float
-    tracks: Tracks
-    curve: SeekCurve
+    tracks: Tracks  # at places
+    curve: SeekCurve  # overhead and seek by distance
 
 
 def track_numbers(tracks: Tracks, offset: NDArray[np.int64], capacity: int) -> F64:
-    """Return the number of the track, with fractions, that holds each offset.
-
-    Parameters
-    ----------
-    tracks : Tracks
-        What tracks hold at some places.
-    offset : (n,) int64 array
-        Bytes.
-    capacity : int
-        Of the drive.
-    """
+    """Return the number of the track, with fractions, that holds each offset."""
     grid = np.linspace(0, capacity, 2001)
     per_byte = 1 / np.interp(grid, tracks.offset, tracks.track_bytes)
     count = np.concatenate([[0], np.cumsum((per_byte[1:] + per_byte[:-1]) / 2 * np.diff(grid))])
@@ -95,21 +75,7 @@ def track_numbers(tracks: Tracks, offset: NDArray[np.int64], capacity: int) -> F
 
 
 def moves(log: ReadLog, tracks: Tracks, turn_ms: float) -> tuple[F64, F64]:
-    """Return how many tracks each read elsewhere is from the one before, and what it took without its transfer.
-
-    Parameters
-    ----------
-    log : ReadLog
-        With the pairs; what other steps begin with is read elsewhere, too.
-    tracks : Tracks
-        What tracks hold at some places.
-    turn_ms : float
-        Of a turn.
-
-    Returns
-    -------
-    distance, times_ms : (n_moves,) float64 arrays
-    """
+    """Return how many tracks each read elsewhere is from the one before, and what it took without its transfer."""
     number = track_numbers(tracks, log.offset, log.capacity_bytes)
     ends = track_numbers(tracks, log.offset + log.length, log.capacity_bytes)
     # What was asked for behind a read is not moved to: the drive has read on until then.
@@ -121,13 +87,7 @@ def moves(log: ReadLog, tracks: Tracks, turn_ms: float) -> tuple[F64, F64]:
 
 
 def fitted_disk(log: ReadLog) -> Disk:
-    """Fit turn, tracks and seeks to a log.
-
-    Raises
-    ------
-    UsageError
-        If its reads do not tell them.
-    """
+    """Fit turn, tracks and seeks to a log."""
     turn = measured_turn(log)
     tracks = fitted_tracks(log, turn)
     return Disk(turn, tracks, fitted_curve(*moves(log, tracks, turn), turn))
@@ -226,17 +186,7 @@ def buffer_settings(figures: dict[str, Any], step_ms: float) -> Iterator[dict[st
 
 
 def overheads(figures: dict[str, Any], share: float, step_ms: float) -> dict[str, Any]:
-    """Divide the shortest positioning into overhead and seek; other seeks are shorter by the same overhead.
-
-    Parameters
-    ----------
-    figures : dict
-        With positioning in place of seeks.
-    share : float
-        Of the shortest positioning that is overhead.
-    step_ms : float
-        What the seek to the next track takes at most.
-    """
+    """Divide the shortest positioning into overhead and seek; other seeks are shorter by the same overhead."""
     miss = share * figures["seek_ms"][0]
     seeks = [max(time - miss, 0.0) for time in figures["seek_ms"]]
     return {"read_miss_ms": miss, "seek_ms": [min(seeks[0], step_ms), *seeks[1:]]}
@@ -252,17 +202,7 @@ def held_segments(log: ReadLog) -> int:
 
 
 def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
-    """Make the profile of a disk.
-
-    Parameters
-    ----------
-    log : ReadLog
-        With the steps of a disk.
-    name : str
-        Of the profile.
-    disk : Disk
-        From `fitted_disk`.
-    """
+    """Make the profile of a disk."""
     figures = disk_figures(log, disk)
     near = log.of("before", "skips", "late", "hits", "hits-large", "again", "stream", "paced", "behind")
     late = late_ms(log, len(near))
@@ -277,19 +217,7 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
 
 
 def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings by which the model's times are most like those seen; the first where no read tells.
-
-    Parameters
-    ----------
-    seen : ReadLog
-        Reads, in order and without gaps.
-    late : (n_angles, n_reads) float64 array
-        Of `late_ms`.
-    figures : dict
-        What else is known of the drive.
-    settings : iterable of dict
-        Figures to choose among.
-    """
+    """Return the settings by which the model's times are most like those seen; the first where no read tells."""
     tried = list(settings)
     if not len(seen):
         return tried[0]
@@ -300,21 +228,7 @@ def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Iter
 
 
 def modelled_ms(log: ReadLog, late: F64, profile: DriveProfile) -> F64:
-    """Serve the reads of a log on a drive, from several angles, for a computer that is late.
-
-    Parameters
-    ----------
-    log : ReadLog
-        The reads.
-    late : (n_angles, n_reads) float64 array
-        By how much, while the drive reads on.
-    profile : DriveProfile
-        The drive.
-
-    Returns
-    -------
-    (n_angles, n_reads) float64 array
-    """
+    """Serve the reads of a log on a drive, from several angles, for a computer that is late."""
     reads = replay_of(log)
     parts = split(profile, reads.image_offset, reads.length_bytes, reads.device)
     placed = lay_out(profile, parts, reads.think_us, starts_outside=False)
@@ -352,14 +266,6 @@ def replay_of(log: ReadLog) -> AccessTrace:
 
 
 def profile_of(name: str, kind: str, figures: dict[str, Any]) -> DriveProfile:
-    """Make a profile of measured figures.
-
-    Parameters
-    ----------
-    name, kind : str
-        Of the profile.
-    figures : dict
-        Values by the names of `profile.FIGURES`.
-    """
+    """Make a profile of measured figures."""
     known = {key: Figure(value, "measured", SOURCE) for key, value in figures.items()}
     return DriveProfile(name, name, kind, known, Path())

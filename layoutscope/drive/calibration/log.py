@@ -35,22 +35,7 @@ class Readable(Protocol):
         """Read, and return when it began and how long it took, in nanoseconds."""
 
     def read_together(self, offsets: list[int], length: int, depth: int) -> int:
-        """Read with several reads outstanding.
-
-        Parameters
-        ----------
-        offsets : list of int, bytes
-            Where.
-        length : int, bytes
-            Of each.
-        depth : int
-            How many are outstanding.
-
-        Returns
-        -------
-        int
-            How long all of them took, in nanoseconds.
-        """
+        """Read with several reads outstanding."""
 
     def wait(self, milliseconds: float) -> None:
         """Let the drive read ahead for a while."""
@@ -58,29 +43,17 @@ class Readable(Protocol):
 
 @frozen
 class ReadLog:
-    """Timed reads, in order; all arrays have shape (n_reads,).
+    """Timed reads, in order; all arrays have shape (n_reads,)."""
 
-    Attributes
-    ----------
-    capacity_bytes : int
-        Size of the drive that they were made on.
-    step : str array
-        The step of the plan that asked for each.
-    offset, length : int64 arrays
-        In bytes.
-    at_ns, ns : int64 arrays
-        When each began, by a clock that only goes on, and how long it took.
-    is_file : bool
-        Whether that was a file in place of a drive.
-    """
-
-    capacity_bytes: int
-    step: NDArray[np.str_]
+    capacity_bytes: int  # size of the drive that they were made on
+    step: NDArray[np.str_]  # the step of the plan that asked for each
+    # offset, length: in bytes
     offset: NDArray[np.int64]
     length: NDArray[np.int64]
+    # at_ns, ns: when each began, by a clock that only goes on, and how long it took
     at_ns: NDArray[np.int64]
     ns: NDArray[np.int64]
-    is_file: bool = False
+    is_file: bool = False  # whether that was a file in place of a drive
 
     def __len__(self) -> int:
         return len(self.ns)
@@ -126,20 +99,7 @@ def logged(capacity_bytes: int, rows: Iterable[tuple[str, int, int, int, int]]) 
 
 
 def read_log(text: str, name: str) -> ReadLog:
-    """Read a log from its CSV.
-
-    Parameters
-    ----------
-    text : str
-        As `ReadLog.text` and the kit write it.
-    name : str
-        Of the file, for messages.
-
-    Raises
-    ------
-    UsageError
-        If it is no such log.
-    """
+    """Read a log from its CSV."""
     lines = csv.reader(io.StringIO(text))
     capacity, rows, is_file = 0, [], False
     try:

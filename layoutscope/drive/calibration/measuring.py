@@ -55,19 +55,11 @@ HELD_BACK_ERROR: Final = {"uniform": 0.03, "walk": 0.10}
 
 @frozen
 class HeldBack:
-    """Reads that nothing was fitted to, beside what is predicted of them.
+    """Reads that nothing was fitted to, beside what is predicted of them."""
 
-    Attributes
-    ----------
-    step : str
-        ``uniform`` or ``walk``.
-    reads : int
-    seen_ms, predicted_ms : float
-        Means.
-    """
-
-    step: str
+    step: str  # `uniform` or `walk`
     reads: int
+    # seen_ms, predicted_ms: means
     seen_ms: float
     predicted_ms: float
 
@@ -79,47 +71,19 @@ class HeldBack:
 
 @frozen
 class Calibrated:
-    """A drive that was measured.
+    """A drive that was measured."""
 
-    Attributes
-    ----------
-    profile : DriveProfile
-        With its spread.
-    log : ReadLog
-        All reads.
-    known : float
-        Half of the 90 % interval of the walk, or without one of reads all over the drive, as a share.
-    held_back : tuple of HeldBack
-        What speaks for the profile, or against it.
-    tracks, residual_ms : (n,) float64 arrays
-        Distances of the pairs, and what each took less positioning and half a turn; empty on flash.
-    """
-
-    profile: DriveProfile
-    log: ReadLog
-    known: float
-    held_back: tuple[HeldBack, ...]
+    profile: DriveProfile  # with its spread
+    log: ReadLog  # all reads
+    known: float  # half of the 90 % interval of the walk, or without one of reads all over the drive, as a share
+    held_back: tuple[HeldBack, ...]  # what speaks for the profile, or against it
+    # tracks, residual_ms: distances of the pairs, and what each took less positioning and half a turn; empty on flash
     tracks: NDArray[np.float64]
     residual_ms: NDArray[np.float64]
 
 
 def calibrate(plan: Calibration, name: str, walk: Sequence[tuple[int, int]] = ()) -> Calibrated:
-    """Measure a drive.
-
-    Parameters
-    ----------
-    plan : Calibration
-        Of the drive; keeps the reads that were made.
-    name : str
-        Of its profile.
-    walk : sequence of pairs of int, bytes
-        Offsets and lengths of reads that are predicted of an image on it; nothing is fitted to them.
-
-    Raises
-    ------
-    UsageError
-        If it is too small, or its times tell of neither a turning disk nor flash.
-    """
+    """Measure a drive."""
     if plan.is_flash():
         plan.sizes()
         plan.rates()
@@ -147,13 +111,7 @@ def calibrate(plan: Calibration, name: str, walk: Sequence[tuple[int, int]] = ()
 
 
 def judged(log: ReadLog, name: str) -> Calibrated:
-    """Make the profile of a log, of `calibrate` or the kit for Macs, and hold it against what was held back.
-
-    Raises
-    ------
-    UsageError
-        If its reads do not tell a drive.
-    """
+    """Make the profile of a log, of `calibrate` or the kit for Macs, and hold it against what was held back."""
     if len(log.of("sizes")):
         return _flash(log, name)
     disk = fitted_disk(log)
@@ -189,33 +147,13 @@ def redrawn_curves(log: ReadLog, disk: Disk) -> list[SeekCurve]:
 
 
 def known_within(curves: Sequence[SeekCurve], turn_ms: float, tracks: NDArray[np.float64]) -> float:
-    """Return half of the 90 % interval of the mean of reads at some distances, as a share.
-
-    Parameters
-    ----------
-    curves : sequence of SeekCurve
-        Of `redrawn_curves`.
-    turn_ms : float
-        Of a turn.
-    tracks : (n,) float64 array
-        How far each read moves the arm.
-    """
+    """Return half of the 90 % interval of the mean of reads at some distances, as a share."""
     means = [float(curve.at(tracks).mean()) + turn_ms / 2 for curve in curves]
     return float(NORMAL_95 * np.std(means) / np.mean(means))
 
 
 def moves_of(log: ReadLog, disk: Disk, walk: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
-    """Return how far the reads of a walk move the arm, in tracks; where they do not, reads all over the drive.
-
-    Parameters
-    ----------
-    log : ReadLog
-        Of the drive.
-    disk : Disk
-        As fitted to it.
-    walk : sequence of pairs of int, bytes
-        Offsets and lengths.
-    """
+    """Return how far the reads of a walk move the arm, in tracks; where they do not, reads all over the drive."""
     reads = np.array(walk, np.int64).reshape(-1, 2)
     jumps = reads[1:, 0] != reads[:-1].sum(axis=1)
     number = track_numbers(disk.tracks, reads[:, 0], log.capacity_bytes)
@@ -233,25 +171,7 @@ def _walked(log: ReadLog) -> list[tuple[int, int]]:
 def redrawn(
     log: ReadLog, curves: Sequence[SeekCurve], step_ms: float, profile: DriveProfile
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Return the names of the figures that reads were fitted to, and their values by reads drawn again.
-
-    Parameters
-    ----------
-    log : ReadLog
-        The reads.
-    curves : sequence of SeekCurve
-        Of `redrawn_curves`.
-    step_ms : float
-        Of `longest_step_ms`.
-    profile : DriveProfile
-        As fitted to all reads.
-
-    Returns
-    -------
-    names : tuple of str
-        As of `Spread`.
-    draws : (n_draws, n_names) float64 array
-    """
+    """Return the names of the figures that reads were fitted to, and their values by reads drawn again."""
     places = np.array(profile.numbers("seek_distance_cylinders")) * profile.number("heads")
     miss = profile.number("read_miss_ms")
     hits = buffered(log)

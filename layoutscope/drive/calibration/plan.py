@@ -48,13 +48,7 @@ LEAST_BYTES: Final = 64 << 20
 
 
 class Calibration:
-    """The measurement of one drive: what was read so far, and the steps.
-
-    Parameters
-    ----------
-    drive : Readable
-        The drive.
-    """
+    """The measurement of one drive: what was read so far, and the steps."""
 
     def __init__(self, drive: Readable) -> None:
         if drive.capacity_bytes < LEAST_BYTES:
@@ -69,15 +63,7 @@ class Calibration:
         return replace(logged(self.drive.capacity_bytes, self.rows), is_file=getattr(self.drive, "is_file", False))
 
     def read(self, step: str, offset: int, length: int = SMALL) -> float:
-        """Read once; milliseconds that it took.
-
-        Parameters
-        ----------
-        step : str
-            Under which it is logged.
-        offset, length : int, bytes
-            Moved into the drive where it ends beyond, and down to a whole unit of 4 KiB.
-        """
+        """Read once; milliseconds that it took."""
         offset = max(0, min(offset, self.drive.capacity_bytes - length)) // SMALL * SMALL
         at_ns, ns = self.drive.read(offset, length)
         self.rows.append((step, offset, length, at_ns, ns))

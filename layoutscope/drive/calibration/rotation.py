@@ -30,24 +30,12 @@ NEAR: Final = 0.02
 
 @frozen
 class Tracks:
-    """Tracks at places of a disk; arrays have shape (n_places,).
+    """Tracks at places of a disk; arrays have shape (n_places,)."""
 
-    Attributes
-    ----------
-    offset : float64 array
-        Where, in bytes.
-    track_bytes : float64 array
-        What a track holds.
-    skew_turns : float64 array
-        Turns between the end of a track and the start of the next.
-    error : float64 array
-        By how much angles miss those of such tracks, root mean square, in turns.
-    """
-
-    offset: NDArray[np.float64]
-    track_bytes: NDArray[np.float64]
-    skew_turns: NDArray[np.float64]
-    error: NDArray[np.float64]
+    offset: NDArray[np.float64]  # where, in bytes
+    track_bytes: NDArray[np.float64]  # what a track holds
+    skew_turns: NDArray[np.float64]  # turns between the end of a track and the start of the next
+    error: NDArray[np.float64]  # by how much angles miss those of such tracks, root mean square, in turns
 
 
 def measured_turn(log: ReadLog) -> float:
@@ -55,11 +43,6 @@ def measured_turn(log: ReadLog) -> float:
 
     Each read of a step lies lower than the one before it by a stride, and is complete a turn later, less what that
     stride takes to pass. Two strides tell the two apart.
-
-    Raises
-    ------
-    UsageError
-        If the reads have no such rhythm, as on flash, or where something else reads.
     """
     strides, periods = [], []
     for name in ("turn", "turn-wide"):
@@ -108,20 +91,7 @@ def rough_tracks(log: ReadLog, turn_ms: float) -> F64:
 
 
 def fitted_tracks(log: ReadLog, turn_ms: float) -> Tracks:
-    """Return what tracks hold and how they are skewed, at each place where some were read downwards.
-
-    Parameters
-    ----------
-    log : ReadLog
-        With the step ``tracks``.
-    turn_ms : float
-        Of a turn.
-
-    Raises
-    ------
-    UsageError
-        If it has too few of them.
-    """
+    """Return what tracks hold and how they are skewed, at each place where some were read downwards."""
     part = log.of("tracks")
     if not len(part):
         raise UsageError("the log has no reads that tell the tracks of the disk")
@@ -140,15 +110,7 @@ def fitted_tracks(log: ReadLog, turn_ms: float) -> Tracks:
 
 
 def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return what a track holds, its skew, and how well angles fit, of reads that each end a share of a turn lower.
-
-    Parameters
-    ----------
-    ends : (n,) int64 array
-        Where reads end, falling evenly.
-    angle : (n,) float64 array
-        At which angle each was complete, in turns.
-    """
+    """Return what a track holds, its skew, and how well angles fit, of reads that each end a share of a turn lower."""
     stride = float(-np.diff(ends).mean())
     steps = -np.diff(angle) % 1
     # Most steps stay on a track, and turn by the same share; the others have the skew in addition.

@@ -36,28 +36,15 @@ TRIES: Final = 60
 
 @frozen
 class SeekCurve:
-    """Overhead and seek by distance: ``a + b sqrt(d) + c log(d)`` up to the knee, beyond it linear in `d`.
+    """Overhead and seek by distance: ``a + b sqrt(d) + c log(d)`` up to the knee, beyond it linear in `d`."""
 
-    Attributes
-    ----------
-    weights : (n,) float64 array
-        Milliseconds of the constant, of the root, of the logarithm, of the line beyond the knee, and of what the curve
-        leaves that formula by at `bends`.
-    knee : float
-        Tracks.
-    bends : (n - 4,) float64 array
-        Tracks.
-    soft : float
-        Softness of the edges of the wait, in turns.
-    likelihood : float
-        Logarithm of the likelihood of the reads.
-    """
-
+    # milliseconds of the constant, of the root, of the logarithm, of the line beyond the knee, and of what the curve
+    # leaves that formula by at `bends`
     weights: F64
-    knee: float
-    bends: F64
-    soft: float
-    likelihood: float
+    knee: float  # tracks
+    bends: F64  # tracks
+    soft: float  # softness of the edges of the wait, in turns
+    likelihood: float  # logarithm of the likelihood of the reads
 
     def at(self, tracks: F64) -> F64:
         """Return milliseconds by distance in tracks."""
@@ -65,19 +52,7 @@ class SeekCurve:
 
 
 def terms(tracks: F64, knee: float, bends: F64) -> F64:
-    """Return the terms of the curve.
-
-    Parameters
-    ----------
-    tracks : (n,) float64 array
-        Distances.
-    knee, bends
-        As of `SeekCurve`.
-
-    Returns
-    -------
-    (n, 4 + n_bends) float64 array
-    """
+    """Return the terms of the curve."""
     near = np.clip(tracks, 1, knee)
     beyond = np.maximum(tracks - knee, 0) / knee
     formula = [np.ones_like(near), np.sqrt(near / knee), np.log(near / knee), beyond]
@@ -86,22 +61,7 @@ def terms(tracks: F64, knee: float, bends: F64) -> F64:
 
 
 def fitted_curve(tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
-    """Fit the curve.
-
-    Parameters
-    ----------
-    tracks : (n,) float64 array
-        How far the arm moved before each read.
-    times_ms : (n,) float64 array
-        What each read took but for its transfer.
-    turn_ms : float
-        Of a turn.
-
-    Raises
-    ------
-    UsageError
-        If there are too few reads.
-    """
+    """Fit the curve."""
     if len(tracks) < FEWEST:
         raise UsageError(f"{len(tracks)} reads at known distances are too few for a seek curve; {FEWEST} are needed")
     stroke = float(tracks.max())
@@ -117,15 +77,7 @@ def fitted_curve(tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
 
 
 def refitted(curve: SeekCurve, tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
-    """Fit the curve to other reads of the same drive.
-
-    Parameters
-    ----------
-    curve : SeekCurve
-        From which to start; its knee and softness hold.
-    tracks, times_ms, turn_ms
-        As of `fitted_curve`.
-    """
+    """Fit the curve to other reads of the same drive."""
     return _most_likely(Timed(tracks, times_ms, turn_ms), curve)
 
 

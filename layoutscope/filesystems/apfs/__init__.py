@@ -46,15 +46,6 @@ _LATER: Final = "([\u1c89-\u1cbf\u2c2f\ua7b8-\ua7f5\U00010570-\U00010595\U00010d
 def compared_form(name: str, *, folded: bool) -> str:
     """Return what a name is compared by, and hashed: decomposed, and folded where case does not count.
 
-    Parameters
-    ----------
-    name : str
-        As stored, or typed.
-    folded : bool
-        Whether case does not count.
-
-    Examples
-    --------
     Georgian capitals came with Unicode 11: on a volume they are other letters than the small ones.
 
     >>> [compared_form(name, folded=True) for name in ("\u04d8\u0421", "\u1c90")]

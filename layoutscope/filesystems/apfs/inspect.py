@@ -86,20 +86,7 @@ class _Slot(NamedTuple):
 
 
 def _describe_node(data: bytes, tree: str) -> list[Described]:
-    """List the structures of a node: its head, its records in key order, in a root the tree's information.
-
-    Parameters
-    ----------
-    data : bytes
-        The whole node.
-    tree : str
-        Name of its tree.
-
-    Returns
-    -------
-    list of Described
-        Addresses count from the start of the node.
-    """
+    """List the structures of a node: its head, its records in key order, in a root the tree's information."""
     types, size = grammar.ApfsBtree, records.BTREE_NODE.width
     head = describe_structure(types.BtreeNode, data, 0, size, "node head")
     if head.error:
@@ -211,18 +198,13 @@ class Plaintext:
     blocks: Blocks
     cipher: Cipher
 
-    def of_node(self, data: bytes, device: int, image_offset: int) -> bytes:
-        """Return the plain bytes of a node that was read from a place.
-
-        Parameters
-        ----------
-        data : bytes
-            As stored.
-        device : int
-            Which image of a Fusion set.
-        image_offset : int
-            Where it lies on that image, in bytes.
-        """
+    def of_node(
+        self,
+        data: bytes,
+        device: int,
+        image_offset: int,  # where it lies on that image, in bytes
+    ) -> bytes:
+        """Return the plain bytes of a node that was read from a place."""
         if _is_sound(data):
             return data
         paddr = (image_offset - self.blocks.image_offsets[device]) // self.blocks.block_size
@@ -242,30 +224,14 @@ def _is_sound(data: bytes) -> bool:
 def plaintext_of(
     source: Source,
     *,
-    image_offset: int,
+    image_offset: int,  # where the container starts, in bytes
     volume_uuid: str,
     password: str,
     second: tuple[Source, int] | None = None,
 ) -> Plaintext | None:
     """Unlock a volume.
 
-    Parameters
-    ----------
-    source : Source
-        The image.
-    image_offset : int
-        Where the container starts, in bytes.
-    volume_uuid : str
-        Of the volume.
-    password : str
-        Password or recovery key.
-    second : (Source, int), optional
-        The other image of a Fusion set.
-
-    Returns
-    -------
-    Plaintext or None
-        None if nothing can be unlocked: the volume is not encrypted by software, or this is not its password.
+    None if nothing can be unlocked: the volume is not encrypted by software, or this is not its password.
     """
     try:
         container = open_container((source, image_offset), decoder_named("bulk"), FindingLog(), second=second)
@@ -279,21 +245,11 @@ def plaintext_of(
 
 @frozen
 class ContainerView:
-    """The bytes of a container as they lie; nodes of an unlocked volume are decrypted.
+    """The bytes of a container as they lie; nodes of an unlocked volume are decrypted."""
 
-    Attributes
-    ----------
-    source : Source
-        The image.
-    second : Source or None
-        The other image of a Fusion set.
-    plaintext : Plaintext or None
-        Decrypts the nodes of an unlocked volume.
-    """
-
-    source: Source
-    second: Source | None = None
-    plaintext: Plaintext | None = None
+    source: Source  # the image
+    second: Source | None = None  # the other image of a Fusion set
+    plaintext: Plaintext | None = None  # decrypts the nodes of an unlocked volume
 
     def read(self, row: Row, piece: Piece) -> bytes:
         """Read a piece from the device that the row names; only the file-system tree is encrypted."""
@@ -324,13 +280,7 @@ _NS_PER_US: Final = 1000
 
 
 def _inode_stats(nodes: NDArray[np.uint8]) -> InodeStats:
-    """Decode the inode records of leaves of the file-system tree.
-
-    Parameters
-    ----------
-    nodes : (n, node_size) uint8 array
-        Whole nodes, decrypted.
-    """
+    """Decode the inode records of leaves of the file-system tree."""
     buffer, size = nodes.ravel(), nodes.shape[1]
     starts = np.arange(len(nodes), dtype=np.int64) * size
     found = toc.slots(BULK, buffer, starts, toc.node_heads(BULK, buffer, starts), toc.Sizes(size)).slots

@@ -59,86 +59,35 @@ if TYPE_CHECKING:
 
 @frozen
 class Options:
-    """How a container is read.
+    """How a container is read."""
 
-    Attributes
-    ----------
-    decoder : {'bulk', 'grammar'}
-        Which of the two decoders.
-    stack : tuple of str
-        Layers around the container, outermost first.
-    first_volume : int
-        Number of the container's first volume on the image.
-    second : (Source, int) or None
-        The other image of a Fusion set, and where its half starts there.
-    xid : int or None
-        Read the checkpoint of this transaction, or the snapshot of it.
-    snapshot : str or None
-        Read the snapshot of this name.
-    password : str or None
-        Password or recovery key of encrypted volumes.
-    sweep : bool
-        Look at the whole container for nodes, to rebuild broken trees and to count old copies.
-    """
-
-    decoder: DecoderName = "bulk"
-    stack: tuple[str, ...] = ()
-    first_volume: int = 1
-    second: tuple[Source, int] | None = None
-    xid: int | None = None
-    snapshot: str | None = None
-    password: str | None = None
-    sweep: bool = False
+    decoder: DecoderName = "bulk"  # which of the two decoders
+    stack: tuple[str, ...] = ()  # layers around the container, outermost first
+    first_volume: int = 1  # number of the container's first volume on the image
+    second: tuple[Source, int] | None = None  # the other image of a Fusion set, and where its half starts there
+    xid: int | None = None  # read the checkpoint of this transaction, or the snapshot of it
+    snapshot: str | None = None  # read the snapshot of this name
+    password: str | None = None  # password or recovery key of encrypted volumes
+    sweep: bool = False  # look at the whole container for nodes, to rebuild broken trees and to count old copies
 
 
 @frozen
 class KeptContainer:
-    """What a check takes up of a container that was read for its tables.
+    """What a check takes up of a container that was read for its tables."""
 
-    Attributes
-    ----------
-    contents : ContainerContents
-        All that was read.
-    forget : list of callable
-        Drop what comparing for the tables wrote down since: a check says the same more exactly.
-    """
-
-    contents: ContainerContents
+    contents: ContainerContents  # all that was read
+    # drop what comparing for the tables wrote down since: a check says the same more exactly
     forget: list[Callable[[], None]]
 
 
 def read_layouts(
     source: Source,
     *,
-    image_offset: int = 0,
+    image_offset: int = 0,  # where the container starts, in bytes
     options: Options | None = None,
     keep: Callable[[KeptContainer], None] | None = None,
 ) -> list[VolumeLayout]:
-    """Read a container with all its volumes.
-
-    Parameters
-    ----------
-    source : Source
-        The image.
-    image_offset : int
-        Where the container starts, in bytes.
-    options : Options, optional
-        Decoder, view, second image, password.
-    keep : callable, optional
-        Takes what a check of the same container needs again.
-
-    Returns
-    -------
-    list of VolumeLayout
-        The container's own layout, then one of each volume in the order of their slots.
-
-    Raises
-    ------
-    FormatError
-        If there is no usable superblock or checkpoint.
-    UsageError
-        If the state that was asked for does not exist.
-    """
+    """Read a container with all its volumes."""
     options = options or Options()
     half = (source, image_offset)
     if not options.second and (alone := second_half(half, options.stack, FindingLog(), sweeps=options.sweep)):
@@ -182,36 +131,12 @@ def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
 def check_container(
     source: Source,
     *,
-    image_offset: int = 0,
+    image_offset: int = 0,  # where the container starts, in bytes
     options: Options | None = None,
     without: Collection[str] = (),
     kept: KeptContainer | None = None,
 ) -> CheckedContainer:
-    """Check the structure of an APFS container.
-
-    Parameters
-    ----------
-    source : Source
-        The image.
-    image_offset : int
-        Where the container starts, in bytes.
-    options : Options, optional
-        Decoder, state, second image, password; as for reading.
-    without : collection of str
-        Names of checks that are left out.
-    kept : KeptContainer, optional
-        What reading the tables left, so that nothing of it is read again.
-
-    Returns
-    -------
-    CheckedContainer
-        Of each part what is found while reading first, then in the order of the checks.
-
-    Raises
-    ------
-    FormatError
-        If there is no usable superblock or checkpoint.
-    """
+    """Check the structure of an APFS container."""
     from layoutscope.filesystems.apfs.check.needs import HALF_ALONE
     from layoutscope.filesystems.apfs.check.rules import CheckedContainer, run_checks
 
@@ -231,62 +156,24 @@ def is_second(half: Half, other: Half | None) -> bool:
 
 
 def list_states(
-    source: Source, *, image_offset: int = 0, second: tuple[Source, int] | None = None
+    source: Source,
+    *,
+    image_offset: int = 0,  # where the container starts, in bytes
+    second: tuple[Source, int] | None = None,
 ) -> list[ReadableState]:
-    """List the checkpoints and snapshots of a container that can be read.
-
-    Parameters
-    ----------
-    source : Source
-        The image.
-    image_offset : int
-        Where the container starts, in bytes.
-    second : (Source, int), optional
-        The other image of a Fusion set.
-
-    Returns
-    -------
-    list of ReadableState
-        Checkpoints from the newest on, then the snapshots of each volume.
-
-    Raises
-    ------
-    FormatError
-        If there is no usable superblock or checkpoint, as on the second device of a Fusion set alone.
-    """
+    """List the checkpoints and snapshots of a container that can be read."""
     half, alone = (source, image_offset), FindingLog()
     if not second and second_half(half, (), alone):
         raise FormatError(alone.findings[-1].message, structure="container superblock", image_offset=image_offset)
     return states.states_of(open_with(half, Options(second=second), FindingLog()))
 
 
-def read_container(source: Source, image_offset: int, options: Options) -> ContainerContents:
-    """Read a container with all its volumes; nothing is compared yet.
-
-    Parameters
-    ----------
-    source : Source
-        The image.
-    image_offset : int
-        Where the container starts there, in bytes.
-    options : Options
-        Decoder, state, second image, password, and whether a sweep may rebuild what is broken.
-
-    Returns
-    -------
-    ContainerContents
-        With the volumes that have the state that was asked for; locked ones are among them.
-
-    Raises
-    ------
-    FormatError
-        If there is no usable superblock or checkpoint, and no sweep finds what is left of a volume; or if two images
-        are not the halves of one Fusion set.
-    UsageError
-        If the state that was asked for does not exist.
-    UnsupportedError
-        If a password was given and the package that unlocks volumes is missing.
-    """
+def read_container(
+    source: Source,
+    image_offset: int,  # where the container starts there, in bytes
+    options: Options,
+) -> ContainerContents:
+    """Read a container with all its volumes; nothing is compared yet."""
     container, swept = _open_or_salvage((source, image_offset), options)
     parts = read_container_parts(container)
     container = with_dirty(container, parts.dirty)
@@ -339,23 +226,12 @@ def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | N
     return opened, sweep(opened.blocks, opened.decoder) if options.sweep else None
 
 
-def open_with(half: Half, options: Options, log: FindingLog) -> Container:
-    """Open a container with its main device first.
-
-    Parameters
-    ----------
-    half : (Source, int)
-        The image, and where the container starts there, in bytes.
-    options : Options
-        Decoder, state, second image.
-    log : FindingLog
-        Is told what is wrong.
-
-    Raises
-    ------
-    FormatError
-        If there is no usable superblock or checkpoint.
-    """
+def open_with(
+    half: Half,  # the image, and where the container starts there, in bytes
+    options: Options,
+    log: FindingLog,
+) -> Container:
+    """Open a container with its main device first."""
     return _opened(main_first(half, options.second, log), options, log)
 
 

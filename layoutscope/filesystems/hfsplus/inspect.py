@@ -38,28 +38,12 @@ _REGIONS: Final = {
 """Grammar and type of a region that is one structure, by its type."""
 
 
-def mounted(source: Source, image_offset: int, size_bytes: int) -> Source:
-    """Return the bytes of a volume of a size as a mount would see them, addresses counted from the volume's start.
-
-    Parameters
-    ----------
-    source : Source
-        The image or a window on it.
-    image_offset : int
-        Where the volume starts in the source, in bytes.
-    size_bytes : int
-        Size of the volume; tells where the copy of its header lies if that one is damaged.
-
-    Returns
-    -------
-    Source
-        Goes on behind the volume where the image does.
-
-    Raises
-    ------
-    FormatError
-        If neither the volume header nor its copy can be read.
-    """
+def mounted(
+    source: Source,
+    image_offset: int,  # where the volume starts in the source, in bytes
+    size_bytes: int,
+) -> Source:
+    """Return the bytes of a volume of a size as a mount would see them, addresses counted from the volume's start."""
     volume = open_volume(source, image_offset, decoder_named("bulk"), size_bytes)
     journal = find_journal(volume)
     overlay = replay_journal(volume, journal) if journal is not None else None
@@ -67,20 +51,7 @@ def mounted(source: Source, image_offset: int, size_bytes: int) -> Source:
 
 
 def describe_node(data: bytes, tree: str) -> list[Described]:
-    """List the structures of a node: descriptor, then records in key order.
-
-    Parameters
-    ----------
-    data : bytes
-        The whole node.
-    tree : str
-        Name of its tree.
-
-    Returns
-    -------
-    list of Described
-        Addresses count from the start of the node.
-    """
+    """List the structures of a node: descriptor, then records in key order."""
     types, size = grammar.HfsplusBtree, NODE_DESCRIPTOR.width
     descriptor = describe_structure(types.NodeDescriptor, data, 0, size, "node descriptor")
     kind, count = descriptor.value("kind"), descriptor.value("num_records")
@@ -124,15 +95,7 @@ def _with_name(field: FieldValue) -> FieldValue:
 
 
 def describe_region(data: bytes, kind: str) -> list[Described]:
-    """List the structures of a region, of those types that are one structure.
-
-    Parameters
-    ----------
-    data : bytes
-        The region.
-    kind : str
-        Its type in the table.
-    """
+    """List the structures of a region, of those types that are one structure."""
     if kind not in _REGIONS:
         return []
     family, name = _REGIONS[kind]

@@ -65,18 +65,10 @@ TRAITS: Final = Traits(
 
 @frozen
 class MountedView:
-    """The bytes of a volume as they are after the journal's replay.
+    """The bytes of a volume as they are after the journal's replay."""
 
-    Attributes
-    ----------
-    source : Source
-        The image, or the volume alone.
-    origin : int
-        Where its address 0 lies on the image, in bytes.
-    """
-
-    source: Source
-    origin: int
+    source: Source  # the image, or the volume alone
+    origin: int  # where its address 0 lies on the image, in bytes
 
     def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row lies on the one image)
         """Read a piece."""

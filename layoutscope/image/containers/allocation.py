@@ -89,17 +89,7 @@ class UnknownError(Exception):
 def stored_runs(sources: Sequence[Source], size_bytes: int) -> I64:
     """Say which parts of a disk its container stores.
 
-    Parameters
-    ----------
-    sources : sequence of Source
-        The container's file, and behind a description the files that it names, in their order.
-    size_bytes : int
-        Length of the disk.
-
-    Returns
-    -------
-    (n, 2) int64 array
-        Offset and length in bytes, in address order; all of the disk where it cannot be told.
+    Offset and length in bytes, in address order; all of the disk where it cannot be told.
     """
     everything = np.array([[0, size_bytes]], np.int64)
     try:
@@ -115,22 +105,7 @@ def stored_runs(sources: Sequence[Source], size_bytes: int) -> I64:
 
 
 def refuse_expansion(name: str, stored_bytes: int, file_bytes: int) -> None:
-    """Refuse to go through more of a disk than its file can hold, however it is packed.
-
-    Parameters
-    ----------
-    name : str
-        Of the image.
-    stored_bytes : int
-        How much of the disk is said to be stored.
-    file_bytes : int
-        Length of the files that store it.
-
-    Raises
-    ------
-    ImageError
-        If a byte of the file would stand for more than any way of packing makes of one.
-    """
+    """Refuse to go through more of a disk than its file can hold, however it is packed."""
     if stored_bytes > MAX_UNPACKED_A_BYTE * file_bytes:
         raise ImageError(
             f"{name}: claims to store {format_bytes(stored_bytes)} in {format_bytes(file_bytes)}, "
@@ -200,15 +175,7 @@ def _second_tables(
 
 
 def refuse_qcow(source: Source) -> None:
-    """Refuse a qcow2 of which its library gives other bytes than are stored.
-
-    Raises
-    ------
-    UnsupportedError
-        If it is encrypted, which the library does not look at, or has compressed clusters at odd places: as of 20260703
-        it takes the lowest bit of these, too, for the mark of a cluster of zeros. Or if a reference to a cluster is at
-        no border of one, or has bits that are reserved: the library takes them for a part of the place.
-    """
+    """Refuse a qcow2 of which its library gives other bytes than are stored."""
     try:
         header, unit, first = _qcow_directory(source)
         packed = _qcow_clusters(source, unit, first, lambda _, packed, zeros: (packed > 0) & (zeros > 0))
@@ -300,13 +267,7 @@ def _vmdk_places(source: Source) -> NDArray[np.uint64]:
 
 
 def refuse_extent(source: Source) -> None:
-    """Refuse a part of a VMware disk that is in several files: which, and in what order, its description says.
-
-    Raises
-    ------
-    UnsupportedError
-        If it holds no description of its own.
-    """
+    """Refuse a part of a VMware disk that is in several files: which, and in what order, its description says."""
     try:
         header = _structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0)
         text = source.read(header.descriptor_sector * SECTOR_BYTES, len(DESCRIPTION))

@@ -43,22 +43,13 @@ SECTORS_PER_BYTE: Final = 4
 
 
 class Geometry(NamedTuple):
-    """What the sizes of chunk and sector make of the tables.
+    """What the sizes of chunk and sector make of the tables."""
 
-    Attributes
-    ----------
-    len_chunk, len_sector : int
-        In bytes.
-    references : int
-        Data chunks of a group; one reference to a bitmap follows theirs.
-    groups : int
-        Groups of a table.
-    """
-
+    # len_chunk, len_sector: in bytes
     len_chunk: int
     len_sector: int
-    references: int
-    groups: int
+    references: int  # data chunks of a group; one reference to a bitmap follows theirs
+    groups: int  # groups of a table
 
     @property
     def chunks_per_table(self) -> int:
@@ -73,21 +64,11 @@ class Geometry(NamedTuple):
 
 @frozen
 class StoredChunks:
-    """Chunks of the disk that are stored, in their order; all arrays have shape (n,).
+    """Chunks of the disk that are stored, in their order; all arrays have shape (n,)."""
 
-    Attributes
-    ----------
-    number : int64 array
-        Of the chunk on the disk.
-    stored : int64 array
-        Of the chunk in the file.
-    bitmap : int64 array
-        Of the chunk in the file that says which sectors were written; 0 where all were.
-    """
-
-    number: I64
-    stored: I64
-    bitmap: I64
+    number: I64  # of the chunk on the disk
+    stored: I64  # of the chunk in the file
+    bitmap: I64  # of the chunk in the file that says which sectors were written; 0 where all were
 
     def take(self, chosen: NDArray[np.bool_]) -> StoredChunks:
         """Return some of them."""
@@ -95,15 +76,7 @@ class StoredChunks:
 
 
 def open_asif(source: Source, decoder: Decoder = BULK) -> Source:
-    """Open the disk inside of an ASIF image, whose tables a decoder reads.
-
-    Raises
-    ------
-    FormatError
-        If header or directory contradict the format.
-    UnsupportedError
-        If it is of another version, or larger than anything that was made.
-    """
+    """Open the disk inside of an ASIF image, whose tables a decoder reads."""
     data = source.read(0, min(ASIF_HEADER.width, source.size_bytes))
     header = grammar.parse(grammar.Asif.Header, data, structure="ASIF header", image_offset=0)
     if header.version != VERSION or header.num_segments:
@@ -222,21 +195,7 @@ def _joined(parts: list[I64]) -> I64:
 def _read_table(
     source: Source, table: int, chunk: int, geometry: Geometry, decoder: Decoder
 ) -> tuple[StoredChunks, I64]:
-    """Decode the references of a table.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-    table : int
-        Its number in the directory.
-    chunk : int
-        Where it lies in the file.
-    geometry : Geometry
-        Sizes.
-    decoder : Decoder
-        What decodes references.
-    """
+    """Decode the references of a table."""
     buffer = np.frombuffer(source.read(chunk * geometry.len_chunk, geometry.len_table), np.uint8)
     is_set = buffer.reshape(geometry.groups, -1, REFERENCE.width).any(axis=2)
     group, place = np.nonzero(is_set)
@@ -263,19 +222,7 @@ def _covered(chunks: I64, len_chunk: int, size_bytes: int) -> I64:
 
 
 class AsifSource(FillingSource):
-    """The disk inside of an ASIF image; chunks and sectors that were never written read as zeros.
-
-    Parameters
-    ----------
-    source : Source
-        The file; closed with this.
-    chunks : StoredChunks
-        What is stored.
-    geometry : Geometry
-        Sizes.
-    size_bytes : int
-        Length of the disk.
-    """
+    """The disk inside of an ASIF image; chunks and sectors that were never written read as zeros."""
 
     def __init__(self, source: Source, chunks: StoredChunks, geometry: Geometry, size_bytes: int) -> None:
         self._source = self.around = source

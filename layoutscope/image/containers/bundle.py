@@ -51,38 +51,13 @@ def is_bundle(path: Path) -> bool:
 
 
 def open_bundle(path: Path, password: str | None = None) -> Source:
-    """Open the disk in a sparse bundle; what contradicts itself counts as never read.
-
-    Raises
-    ------
-    ImageError
-        If neither of its property lists can be used.
-    UnsupportedError
-        If it is encrypted, and there is no password, or what decrypts it is not installed.
-    LockedError
-        If the password does not open it.
-    FormatError
-        If its token contradicts the format.
-    """
+    """Open the disk in a sparse bundle; what contradicts itself counts as never read."""
     bundle = SparseBundle(path, password)
     return RescuedSource(bundle, bundle.lost) if len(bundle.lost) else bundle
 
 
 class SparseBundle(FillingSource):
-    """The disk in a sparse bundle.
-
-    Parameters
-    ----------
-    path : Path
-        The folder.
-    password : str, optional
-        Of an encrypted one.
-
-    Raises
-    ------
-    LayoutscopeError
-        As :func:`open_bundle`.
-    """
+    """The disk in a sparse bundle."""
 
     def __init__(self, path: Path, password: str | None) -> None:
         inputs.note(path)

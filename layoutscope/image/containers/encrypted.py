@@ -62,17 +62,7 @@ class Keys(NamedTuple):
 
 
 def open_encrypted(source: Source, header: EncryptedImage.Header, password: str) -> Source:
-    """Open the image in an encrypted one; what the file lacks of it counts as never read.
-
-    Raises
-    ------
-    LockedError
-        If the password opens none of its keys.
-    UnsupportedError
-        If the package ``cryptography`` is missing, or no password opens it.
-    FormatError
-        If the header contradicts the format.
-    """
+    """Open the image in an encrypted one; what the file lacks of it counts as never read."""
     return _opened(source, header.ofs_data, source.size_bytes, header, unlocked(source, header, password))
 
 
@@ -236,21 +226,7 @@ def _library() -> tuple[Any, Any, Any, Any]:
 
 
 class DecryptedSource(FillingSource):
-    """What encrypted chunks hold.
-
-    Parameters
-    ----------
-    source : Source
-        The file; closed with this.
-    start : int
-        Where its chunks begin.
-    chunk_bytes : int
-        Length of a chunk.
-    size_bytes : int
-        Length of what they hold.
-    keys : Keys
-        What decrypts them.
-    """
+    """What encrypted chunks hold."""
 
     def __init__(self, source: Source, start: int, chunk_bytes: int, size_bytes: int, keys: Keys) -> None:
         self._source = self.around = source

@@ -63,22 +63,7 @@ CREATE: Final = {"pyqcow": "file", "pyvhdi": "file", "pyvmdk": "handle"}
 
 
 def open_foreign(source: Source, found: Signature) -> Source:
-    """Open the disk in a container.
-
-    Parameters
-    ----------
-    source : Source
-        The container's file.
-    found : Signature
-        What it is.
-
-    Raises
-    ------
-    UnsupportedError
-        If the library is not installed, the system bounds no processes, or the container rests on another one.
-    ImageError
-        If the container is damaged.
-    """
+    """Open the disk in a container."""
     # What strangers made is handed to libraries in C only where a process can be bounded.
     is_bounded = hasattr(select, "poll")
     if not is_bounded or find_spec(found.reader) is None:
@@ -106,15 +91,7 @@ class _Footed(Source):
 
 
 class ForeignSource(FillingSource):
-    """The disk in a container.
-
-    Parameters
-    ----------
-    source : Source
-        The container's file; closed with this.
-    found : Signature
-        What it is, and what reads it.
-    """
+    """The disk in a container."""
 
     def __init__(self, source: Source, found: Signature) -> None:
         self._source = self.around = source
@@ -150,13 +127,7 @@ class ForeignSource(FillingSource):
 
     @cached_property
     def holes(self) -> NDArray[np.int64]:
-        """Areas that the container does not store, shape (n, 2): offset and length in bytes.
-
-        Raises
-        ------
-        ImageError
-            If it claims to store more than its file can hold.
-        """
+        """Areas that the container does not store, shape (n, 2): offset and length in bytes."""
         stored = stored_runs([self._source, *self._others], self.size_bytes)
         files = self._source.size_bytes + sum(each.size_bytes for each in self._others)
         refuse_expansion(self.name, intervals.total(stored), files)

@@ -55,28 +55,7 @@ class RefusedError(ParserError):
 
 
 class Parser:
-    """A container that is open in another process.
-
-    Parameters
-    ----------
-    library : str
-        The module that reads it.
-    create : str
-        What in it makes a handle.
-    sources : sequence of Source
-        The container's files, which stay those of the caller.
-    most_extents : int
-        Files that a description may name.
-    extent : callable
-        Given the name of such a file, None where it has none, returns its source.
-
-    Attributes
-    ----------
-    size_bytes : int
-        Length of the disk inside.
-    layer : str or None
-        The file that the container only holds the differences to; then nothing can be read.
-    """
+    """A container that is open in another process."""
 
     def __init__(
         self,
@@ -84,6 +63,7 @@ class Parser:
         create: str,
         sources: Sequence[Source],
         most_extents: int,
+        # given the name of such a file, None where it has none, returns its source
         extent: Callable[[str | None], Source],
     ) -> None:
         self._sources, self._extent, self._most_extents = list(sources), extent, most_extents
@@ -130,17 +110,7 @@ class Parser:
             self.size_bytes = int(rest)
 
     def read_into(self, offset: int, target: memoryview) -> int:
-        """Read from a place of the disk on; how many bytes came, fewer only at the end of a damaged container.
-
-        Raises
-        ------
-        RefusedError
-            If the library cannot read what lies there.
-        ParserError
-            If the parser ended.
-        UnreadError
-            If it cannot because the disk does not give what it needs.
-        """
+        """Read from a place of the disk on; how many bytes came, fewer only at the end of a damaged container."""
         done = 0
         while done < len(target):
             self._send(b"%d %d\n" % (offset + done, len(target) - done), READ_SECONDS)

@@ -96,17 +96,7 @@ class RemoteFile(io.RawIOBase):
 
 
 def handle_of(pipes: Pipes, task: dict[str, Any], library: Any) -> Any:
-    """Open a container.
-
-    Parameters
-    ----------
-    pipes : Pipes
-        Where its files are.
-    task : dict
-        Their lengths, what in the library makes a handle, and how many extents there may be.
-    library : module
-        What reads it.
-    """
+    """Open a container."""
     files = [RemoteFile(pipes, number, size) for number, size in enumerate(task["sizes"])]
     handle = getattr(library, task["create"])()
     handle.open_file_object(files[0])

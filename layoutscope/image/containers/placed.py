@@ -24,34 +24,14 @@ def open_placed(
     what: str,
     size_bytes: int,
     unit_bytes: int,
-    numbers: I64,
+    numbers: I64,  # numbers, offsets: which blocks of the disk are stored, in any order, and where in the file
     offsets: I64,
     *,
     first_offset: int = 0,
-    unread: I64 | None = None,
+    unread: I64 | None = None,  # ranges of the disk of which nothing is known: offset and length in bytes
     findings: Sequence[Finding] = (),
 ) -> Source:
-    """Open a disk by the places of its blocks; what lies behind the end of the file counts as never read.
-
-    Parameters
-    ----------
-    source : Source
-        The file; closed with the result.
-    what : str
-        The container, for messages.
-    size_bytes : int
-        Length of the disk.
-    unit_bytes : int
-        Length of a block.
-    numbers, offsets : (n,) int64 arrays
-        Which blocks of the disk are stored, in any order, and where in the file.
-    first_offset : int
-        Where blocks begin in the file.
-    unread : (m, 2) int64 array, optional
-        Ranges of the disk of which nothing is known: offset and length in bytes.
-    findings : sequence of Finding
-        What is wrong with the tables.
-    """
+    """Open a disk by the places of its blocks; what lies behind the end of the file counts as never read."""
     told = list(findings)
     # Two names for one block of the file, or two places of one block of the disk: one is wrong, and nothing tells
     # which.
@@ -113,17 +93,7 @@ def _joined(start: I64, length: I64, offset: I64) -> I64:
 
 
 class PlacedSource(FillingSource):
-    """The disk; what is not stored reads as zeros.
-
-    Parameters
-    ----------
-    source : Source
-        The file; closed with this.
-    size_bytes : int
-        Length of the disk.
-    runs : (n, 3) int64 array
-        Start on the disk, length and start in the file of each run, in the order of the disk.
-    """
+    """The disk; what is not stored reads as zeros."""
 
     def __init__(self, source: Source, size_bytes: int, runs: I64) -> None:
         self._source = self.around = source
@@ -178,13 +148,7 @@ def open_joined(sources: Sequence[Source]) -> Source:
 
 
 class JoinedSource(FillingSource):
-    """Several sources, one behind the other, as one disk.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        In their order, with one counter; closed with this.
-    """
+    """Several sources, one behind the other, as one disk."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = tuple(sources)

@@ -60,13 +60,7 @@ def _parse(kind: type[T], record: RecordType, source: Source, at: int, structure
 
 
 def _column(source: Source, at: int, count: int, record: RecordType, field: RecordColumn, what: str) -> I64:
-    """Read one field of a table.
-
-    Raises
-    ------
-    FormatError
-        If the table does not lie in the file, or is longer than any that was made.
-    """
+    """Read one field of a table."""
     length = count * record.width
     if length > MAX_TABLE_BYTES or at + length > source.size_bytes:
         raise FormatError(
@@ -86,13 +80,7 @@ def _refuse_sizes(what: str, size_bytes: int, unit_bytes: int) -> None:
 
 
 def open_sparse_image(source: Source) -> Source:
-    """Open the disk in an Apple sparse image.
-
-    Raises
-    ------
-    FormatError
-        If its header contradicts the format.
-    """
+    """Open the disk in an Apple sparse image."""
     what = "sparse image"
     header = _parse(grammar.SparseDisks.SparseImageHeader, SPARSE_IMAGE_HEADER, source, 0, what)
     long = header.num_sectors_long
@@ -138,13 +126,7 @@ def open_sparse_image(source: Source) -> Source:
 
 
 def _following_table(source: Source, at: int, visited: set[int]) -> int:
-    """Where the table of bands behind a further one begins.
-
-    Raises
-    ------
-    FormatError
-        If there is no table there, or it was read before.
-    """
+    """Where the table of bands behind a further one begins."""
     if at in visited:
         raise FormatError("the tables of bands lead in a loop", structure="sparse image", image_offset=at)
     if at + TABLE_BYTES > source.size_bytes:
@@ -154,13 +136,7 @@ def _following_table(source: Source, at: int, visited: set[int]) -> int:
 
 
 def open_parallels(source: Source) -> Source:
-    """Open the disk in a Parallels disk file.
-
-    Raises
-    ------
-    FormatError
-        If header or table contradict the format.
-    """
+    """Open the disk in a Parallels disk file."""
     what = "Parallels disk"
     header = _parse(grammar.SparseDisks.ParallelsHeader, PARALLELS_HEADER, source, 0, what)
     # With the newer magic entries count blocks, which are as long as a track.
@@ -185,15 +161,7 @@ def open_parallels(source: Source) -> Source:
 
 
 def open_vdi(source: Source) -> Source:
-    """Open the disk in a VirtualBox disk file.
-
-    Raises
-    ------
-    FormatError
-        If header or table contradict the format.
-    UnsupportedError
-        If it is of another version, or holds the differences to another file.
-    """
+    """Open the disk in a VirtualBox disk file."""
     what, kinds = "VirtualBox disk", grammar.SparseDisks.VdiKind
     header = _parse(grammar.SparseDisks.VdiHeader, VDI_HEADER, source, 0, what)
     if header.version >> 16 != 1 or header.kind not in (kinds.dynamic, kinds.fixed):
@@ -218,15 +186,7 @@ def is_parallels_folder(path: Path) -> bool:
 
 
 def open_parallels_folder(path: Path) -> Source:
-    """Open the disk that a folder's description tells of.
-
-    Raises
-    ------
-    ImageError
-        If the description cannot be read, or a file that it names is missing.
-    UnsupportedError
-        If the disk is encrypted, or its state is kept in several files over one another.
-    """
+    """Open the disk that a folder's description tells of."""
     inputs.note(path)
     text = _description(path)
     if re.search(r"<Encryption>\s*<Engine>\s*\{?(?!0{8}-)[0-9A-Fa-f]", text):

@@ -68,21 +68,13 @@ LZFSE_PLAIN_HEADER_BYTES: Final = 772
 
 @frozen
 class StoredPieces:
-    """Runs of sectors in address order; all arrays have shape (n,).
+    """Runs of sectors in address order; all arrays have shape (n,)."""
 
-    Attributes
-    ----------
-    start, stop : int64 arrays
-        Bytes of the disk inside.
-    storage : uint32 array
-        How the piece is stored.
-    stored_offset, stored_length : int64 arrays
-        Where it lies in the file.
-    """
-
+    # start, stop: bytes of the disk inside
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
-    storage: NDArray[np.uint32]
+    storage: NDArray[np.uint32]  # how the piece is stored
+    # stored_offset, stored_length: where it lies in the file
     stored_offset: NDArray[np.int64]
     stored_length: NDArray[np.int64]
 
@@ -96,15 +88,7 @@ class Place(NamedTuple):
 
 
 def open_udif(source: Source, decoder: Decoder = BULK, trailer_at: int | None = None) -> Source:
-    """Open the disk inside of a disk image, whose pieces a decoder lists; its trailer is looked for if nobody did.
-
-    Raises
-    ------
-    FormatError
-        If trailer, property list or block maps contradict the format.
-    UnsupportedError
-        If it is in several segments.
-    """
+    """Open the disk inside of a disk image, whose pieces a decoder lists; its trailer is looked for if nobody did."""
     # A writer knows only at the end where everything lies, so that the header of the file is its last 512 bytes
     # ("koly"). Images that are written in one go have it first.
     found = udif_trailer_at(source) if trailer_at is None else trailer_at
@@ -320,17 +304,6 @@ class UdifSource(FillingSource):
     """The disk inside of a disk image; what no piece covers reads as zeros.
 
     Pieces that cannot be read or decompressed count as never read, those that do not lie in the file from the start.
-
-    Parameters
-    ----------
-    source : Source
-        The file; closed with this.
-    pieces : StoredPieces
-        What it holds.
-    size_bytes : int
-        Length of the disk.
-    findings : tuple of Finding
-        What is wrong with the property list.
     """
 
     def __init__(
@@ -484,11 +457,6 @@ def lzfse_length(data: bytes) -> int:
 
     Each begins with four letters and its length decompressed; how long it is itself stands in its header, whose form
     the letters tell (``ksy/lzfse.ksy``).
-
-    Returns
-    -------
-    int
-        Bytes; blocks behind one of no known form are not counted, as no decoder reads them.
     """
     kinds, total, at = grammar.Lzfse.BlockKind, 0, 0
     while at + BLOCK_HEAD.width <= len(data):
@@ -518,11 +486,6 @@ def adc(data: bytes, limit: int) -> bytes:
     """Decompress at most `limit` bytes of Apple Data Compression, which images of the classic Mac OS use.
 
     A stream of literal runs and of copies from what came before, with two- and three-byte codes (libyal).
-
-    Raises
-    ------
-    ImageError
-        If a code is cut off or points before the start.
     """
     out = bytearray()
     at = 0

@@ -81,61 +81,28 @@ def segments_of(path: Path) -> list[Path]:
 
 
 class Chunks(NamedTuple):
-    """Chunks that are stored, in the order of the disk; all arrays have shape (n,).
+    """Chunks that are stored, in the order of the disk; all arrays have shape (n,)."""
 
-    Attributes
-    ----------
-    number : int64 array
-        Of the chunk on the disk, from 0; while a segment is read, in the segment.
-    segment : int64 array
-        Which of the files that are open holds it.
-    offset, length : int64 arrays
-        Where in the file, with what follows it, in bytes.
-    packed : bool array
-        Whether it is a stream of zlib.
-    """
-
-    number: I64
-    segment: I64
+    number: I64  # of the chunk on the disk, from 0; while a segment is read, in the segment
+    segment: I64  # which of the files that are open holds it
+    # offset, length: where in the file, with what follows it, in bytes
     offset: I64
     length: I64
-    packed: NDArray[np.bool_]
+    packed: NDArray[np.bool_]  # whether it is a stream of zlib
 
 
 class Segment(NamedTuple):
-    """What a file of an image says: sizes of the disk in the first one, its chunks, and why there may be more.
+    """What a file of an image says: sizes of the disk in the first one, its chunks, and why there may be more."""
 
-    Attributes
-    ----------
-    volume : ExpertWitness.VolumeSection or None
-        Sizes.
-    is_small : bool
-        Whether they are as SMART writes them.
-    chunks : Chunks
-        What it stores.
-    last : str
-        Name of its last section: ``next`` if another file follows, ``done`` in the last one.
-    problem : str
-        Why its chain of sections ends early; empty if it does not.
-    """
-
-    volume: ExpertWitness.VolumeSection | None
-    is_small: bool
-    chunks: Chunks
-    last: str
-    problem: str
+    volume: ExpertWitness.VolumeSection | None  # sizes
+    is_small: bool  # whether they are as SMART writes them
+    chunks: Chunks  # what it stores
+    last: str  # name of its last section: `next` if another file follows, `done` in the last one
+    problem: str  # why its chain of sections ends early; empty if it does not
 
 
 def open_witness(source: Source) -> Source:
-    """Open the disk in an image, with all segments that lie beside the first.
-
-    Raises
-    ------
-    ImageError
-        If it is not the first segment, or says nothing of the disk.
-    FormatError
-        If its sizes are impossible.
-    """
+    """Open the disk in an image, with all segments that lie beside the first."""
     first = _header(source)
     if first.segment_number != 1:
         raise ImageError(f"{source.name}: is segment {first.segment_number} of an {WHAT}; open the first one")
@@ -300,22 +267,7 @@ def _inflated(data: bytes, most_bytes: int) -> tuple[bytes, int]:
 
 
 class WitnessSource(FillingSource):
-    """The disk in an image; chunks that are missing or damaged count as never read.
-
-    Parameters
-    ----------
-    files : dict of int to Source
-        The segments by their numbers; closed with this.
-    names : dict of int to str
-        What segments are called.
-
-    Raises
-    ------
-    ImageError
-        If the first segment does not tell the sizes of the disk.
-    FormatError
-        If they are impossible.
-    """
+    """The disk in an image; chunks that are missing or damaged count as never read."""
 
     def __init__(self, files: dict[int, Source], names: dict[int, str]) -> None:
         self._files = list(files.values())

@@ -59,24 +59,12 @@ class Piece(NamedTuple):
 
 
 def find_piece(source: Source, head: bytes) -> Piece | None:
-    """Find the disk in a file by its first bytes; None if it is not wrapped.
-
-    Raises
-    ------
-    UnsupportedError
-        If it is compressed or encrypted.
-    """
+    """Find the disk in a file by its first bytes; None if it is not wrapped."""
     return _mac_binary(head) or _disk_copy(source, head) or _im4p(source, head)
 
 
 def open_apple_single(source: Source) -> Source:
-    """Open the data of a file in AppleSingle.
-
-    Raises
-    ------
-    UnsupportedError
-        If it has none, as that of a Mac's resource fork alone.
-    """
+    """Open the data of a file in AppleSingle."""
     piece = _apple_single(source.read(0, min(source.size_bytes, 4096)))
     if piece is None:
         raise UnsupportedError(
@@ -178,13 +166,7 @@ def _im4p(source: Source, head: bytes) -> Piece | None:
 
 
 def open_disc(source: Source) -> Source:
-    """Open the image of a CD that begins with a sector of data as it is on the disc.
-
-    Raises
-    ------
-    UnsupportedError
-        If its sectors have another form than that of data.
-    """
+    """Open the image of a CD that begins with a sector of data as it is on the disc."""
     head = source.read(0, min(source.size_bytes, 2 * STRIDES[-1]))
     sector = grammar.parse(grammar.FileWrappers.CompactDiscSector, head, structure="CD sector", image_offset=0)
     stride = next((each for each in STRIDES if head.startswith(CD_SYNC, each)), STRIDES[0])
@@ -228,13 +210,7 @@ class Track(NamedTuple):
 
 
 def data_track(source: Source) -> Track:
-    """Find the first track with data of those that a list names; its file lies beside the list.
-
-    Raises
-    ------
-    UnsupportedError
-        If there is none.
-    """
+    """Find the first track with data of those that a list names; its file lies beside the list."""
     text = source.read(0, min(source.size_bytes, MAX_CUE_BYTES)).decode("utf-8", "replace")
     file, mode = "", ""
     begin: int | None = None
@@ -264,15 +240,7 @@ def data_track(source: Source) -> Track:
 
 
 def open_cue(source: Source) -> Source:
-    """Open the first track with data of those that a list names.
-
-    Raises
-    ------
-    ImageError
-        If its file cannot be opened, or ends before the track.
-    UnsupportedError
-        If there is no such track.
-    """
+    """Open the first track with data of those that a list names."""
     track = data_track(source)
     data = RawFile(track.path)
     start = track.begin * track.stride

@@ -132,19 +132,7 @@ def parts_of(shares: Sequence[Share]) -> dict[str, list[int]]:
 def picture(disk: MapDisk, shares: Sequence[Share], span: int) -> str:
     """Draw one band.
 
-    Parameters
-    ----------
-    disk : MapDisk
-        What is drawn.
-    shares : sequence of Share
-        What it holds, by class.
-    span : int
-        Bytes from its start that the band is wide.
-
-    Returns
-    -------
-    str
-        SVG as wide as its place; a disk that ends before the span leaves the rest empty.
+    SVG as wide as its place; a disk that ends before the span leaves the rest empty.
     """
     edges = np.minimum(np.arange(COLUMNS + 1) * span // COLUMNS, disk.size_bytes).astype(np.int64)
     widths = np.maximum(np.diff(np.arange(COLUMNS + 1) * span // COLUMNS), 1)

@@ -63,25 +63,7 @@ STAYED, MOVED, ALONE = 0, 1, 2
 
 
 def difference(earlier: Sequence[MapDisk], later: Sequence[MapDisk], labels: tuple[str, str]) -> list[MapDisk]:
-    """Set the disks of one state against those of another.
-
-    Parameters
-    ----------
-    earlier, later : sequence of MapDisk
-        What each of the two images holds.
-    labels : (str, str)
-        What the states are called.
-
-    Returns
-    -------
-    list of MapDisk
-        One for each disk that both have, with the layouts of both.
-
-    Raises
-    ------
-    UsageError
-        If they share none: no volume of one has the identifier of a volume of the other at the same byte.
-    """
+    """Set the disks of one state against those of another."""
     pairs = [(before, now) for now in later for before in earlier if _same(before, now)]
     if not pairs:
         raise UsageError(
@@ -231,11 +213,8 @@ def _state(disk: MapDisk, own: list[VolumeLayout], others: list[VolumeLayout], *
 def disk_changes(disk: MapDisk) -> dict[str, NDArray[Any]]:
     """Return what happened to each node of a disk of two states, in the order of its layouts.
 
-    Returns
-    -------
-    dict
-        ``change`` (0 stayed, 1 moved here, 2 came, 3 moved away, 4 went), and ``other``, the node's address in the
-        other state or -1.
+    `change` (0 stayed, 1 moved here, 2 came, 3 moved away, 4 went), and `other`, the node's address in the other state
+    or -1.
     """
     later, earlier = _cut(disk)
     now, where_before = _all_followed(later, earlier, is_later=True)
@@ -292,13 +271,7 @@ def _keys(nodes: Table, words: list[str], start: int) -> tuple[NDArray[Any], ...
 
 
 def changed_shares(disk: MapDisk) -> tuple[Share, ...]:
-    """Share out a disk of two states among the classes of change.
-
-    Returns
-    -------
-    tuple of Share
-        In the order of the legend; together they are the range, without gap or overlap.
-    """
+    """Share out a disk of two states among the classes of change."""
     before, now = _states(disk)
     left = np.array([[0, disk.size_bytes]], np.int64)
     taken: dict[str, Runs] = {}

@@ -34,29 +34,14 @@ NO_DIRECTORY: Final = 0
 
 @frozen
 class Directories:
-    """The directories of one volume by rising number; all arrays have shape (n,).
+    """The directories of one volume by rising number; all arrays have shape (n,)."""
 
-    Attributes
-    ----------
-    volume : int
-        Place of the volume's layout on its disk.
-    ids : uint64 array
-        Their numbers.
-    parent : int64 array
-        Place of the directory that each lies in; -1 where there is none.
-    name_row : int64 array
-        Row of entries that names each; -1 where there is none.
-    seconds : float64 array
-        Of the walk, caused by each.
-    entries, held_bytes : int64 arrays
-        What each lists, and the sizes of that.
-    """
-
-    volume: int
-    ids: NDArray[np.uint64]
-    parent: NDArray[np.int64]
-    name_row: NDArray[np.int64]
-    seconds: NDArray[np.float64]
+    volume: int  # place of the volume's layout on its disk
+    ids: NDArray[np.uint64]  # their numbers
+    parent: NDArray[np.int64]  # place of the directory that each lies in; -1 where there is none
+    name_row: NDArray[np.int64]  # row of entries that names each; -1 where there is none
+    seconds: NDArray[np.float64]  # of the walk, caused by each
+    # entries, held_bytes: what each lists, and the sizes of that
     entries: NDArray[np.int64]
     held_bytes: NDArray[np.int64]
 
@@ -90,17 +75,7 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
 
 
 def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
-    """Add up what the directories of a volume list, and what of a walk each of them caused.
-
-    Parameters
-    ----------
-    number : int
-        Place of the layout on its disk.
-    layout : VolumeLayout
-        The volume.
-    walk : MapWalk
-        A walk of it.
-    """
+    """Add up what the directories of a volume list, and what of a walk each of them caused."""
     entries = layout.columns("entries")
     folder_rows = np.flatnonzero(entries["kind"].equals("directory"))
     folders = entries["file_id"].data[folder_rows]

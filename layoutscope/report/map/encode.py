@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
 
 def array(values: NDArray[Any], *, delta: bool = False) -> dict[str, Any]:
-    """Pack an array: narrowed, optionally as differences, deflated.
-
-    Returns
-    -------
-    dict
-        ``type`` (a JavaScript typed array's element), ``n``, ``delta`` and ``data``.
-    """
+    """Pack an array: narrowed, optionally as differences, deflated."""
     wide = np.asarray(values)
     if wide.dtype.kind == "f":
         return _packed(wide.astype(np.float32), "f4", delta=False)

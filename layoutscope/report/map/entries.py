@@ -33,19 +33,7 @@ _ZERO: Final = b"\0"
 def entries(item: MapDisk, *, names: bool, all_paths: bool) -> dict[str, Any]:
     """Pack the entries of all volumes of a disk by their numbers: these and their nodes rise then, and take a fifth.
 
-    Parameters
-    ----------
-    item : MapDisk
-        The disk.
-    names : bool
-        Whether names from the image may appear.
-    all_paths : bool
-        Whether the page carries all of them, however many there are.
-
-    Returns
-    -------
-    dict
-        ``total`` entries, whether they are ``withheld``, and ``packed``, None where the page has none of them.
+    `total` entries, whether they are `withheld`, and `packed`, None where the page has none of them.
     """
     tables = [layout.columns("entries") for layout in item.layouts]
     total = sum(map(len, tables))

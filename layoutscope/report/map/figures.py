@@ -49,15 +49,7 @@ KEPT_HERE: Final = {"remove": ["sendChartToCloud", "editInChartStudio"]}
 
 
 class Figures(dict[str, go.Figure]):
-    """Figures by name; a notebook shows the page of the map itself, as alive as in a window of its own.
-
-    Parameters
-    ----------
-    drawn : mapping of str to plotly.graph_objects.Figure
-        The figures.
-    page : callable
-        Makes the page; called when a notebook shows it.
-    """
+    """Figures by name; a notebook shows the page of the map itself, as alive as in a window of its own."""
 
     def __init__(self, drawn: Mapping[str, go.Figure], page: Callable[[], str]) -> None:
         super().__init__(drawn)
@@ -71,20 +63,7 @@ class Figures(dict[str, go.Figure]):
 
 
 def figures(disks: Sequence[MapDisk], page: Callable[[], str]) -> Figures:
-    """Draw the panels of one or more disks.
-
-    Parameters
-    ----------
-    disks : sequence of MapDisk
-        Shown side by side.
-    page : callable
-        Makes the page of the same disks.
-
-    Returns
-    -------
-    Figures
-        ``address``, ``walk``, ``costs`` and ``overview``, which puts the first two together.
-    """
+    """Draw the panels of one or more disks."""
     span, addresses = _addresses(disks)
     drawn = {
         "address": _side_by_side(disks, addresses, "row"),

@@ -45,14 +45,10 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
     )
 
 
-def headline_of(disks: Sequence[MapDisk]) -> str:
-    """Return the sentence that says what matters: of one disk what is in the way of its numbers, else the time.
-
-    Parameters
-    ----------
-    disks : sequence of MapDisk
-        Several are compared; empty where there is nothing to compare.
-    """
+def headline_of(
+    disks: Sequence[MapDisk],  # several are compared; empty where there is nothing to compare
+) -> str:
+    """Return the sentence that says what matters: of one disk what is in the way of its numbers, else the time."""
     if len(images_of(disks)) > 1:
         return comparison(disks)
     return (*disks[0].warnings, *disks[0].story, NO_TIME)[0]

@@ -19,43 +19,20 @@ if TYPE_CHECKING:
 
 @frozen
 class MapWalk:
-    """One predicted walk on one drive.
+    """One predicted walk on one drive."""
 
-    Attributes
-    ----------
-    order, drive : str
-        Workload and profile.
-    trace : AccessTrace
-        Its reads.
-    service_s : (n_reads,) float64 array
-        Service time of each read, in seconds, host time not included.
-    causes_s : mapping of str to float
-        Seconds by cause: seek, rotation, transfer, overhead, host.
-    best_s : float or None
-        Time with the best remedy that needs no other drive; None where none helps.
-    best : str
-        That remedy, in a few words.
-    interval_s : tuple of float or None
-        Low and high end of the prediction.
-    entries : int
-        Files and directories that it lists.
-    volume : int
-        Place of the volume that it goes through among its disk's layouts.
-    name : str
-        What tells that volume from others of its disk; empty where there is one.
-    """
-
+    # order, drive: workload and profile
     order: str
     drive: str
-    trace: AccessTrace
-    service_s: NDArray[np.float64]
-    causes_s: Mapping[str, float]
-    best_s: float | None = None
-    best: str = ""
-    interval_s: tuple[float, float] | None = None
-    entries: int = 0
-    volume: int = 0
-    name: str = ""
+    trace: AccessTrace  # its reads
+    service_s: NDArray[np.float64]  # service time of each read, in seconds, host time not included
+    causes_s: Mapping[str, float]  # seconds by cause: seek, rotation, transfer, overhead, host
+    best_s: float | None = None  # time with the best remedy that needs no other drive; None where none helps
+    best: str = ""  # that remedy, in a few words
+    interval_s: tuple[float, float] | None = None  # low and high end of the prediction
+    entries: int = 0  # files and directories that it lists
+    volume: int = 0  # place of the volume that it goes through among its disk's layouts
+    name: str = ""  # what tells that volume from others of its disk; empty where there is one
 
     @property
     def seconds(self) -> float:
@@ -81,55 +58,28 @@ class MapFact:
 
 @frozen
 class MapDisk:
-    """One image on the page.
+    """One image on the page."""
 
-    Attributes
-    ----------
-    title, subtitle : str
-        Name of the image or volume, and its layer stack.
-    layouts : list of VolumeLayout
-        All views that share the disk, the container's own among them.
-    image_offset, size_bytes : int
-        The range that is drawn.
-    block_size_bytes : int
-        Smallest cell.
-    walks : list of MapWalk
-        Predictions, the first one is shown first.
-    facts : list of MapFact
-        Tables of the text report.
-    story : tuple of str
-        Sentences that say what the disk shows, the most important first.
-    kind : str
-        Variant of its file system, as sentences name it.
-    coverage : float or None
-        Share of the known metadata that was read; None where that is unknown.
-    warnings : tuple of str
-        Sentences that must be read before any number: what is locked, damaged, missing.
-    states : list of (str, int)
-        Checkpoints and snapshots with their transactions, where the file system has them.
-    device : int
-        Which image of a set it is; 0 for all others.
-    called : mapping of int to str
-        What tells its volumes apart, by the places of their layouts; empty where there is one.
-    num_earlier : int
-        So many of the last layouts are an earlier state of the disk, which the others are set against.
-    """
-
+    # title, subtitle: name of the image or volume, and its layer stack
     title: str
     subtitle: str
-    layouts: list[VolumeLayout]
+    layouts: list[VolumeLayout]  # all views that share the disk, the container's own among them
+    # image_offset, size_bytes: the range that is drawn
     image_offset: int
     size_bytes: int
-    block_size_bytes: int
-    walks: list[MapWalk] = field(default_factory=list)
-    facts: list[MapFact] = field(default_factory=list)
-    story: tuple[str, ...] = ()
-    kind: str = ""
-    coverage: float | None = 1.0
-    warnings: tuple[str, ...] = ()
+    block_size_bytes: int  # smallest cell
+    walks: list[MapWalk] = field(default_factory=list)  # predictions, the first one is shown first
+    facts: list[MapFact] = field(default_factory=list)  # tables of the text report
+    story: tuple[str, ...] = ()  # sentences that say what the disk shows, the most important first
+    kind: str = ""  # variant of its file system, as sentences name it
+    coverage: float | None = 1.0  # share of the known metadata that was read; None where that is unknown
+    warnings: tuple[str, ...] = ()  # sentences that must be read before any number: what is locked, damaged, missing
+    # checkpoints and snapshots with their transactions, where the file system has them
     states: list[tuple[str, int]] = field(default_factory=list)
-    device: int = 0
+    device: int = 0  # which image of a set it is; 0 for all others
+    # what tells its volumes apart, by the places of their layouts; empty where there is one
     called: Mapping[int, str] = field(default_factory=dict)
+    # so many of the last layouts are an earlier state of the disk, which the others are set against
     num_earlier: int = 0
 
 

@@ -34,24 +34,7 @@ DIGITS: Final = 3
 
 
 def packed_nodes(nodes: Table, item: MapDisk, segments: Segments, classes: list[str]) -> dict[str, Any]:
-    """Pack the nodes of all layouts, in the order in which the segments number them.
-
-    Parameters
-    ----------
-    nodes : Table
-        Of all layouts of the disk.
-    item : MapDisk
-        The disk.
-    segments : Segments
-        Its stretches.
-    classes : list of str
-        Keys of the map's classes.
-
-    Returns
-    -------
-    dict
-        Columns of the first `NODE_BUDGET` nodes; ``total`` counts all of them.
-    """
+    """Pack the nodes of all layouts, in the order in which the segments number them."""
     kept = nodes.take(slice(None, NODE_BUDGET))
     codes, trees = kept["tree"].numbered()
     # What has no place on this disk ends before it begins.
@@ -104,25 +87,14 @@ def _fill(nodes: Table) -> NDArray[np.uint8]:
 
 
 def node_seconds(
-    place: NDArray[np.int64], segments: Segments, walks: Sequence[MapWalk], device: int = 0
+    place: NDArray[np.int64],  # where each node begins, -1 where that is not known
+    segments: Segments,
+    walks: Sequence[MapWalk],
+    device: int = 0,
 ) -> NDArray[np.float64]:
     """Charge each node with the service time of the reads that bring it in.
 
-    Parameters
-    ----------
-    place : (n_nodes,) int64 array
-        Where each node begins, -1 where that is not known.
-    segments : Segments
-        Where nodes lie.
-    walks : sequence of MapWalk
-        The first is charged, with those of other volumes in the same order on the same drive.
-    device : int
-        Which image of a set the nodes lie on.
-
-    Returns
-    -------
-    (n_nodes,) float64 array
-        Seconds; 0 of nodes that no read touches. A read of several nodes is charged to each by its bytes in the read.
+    Seconds; 0 of nodes that no read touches. A read of several nodes is charged to each by its bytes in the read.
     """
     seconds = np.zeros(len(place))
     if not walks:

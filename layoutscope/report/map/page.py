@@ -32,19 +32,7 @@ if TYPE_CHECKING:
 
 
 def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths: bool = False) -> str:
-    """Return the whole page; the same input gives the same text.
-
-    Parameters
-    ----------
-    disks : sequence of MapDisk
-        Shown side by side on one scale.
-    made : str
-        How it was made: version, identity of the image, options.
-    names : bool
-        Whether names from the image may appear.
-    all_paths : bool
-        Whether every path can be searched and every file's data found, however many there are.
-    """
+    """Return the whole page; the same input gives the same text."""
     segments = [from_layouts(item.layouts, item.device) for item in disks]
     shares = [disk_shares(item, own) for item, own in zip(disks, segments, strict=True)]
     parts = zip(disks, segments, shares, strict=True)
@@ -119,21 +107,7 @@ def disk_shares(item: MapDisk, segments: Segments) -> tuple[Share, ...]:
 def disk_data(
     item: MapDisk, segments: Segments, shares: Sequence[Share], *, names: bool, all_paths: bool = False
 ) -> dict[str, Any]:
-    """Return what the page draws of one disk, ready for JSON.
-
-    Parameters
-    ----------
-    item : MapDisk
-        The disk.
-    segments : Segments
-        Its stretches.
-    shares : sequence of Share
-        What it holds, by class.
-    names : bool
-        Whether names from the image may appear.
-    all_paths : bool
-        Whether the page carries all paths and all that files hold.
-    """
+    """Return what the page draws of one disk, ready for JSON."""
     # What is told of nodes is told of so many; places of the others are in the pyramid.
     owned = merge_touching(segments.take(np.flatnonzero((segments.owner != 0) & (segments.owner <= NODE_BUDGET))))
     tells_files = all_paths or len(owned) <= OWNER_BUDGET
@@ -196,10 +170,7 @@ def _cells(cells: Cells) -> dict[str, Any]:
 def tiles(segments: Segments) -> list[dict[str, Any]]:
     """Cut segments in address order into tiles of equal count, which the page unpacks when they are needed.
 
-    Returns
-    -------
-    list of dict
-        ``from`` and ``to``, in bytes of the image, and the packed ``start``, ``length`` and ``owner``.
+    `from` and `to`, in bytes of the image, and the packed `start`, `length` and `owner`.
     """
     return [_tile(segments, first) for first in range(0, len(segments), TILE_SEGMENTS)]
 

@@ -46,13 +46,7 @@ READS_A_BIN: Final = 10
 
 
 def density(x: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
-    """Count points on a grid.
-
-    Returns
-    -------
-    dict
-        ``x`` and ``y`` (lowest and highest value), ``columns``, ``rows``, and ``counts`` row by row from the lowest y.
-    """
+    """Count points on a grid."""
     x_range, y_range = _range(x), _range(y)
     counts = np.histogram2d(y, x, bins=(ROWS, COLUMNS), range=(y_range, x_range))[0]
     return {
@@ -210,17 +204,7 @@ def first_of(trace: AccessTrace, walks: Sequence[MapWalk]) -> int:
 
 
 def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
-    """Return where the head of one disk is over time, and its rates.
-
-    Parameters
-    ----------
-    item : MapWalk
-        The walk.
-    disk : MapDisk
-        The disk, of those of a set.
-    first : int
-        Place of the walk whose reads these are; they stand there once.
-    """
+    """Return where the head of one disk is over time, and its rates."""
     trace = item.trace
     end = np.cumsum(item.service_s + trace.think_us * 1e-6)
     begin = end - item.service_s

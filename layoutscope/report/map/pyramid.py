@@ -48,19 +48,12 @@ class Share:
 
 @frozen
 class Cells:
-    """Cells that hold any of one class, as runs of equal ones in ascending order; all arrays have shape (n,).
+    """Cells that hold any of one class, as runs of equal ones in ascending order; all arrays have shape (n,)."""
 
-    Attributes
-    ----------
-    first, count : int64 arrays
-        First cell of each run, and how many cells it has.
-    held : int64 array
-        Units of the class in each of its cells.
-    """
-
+    # first, count: first cell of each run, and how many cells it has
     first: NDArray[np.int64]
     count: NDArray[np.int64]
-    held: NDArray[np.int64]
+    held: NDArray[np.int64]  # units of the class in each of its cells
 
     def __len__(self) -> int:
         return len(self.first)
@@ -68,41 +61,25 @@ class Cells:
 
 @frozen
 class Pyramid:
-    """The finest level.
+    """The finest level."""
 
-    Attributes
-    ----------
-    unit_bytes, cell_bytes : int
-        What is counted, and the width of a cell: a whole number of units, and a power of two of blocks.
-    cells : tuple of Cells
-        One for each class, in the order of the shares.
-    """
-
+    # unit_bytes, cell_bytes: what is counted, and the width of a cell: a whole number of units, and a power of two of
+    # blocks
     unit_bytes: int
     cell_bytes: int
-    cells: tuple[Cells, ...]
+    cells: tuple[Cells, ...]  # one for each class, in the order of the shares
 
 
-def partition(segments: Segments, image_offset: int, size_bytes: int, block_bytes: int) -> tuple[Share, ...]:
+def partition(
+    segments: Segments,
+    image_offset: int,  # image_offset, size_bytes: the range, in bytes of the image
+    size_bytes: int,
+    block_bytes: int,  # allocation block of the file system, in bytes
+) -> tuple[Share, ...]:
     """Give each byte of a range to one class.
 
     What is told of twice belongs to the first that claims it: damaged and locked nodes, then the classes in the order
     of the legend, so that a node counts as its tree's and not as data of the file that holds the tree.
-
-    Parameters
-    ----------
-    segments : Segments
-        What the tables tell of.
-    image_offset, size_bytes : int
-        The range, in bytes of the image.
-    block_bytes : int
-        Allocation block of the file system, in bytes.
-
-    Returns
-    -------
-    tuple of Share
-        In the order of the segments' classes; together they are the range, without gap or overlap. What no table
-        tells of is "used, owner unknown".
     """
     left = np.array([[0, size_bytes]], np.int64)
     runs: dict[str, Runs] = {}
@@ -124,23 +101,12 @@ def _whole_blocks(sets: Sequence[Runs], block_bytes: int) -> Runs:
     return runs_of(first * block_bytes, (end - first) * block_bytes)
 
 
-def pyramid(shares: Sequence[Share], block_bytes: int, budget: int = RUN_BUDGET) -> Pyramid:
-    """Count what the cells hold, in the narrowest ones for which the budget is enough.
-
-    Parameters
-    ----------
-    shares : sequence of Share
-        A partition of the range.
-    block_bytes : int
-        Width of the narrowest cells, in bytes.
-    budget : int
-        Most runs of cells, of all classes but free space.
-
-    Returns
-    -------
-    Pyramid
-        Free space has no cells: it is what the others leave of a cell.
-    """
+def pyramid(
+    shares: Sequence[Share],
+    block_bytes: int,  # width of the narrowest cells, in bytes
+    budget: int = RUN_BUDGET,
+) -> Pyramid:
+    """Count what the cells hold, in the narrowest ones for which the budget is enough."""
     unit = _unit(shares, block_bytes)
     kept = [share.runs // unit if share.item.group != FREE else np.empty((0, 2), np.int64) for share in shares]
     width = block_bytes // unit
@@ -194,21 +160,11 @@ def _joined(
     return Cells(starts[heads], np.add.reduceat(counts, heads) if len(heads) else counts, values[heads])
 
 
-def held_by(shares: Sequence[Share], edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the bytes of each class between edges.
-
-    Parameters
-    ----------
-    shares : sequence of Share
-        A partition of the range.
-    edges : (n + 1,) int64 array
-        Ascending bytes from the start of the range.
-
-    Returns
-    -------
-    (n_classes, n) int64 array
-        Bytes.
-    """
+def held_by(
+    shares: Sequence[Share],
+    edges: NDArray[np.int64],  # ascending bytes from the start of the range
+) -> NDArray[np.int64]:
+    """Count the bytes of each class between edges."""
     return np.stack([np.diff(_below(share.runs, edges)) for share in shares])
 
 

@@ -57,22 +57,7 @@ def _devices(disk: MapDisk) -> Iterator[MapDisk]:
 
 
 def made(results: Sequence[ScanResult], *, version: str, names: bool = True) -> str:
-    """Say how a page was made.
-
-    Parameters
-    ----------
-    results : sequence of ScanResult
-        What it shows.
-    version : str
-        Of this package.
-    names : bool
-        Whether names from the images may appear.
-
-    Returns
-    -------
-    str
-        Version, identity of the images, and what was done.
-    """
+    """Say how a page was made."""
     parts = [f"Made by layoutscope {version}."]
     for result in results:
         name = f"{escape_text(PurePath(result.image.name).name)}: " if names else ""
@@ -83,15 +68,7 @@ def made(results: Sequence[ScanResult], *, version: str, names: bool = True) -> 
 
 
 def state_names(earlier: ScanResult, later: ScanResult, *, names: bool) -> tuple[str, str]:
-    """Name two states: by their files where these differ, with what of it was read.
-
-    Parameters
-    ----------
-    earlier, later : ScanResult
-        The states.
-    names : bool
-        Whether names from the images may appear.
-    """
+    """Name two states: by their files where these differ, with what of it was read."""
     told = tuple(_state_name(result) for result in (earlier, later))
     return (told[0], told[1]) if names and told[0] != told[1] else ("the earlier state", "the later state")
 

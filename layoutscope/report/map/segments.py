@@ -76,27 +76,16 @@ def tree_class(traits: TreeTraits) -> MapClass:
 
 @frozen
 class Segments:
-    """Stretches of disk in address order; all arrays have shape (n,).
+    """Stretches of disk in address order; all arrays have shape (n,)."""
 
-    Attributes
-    ----------
-    start, length : int64 arrays
-        Bytes from the start of the image.
-    class_id : uint8 array
-        Index into `classes`.
-    owner : int64 array
-        1 + place of the node in the page's node arrays, or minus (1 + place of the file in `files`), or 0.
-    classes : tuple of MapClass
-        What the ids mean.
-    files : (n_files, 2) uint64 array
-        Layout and id of each file that has extents; volumes of a container give the same numbers to other files.
-    """
-
+    # start, length: bytes from the start of the image
     start: NDArray[np.int64]
     length: NDArray[np.int64]
-    class_id: NDArray[np.uint8]
+    class_id: NDArray[np.uint8]  # index into `classes`
+    # 1 + place of the node in the page's node arrays, or minus (1 + place of the file in `files`), or 0
     owner: NDArray[np.int64]
-    classes: tuple[MapClass, ...]
+    classes: tuple[MapClass, ...]  # what the ids mean
+    # layout and id of each file that has extents; volumes of a container give the same numbers to other files
     files: NDArray[np.uint64] = field(default_factory=lambda: np.empty((0, 2), np.uint64))
 
     def __len__(self) -> int:

@@ -18,23 +18,14 @@ if TYPE_CHECKING:
 
 
 def cache_text(
-    folder: Path | None, limit_bytes: int, images: Sequence[_Kept], *, freed: int | None, as_json: bool
+    folder: Path | None,  # where; None where nothing is kept
+    limit_bytes: int,
+    images: Sequence[_Kept],
+    *,
+    freed: int | None,  # bytes that removing them gave back; None where they are only shown
+    as_json: bool,
 ) -> str:
-    """Tell what is kept, or what was removed.
-
-    Parameters
-    ----------
-    folder : Path or None
-        Where; None where nothing is kept.
-    limit_bytes : int
-        How much may be kept.
-    images : sequence
-        What is kept, or was until now.
-    freed : int or None
-        Bytes that removing them gave back; None where they are only shown.
-    as_json : bool
-        Whether as JSON.
-    """
+    """Tell what is kept, or what was removed."""
     if as_json:
         listed = [
             {"name": name, "size_bytes": size, "stored_bytes": stored, "used": _when(used)}

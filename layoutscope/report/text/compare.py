@@ -116,8 +116,6 @@ def _part(name: str, before: float, after: float, first: Cost, last: Cost) -> tu
 def signed_seconds(seconds: float) -> str:
     """Show a difference with its sign.
 
-    Examples
-    --------
     >>> signed_seconds(1.5), signed_seconds(-0.02), signed_seconds(0)
     ('+1.50 s', '-20 ms', '0 s')
     """

@@ -76,19 +76,7 @@ WIDEST_NAME: Final = 20
 def plain_table(
     title: str, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str | Text]], *, gap: int = 2
 ) -> Group:
-    """Make a table without a frame under its title.
-
-    Parameters
-    ----------
-    title : str
-        Above it.
-    columns : sequence of (str, bool)
-        Their names, and whether they are numbers.
-    rows : iterable of sequences
-        Their cells; a row may have fewer than there are columns.
-    gap : int
-        Distance of the columns, in characters.
-    """
+    """Make a table without a frame under its title."""
     cells = list(rows)
     has_names = max((len(row[0]) for row in cells if row), default=0) <= WIDEST_NAME
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))

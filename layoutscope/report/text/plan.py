@@ -130,15 +130,7 @@ def _effort(item: PlannedRemedy) -> str:
 
 
 def lasting(item: PlannedRemedy, pace: Pace | None) -> str:
-    """Say how long a remedy lasts, as far as that was forecast.
-
-    Parameters
-    ----------
-    item : PlannedRemedy
-        The remedy.
-    pace : Pace or None
-        How fast the volume becomes slower.
-    """
+    """Say how long a remedy lasts, as far as that was forecast."""
     if item.words.kind != VOLUME:
         return "as long as the drive is used" if item.words.kind == HARDWARE else "as long as the program does so"
     if pace is None:

@@ -50,21 +50,7 @@ BLOCK_ROWS: Final = {
 def print_scan(
     result: ScanResult, console: Console, *, details: bool = False, explain: bool = False, is_ascii: bool = False
 ) -> None:
-    """Print a scan: its first screen, or all of it.
-
-    Parameters
-    ----------
-    result : ScanResult
-        What to print.
-    console : Console
-        From :func:`make_console`.
-    details : bool
-        Whether everything is shown that was measured.
-    explain : bool
-        Whether that is so, and every metric of every tree is shown with its definition and source.
-    is_ascii : bool
-        Whether the first screen's strip is drawn in ASCII.
-    """
+    """Print a scan: its first screen, or all of it."""
     if details or explain:
         print_parts(scan_parts(result, explain=explain), console)
     else:

@@ -73,15 +73,7 @@ MOST_ROWS: Final = 3
 
 
 def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text]:
-    """Yield the lines of the first screen.
-
-    Parameters
-    ----------
-    result : ScanResult
-        What to print.
-    is_ascii : bool
-        Whether the strip is drawn in ASCII.
-    """
+    """Yield the lines of the first screen."""
     volumes = sorted(_shown(result), key=_badness, reverse=True)
     head = [*_outside(result), *_heading(result), *partition_lines(result, MOST_PARTITIONS)]
     foot = [*_others(result), Text(_cut(_more(result, volumes)))]
@@ -374,15 +366,7 @@ def _in_short(volume: VolumeScan) -> Iterator[Text]:
 
 
 def strips(volume: VolumeScan, marks: str) -> Iterator[str]:
-    """Draw where the nodes of a volume lie, in one line, or one for each image of a set.
-
-    Parameters
-    ----------
-    volume : VolumeScan
-        The volume.
-    marks : str
-        From nothing to most: the more of a piece is nodes, the higher its mark.
-    """
+    """Draw where the nodes of a volume lie, in one line, or one for each image of a set."""
     layout, facts = volume.layout, volume.layout.facts
     sizes = [facts.details.get(f"bytes of device {number}") for number in range(len(DEVICES))]
     ends = [size for size in sizes if isinstance(size, int)]

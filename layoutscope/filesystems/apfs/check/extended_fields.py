@@ -38,24 +38,14 @@ _TYPES: Final = {
 
 @frozen
 class Extended:
-    """Extended fields of records, one row a field.
+    """Extended fields of records, one row a field."""
 
-    Attributes
-    ----------
-    rows : CheckedRows
-        Records whose fields could be told apart.
-    owner : (n,) int64 array
-        Position of each field's record among them.
-    kind, flags : (n,) uint8 array
-        As stored.
-    start, length : (n,) int64 array
-        Place of its data in the batch, and their bytes without the padding.
-    """
-
-    rows: CheckedRows
-    owner: NDArray[np.int64]
+    rows: CheckedRows  # records whose fields could be told apart
+    owner: NDArray[np.int64]  # position of each field's record among them
+    # kind, flags: as stored
     kind: NDArray[np.uint8]
     flags: NDArray[np.uint8]
+    # start, length: place of its data in the batch, and their bytes without the padding
     start: NDArray[np.int64]
     length: NDArray[np.int64]
 
@@ -67,19 +57,7 @@ class Extended:
 def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
     """Hold the extended fields of records against the rules.
 
-    Parameters
-    ----------
-    rows : CheckedRows
-        The records.
-    name : str
-        Their type.
-    width : int
-        Bytes of a value before its extended fields.
-
-    Returns
-    -------
-    Extended or None
-        The fields of those records that keep the rules of lengths; None if there are none.
+    The fields of those records that keep the rules of lengths; None if there are none.
     """
     batch, size = rows.batch, rows.lengths("val") - width
     long_enough = size >= XF_BLOB_HEAD.width

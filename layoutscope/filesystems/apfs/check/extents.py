@@ -46,19 +46,14 @@ def compare_extents(parts: VolumeParts) -> None:
     check_snapshots(parts)
 
 
-def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
-    """Extents are whole blocks, follow each other without gap, and lie inside the container.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        The container.
-    extents : dict of arrays
-        Extents of files, one row each, in key order: ``obj_id`` is the data stream, ``logical_addr`` where the extent
-        starts in it and ``length_bytes`` its length, both in bytes, ``paddr`` its first block.
-    report : Report
-        Is told of those that are not so; its nodes are those of the tree that holds the extents.
-    """
+def check_shape(
+    blocks: Blocks,
+    # extents of files, one row each, in key order: `obj_id` is the data stream, `logical_addr` where the extent starts
+    # in it and `length_bytes` its length, both in bytes, `paddr` its first block
+    extents: Columns,
+    report: Report,
+) -> None:
+    """Extents are whole blocks, follow each other without gap, and lie inside the container."""
     # As numbers with a sign they are the same bytes.
     length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
     code, what = "extent-invalid", "extent of data stream"
@@ -104,18 +99,7 @@ def _device_sizes(blocks: Blocks) -> NDArray[np.int64]:
 
 
 def check_extent_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
-    """Each run of blocks is used by as many extents as its reference counts; without snapshots only.
-
-    Parameters
-    ----------
-    parts : VolumeParts
-        A volume in its live state, all of whose file extents were read.
-    physical : dict of arrays
-        Its extent references, one row a run of blocks: ``obj_id`` is the first block, ``num_blocks`` their number,
-        ``refcnt`` how many extents refer to each of them, ``kind`` a number of ``PhysExtKind``.
-    report : Report
-        Is told of references that differ; its nodes are those of the extent-reference tree.
-    """
+    """Each run of blocks is used by as many extents as its reference counts; without snapshots only."""
     kinds = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind]
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.len_and_kind"
     report.cases(~np.isin(physical["kind"], kinds), physical, what, Contradiction(code, "unknown kind"), field)
@@ -156,15 +140,6 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
     """Each block is used by as many extents of the live state as the references of all states add up to.
 
     A snapshot keeps the references of its time; later ones change them by what came and went since.
-
-    Parameters
-    ----------
-    parts : VolumeParts
-        A volume in its live state, with the extent references of each of its snapshots.
-    log : FindingLog
-        Is told of references that cover blocks on which the sums differ.
-    most : int
-        How many of each state's references are listed one by one.
     """
     extents = parts.file_extents()
     trees = [parts.extentref, *parts.snapshot_extents]
@@ -188,8 +163,6 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
 def _unbalanced(*weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]) -> NDArray[np.int64]:
     """Runs of blocks on which weights (start, length, weight of each stretch) do not add up to zero.
 
-    Examples
-    --------
     >>> two = np.array([2])
     >>> _unbalanced((np.array([10]), np.array([4]), two), (np.array([10]), np.array([3]), -two)).tolist()
     [[13, 1]]
@@ -203,18 +176,13 @@ def _unbalanced(*weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[n
     return intervals.runs_of(edges[odd], np.diff(edges)[odd])
 
 
-def is_touched(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.bool_]:
+def is_touched(
+    runs: NDArray[np.int64],  # start and length of each; disjoint and ascending
+    start: NDArray[np.int64],
+    length: NDArray[np.int64],
+) -> NDArray[np.bool_]:
     """Tell which stretches touch a set of runs.
 
-    Parameters
-    ----------
-    runs : (n, 2) int64 array
-        Start and length of each; disjoint and ascending.
-    start, length : (m,) int64 arrays
-        The stretches, in any order.
-
-    Examples
-    --------
     >>> is_touched(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
     [False, True, False, True]
     """
@@ -226,19 +194,13 @@ def is_touched(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArra
     return result
 
 
-def check_owners(parts: VolumeParts, physical: Columns, report: Report) -> None:
-    """Each run of blocks names a data stream that exists, or says that it knows none.
-
-    Parameters
-    ----------
-    parts : VolumeParts
-        A volume in its live state, whose inodes and attributes own the data streams.
-    physical : dict of arrays
-        Its extent references, one row a run of blocks: ``owning_obj_id`` is the data stream, unless ``has_owner`` is
-        false.
-    report : Report
-        Is told of owners that do not exist; its nodes are those of the extent-reference tree.
-    """
+def check_owners(
+    parts: VolumeParts,
+    # its extent references, one row a run of blocks: `owning_obj_id` is the data stream, unless `has_owner` is false
+    physical: Columns,
+    report: Report,
+) -> None:
+    """Each run of blocks names a data stream that exists, or says that it knows none."""
     known = streams(parts.fs.records).index.find(physical["owning_obj_id"])[1] | ~physical["has_owner"]
     # The owner of blocks that clones share may be gone; the others have them still.
     is_new = physical["kind"] == int(grammar.ApfsExtents.PhysExtKind.new)

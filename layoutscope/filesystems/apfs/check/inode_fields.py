@@ -49,15 +49,6 @@ _ROUNDS: Final = 1 << 16
 def text_sums(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return a number for each of many texts that is the same for the same bytes; 0 for none.
 
-    Parameters
-    ----------
-    data : (n_bytes,) uint8 array
-        Where they lie.
-    start, length : (n,) int64 arrays
-        Their places.
-
-    Examples
-    --------
     >>> one, two, other = text_sums(np.frombuffer(b"abcabcabd", np.uint8), np.array([0, 3, 6]), np.array([3, 3, 3]))
     >>> bool(one == two), bool(one == other)
     (True, False)
@@ -77,19 +68,7 @@ def text_sums(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray
 
 
 def check_inodes(rows: CheckedRows, fields: Extended | None, notes: InodeNotes | None, *, is_plain: bool) -> None:
-    """Compare flags, kind and numbers of inodes with their extended fields.
-
-    Parameters
-    ----------
-    rows : CheckedRows
-        Inodes of a batch of leaves.
-    fields : Extended or None
-        Their extended fields.
-    notes : InodeNotes, optional
-        Takes what is compared later.
-    is_plain : bool
-        Whether the volume is neither encrypted nor sealed.
-    """
+    """Compare flags, kind and numbers of inodes with their extended fields."""
     found = {name: rows.column("val", INODE, name) for name in (INODE.internal_flags, INODE.mode, INODE.private_id)}
     flags, form = found[INODE.internal_flags], found[INODE.mode] & 0xF000
     number = rows.column("key", J_KEY, J_KEY.obj_id)

@@ -65,15 +65,7 @@ class _Inodes:
         self.is_waiting = is_deleted(inodes)[rows]
 
     def cases(self, wrong: NDArray[np.bool_], message: str, field: str, level: Level = "warning") -> None:
-        """Report noted inodes.
-
-        Parameters
-        ----------
-        wrong : (n,) bool array
-            One row a noted inode.
-        message, field, level
-            As of a finding.
-        """
+        """Report noted inodes."""
         chosen = np.zeros(len(self.inodes["obj_id"]), bool)
         chosen[self.rows[wrong]] = True
         self.report.cases(chosen, self.inodes, "inode", Contradiction(DIFFERS, message, level), field)

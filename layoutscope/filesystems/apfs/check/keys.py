@@ -114,27 +114,14 @@ def _notes(subject: Subject, parts: VolumeParts, view: str) -> InodeNotes:
 
 
 def check_tree(
+    # the container under check; its log is told which keys are out of order and which nodes are empty
     subject: Subject,
     source: TreeSource,
     state: Volume | None = None,
     known: NDArray[np.uint64] | None = None,
     notes: InodeNotes | None = None,
 ) -> None:
-    """Compare the keys of one tree, level by level.
-
-    Parameters
-    ----------
-    subject : Subject
-        The container under check; its log is told which keys are out of order and which nodes are empty.
-    source : TreeSource
-        The tree, which is read once more.
-    state : Volume, optional
-        Of which it is: says whether directory keys carry a hash of the name, which then sorts before the name.
-    known : (n,) uint64 array, optional
-        Addresses of nodes that were looked at in another state.
-    notes : InodeNotes, optional
-        Takes what is compared when all records are known.
-    """
+    """Compare the keys of one tree, level by level."""
     traits = traits_of(state)
     level, nodes = Level(), TreeNodes(subject)
     for batch in read_levels(source, known=known):

@@ -46,19 +46,7 @@ _OF_SYSTEM: Final = {
 
 
 def check_names(rows: CheckedRows, name: str, kind: RecordType, traits: RowTraits) -> None:
-    """Hold the names in keys of one kind against the rules.
-
-    Parameters
-    ----------
-    rows : CheckedRows
-        The records, of leaves or of index nodes.
-    name : str
-        Their type.
-    kind : RecordType
-        What their keys begin with.
-    traits : RowTraits
-        What their volume says of its records.
-    """
+    """Hold the names in keys of one kind against the rules."""
     start, stop = rows.starts("key") + kind.width, rows.starts("key") + rows.lengths("key")
     _check_ends(rows, "key", name, start, stop)
     if name == "xattr":

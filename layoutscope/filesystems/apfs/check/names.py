@@ -37,22 +37,7 @@ MOST_OF_THEM: Final = 0.5
 
 
 def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Hash many names.
-
-    Parameters
-    ----------
-    names : Names
-        As stored.
-    folded : bool
-        Whether case does not count.
-
-    Returns
-    -------
-    (n,) uint32 array
-        Their hashes.
-    (n,) bool array
-        Which could be hashed: not those that are no UTF-8, or hold characters that Unicode knew later than the volume.
-    """
+    """Hash many names."""
     hashes, known = np.empty(len(names), np.uint32), np.empty(len(names), bool)
     lengths, data = names.length.astype(np.int64), np.ascontiguousarray(names.data)
     if HASH_PLAIN_NAMES(data, lengths, folded, MASK, hashes.view(np.int32), known.view(np.uint8)) is None:
@@ -111,17 +96,7 @@ def check_name_hashes(subject: Subject) -> None:
 
 
 def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = False) -> None:
-    """Compare the names of directory entries with their hashes.
-
-    Parameters
-    ----------
-    parts : VolumeParts
-        A volume.
-    report : Report
-        Is told of entries whose names are damaged, or whose volume says the wrong thing of them.
-    plain_alone : bool
-        Leave names with other characters than ASCII out where these are many: each takes the time of a hundred others.
-    """
+    """Compare the names of directory entries with their hashes."""
     drecs = parts.fs.records.get("dir_rec")
     if not len(drecs["obj_id"]):
         return

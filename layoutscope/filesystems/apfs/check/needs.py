@@ -76,17 +76,7 @@ def reasons(name: str, unread: Mapping[str, str]) -> list[str]:
 
 
 def whole_for(subject: Subject, name: str, unread: Mapping[str, str]) -> Subject:
-    """Look at the volume of a subject as whole where all is whole that a check needs.
-
-    Parameters
-    ----------
-    subject : Subject
-        One volume.
-    name : str
-        Of the check.
-    unread : mapping of str to str
-        What :func:`unread_trees` says of the volume.
-    """
+    """Look at the volume of a subject as whole where all is whole that a check needs."""
     return replace(subject, whole=[] if reasons(name, unread) else subject.volumes)
 
 
@@ -98,17 +88,7 @@ def unchecked_rules(names: Iterable[str], unread: Mapping[str, str]) -> list[Unc
 def unchecked_of_container(
     contents: ContainerContents, subject: Subject, unread: Mapping[int, Mapping[str, str]]
 ) -> Iterator[Unchecked]:
-    """Yield the checks of a container that were not held against everything.
-
-    Parameters
-    ----------
-    contents : ContainerContents
-        All that was read.
-    subject : Subject
-        The container under check.
-    unread : mapping
-        What of each volume was not read whole, by its number.
-    """
+    """Yield the checks of a container that were not held against everything."""
     lost = contents.num_volumes - len(contents.volumes)
     claims = [f"{format_count(lost, 'volume')} cannot be opened"] if lost else []
     whys = dict.fromkeys(why for volume in unread.values() for why in volume.values())

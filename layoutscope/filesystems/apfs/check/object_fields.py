@@ -143,17 +143,7 @@ def check_reaper(subject: Subject) -> None:
 
 
 def check_transactions(subject: Subject, name: str, paddrs: Sequence[int]) -> None:
-    """Objects were written by a transaction that is over.
-
-    Parameters
-    ----------
-    subject : Subject
-        The container under check.
-    name : str
-        What the objects are, in the field's words.
-    paddrs : sequence of int
-        Their addresses.
-    """
+    """Objects were written by a transaction that is over."""
     hold(subject, TypedBlocks(name, OBJ_PHYS, paddrs), _AGE_RULES, subject.container.xid)
 
 
@@ -214,19 +204,7 @@ def all_fields(record_type: RecordType) -> Iterator[Field]:
 def columns_of(
     container: Container, record_type: RecordType, paddr: int, fields: list[Field] | tuple[Field, ...]
 ) -> dict[str, NDArray[Any]]:
-    """Decode fields of one object that lies at an address.
-
-    Parameters
-    ----------
-    container : Container
-        Where it is read.
-    record_type : RecordType
-        What it is.
-    paddr : int
-        Its address.
-    fields : sequence of Field
-        Which fields.
-    """
+    """Decode fields of one object that lies at an address."""
     blocks = container.blocks
     data = blocks.read(np.array([paddr], np.uint64), blocks.block_size).reshape(-1)
     return container.decoder.columns(record_type, data, np.zeros(1, np.int64), fields)
@@ -242,19 +220,7 @@ class TypedBlocks:
 
 
 def hold(subject: Subject, objects: TypedBlocks, declared: tuple[FieldRule[Any], ...], facts: object) -> None:
-    """Hold objects that can be read against rules.
-
-    Parameters
-    ----------
-    subject : Subject
-        The container under check, whose log it is.
-    objects : TypedBlocks
-        What is checked.
-    declared : tuple of FieldRule
-        The rules.
-    facts : object
-        What is known otherwise.
-    """
+    """Hold objects that can be read against rules."""
     container = subject.container
     blocks, places = container.blocks, np.array(objects.paddrs, np.uint64)
     if len(places) and blocks.readable(places, blocks.block_size).all():

@@ -257,21 +257,7 @@ class _Entries:
         *,
         level: Level = "warning",
     ) -> None:
-        """Report entries at a field of their key or value.
-
-        Parameters
-        ----------
-        wrong : (n,) bool array
-            Which entries.
-        field : str
-            ``key`` or ``val``, a dot, and the field.
-        message : str
-            What is wrong with it.
-        expected, found : (n,) array, optional
-            Both sides of the contradiction.
-        level : {'warning', 'error'}
-            How grave it is.
-        """
+        """Report entries at a field of their key or value."""
         slots, (part, _, path) = self.batch.slots, field.partition(".")
         starts, type_name = (slots.key_start, KEY) if part == "key" else (slots.val_start, VALUE)
         plus = type_name.offset_of(path)

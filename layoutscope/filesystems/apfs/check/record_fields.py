@@ -217,19 +217,7 @@ FIXED_RULES: Final[dict[str, tuple[str, RecordType, tuple[FieldRule[_Facts], ...
 
 
 def check_records(subject: Subject, batch: ReadNodes, traits: RowTraits, notes: InodeNotes | None = None) -> None:
-    """Hold the records of a batch against the rules of their fields.
-
-    Parameters
-    ----------
-    subject : Subject
-        The container under check.
-    batch : ReadNodes
-        Nodes of any tree.
-    traits : RowTraits
-        What its volume says of its records.
-    notes : InodeNotes, optional
-        Takes what is compared when all records are known.
-    """
+    """Hold the records of a batch against the rules of their fields."""
     source, slots = batch.tree.source, batch.slots
     if not len(slots):
         return

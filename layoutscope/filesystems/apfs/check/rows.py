@@ -25,24 +25,12 @@ INVALID: Final = "record-invalid"
 
 @frozen
 class RowTraits:
-    """What a volume's superblock says of its records.
+    """What a volume's superblock says of its records."""
 
-    Attributes
-    ----------
-    hashed_names : bool
-        Whether directory keys carry a hash of the name, which then sorts before the name.
-    is_folded : bool
-        Whether case does not count in names.
-    is_plain : bool
-        Whether the volume is neither encrypted nor sealed.
-    next_number : int
-        That of the next object.
-    """
-
-    hashed_names: bool = False
-    is_folded: bool = False
-    is_plain: bool = False
-    next_number: int = 0
+    hashed_names: bool = False  # whether directory keys carry a hash of the name, which then sorts before the name
+    is_folded: bool = False  # whether case does not count in names
+    is_plain: bool = False  # whether the volume is neither encrypted nor sealed
+    next_number: int = 0  # that of the next object
 
 
 def traits_of(state: Volume | None) -> RowTraits:
@@ -57,21 +45,11 @@ def traits_of(state: Volume | None) -> RowTraits:
 
 @frozen
 class CheckedRows:
-    """Records of one kind in a batch.
+    """Records of one kind in a batch."""
 
-    Attributes
-    ----------
-    subject : Subject
-        The container under check.
-    batch : ReadNodes
-        Nodes of a tree.
-    row : (n,) int64 array
-        Which of the batch's records.
-    """
-
-    subject: Subject
-    batch: ReadNodes
-    row: NDArray[np.int64]
+    subject: Subject  # the container under check
+    batch: ReadNodes  # nodes of a tree
+    row: NDArray[np.int64]  # which of the batch's records
 
     def starts(self, part: str) -> NDArray[np.int64]:
         """Where keys or values start in the batch."""
@@ -100,21 +78,7 @@ class CheckedRows:
         sides: tuple[Any, Any] | None = None,
         field: Field | None = None,
     ) -> None:
-        """Write down which of the records are wrong.
-
-        Parameters
-        ----------
-        wrong : (n,) bool array
-            One row a record.
-        part : {'key', 'val'}
-            Where the field is.
-        message : str
-            What is wrong.
-        sides : tuple, optional
-            What was expected and what was found, of each record.
-        field : Field, optional
-            Which field of the fixed part.
-        """
+        """Write down which of the records are wrong."""
         at, plus = self.at(part), 0 if field is None else field.offset
         for number in np.flatnonzero(wrong)[:MOST_CASES].tolist():
             expected, found = ("", "") if sides is None else (sides[0][number], sides[1][number])
@@ -123,17 +87,7 @@ class CheckedRows:
             log.add(INVALID, "warning", message, expected=expected, found=found)
 
     def column(self, part: str, record_type: RecordType, field: Any) -> NDArray[Any]:
-        """Decode a field of keys or values.
-
-        Parameters
-        ----------
-        part : {'key', 'val'}
-            Which of them.
-        record_type : RecordType
-            What they begin with.
-        field : Field
-            The field in it.
-        """
+        """Decode a field of keys or values."""
         decoder = self.batch.tree.source.decoder
         found: NDArray[Any] = decoder.column(record_type, self.batch.buffer, self.starts(part), field)
         return found

@@ -190,20 +190,11 @@ VOLUME_CHECKS["states"] = _states
 
 @frozen
 class CheckedContainer:
-    """What was found.
+    """What was found."""
 
-    Attributes
-    ----------
-    outside : list of Finding
-        Outside of volumes.
-    volumes : dict
-        Of each volume, by its UUID as people write it.
-    unchecked : dict
-        Rules that were not held against everything, by the same UUIDs; those of the container itself by "".
-    """
-
-    outside: list[Finding]
-    volumes: dict[str, list[Finding]]
+    outside: list[Finding]  # outside of volumes
+    volumes: dict[str, list[Finding]]  # of each volume, by its UUID as people write it
+    # rules that were not held against everything, by the same UUIDs; those of the container itself by ""
     unchecked: dict[str, list[Unchecked]] = field(default_factory=dict)
 
     def findings(self) -> list[Finding]:
@@ -232,20 +223,7 @@ def with_one_cause(found: CheckedContainer) -> CheckedContainer:
 
 
 def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> CheckedContainer:
-    """Check the structure of a container that was read.
-
-    Parameters
-    ----------
-    contents : ContainerContents
-        All that was read.
-    without : collection of str
-        Names of checks that are left out.
-
-    Returns
-    -------
-    CheckedContainer
-        Of each part what is found while reading first, then in the order of the checks.
-    """
+    """Check the structure of a container that was read."""
     subject = open_subject(contents)
     unread = {parts.state.number: unread_trees(parts) for parts in contents.volumes}
     unchecked = {"": list(unchecked_of_container(contents, subject, unread))}

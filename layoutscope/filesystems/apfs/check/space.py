@@ -36,25 +36,15 @@ _POOL_BITMAP: Final = "bitmap of the internal pool"
 _IN_POOL: Final = frozenset({"spaceman-cab", "spaceman-cib", "spaceman-bitmap", "pending-free"})
 
 
-def spaceman_field(subject: Subject, path: str, *, device: int = -1, queue: int = -1) -> FindingLog:
-    """Bind the log to a field of the space manager, of one of its devices, or of a free queue.
-
-    Parameters
-    ----------
-    subject : Subject
-        A container whose space manager was read.
-    path : str
-        The field in the structure that is meant, with dots between nested ones.
-    device : int
-        0 for the main device, 1 for the second of a Fusion set; -1 if no device is meant.
-    queue : int
-        0 for the free queue of the internal pool, 1 and 2 for those of the devices; -1 if no queue is meant.
-
-    Returns
-    -------
-    FindingLog
-        Bound to the field's first byte.
-    """
+def spaceman_field(
+    subject: Subject,
+    path: str,
+    *,
+    device: int = -1,  # 0 for the main device, 1 for the second of a Fusion set; -1 if no device is meant
+    # 0 for the free queue of the internal pool, 1 and 2 for those of the devices; -1 if no queue is meant
+    queue: int = -1,
+) -> FindingLog:
+    """Bind the log to a field of the space manager, of one of its devices, or of a free queue."""
     container = subject.container
     item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
     plus = SPACEMAN.offset_of(path) if device < 0 and queue < 0 else 0
@@ -102,17 +92,7 @@ def _device_sizes(
 
 
 def differs(log: FindingLog, what: str, expected: object, found: object) -> None:
-    """Say that a number of the space manager is another.
-
-    Parameters
-    ----------
-    log : FindingLog
-        Bound to the field.
-    what : str
-        The number, in the field's words.
-    expected, found : object
-        What follows from other places, and what stands there.
-    """
+    """Say that a number of the space manager is another."""
     log.add(INVALID, "warning", f"{what} differs", expected=expected, found=found)
 
 
@@ -225,21 +205,7 @@ class ChunkTable(NamedTuple):
         message: str,
         expected: NDArray[np.int64] | None = None,
     ) -> None:
-        """Report chunks at a field of theirs.
-
-        Parameters
-        ----------
-        log : FindingLog
-            Is told.
-        field : str
-            The field, as it is stored.
-        wrong : (n,) bool array
-            Which chunks.
-        message : str
-            What is wrong with it.
-        expected : (n,) int64 array, optional
-            What it should be.
-        """
+        """Report chunks at a field of theirs."""
         names = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
         found = self.columns[names.get(field, field)]
         for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
@@ -270,17 +236,7 @@ def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, ND
 
 
 def check_pool_bitmap(subject: Subject, space: Space, paddrs: NDArray[np.int64]) -> None:
-    """The pool's bitmap calls used what holds chunks and bitmaps or waits in its free queue, and nothing else.
-
-    Parameters
-    ----------
-    subject : Subject
-        The container.
-    space : Space
-        Its space manager.
-    paddrs : (n_blocks,) int64 array
-        Where the bitmap of the current transaction lies, in its order.
-    """
+    """The pool's bitmap calls used what holds chunks and bitmaps or waits in its free queue, and nothing else."""
     blocks, base, count = subject.container.blocks, int(space.header.ip_base), int(space.header.num_ip_blocks)
     lost = ~blocks.readable(paddrs, blocks.block_size)
     for paddr in paddrs[lost].tolist():

@@ -57,15 +57,7 @@ def _snapshot_parts(subject: Subject, parts: VolumeParts) -> Iterator[VolumePart
 
 
 def check_states(subject: Subject, checks: Sequence[Callable[[Subject], None]]) -> None:
-    """Put the records of each snapshot to comparisons; what was found in another state is not said again.
-
-    Parameters
-    ----------
-    subject : Subject
-        One volume under check.
-    checks : sequence of callable
-        What to compare.
-    """
+    """Put the records of each snapshot to comparisons; what was found in another state is not said again."""
     for live in subject.whole:
         seen = {*subject.log.findings, *live.log.findings}
         for parts in _snapshot_parts(subject, live):

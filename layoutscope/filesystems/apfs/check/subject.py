@@ -50,35 +50,16 @@ class InodeNotes:
 
 @frozen
 class Subject:
-    """A container under check.
-
-    Attributes
-    ----------
-    container : Container
-        The container.
-    parts : ContainerParts
-        What belongs to no volume.
-    volumes : list of VolumeParts
-        Every volume that could be opened.
-    slots : dict
-        Place of each volume in the container's list, by its number.
-    whole : list of VolumeParts
-        Volumes whose records were all read: what contradicts there follows from nothing else.
-    is_whole : bool
-        Whether every structure could be read, so that what is not claimed belongs to nothing.
-    log : FindingLog
-        Is told what is wrong.
-    inodes : dict
-        What was seen of inodes while trees were read, by number of the volume and view.
-    """
+    """A container under check."""
 
     container: Container
-    parts: ContainerParts
-    volumes: list[VolumeParts]
-    slots: dict[int, int]
-    whole: list[VolumeParts]
-    is_whole: bool
-    log: FindingLog
+    parts: ContainerParts  # what belongs to no volume
+    volumes: list[VolumeParts]  # every volume that could be opened
+    slots: dict[int, int]  # place of each volume in the container's list, by its number
+    whole: list[VolumeParts]  # volumes whose records were all read: what contradicts there follows from nothing else
+    is_whole: bool  # whether every structure could be read, so that what is not claimed belongs to nothing
+    log: FindingLog  # is told what is wrong
+    # what was seen of inodes while trees were read, by number of the volume and view
     inodes: dict[tuple[int, str], InodeNotes] = field(default_factory=dict)
 
     @property
@@ -152,22 +133,7 @@ def _at_superblock(subject: Subject, parts: VolumeParts, field: str) -> FindingL
 
 
 def snapshot_places(subject: Subject, parts: VolumeParts, field: str) -> Iterator[tuple[Snapshot, FindingLog]]:
-    """List snapshots of a volume, each with a log bound to a field of its metadata.
-
-    Parameters
-    ----------
-    subject : Subject
-        The container under check, whose log it is.
-    parts : VolumeParts
-        The volume.
-    field : str
-        Field of the fixed part of a snapshot's metadata record, such as ``sblock_oid``.
-
-    Yields
-    ------
-    Snapshot, FindingLog
-        Oldest first.
-    """
+    """List snapshots of a volume, each with a log bound to a field of its metadata."""
     report = Report(subject.log, parts.snapmeta.nodes)
     table = parts.snapmeta.records.get("snap_metadata")
     for row, snapshot in enumerate(parts.snapshots):
@@ -199,62 +165,27 @@ def queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
 
 @frozen
 class Report:
-    """Writes down what is wrong with the records of one tree.
+    """Writes down what is wrong with the records of one tree."""
 
-    Attributes
-    ----------
-    log : FindingLog
-        Where it goes.
-    nodes : NodeRows
-        Nodes of the tree.
-    most : int
-        How many cases of a kind are listed.
-    """
-
-    log: FindingLog
-    nodes: NodeRows
-    most: int = 1
+    log: FindingLog  # where it goes
+    nodes: NodeRows  # nodes of the tree
+    most: int = 1  # how many cases of a kind are listed
 
     def cases(
         self, wrong: NDArray[np.bool_], table: Columns, what: str, contradiction: Contradiction, field: str = ""
     ) -> None:
-        """Report rows of a table that are wrong: the first ones each with its field, and how many more there are.
-
-        Parameters
-        ----------
-        wrong : (n,) bool array
-            Which rows.
-        table : dict of arrays
-            Records of one type.
-        what : str
-            What one of the records is.
-        contradiction : Contradiction
-            What is wrong with them.
-        field : str
-            ``key`` or ``val``, the grammar's type, and the field in it, with dots between them.
-        """
+        """Report rows of a table that are wrong: the first ones each with its field, and how many more there are."""
         at = lambda row: self.at(table, row, field, f"{what} {table['obj_id'][row]}")  # noqa: E731
         self.log.cases(wrong, contradiction, at, most=self.most)
 
-    def at(self, table: Columns, row: int, field: str, structure: str) -> FindingLog:
-        """Bind the log to a field of a record; to its leaf where the table does not say more.
-
-        Parameters
-        ----------
-        table : dict of arrays
-            Records of one type; without ``key_at`` and ``val_at``, no more than the leaf is known.
-        row : int
-            Of the record in it.
-        field : str
-            As of :meth:`cases`; empty for the leaf.
-        structure : str
-            What the record is, in the field's words.
-
-        Returns
-        -------
-        FindingLog
-            Bound to the field's first byte, or to the leaf's.
-        """
+    def at(
+        self,
+        table: Columns,
+        row: int,
+        field: str,  # as of `cases`; empty for the leaf
+        structure: str,
+    ) -> FindingLog:
+        """Bind the log to a field of a record; to its leaf where the table does not say more."""
         plus = 0
         if field and "key_at" in table:
             part, type_name, path = field.split(".", 2)

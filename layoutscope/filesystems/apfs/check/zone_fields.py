@@ -33,15 +33,7 @@ ZONE_RULES: Final[tuple[FieldRule[None], ...]] = rules(
 
 
 def check_zones(subject: Subject, paddr: int) -> None:
-    """A zone without number has no blocks, and one without earlier places none of those.
-
-    Parameters
-    ----------
-    subject : Subject
-        The container under check.
-    paddr : int
-        Of the space manager.
-    """
+    """A zone without number has no blocks, and one without earlier places none of those."""
     decoder, blocks = subject.container.decoder, subject.container.blocks
     data = blocks.read(np.array([paddr], np.uint64), blocks.block_size).reshape(-1)
     structures = Structures(DATAZONE, data, np.array([SPACE.width]), decoder)

@@ -63,57 +63,28 @@ class Ephemeral:
 
 @frozen
 class DescriptorArea:
-    """The descriptor ring, block by block; arrays of one length.
+    """The descriptor ring, block by block; arrays of one length."""
 
-    Attributes
-    ----------
-    paddr : (n,) uint64 array
-        Address of each block.
-    claimed : (n,) int64 array
-        Object type as the block itself has it, whether it is sound or not; 0 where it cannot be read.
-    kind : (n,) int64 array
-        Object type; 0 where the block holds no sound object.
-    xid : (n,) uint64 array
-        Transaction.
-    is_blank : (n,) bool array
-        Blocks that can be read, and were never written: zeros.
-    blocks : dict of int to (block_size,) uint8 array
-        Contents of sound superblocks and maps, by their rows: a ring may be claimed to be far larger than they are.
-    """
-
-    paddr: NDArray[np.uint64]
+    paddr: NDArray[np.uint64]  # address of each block
+    # object type as the block itself has it, whether it is sound or not; 0 where it cannot be read
     claimed: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    xid: NDArray[np.uint64]
-    is_blank: NDArray[np.bool_]
+    kind: NDArray[np.int64]  # object type; 0 where the block holds no sound object
+    xid: NDArray[np.uint64]  # transaction
+    is_blank: NDArray[np.bool_]  # blocks that can be read, and were never written: zeros
+    # contents of sound superblocks and maps, by their rows: a ring may be claimed to be far larger than they are
     blocks: dict[int, NDArray[np.uint8]]
 
 
 @frozen
 class Checkpoint:
-    """One checkpoint that can be mounted.
+    """One checkpoint that can be mounted."""
 
-    Attributes
-    ----------
-    xid : int
-        Its transaction.
-    paddr : int
-        Block of its superblock.
-    superblock : ApfsContainer.NxSuperblock
-        Parsed.
-    map_paddrs : tuple of int
-        Blocks of its checkpoint maps.
-    ephemerals : dict
-        Ephemeral objects by oid.
-    damaged : dict
-        Those that its maps name and that are not sound, by oid.
-    """
-
-    xid: int
-    paddr: int
-    superblock: ApfsContainer.NxSuperblock
-    map_paddrs: tuple[int, ...]
-    ephemerals: dict[int, Ephemeral]
+    xid: int  # its transaction
+    paddr: int  # block of its superblock
+    superblock: ApfsContainer.NxSuperblock  # parsed
+    map_paddrs: tuple[int, ...]  # blocks of its checkpoint maps
+    ephemerals: dict[int, Ephemeral]  # ephemeral objects by oid
+    # those that its maps name and that are not sound, by oid
     damaged: dict[int, Ephemeral] = field(default_factory=dict)
 
     @property
@@ -123,17 +94,7 @@ class Checkpoint:
 
 
 def read_descriptor_area(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.uint64]) -> DescriptorArea:
-    """Read the ring and tell which of its blocks hold sound objects.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        The container.
-    decoder : Decoder
-        How structures are decoded.
-    paddrs : (n,) uint64 array
-        Addresses of the ring's blocks, in its order.
-    """
+    """Read the ring and tell which of its blocks hold sound objects."""
     kinds = grammar.ApfsObject.ObjectType
     claimed, kind, xid = np.zeros(len(paddrs), np.int64), np.zeros(len(paddrs), np.int64), np.zeros_like(paddrs)
     blank = np.zeros(len(paddrs), bool)
@@ -177,25 +138,7 @@ def superblocks(store: Store, area: DescriptorArea) -> list[tuple[int, ApfsConta
 def open_checkpoint(
     store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
 ) -> tuple[Checkpoint, tuple[FormatError, ...]]:
-    """Follow a superblock to its maps and ephemeral objects, as far as they are sound.
-
-    Parameters
-    ----------
-    store : Store
-        The container.
-    area : DescriptorArea
-        The ring.
-    paddr : int
-        Where the superblock lies.
-    superblock : ApfsContainer.NxSuperblock
-        Parsed.
-
-    Returns
-    -------
-    Checkpoint, tuple of FormatError
-        The checkpoint without what is damaged of it, as files are found through its superblock alone; and all that is
-        wrong with it.
-    """
+    """Follow a superblock to its maps and ephemeral objects, as far as they are sound."""
     xid, blocks = superblock.hdr.xid, store.blocks
     try:
         rows = _map_rows(store, area, paddr, superblock)
@@ -283,20 +226,6 @@ def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterat
 
     A mount passes over a checkpoint of which any part is damaged. The trees of files hang on its superblock alone, and
     an older state has lost what changed since: so a damaged one is read, unless it was chosen by its number.
-
-    Parameters
-    ----------
-    store : Store
-        The container.
-    area : DescriptorArea
-        The ring.
-    xid : int, optional
-        Only this one; all, if the ring does not hold it.
-
-    Yields
-    ------
-    Checkpoint
-        Newest first, each with those of its maps and ephemeral objects that are sound.
     """
     everything = superblocks(store, area)
     for paddr, superblock in [item for item in everything if item[1].hdr.xid == xid] or everything:
@@ -308,40 +237,13 @@ def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterat
 
 
 def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:
-    """Say what is wrong with a checkpoint.
-
-    Parameters
-    ----------
-    log : FindingLog
-        Is told.
-    xid : int
-        The checkpoint's transaction.
-    error : FormatError
-        What is wrong with it.
-    """
+    """Say what is wrong with a checkpoint."""
     message = f"checkpoint of transaction {xid} is damaged: {error.reason}"
     log.at_error(error).add("checkpoint-invalid", "error", message)
 
 
 def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[NDArray[np.uint64], list[NodeRows]]:
-    """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs, which is given too.
-
-    Parameters
-    ----------
-    store : Store
-        The container.
-    base : int
-        First block of the area, or root of the tree.
-    count : int
-        Number of blocks.
-    is_tree : bool
-        Whether it lies in fragments.
-
-    Raises
-    ------
-    FormatError
-        If the area is impossibly large.
-    """
+    """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs, which is given too."""
     if count > MAX_RING_BLOCKS:
         where = store.blocks.at(0)
         raise FormatError("impossibly large", structure="checkpoint area", image_offset=where, found=str(count))

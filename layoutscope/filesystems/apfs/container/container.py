@@ -64,42 +64,19 @@ class NoMap:
 
 @frozen
 class Container:
-    """An opened container.
+    """An opened container."""
 
-    Attributes
-    ----------
-    store : Store
-        Where it is read; findings that are about no volume go there.
-    area : DescriptorArea
-        The checkpoint descriptor ring.
-    checkpoint : Checkpoint
-        The state that was opened.
-    omap : ObjectMap
-        The container's object map.
-    view : OmapView
-        It, as of the checkpoint.
-    omap_header : ApfsContainer.OmapPhys
-        Head of the object map.
-    data_paddrs : (n,) uint64 array
-        Blocks of the checkpoint data area, in the ring's order.
-    area_trees : list of NodeRows
-        Trees that say where the checkpoint areas lie, if they lie in fragments.
-    device_blocks : tuple of int
-        Blocks of the main device, and of the second one of a Fusion set.
-    younger : Younger or None
-        A transaction after that of the checkpoint, of which there are traces and no more; None where an older state
-        was asked for.
-    """
-
-    store: Store
-    area: DescriptorArea
-    checkpoint: Checkpoint
-    omap: ObjectMap
-    view: OmapView
-    omap_header: ApfsContainer.OmapPhys | NoMap
-    data_paddrs: NDArray[np.uint64]
-    area_trees: list[NodeRows]
-    device_blocks: tuple[int, ...]
+    store: Store  # where it is read; findings that are about no volume go there
+    area: DescriptorArea  # the checkpoint descriptor ring
+    checkpoint: Checkpoint  # the state that was opened
+    omap: ObjectMap  # the container's object map
+    view: OmapView  # it, as of the checkpoint
+    omap_header: ApfsContainer.OmapPhys | NoMap  # head of the object map
+    data_paddrs: NDArray[np.uint64]  # blocks of the checkpoint data area, in the ring's order
+    area_trees: list[NodeRows]  # trees that say where the checkpoint areas lie, if they lie in fragments
+    device_blocks: tuple[int, ...]  # blocks of the main device, and of the second one of a Fusion set
+    # a transaction after that of the checkpoint, of which there are traces and no more; None where an older state was
+    # asked for
     younger: Younger | None = None
 
     @property
@@ -134,28 +111,14 @@ class Container:
 
 
 def open_container(
-    main: Half, decoder: Decoder, log: FindingLog, *, second: Half | None = None, xid: int | None = None
+    main: Half,  # the image, and where the container starts there, in bytes
+    decoder: Decoder,
+    log: FindingLog,
+    *,
+    second: Half | None = None,
+    xid: int | None = None,
 ) -> Container:
-    """Open a container as a mount would.
-
-    Parameters
-    ----------
-    main : (Source, int)
-        The image, and where the container starts there, in bytes.
-    decoder : Decoder
-        Bulk or grammar.
-    log : FindingLog
-        Is told what had to be passed over.
-    second : (Source, int), optional
-        The other image of a Fusion set, and where its half starts there.
-    xid : int, optional
-        Open the checkpoint of this transaction instead of the newest.
-
-    Raises
-    ------
-    FormatError
-        If there is no usable superblock or checkpoint.
-    """
+    """Open a container as a mount would."""
     # The copy in block 0 leads to the ring and may be older than what stands there: it is written at an unmount.
     first = find_superblock(*main, log)
     store = Store.over(_blocks(main, first, second), decoder, log)
@@ -194,13 +157,7 @@ def _open_state(
     checkpoint: Checkpoint,
     trees: list[NodeRows],
 ) -> Container:
-    """Open the object map of a checkpoint; `trees` are those of the descriptor area.
-
-    Raises
-    ------
-    FormatError
-        If the map cannot be used: no volume can be found without it.
-    """
+    """Open the object map of a checkpoint; `trees` are those of the descriptor area."""
     superblock, apart = checkpoint.superblock, store.apart()
     header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
     omap = read_omap(apart, "container-omap", header.tree_oid, checkpoint.xid)
@@ -243,28 +200,12 @@ def _report_truncation(store: Store, device_blocks: tuple[int, ...]) -> None:
             log.add("truncated", "warning", message, expected=f"{claimed} bytes", found=f"{present} bytes")
 
 
-def find_superblock(source: Source, image_offset: int, log: FindingLog) -> ApfsContainer.NxSuperblock:
-    """Parse the superblock in block 0 or, if that is damaged, the newest sound one near the start.
-
-    Parameters
-    ----------
-    source : Source
-        The image.
-    image_offset : int
-        Where the container starts there, in bytes.
-    log : FindingLog
-        Is told if the copy in block 0 cannot be used.
-
-    Returns
-    -------
-    ApfsContainer.NxSuperblock
-        Its checksum is right; that of block 0 may be older than the newest checkpoint.
-
-    Raises
-    ------
-    FormatError
-        If there is none: what is wrong with block 0.
-    """
+def find_superblock(
+    source: Source,
+    image_offset: int,  # where the container starts there, in bytes
+    log: FindingLog,
+) -> ApfsContainer.NxSuperblock:
+    """Parse the superblock in block 0 or, if that is damaged, the newest sound one near the start."""
     try:
         return parse_superblock(source, image_offset)
     except FormatError as error:
@@ -278,13 +219,7 @@ def find_superblock(source: Source, image_offset: int, log: FindingLog) -> ApfsC
 
 
 def parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock:
-    """Parse a superblock whose checksum is right.
-
-    Raises
-    ------
-    FormatError
-        If there is none at that byte.
-    """
+    """Parse a superblock whose checksum is right."""
     data = source.read(image_offset, MIN_BLOCK_BYTES)
     parsed = grammar.parse(
         grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=image_offset
@@ -316,16 +251,11 @@ def parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuper
     return parsed
 
 
-def search_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock | None:
-    """Parse the newest sound superblock behind block 0; None where there is none.
-
-    Parameters
-    ----------
-    source : Source
-        The image.
-    image_offset : int
-        Where the container starts there, in bytes.
-    """
+def search_superblock(
+    source: Source,
+    image_offset: int,  # where the container starts there, in bytes
+) -> ApfsContainer.NxSuperblock | None:
+    """Parse the newest sound superblock behind block 0; None where there is none."""
     first = image_offset + MIN_BLOCK_BYTES
     count = min(SEARCHED_BLOCKS - 1, (source.size_bytes - first) // MIN_BLOCK_BYTES)
     starts = first + MIN_BLOCK_BYTES * np.arange(max(count, 0), dtype=np.int64)

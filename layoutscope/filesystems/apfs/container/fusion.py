@@ -40,20 +40,7 @@ ENTRY: Final = FUSION_WBC_LIST_ENTRY
 
 
 def main_first(first: Half, second: Half | None, log: FindingLog) -> Halves:
-    """Put the main device of a set first, whichever image was named first.
-
-    Parameters
-    ----------
-    first, second : (Source, int)
-        The images and where the container starts in them; the second may be missing.
-    log : FindingLog
-        Is told where the superblock of one of them is lost, so that the other one alone tells which is which.
-
-    Raises
-    ------
-    FormatError
-        If the images are not the two halves of one set.
-    """
+    """Put the main device of a set first, whichever image was named first."""
     if second is None:
         return first, None
     halves = first, second

@@ -46,27 +46,13 @@ class Entry:
 
 @frozen
 class WrappedKey:
-    """A wrapped key from its record.
+    """A wrapped key from its record."""
 
-    Attributes
-    ----------
-    uuid : bytes
-        Of the volume or user.
-    is_aes128 : bool
-        Whether the key is 16 bytes long.
-    wrapped : bytes
-        The key as RFC 3394 wraps it.
-    iterations : int
-        Of PBKDF2; 0 where a key, not a password, unwraps.
-    salt : bytes
-        Of PBKDF2.
-    """
-
-    uuid: bytes
-    is_aes128: bool
-    wrapped: bytes
-    iterations: int
-    salt: bytes
+    uuid: bytes  # of the volume or user
+    is_aes128: bool  # whether the key is 16 bytes long
+    wrapped: bytes  # the key as RFC 3394 wraps it
+    iterations: int  # of PBKDF2; 0 where a key, not a password, unwraps
+    salt: bytes  # of PBKDF2
 
     @property
     def key_bytes(self) -> int:
@@ -82,24 +68,7 @@ class WrappedKey:
 
 
 def read_keybag(container: Container, start_paddr: int, num_blocks: int, owner: bytes, structure: str) -> list[Entry]:
-    """Read and decrypt a key bag.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    start_paddr, num_blocks : int
-        Where it lies.
-    owner : bytes
-        UUID of the container or volume: its key.
-    structure : str
-        Its name, for errors.
-
-    Raises
-    ------
-    FormatError
-        If it lies outside, is damaged, or its entries leave it.
-    """
+    """Read and decrypt a key bag."""
     data, where = (
         decrypted_bag(container, (start_paddr, num_blocks), owner, structure),
         container.blocks.at(start_paddr),
@@ -109,24 +78,7 @@ def read_keybag(container: Container, start_paddr: int, num_blocks: int, owner: 
 
 
 def decrypted_bag(container: Container, run: tuple[int, int], owner: bytes, structure: str) -> bytes:
-    """Read and decrypt the blocks of a key bag.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    run : (int, int)
-        First block, and how many.
-    owner : bytes
-        UUID of the container or volume: its key.
-    structure : str
-        Its name, for errors.
-
-    Raises
-    ------
-    FormatError
-        If they lie outside, or their checksum differs.
-    """
+    """Read and decrypt the blocks of a key bag."""
     (start_paddr, num_blocks), blocks = run, container.blocks
     where = blocks.at(start_paddr)
     if not 0 < num_blocks <= MAX_BAG_BLOCKS:
@@ -177,13 +129,7 @@ def volume_keybag_run(entries: list[Entry], volume_uuid: bytes) -> tuple[int, in
 
 
 def fields(data: bytes) -> list[tuple[int, bytes, bytes]]:
-    """Split DER values: tag, body, and the whole value with its head.
-
-    Raises
-    ------
-    FormatError
-        If a value ends past its buffer.
-    """
+    """Split DER values: tag, body, and the whole value with its head."""
     found, position = list[tuple[int, bytes, bytes]](), 0
     while position < len(data):
         value = grammar.parse(
@@ -197,13 +143,7 @@ def fields(data: bytes) -> list[tuple[int, bytes, bytes]]:
 
 
 def parse_wrapped_key(data: bytes) -> WrappedKey | None:
-    """Parse a key record and check its HMAC; None if it is not authentic.
-
-    Raises
-    ------
-    FormatError
-        If the record is no sound DER.
-    """
+    """Parse a key record and check its HMAC; None if it is not authentic."""
     kinds = grammar.ApfsKeybag.KeyField
     outer = {tag: (body, whole) for tag, body, whole in fields(fields(data)[0][1])}
     record, whole = outer.get(int(kinds.key_record), (b"", b""))
@@ -236,24 +176,7 @@ def parse_wrapped_key(data: bytes) -> WrappedKey | None:
 def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | None:
     """Find the key of a volume with a password or recovery key.
 
-    Parameters
-    ----------
-    container : Container
-        The container.
-    volume_uuid : bytes
-        Of the volume.
-    password : str
-        Password of any user, or a recovery key.
-
-    Returns
-    -------
-    Cipher or None
-        None if the password opens none of the volume's keys.
-
-    Raises
-    ------
-    FormatError
-        If a key bag is damaged.
+    None if the password opens none of the volume's keys.
     """
     entries = container_keybag(container)
     run = volume_keybag_run(entries, volume_uuid)

@@ -37,20 +37,11 @@ _KINDS: Final = grammar.ApfsObject.ObjectType
 
 
 class Located(NamedTuple):
-    """A container that was found by its superblocks.
+    """A container that was found by its superblocks."""
 
-    Attributes
-    ----------
-    start : int
-        Its block 0, in bytes from the start of the source.
-    size_bytes : int
-        Its size as its superblock has it.
-    missing : tuple of str
-        The structures that would confirm the start, if none of them is there; empty where one is.
-    """
-
-    start: int
-    size_bytes: int
+    start: int  # its block 0, in bytes from the start of the source
+    size_bytes: int  # its size as its superblock has it
+    # the structures that would confirm the start, if none of them is there; empty where one is
     missing: tuple[str, ...] = ()
 
 

@@ -43,21 +43,11 @@ class ObjectKind(NamedTuple, Generic[T]):
 
 @frozen
 class Objects:
-    """Objects of a container, or of a volume.
-
-    Attributes
-    ----------
-    container : Container
-        The container.
-    view : OmapView
-        Object map that knows the virtual ones.
-    log : FindingLog
-        Is told of those that cannot be used.
-    """
+    """Objects of a container, or of a volume."""
 
     container: Container
-    view: OmapView
-    log: FindingLog
+    view: OmapView  # object map that knows the virtual ones
+    log: FindingLog  # is told of those that cannot be used
 
     def find(self, oid: int) -> ObjectPlace:
         """Locate an object."""
@@ -72,13 +62,7 @@ class Objects:
         return ObjectPlace(oid, self.container.blocks.block_size, is_ephemeral=False)
 
     def read(self, kind: ObjectKind[T], oid: int) -> tuple[T, ObjectPlace]:
-        """Locate, verify and parse an object.
-
-        Raises
-        ------
-        FormatError
-            If it lies outside, its checksum differs, it is another object, or it contradicts its grammar.
-        """
+        """Locate, verify and parse an object."""
         place = self.find(oid)
         with self.container.blocks.concerning(place.paddr):
             return _parse(self.container, kind, oid, place), place

@@ -49,13 +49,7 @@ class ContainerParts:
 
 
 def read_container_parts(container: Container) -> ContainerParts:
-    """Read the space manager and locate every structure of the container.
-
-    Parameters
-    ----------
-    container : Container
-        The container; its log is told what is wrong.
-    """
+    """Read the space manager and locate every structure of the container."""
     space = None
     try:
         space = read_space(container.store, container.checkpoint)

@@ -24,15 +24,7 @@ NO_SLOT: Final = int(grammar.ApfsReaper.Slot.none)
 def read_reaper(container: Container) -> Details:
     """Read the reaper with its lists and its state.
 
-    Parameters
-    ----------
-    container : Container
-        The container; its log is told what contradicts itself or is not understood.
-
-    Returns
-    -------
-    dict
-        Numbers for a report; empty where nothing is being reaped.
+    Numbers for a report; empty where nothing is being reaped.
     """
     oid = container.superblock.reaper_oid
     if not oid:

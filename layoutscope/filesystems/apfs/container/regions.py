@@ -60,31 +60,22 @@ def as_runs(regions: Sequence[Region]) -> NDArray[np.int64]:
     return intervals.runs_of(table[:, 0], table[:, 1])
 
 
-def from_runs(region_type: str, owner: str, runs: NDArray[np.int64]) -> list[Region]:
-    """Make one region of each run.
-
-    Parameters
-    ----------
-    region_type, owner : str
-        Of all of them.
-    runs : (n, 2) int64 array
-        First block and number of blocks of each.
-    """
+def from_runs(
+    region_type: str,
+    owner: str,
+    runs: NDArray[np.int64],  # first block and number of blocks of each
+) -> list[Region]:
+    """Make one region of each run."""
     return [Region(region_type, owner, start, length) for start, length in runs.tolist()]
 
 
-def rest(region_type: str, owner: str, runs: NDArray[np.int64], taken: NDArray[np.int64]) -> list[Region]:
-    """Make regions of what others leave of some runs.
-
-    Parameters
-    ----------
-    region_type, owner : str
-        Of all of them.
-    runs : (n, 2) int64 array
-        First block and number of blocks of each.
-    taken : (m, 2) int64 array
-        Blocks of others.
-    """
+def rest(
+    region_type: str,
+    owner: str,
+    runs: NDArray[np.int64],  # first block and number of blocks of each
+    taken: NDArray[np.int64],  # blocks of others
+) -> list[Region]:
+    """Make regions of what others leave of some runs."""
     return from_runs(region_type, owner, intervals.subtract(runs, taken))
 
 

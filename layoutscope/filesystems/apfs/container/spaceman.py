@@ -38,32 +38,15 @@ QUEUE_NAMES: Final = ("internal pool", "main device", "second device")
 
 @frozen
 class Space:
-    """What the space manager says.
+    """What the space manager says."""
 
-    Attributes
-    ----------
-    header : ApfsSpaceman.SpacemanPhys
-        Its fixed part.
-    free : (n, 2) int64 array
-        Free runs of blocks, of both devices.
-    regions : list of Region
-        Its own structures outside the checkpoint areas.
-    pending : list of Region
-        Blocks that become free when older checkpoints are given up.
-    queues : list of NodeRows
-        Trees of the free queues.
-    queued : dict
-        Blocks that each queue holds, by its number.
-    is_free_known : bool
-        Whether every bitmap has as many free blocks as are counted elsewhere: a bitmap bears no checksum.
-    """
-
-    header: ApfsSpaceman.SpacemanPhys
-    free: NDArray[np.int64]
-    regions: list[Region]
-    pending: list[Region]
-    queues: list[NodeRows]
-    queued: dict[int, int]
+    header: ApfsSpaceman.SpacemanPhys  # its fixed part
+    free: NDArray[np.int64]  # free runs of blocks, of both devices
+    regions: list[Region]  # its own structures outside the checkpoint areas
+    pending: list[Region]  # blocks that become free when older checkpoints are given up
+    queues: list[NodeRows]  # trees of the free queues
+    queued: dict[int, int]  # blocks that each queue holds, by its number
+    # whether every bitmap has as many free blocks as are counted elsewhere: a bitmap bears no checksum
     is_free_known: bool = True
 
 
@@ -83,17 +66,7 @@ def device_blocks(store: Store, checkpoint: Checkpoint) -> tuple[int, ...]:
     The superblock of a Fusion set counts the blocks of both devices, which the space manager tells apart. Where that
     cannot be read, what the second image does not hold is the main device's.
 
-    Parameters
-    ----------
-    store : Store
-        The container.
-    checkpoint : Checkpoint
-        The state.
-
-    Returns
-    -------
-    tuple of int
-        Blocks of the main device, and of the second one of a Fusion set.
+    Blocks of the main device, and of the second one of a Fusion set.
     """
     superblock, blocks = checkpoint.superblock, store.blocks
     total = int(superblock.num_blocks)
@@ -109,20 +82,7 @@ def device_blocks(store: Store, checkpoint: Checkpoint) -> tuple[int, ...]:
 
 
 def read_space(store: Store, checkpoint: Checkpoint) -> Space:
-    """Read the space manager of a checkpoint.
-
-    Parameters
-    ----------
-    store : Store
-        The container; its log is told what contradicts itself.
-    checkpoint : Checkpoint
-        The state.
-
-    Raises
-    ------
-    FormatError
-        If the checkpoint has no usable space manager.
-    """
+    """Read the space manager of a checkpoint."""
     paddr, header, array = _read_header(store, checkpoint)
     regions, free, agreeing = [], [], []
     for number, device in enumerate(header.devices):
@@ -138,13 +98,7 @@ def read_space(store: Store, checkpoint: Checkpoint) -> Space:
 
 
 def _read_header(store: Store, checkpoint: Checkpoint) -> tuple[int, ApfsSpaceman.SpacemanPhys, NDArray[np.uint8]]:
-    """Read the ephemeral object: its address, its fixed part, and all of its bytes.
-
-    Raises
-    ------
-    FormatError
-        If the checkpoint has none that can be used.
-    """
+    """Read the ephemeral object: its address, its fixed part, and all of its bytes."""
     blocks, item = store.blocks, checkpoint.ephemerals.get(checkpoint.superblock.spaceman_oid)
     if item is None:
         raise FormatError(
@@ -162,13 +116,7 @@ def _read_header(store: Store, checkpoint: Checkpoint) -> tuple[int, ApfsSpacema
 def _addresses(
     decoder: Decoder, data: NDArray[np.uint8], start: int, count: int, image_offset: int
 ) -> NDArray[np.uint64]:
-    """Decode an array of block addresses in an object at an image offset.
-
-    Raises
-    ------
-    FormatError
-        If it leaves its object.
-    """
+    """Decode an array of block addresses in an object at an image offset."""
     size = BLOCK_ADDRESS.width
     if start + count * size > len(data):
         raise FormatError("more addresses than fit", structure="space manager", image_offset=image_offset)
@@ -212,13 +160,7 @@ def _cab_addresses(store: Store, cabs: NDArray[np.uint64]) -> NDArray[np.uint64]
 
 
 def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
-    """Decode the entries of the chunk-info blocks of a device.
-
-    Raises
-    ------
-    FormatError
-        If an address leaves the image, or more entries are claimed than fit.
-    """
+    """Decode the entries of the chunk-info blocks of a device."""
     blocks, decoder = store.blocks, store.decoder
     outside = ~blocks.readable(cibs, blocks.block_size)
     if outside.any():
@@ -298,18 +240,12 @@ def _internal_pool(header: ApfsSpaceman.SpacemanPhys, own: list[Region]) -> list
     return [ring, *from_runs("internal-pool", "space manager", spare)]
 
 
-def queue_source(store: Store, checkpoint: Checkpoint, tree_oid: int) -> TreeSource | None:
-    """Describe the tree of a free queue; None if the queue has none.
-
-    Parameters
-    ----------
-    store : Store
-        Where it is read.
-    checkpoint : Checkpoint
-        Knows where the ephemeral nodes are.
-    tree_oid : int
-        Identifier of the root; 0 if there is none.
-    """
+def queue_source(
+    store: Store,
+    checkpoint: Checkpoint,
+    tree_oid: int,  # identifier of the root; 0 if there is none
+) -> TreeSource | None:
+    """Describe the tree of a free queue; None if the queue has none."""
     item = (checkpoint.ephemerals | checkpoint.damaged).get(tree_oid) if tree_oid else None
     if item is None:
         return None

@@ -28,17 +28,7 @@ class Younger:
 
 
 def find_younger(area: DescriptorArea, xid: int, copy_xid: int) -> Younger | None:
-    """Find the youngest transaction that was committed after the one that is read, and cannot be.
-
-    Parameters
-    ----------
-    area : DescriptorArea
-        The ring.
-    xid : int
-        Transaction of the checkpoint that is read.
-    copy_xid : int
-        That of the copy of the superblock in block 0, which is written when a container is unmounted.
-    """
+    """Find the youngest transaction that was committed after the one that is read, and cannot be."""
     kinds = grammar.ApfsObject.ObjectType
     newer = area.xid > np.uint64(xid)
     is_superblock = area.claimed == int(kinds.nx_superblock)

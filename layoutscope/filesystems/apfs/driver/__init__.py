@@ -29,32 +29,16 @@ if TYPE_CHECKING:
 
 @frozen
 class ApfsProperties:
-    """What the APFS driver of one host does; see :data:`HOST_SOURCES` for where each value comes from.
+    """What the APFS driver of one host does; see :data:`HOST_SOURCES` for where each value comes from."""
 
-    Attributes
-    ----------
-    costs : Costs
-        Host time.
-    apfs_lists_backwards : bool
-        Whether an APFS directory is listed from its last record to its first.
-    apfs_looks_up_dstream : bool
-        Whether a new APFS inode is followed by a search for its data-stream record.
-    apfs_mount_reads_space : bool
-        Whether a mount of APFS reads the ephemeral objects of the checkpoint, the space manager's among them.
-    apfs_mount_trims : bool
-        Whether it then reads all chunk-info blocks and bitmaps to trim what is free.
-    apfs_fsck_caches : bool
-        Whether the checker of APFS reads what several snapshots share once.
-    apfs_fsck_year : int
-        The year of Apple's checker, which decides the order in which it goes through the trees; 0 for another's.
-    """
-
-    costs: Costs
-    apfs_lists_backwards: bool
-    apfs_looks_up_dstream: bool
+    costs: Costs  # host time
+    apfs_lists_backwards: bool  # whether an APFS directory is listed from its last record to its first
+    apfs_looks_up_dstream: bool  # whether a new APFS inode is followed by a search for its data-stream record
+    # whether a mount of APFS reads the ephemeral objects of the checkpoint, the space manager's among them
     apfs_mount_reads_space: bool
-    apfs_mount_trims: bool
-    apfs_fsck_caches: bool
+    apfs_mount_trims: bool  # whether it then reads all chunk-info blocks and bitmaps to trim what is free
+    apfs_fsck_caches: bool  # whether the checker of APFS reads what several snapshots share once
+    # the year of Apple's checker, which decides the order in which it goes through the trees; 0 for another's
     apfs_fsck_year: int
 
 

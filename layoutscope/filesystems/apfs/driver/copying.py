@@ -37,18 +37,11 @@ RULE: Final = SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=True)
 
 
 class _Way(NamedTuple):
-    """How a volume is filled.
+    """How a volume is filled."""
 
-    Attributes
-    ----------
-    joins_pieces : bool
-        Whether room that is in pieces is put together before a node is split: 0.3.20 does, 0.3.0 does not.
-    is_apart : bool
-        Whether nodes get blocks from the end of the disk, or among the data.
-    """
-
+    # whether room that is in pieces is put together before a node is split: 0.3.20 does, 0.3.0 does not
     joins_pieces: bool
-    is_apart: bool
+    is_apart: bool  # whether nodes get blocks from the end of the disk, or among the data
 
 
 class _Filling(NamedTuple):
@@ -63,44 +56,19 @@ class _Filling(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What is written of some entries: the record, how much longer it gets, and what that leaves unused.
+    """What is written of some entries: the record, how much longer it gets, and what that leaves unused."""
 
-    Attributes
-    ----------
-    who : int64 array
-        Of which entries.
-    record, more, lost : int64 arrays
-        As of :class:`~layoutscope.aging.growth.RecordWrites`.
-    is_writing : bool
-        Whether the contents of the file follow.
-    is_late : bool
-        Whether it is written at the end of the transaction, the last entry first.
-    """
-
-    who: I64
+    who: I64  # of which entries
+    # record, more, lost: as of `RecordWrites`
     record: I64
     more: I64
     lost: I64
-    is_writing: bool = False
-    is_late: bool = False
+    is_writing: bool = False  # whether the contents of the file follow
+    is_late: bool = False  # whether it is written at the end of the transaction, the last entry first
 
 
 def copies_by_linux(layout: VolumeLayout, *, joins_pieces: bool) -> tuple[VolumeLayout, ...]:
-    """Lay entries out as a Linux driver does that makes them in the order of their numbers.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        Of any file system.
-    joins_pieces : bool
-        Whether the driver puts room together before it splits a node.
-
-    Returns
-    -------
-    tuple of VolumeLayout
-        The likeliest first, then what another version of the driver does, and, of a volume of another file system, one
-        that has its nodes elsewhere.
-    """
+    """Lay entries out as a Linux driver does that makes them in the order of their numbers."""
     known = lies_apart(layout) if layout.facts.filesystem == "apfs" else None
     way = _Way(joins_pieces, bool(known))
     ways = [way, way._replace(joins_pieces=not joins_pieces)]

@@ -31,13 +31,7 @@ LIVE: Final = ("live", "inferred")
 
 
 def apfsck_reads(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> CheckerReads:  # noqa: ARG001  (as others)
-    """Say what apfsck reads, whose blocks the page cache keeps.
-
-    Parameters
-    ----------
-    layout, nodes, entries
-        The volume.
-    """
+    """Say what apfsck reads, whose blocks the page cache keeps."""
     pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_volume(layout, nodes)]
     pieces += _ephemeral(layout, "spaceman")
     pieces += [regions_of(layout.container, kind) for kind in ("spaceman-cab", "spaceman-cib")]
@@ -53,17 +47,7 @@ def fsck_apfs_reads(
     nodes: NodeTable,
     entries: EntryTable,  # noqa: ARG001  (as others)
 ) -> CheckerReads:
-    """Say what fsck_apfs reads, as far as its printed lines tell.
-
-    Parameters
-    ----------
-    caches : bool
-        Whether what it has read of one state is not read again for the next.
-    year : int
-        Whose version it is.
-    layout, nodes, entries
-        The volume.
-    """
+    """Say what fsck_apfs reads, as far as its printed lines tell."""
     pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_ephemeral(layout, "spaceman")]
     kinds = ("spaceman-cab", "spaceman-cib", "spaceman-bitmap", "internal-pool-bitmap")
     pieces += [regions_of(layout.container, kind) for kind in kinds]
@@ -101,13 +85,6 @@ APFSCK: Final = ("snapshots", "extentref", "fs", "fext")
 def printed(year: int) -> Sequence[str]:
     """Return the order of a volume's parts, behind its object map, as fsck_apfs of a year prints them.
 
-    Parameters
-    ----------
-    year : int
-        Until 2017 the first version's, 2018 the second's, later ones alike.
-
-    Examples
-    --------
     >>> printed(2017)[0], printed(2018)[0], printed(2025)[0]
     ('fs', 'extentref', 'snapshots')
     """

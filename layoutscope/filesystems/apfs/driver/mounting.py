@@ -35,13 +35,7 @@ RING: Final = ("checkpoint-map", "container-superblock", "checkpoint-descriptor"
 
 
 def apfs_by_linux(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:  # noqa: ARG001  (as others)
-    """Read block 0, every block of the descriptor area, both object maps, the root and the private directory.
-
-    Parameters
-    ----------
-    layout, nodes, entries
-        The volume; what belongs to its container is left out where that is not known.
-    """
+    """Read block 0, every block of the descriptor area, both object maps, the root and the private directory."""
     return [*_superblock(layout), *ring(layout), *_volume(layout, entries)]
 
 
@@ -51,15 +45,7 @@ def apfs_by_macos(
     nodes: NodeTable,  # noqa: ARG001  (as others)
     entries: EntryTable,
 ) -> list[MountStep]:
-    """Read as Linux, the ephemeral objects of the checkpoint before the maps, and what a trim of the volume needs.
-
-    Parameters
-    ----------
-    trims : bool
-        Whether the space manager's chunk-info blocks and bitmaps are read behind all else.
-    layout, nodes, entries
-        The volume.
-    """
+    """Read as Linux, the ephemeral objects of the checkpoint before the maps, and what a trim of the volume needs."""
     container = layout.container
     steps = [*_superblock(layout), *ring(layout)]
     # The unused rest of the data area is a region of the same type.

@@ -39,53 +39,26 @@ _TREES: Final = ("omap", "fs")
 
 
 class FilledLevel(NamedTuple):
-    """Nodes of a level in key order.
+    """Nodes of a level in key order."""
 
-    Attributes
-    ----------
-    parent : int64 array
-        Place of each one's parent in the level above.
-    block : int64 array
-        Where they lie, in blocks from the start of the volume.
-    """
-
-    parent: I64
-    block: I64
+    parent: I64  # place of each one's parent in the level above
+    block: I64  # where they lie, in blocks from the start of the volume
 
 
 class FilledTrees(NamedTuple):
-    """Where records and nodes come to lie.
+    """Where records and nodes come to lie."""
 
-    Attributes
-    ----------
-    inode_leaf, name_leaf : (n_entries,) int64 arrays
-        Leaves of each entry's records.
-    tree, maps : list of FilledLevel
-        The tree and its object map, from the leaves up.
-    map_leaf : list of int64 array
-        For each level of the tree the leaves of the object map that lead to its nodes.
-    """
-
+    # inode_leaf, name_leaf: leaves of each entry's records
     inode_leaf: I64
     name_leaf: I64
+    # tree, maps: the tree and its object map, from the leaves up
     tree: list[FilledLevel]
     maps: list[FilledLevel]
-    map_leaf: list[I64]
+    map_leaf: list[I64]  # for each level of the tree the leaves of the object map that lead to its nodes
 
 
 def remade(layout: VolumeLayout) -> VolumeLayout:
-    """Lay the entries of a volume into trees as full as measured ones, one node behind the other in the order of keys.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        Of any file system, its numbers in the order in which the files are made.
-
-    Returns
-    -------
-    VolumeLayout
-        As from :func:`laid_out`.
-    """
+    """Put the entries of a volume into trees as full as measured ones, with contiguous nodes in key order."""
     table = in_name_order(layout)
     return laid_out(layout, table, _filled_evenly(table))
 
@@ -97,22 +70,7 @@ def in_name_order(layout: VolumeLayout) -> Table:
 
 
 def laid_out(layout: VolumeLayout, table: Table, trees: FilledTrees) -> VolumeLayout:
-    """Lay the entries of a volume into trees that were filled with them.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    table : Table
-        Its entries, from :func:`in_name_order`.
-    trees : FilledTrees
-        Where their records lie.
-
-    Returns
-    -------
-    VolumeLayout
-        With nodes and entries alone: enough for walks that read no data.
-    """
+    """Lay the entries of a volume into trees that were filled with them."""
     own, parent = table["file_id"].data, table["parent_id"].data
     nodes, first_leaf = _nodes(trees, layout.facts.image_offset)
     inode_row, name_row = ((leaf + first_leaf).astype(np.uint32) for leaf in (trees.inode_leaf, trees.name_leaf))

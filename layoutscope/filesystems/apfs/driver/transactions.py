@@ -21,19 +21,13 @@ NODES, DATA, REFERENCES = range(3)
 
 
 class FileWork(NamedTuple):
-    """What a transaction does to files; turns are the places of operations in it.
+    """What a transaction does to files; turns are the places of operations in it."""
 
-    Attributes
-    ----------
-    turn, need, ident : (n_new,) int64 arrays
-        When each new file is written, its blocks, its number.
-    gone, gone_turn : (n_old,) int64 arrays
-        First blocks of extents that are deleted, and when.
-    """
-
+    # turn, need, ident: when each new file is written, its blocks, its number
     turn: I64
     need: I64
     ident: I64
+    # gone, gone_turn: first blocks of extents that are deleted, and when
     gone: I64
     gone_turn: I64
 
@@ -45,15 +39,7 @@ def joined_turns(turns: tuple[I64, ...], counts: tuple[I64, ...]) -> tuple[I64, 
 
 
 def order_of_blocks(turn: I64, kind: I64, at_commit: bool) -> I64:
-    """Return the order in which blocks are taken: nodes before the data that belong to them, references behind.
-
-    Parameters
-    ----------
-    turn, kind : int64 arrays
-        When what takes blocks comes, and which of the kinds it is.
-    at_commit : bool
-        Whether nodes come at the end, in the order in which they are told.
-    """
+    """Return the order in which blocks are taken: nodes before the data that belong to them, references behind."""
     if at_commit:
         return np.lexsort((np.where(kind == DATA, turn, 0), kind != DATA))
     return np.lexsort((kind, turn))
@@ -67,15 +53,7 @@ def new_extents(given: I64, work: FileWork) -> tuple[I64, I64]:
 
 
 def touches_within(touched: NodeTouches, first: int, stop: int) -> NodeTouches:
-    """Return what changes from one turn to another.
-
-    Parameters
-    ----------
-    touched : NodeTouches
-        Of a cycle.
-    first, stop : int
-        From which turn on, and before which.
-    """
+    """Return what changes from one turn to another."""
     mine = (touched.turn >= first) & (touched.turn < stop)
     return NodeTouches(touched.level[mine], touched.node[mine], touched.turn[mine])
 

@@ -52,54 +52,28 @@ NO_FILE: Final = (0.0, 0.0)
 
 @dataclass
 class ApfsVolume:
-    """An APFS volume between two cycles.
+    """An APFS volume between two cycles."""
 
-    Attributes
-    ----------
-    policy : Policy
-        How its driver places.
-    block_bytes : int
-        Its block.
-    entries, data, space
-        Its entries, the extents of its files, its free blocks.
-    trees : dict of str to AgingTree
-        The three of :data:`TREES`, as far as it has them.
-    numbers : int64 array
-        Ids of files that were there in the beginning; further ones follow them.
-    next_ident, next_oid, xid : int
-        The next number of a file, the next id of a node, the last transaction.
-    is_apart : bool
-        Whether nodes lie behind all data, in chunks of their own.
-    broken_share : float
-        Share of the blocks of a file that do not follow the one before, of the files written last.
-    cursor : int
-        Block behind the last that was taken.
-    keep_cycles : int
-        How many cycles back a snapshot holds what was replaced.
-    held : list
-        Blocks that snapshots hold, a cycle each.
-    waiting : list
-        Blocks that are not free yet, a transaction each.
-    a_file : tuple of float or None
-        Blocks that a file frees, and those that are written for it, as of the last cycle.
-    """
-
-    policy: Policy
+    policy: Policy  # how its driver places
     block_bytes: int
+    # entries, data, space: its entries, the extents of its files, its free blocks
     entries: AgingEntries
     data: Data
     space: FreeBlocks
-    trees: dict[str, AgingTree]
-    numbers: I64
+    trees: dict[str, AgingTree]  # the three of `TREES`, as far as it has them
+    numbers: I64  # ids of files that were there in the beginning; further ones follow them
+    # next_ident, next_oid, xid: the next number of a file, the next id of a node, the last transaction
     next_ident: int
     next_oid: int
     xid: int
-    is_apart: bool
+    is_apart: bool  # whether nodes lie behind all data, in chunks of their own
+    # share of the blocks of a file that do not follow the one before, of the files written last
     broken_share: float = 0.0
-    cursor: int = 0
-    keep_cycles: int = 0
-    held: list[I64] = field(default_factory=list)
-    waiting: list[I64] = field(default_factory=list)
+    cursor: int = 0  # block behind the last that was taken
+    keep_cycles: int = 0  # how many cycles back a snapshot holds what was replaced
+    held: list[I64] = field(default_factory=list)  # blocks that snapshots hold, a cycle each
+    waiting: list[I64] = field(default_factory=list)  # blocks that are not free yet, a transaction each
+    # blocks that a file frees, and those that are written for it, as of the last cycle
     a_file: tuple[float, float] | None = None
 
     main: ClassVar[str] = "fs"
@@ -127,22 +101,7 @@ class ApfsVolume:
         return replace(self, space=self.space.copy(), trees=dict(self.trees), **lists)  # type: ignore[arg-type]
 
     def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
-        """Let a cycle pass.
-
-        Parameters
-        ----------
-        chosen : CycleKind
-            What is done.
-        wanted : int
-            To how many files.
-        rng : Generator
-            Draws which.
-
-        Raises
-        ------
-        FullError
-            If there is no room left.
-        """
+        """Let a cycle pass."""
         if self.policy.queue_blocks and self.a_file is None:
             # How many blocks a file takes is seen in a cycle that is only tried.
             self.a_file = NO_FILE
@@ -310,20 +269,14 @@ class ApfsVolume:
         found: I64 = whole[whole != NOWHERE]
         return found
 
-    def _references(self, given: I64, work: FileWork, spare: I64, turns: int) -> I64:
-        """Change the extent references of a transaction; returns blocks that are free after it.
-
-        Parameters
-        ----------
-        given : int64 array
-            Blocks of the new files.
-        work : FileWork
-            What is written and deleted.
-        spare : int64 array
-            Blocks that were taken for nodes, in the order of time.
-        turns : int
-            Operations of the transaction.
-        """
+    def _references(
+        self,
+        given: I64,  # blocks of the new files
+        work: FileWork,
+        spare: I64,
+        turns: int,
+    ) -> I64:
+        """Change the extent references of a transaction; returns blocks that are free after it."""
         tree = self.trees.get("extentref")
         if tree is None:
             return spare

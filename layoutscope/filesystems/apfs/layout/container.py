@@ -35,24 +35,7 @@ if TYPE_CHECKING:
 def build_container_layout(
     contents: ContainerContents, balance_of: Account, stack: tuple[str, ...], view: str
 ) -> VolumeLayout:
-    """Put what belongs to the container into tables; ``volume`` is null in them.
-
-    Parameters
-    ----------
-    contents : ContainerContents
-        All that was read; the findings of its container are those of the layout.
-    balance_of : Account
-        Which blocks are free, and which are used and claimed by nothing.
-    stack : tuple of str
-        Layers around the container, outermost first.
-    view : str
-        What the state is called: ``live``, or ``xid N`` where the checkpoint is an older one.
-
-    Returns
-    -------
-    VolumeLayout
-        Facts, nodes, regions, free runs and findings; extents and entries belong to volumes.
-    """
+    """Put what belongs to the container into tables; ``volume`` is null in them."""
     container, parts = contents.container, contents.parts
     blocks = container.blocks
     is_known = parts.space is not None and parts.space.is_free_known
@@ -82,21 +65,16 @@ def build_container_layout(
     )
 
 
-def second_half(half: Half, stack: tuple[str, ...], log: FindingLog, *, sweeps: bool = False) -> VolumeLayout | None:
+def second_half(
+    half: Half,  # the image, and where the container starts there, in bytes
+    stack: tuple[str, ...],
+    log: FindingLog,
+    *,
+    sweeps: bool = False,
+) -> VolumeLayout | None:
     """Make a layout of what can be told from the second device alone; None if the image is no such device.
 
     That is what its copy of the superblock says, and, if it is swept, the nodes that lie on it.
-
-    Parameters
-    ----------
-    half : (Source, int)
-        The image, and where the container starts there, in bytes.
-    stack : tuple of str
-        Layers around the container.
-    log : FindingLog
-        Is told what is wrong.
-    sweeps : bool
-        Whether every block is looked at. Which of the nodes are current, only the main device knows.
     """
     source, image_offset = half
     try:

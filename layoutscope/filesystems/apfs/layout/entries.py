@@ -35,19 +35,7 @@ SYMLINK_NAME = b"com.apple.fs.symlink"
 
 
 def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog) -> Table:
-    """Make the table of directory entries.
-
-    Parameters
-    ----------
-    tree : RecordTree
-        The file-system tree.
-    first_row : int
-        Row of the tree's root in the table of nodes.
-    volume : int
-        Number of the volume on the image.
-    log : FindingLog
-        Is told of entries without inode.
-    """
+    """Make the table of directory entries."""
     records, nodes = tree.records, tree.nodes
     drecs, inodes = records.get("dir_rec"), no_records("inode") | records.get("inode")
     if not len(drecs["obj_id"]):

@@ -25,15 +25,7 @@ if TYPE_CHECKING:
 
 
 def extents_table(parts: VolumeParts, first_row: int) -> Table:
-    """Make the table of extents.
-
-    Parameters
-    ----------
-    parts : VolumeParts
-        The volume: its extents, who owns each data stream, and who refers to which blocks.
-    first_row : int
-        Row of the tree's root in the table of nodes.
-    """
+    """Make the table of extents."""
     extents, owners, blocks = parts.file_extents(), streams(parts.fs.records), parts.state.store.blocks
     if not len(extents["obj_id"]):
         return build_table("extents", {})

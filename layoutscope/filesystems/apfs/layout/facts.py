@@ -117,50 +117,20 @@ def history_facts(superblock: grammar.ApfsVolume.ApfsSuperblock) -> Details:
 
 
 class Summary(NamedTuple):
-    """What reports are told of a volume or container beside its superblock.
+    """What reports are told of a volume or container beside its superblock."""
 
-    Attributes
-    ----------
-    stack : tuple of str
-        Layers around the container, outermost first.
-    view : str
-        What the state is called: ``live``, ``xid N`` or ``snapshot NAME``.
-    trees : sequence of NodeRows
-        Its trees; empty ones are left out.
-    details : mapping
-        Further facts, shown after those of the superblock.
-    known_bytes, read_bytes : int
-        Metadata that are known to exist, and those of them that could be read.
-    num_missing_entries : int
-        Entries that are lost at the least.
-    """
-
-    stack: tuple[str, ...]
-    view: str
-    trees: Sequence[NodeRows]
-    details: Mapping[str, str | int | float | bool]
+    stack: tuple[str, ...]  # layers around the container, outermost first
+    view: str  # what the state is called: `live`, `xid N` or `snapshot NAME`
+    trees: Sequence[NodeRows]  # its trees; empty ones are left out
+    details: Mapping[str, str | int | float | bool]  # further facts, shown after those of the superblock
+    # known_bytes, read_bytes: metadata that are known to exist, and those of them that could be read
     known_bytes: int
     read_bytes: int
-    num_missing_entries: int = 0
+    num_missing_entries: int = 0  # entries that are lost at the least
 
 
 def volume_facts(container: Container, volume: Volume, summary: Summary) -> VolumeFacts:
-    """Describe a volume.
-
-    Parameters
-    ----------
-    container : Container
-        The container, which gives place, size and block size.
-    volume : Volume
-        The state that is shown.
-    summary : Summary
-        What its superblock does not say.
-
-    Returns
-    -------
-    VolumeFacts
-        Counts as the superblock has them; offset and size are the container's.
-    """
+    """Describe a volume."""
     superblock = volume.superblock
     own: Details = {
         "role": role_name(superblock.role),

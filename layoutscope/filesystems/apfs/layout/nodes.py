@@ -51,19 +51,7 @@ def rows_before(trees: Sequence[NodeRows]) -> list[int]:
 def nodes_table(
     trees: Sequence[NodeRows], blocks: Blocks, volume: int | None, states: list[NDArray[np.int64]]
 ) -> Table:
-    """Make the table of nodes, in the order of their rows.
-
-    Parameters
-    ----------
-    trees : sequence of NodeRows
-        Trees of this state, then what only others hold. If nodes of one are found by an object map, that comes first.
-    blocks : Blocks
-        For addresses.
-    volume : int or None
-        Number of the volume on the image.
-    states : list of int64 arrays
-        Of each tree, position in :data:`STATES` of each node.
-    """
+    """Make the table of nodes, in the order of their rows."""
     state = np.concatenate([np.empty(0, np.int64), *states])
     trees = [nodes for nodes in trees if len(nodes)]
     if not trees:
@@ -123,24 +111,7 @@ def _refer(position: NDArray[np.int64], first_row: int) -> NDArray[np.uint32]:
 def with_stale(
     blocks: Blocks, swept: Swept, own: VolumeLayout, volumes: list[tuple[VolumeParts, VolumeLayout]]
 ) -> list[VolumeLayout]:
-    """Add the nodes that no state holds to the layouts: of the volume whose object map knows them, or the container.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        The container.
-    swept : Swept
-        All that was found.
-    own : VolumeLayout
-        Of the container.
-    volumes : list of (VolumeParts, VolumeLayout)
-        Of its volumes.
-
-    Returns
-    -------
-    list of VolumeLayout
-        The container's, then those of the volumes.
-    """
+    """Add the nodes that no state holds to the layouts: of the volume whose object map knows them, or the container."""
     # A node that is current for any state, of any volume, is no old copy: addresses are the same for all of them.
     known = _addresses([own, *(layout for _, layout in volumes)])
     nodes = swept.take(swept.is_node & (swept.level >= 0))
@@ -214,17 +185,7 @@ def _report(log: FindingLog, tree: str, found: Swept) -> None:
 
 
 def views_table(views: Mapping[str, NodeRows], paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> Table:
-    """Make the table of memberships.
-
-    Parameters
-    ----------
-    views : mapping of str to NodeRows
-        Nodes of every state by its name, the live one first.
-    paddr : (n,) uint64 array
-        Addresses of the nodes in the table of nodes.
-    rows : (n,) uint32 array
-        Their rows.
-    """
+    """Make the table of memberships."""
     order = np.argsort(paddr, kind="stable")
     parts = [_membership(nodes, paddr[order], rows[order]) for nodes in views.values()]
     lengths = [len(part[0]) for part in parts]

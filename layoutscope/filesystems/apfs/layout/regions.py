@@ -17,23 +17,12 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.blocks import Blocks
 
 
-def regions_table(regions: Sequence[Region], blocks: Blocks, volume: int | None) -> Table:
-    """Make the table of regions, in address order.
-
-    Parameters
-    ----------
-    regions : sequence of Region
-        In any order.
-    blocks : Blocks
-        The container, which turns block addresses into devices and bytes.
-    volume : int or None
-        Number of the volume on the image; None for the container's own.
-
-    Returns
-    -------
-    Table
-        The public table ``regions``; the main device first.
-    """
+def regions_table(
+    regions: Sequence[Region],
+    blocks: Blocks,
+    volume: int | None,  # number of the volume on the image; None for the container's own
+) -> Table:
+    """Make the table of regions, in address order."""
     if not regions:
         return build_table("regions", {})
     ordered = sorted(regions, key=lambda item: item.paddr)
@@ -51,23 +40,12 @@ def regions_table(regions: Sequence[Region], blocks: Blocks, volume: int | None)
     )
 
 
-def free_table(runs: NDArray[np.int64], blocks: Blocks, volume: int | None) -> Table:
-    """Make the table of free runs, in address order.
-
-    Parameters
-    ----------
-    runs : (n, 2) int64 array
-        First block and number of blocks of each; disjoint and ascending.
-    blocks : Blocks
-        The container, which turns block addresses into devices and bytes.
-    volume : int or None
-        Number of the volume on the image; None for the container's own.
-
-    Returns
-    -------
-    Table
-        The public table ``free``.
-    """
+def free_table(
+    runs: NDArray[np.int64],  # first block and number of blocks of each; disjoint and ascending
+    blocks: Blocks,
+    volume: int | None,  # number of the volume on the image; None for the container's own
+) -> Table:
+    """Make the table of free runs, in address order."""
     if not len(runs):
         return build_table("free", {})
     paddr = runs[:, 0].astype(np.uint64)

@@ -41,21 +41,7 @@ FS: Final = 1
 def build_volume_layout(
     container: Container, parts: VolumeParts, stack: tuple[str, ...], live: str, details: Details
 ) -> VolumeLayout:
-    """Put what was read of a volume into tables.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    parts : VolumeParts
-        The volume.
-    stack : tuple of str
-        Layers around the container.
-    live : str
-        What the state of the checkpoint is called: ``live``, or ``xid N`` where that is an older one.
-    details : dict
-        Further facts.
-    """
+    """Put what was read of a volume into tables."""
     blocks, state = container.blocks, parts.state
     view = live if parts.view == LIVE else parts.view
     own = parts.own_trees()

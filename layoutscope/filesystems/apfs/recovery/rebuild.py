@@ -44,22 +44,7 @@ class Leaves(NamedTuple):
 
 
 def rebuilt(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts]) -> VolumeParts:
-    """Rebuild the tree of a volume where part of it is missing.
-
-    Parameters
-    ----------
-    parts : VolumeParts
-        The volume as it could be read.
-    evidence : Evidence
-        What is found of lost objects.
-    volumes : list of VolumeParts
-        All volumes of the container: what another one names is not this one's.
-
-    Returns
-    -------
-    VolumeParts
-        The same where nothing of its tree is missing, or cannot be found again.
-    """
+    """Rebuild the tree of a volume where part of it is missing."""
     state = parts.state
     if not parts.log.has_errors or parts.is_locked or state.superblock.is_sealed:
         return parts
@@ -98,17 +83,7 @@ def _is_index_lost(parts: VolumeParts) -> bool:
 
 
 def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArray[np.uint64]) -> VolumeParts:
-    """Fill the gaps of a volume's file-system tree with leaves that its object map names or a sweep found.
-
-    Parameters
-    ----------
-    parts : VolumeParts
-        The volume as far as it could be read; its object map has been mended where a sweep found something.
-    named : (n,) uint64 array
-        Objects that the volume's own map names.
-    foreign : (n,) uint64 array
-        Objects that belong to other volumes.
-    """
+    """Fill the gaps of a volume's file-system tree with leaves that its object map names or a sweep found."""
     source = fs_source(parts.state.store.apart(), parts.state, parts.cipher)
     losses, has_root = find_losses(source)
     batches = list(read_levels(source))
@@ -179,20 +154,6 @@ def _trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[in
 
     Another copy of a node than the named one is older. It may order the nodes below it, but says nothing of what was
     written since: leaves there count by their own transactions, like all others that a sweep found.
-
-    Parameters
-    ----------
-    batches : list of ReadNodes
-        Level by level from the root, each in key order.
-
-    Returns
-    -------
-    trusted : (n_nodes,) bool array
-        By the place of the node in the tree.
-    doubtful : list of (int, int)
-        Ranges of keys below the topmost nodes that are not.
-    replaced : (n,) uint64 array
-        Numbers of those.
     """
     trusted = np.zeros(sum(len(batch.places) for batch in batches), np.bool_)
     levels: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.bool_]]]] = {}

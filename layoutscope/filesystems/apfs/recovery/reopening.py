@@ -32,31 +32,7 @@ if TYPE_CHECKING:
 
 
 def reopen_volume(container: Container, store: Store, oid: int, number: int, evidence: Evidence) -> Volume:
-    """Open a volume whose superblock or object map is lost, from the youngest copies of its objects.
-
-    Parameters
-    ----------
-    container : Container
-        The container; copies younger than its checkpoint are left aside.
-    store : Store
-        Where the volume is read; its log is told what is inferred.
-    oid : int
-        Virtual object of the volume's superblock.
-    number : int
-        The volume's number on the image.
-    evidence : Evidence
-        What is found of lost objects.
-
-    Returns
-    -------
-    Volume
-        Its live state, with an object map in which every file-system node that was found has an address.
-
-    Raises
-    ------
-    FormatError
-        If no copy of its superblock is left, or the youngest cannot be used.
-    """
+    """Open a volume whose superblock or object map is lost, from the youngest copies of its objects."""
     blocks, swept = container.blocks, evidence.copies()
     # What a transaction wrote that was never committed is younger than the checkpoint, and no part of any state.
     copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)

@@ -45,24 +45,7 @@ SUPERBLOCK: Final = NX_SUPERBLOCK
 
 
 def salvage_container(halves: Halves, decoder: Decoder, log: FindingLog, error: FormatError) -> tuple[Container, Swept]:
-    """Sweep a container and open what is left of it.
-
-    Parameters
-    ----------
-    halves : (Half, Half or None)
-        The image, and the second device's of a Fusion set, each with where the container starts there.
-    decoder : Decoder
-        Bulk or grammar.
-    log : FindingLog
-        Is told what is inferred.
-    error : FormatError
-        Why it cannot be opened otherwise.
-
-    Raises
-    ------
-    FormatError
-        The same error, if no superblock of a volume is left.
-    """
+    """Sweep a container and open what is left of it."""
     store = Store.over(_blocks(halves), decoder, log)
     swept = sweep(store.blocks, decoder)
     volumes = _volumes_in(swept)
@@ -92,30 +75,19 @@ def salvage_container(halves: Halves, decoder: Decoder, log: FindingLog, error: 
 
 
 def reopen_container(
-    halves: Halves, decoder: Decoder, log: FindingLog, *, after_xid: int = 0, xid: int | None = None
+    halves: Halves,
+    decoder: Decoder,
+    log: FindingLog,
+    *,
+    after_xid: int = 0,  # transaction of the state that can be opened otherwise; 0 if there is none
+    xid: int | None = None,
 ) -> Container | None:
     """Open a state of a container of which nothing but the object map is lost, without being asked to search.
 
     The youngest copies of volume superblocks in use take the map's place.
 
-    Parameters
-    ----------
-    halves : (Half, Half or None)
-        The image, and the second device's of a Fusion set, each with where the container starts there.
-    decoder : Decoder
-        Bulk or grammar.
-    log : FindingLog
-        What was found in vain so far; the container's own log goes on with the errors among it.
-    after_xid : int
-        Transaction of the state that can be opened otherwise; 0 if there is none.
-    xid : int, optional
-        Open the state of this transaction instead of the newest.
-
-    Returns
-    -------
-    Container or None
-        None if no later superblock is left, or not the one that was asked for, if the checkpoint does not tell which
-        blocks are in use, if these are more than are searched unasked, or if a volume is not found.
+    None if no later superblock is left, or not the one that was asked for, if the checkpoint does not tell which blocks
+    are in use, if these are more than are searched unasked, or if a volume is not found.
     """
     apart = log.branch()
     store = Store.over(_blocks(halves), decoder, apart)

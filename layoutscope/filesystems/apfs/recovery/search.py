@@ -36,24 +36,12 @@ SEARCHED_BYTES: Final = 1024**3
 
 @dataclass(slots=True)
 class Evidence:
-    """What is found of lost objects, looked for when it is first asked for.
+    """What is found of lost objects, looked for when it is first asked for."""
 
-    Attributes
-    ----------
-    container : Container
-        The container; its log is told what was looked at.
-    space : Space or None
-        What the space manager says, if it can be read.
-    volumes : list of VolumeParts
-        Volumes that could be opened: they know which blocks hold data.
-    swept : Swept or None
-        All that there is, where a sweep was asked for.
-    """
-
-    container: Container
-    space: Space | None
-    volumes: list[VolumeParts]
-    swept: Swept | None
+    container: Container  # the container; its log is told what was looked at
+    space: Space | None  # what the space manager says, if it can be read
+    volumes: list[VolumeParts]  # volumes that could be opened: they know which blocks hold data
+    swept: Swept | None  # all that there is, where a sweep was asked for
     _found: Swept | None = field(default=None, init=False)
 
     @property
@@ -94,21 +82,12 @@ def tell_search(used: NDArray[np.int64], block_size: int) -> str:
 
 
 def used_blocks(
-    blocks: Blocks, num_blocks: tuple[int, ...], space: Space | None, data: list[NDArray[np.int64]]
+    blocks: Blocks,
+    num_blocks: tuple[int, ...],  # blocks of each device
+    space: Space | None,
+    data: list[NDArray[np.int64]],
 ) -> NDArray[np.int64]:
-    """List the runs of blocks that hold something of the state that is read, and no data of files that is known.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        The container.
-    num_blocks : tuple of int
-        Blocks of each device.
-    space : Space or None
-        Tells which blocks are free; all are used where that is unknown.
-    data : list of (n, 2) int64 arrays
-        Runs of data.
-    """
+    """List the runs of blocks that hold something of the state that is read, and no data of files that is known."""
     # A damaged superblock may count any number of blocks; what an image does not hold is not searched.
     sizes = [source.size_bytes // blocks.block_size if source else 0 for source in blocks.sources]
     held = [min(count, size) for count, size in zip(num_blocks, sizes, strict=False)]

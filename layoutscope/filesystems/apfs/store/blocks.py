@@ -31,18 +31,12 @@ def _nothing() -> NDArray[np.uint64]:
 
 @frozen
 class DirtyRuns:
-    """Runs of the second device of a Fusion set whose newest bytes are on the main one; arrays of one length.
+    """Runs of the second device of a Fusion set whose newest bytes are on the main one; arrays of one length."""
 
-    Attributes
-    ----------
-    start, stop : (n,) uint64 arrays
-        Block addresses, with the mark of the second device; ascending and disjoint.
-    cached : (n,) uint64 array
-        Where the first block of each lies on the main device.
-    """
-
+    # start, stop: block addresses, with the mark of the second device; ascending and disjoint
     start: NDArray[np.uint64] = field(default_factory=_nothing)
     stop: NDArray[np.uint64] = field(default_factory=_nothing)
+    # where the first block of each lies on the main device
     cached: NDArray[np.uint64] = field(default_factory=_nothing)
 
     def __len__(self) -> int:
@@ -60,27 +54,15 @@ class DirtyRuns:
 
 @frozen
 class Blocks:
-    """Where the blocks of a container are read from.
+    """Where the blocks of a container are read from."""
 
-    Attributes
-    ----------
-    sources : tuple of Source or None
-        Main device and second device, each starting at its first block; None where an image was not given.
-    image_offsets : tuple of int
-        Where each of them starts in its own image, in bytes.
-    block_size : int
-        In bytes.
-    dirty : DirtyRuns
-        Of a Fusion set, whose newest bytes are elsewhere than their addresses say; none before the middle tree is read.
-    num_claimed : int
-        Blocks that the container says it has, of which an image may hold fewer.
-    """
-
+    # main device and second device, each starting at its first block; None where an image was not given
     sources: tuple[Source | None, ...]
-    image_offsets: tuple[int, ...]
-    block_size: int
+    image_offsets: tuple[int, ...]  # where each of them starts in its own image, in bytes
+    block_size: int  # in bytes
+    # of a Fusion set, whose newest bytes are elsewhere than their addresses say; none before the middle tree is read
     dirty: DirtyRuns = field(default_factory=DirtyRuns)
-    num_claimed: int = 0
+    num_claimed: int = 0  # blocks that the container says it has, of which an image may hold fewer
 
     @property
     def tier2_mark(self) -> int:
@@ -157,27 +139,7 @@ class Blocks:
         return result
 
     def read(self, paddrs: NDArray[Any], size_bytes: int, workspace: Workspace | None = None) -> NDArray[np.uint8]:
-        """Read objects of one size.
-
-        Parameters
-        ----------
-        paddrs : (n,) integer array
-            Their first blocks, in any order.
-        size_bytes : int
-            Size of each.
-        workspace : Workspace, optional
-            Memory to read into; the result is then valid until the next read into it.
-
-        Returns
-        -------
-        (n, size_bytes) uint8 array
-            In the order given.
-
-        Raises
-        ------
-        TruncatedError
-            If one of them leaves its image.
-        """
+        """Read objects of one size."""
         # The middle tree maps what was written together, so that an object of several blocks is cached as a whole.
         device, position = self.split(self.dirty.newest(paddrs))
         out: NDArray[np.uint8] | None = None
@@ -192,13 +154,7 @@ class Blocks:
         return np.empty((len(position), size_bytes), np.uint8) if out is None else out
 
     def read_object(self, paddr: int, size_bytes: int = 0) -> bytes:
-        """Read one object.
-
-        Raises
-        ------
-        FormatError
-            If it leaves its image.
-        """
+        """Read one object."""
         size = size_bytes or self.block_size
         where = np.array([max(paddr, 0)], np.uint64)
         if paddr < 0 or not self.readable(where, size)[0]:

@@ -48,42 +48,18 @@ INFO_FIELDS: Final = (
 
 @frozen
 class ReadNodes:
-    """Nodes that were read together, with their contents.
+    """Nodes that were read together, with their contents."""
 
-    Attributes
-    ----------
-    tree : OpenTree
-        Of which they are.
-    level : int
-        0 at the leaf.
-    first : int
-        Position of the first of them among all nodes of the tree.
-    places : Places
-        Where they are.
-    head : dict of arrays
-        Fields of their heads.
-    check : NodeCheck
-        How each was verified.
-    buffer : (n_bytes,) uint8 array
-        Their bytes, one after the other.
-    slots : Slots
-        Records of the sound ones; ``node`` counts within this batch.
-    keys : (n_records,) uint64 array
-        Order of each record's key as a number, see :func:`layoutscope.filesystems.apfs.store.source.low_keys`.
-    num_after : int
-        How many nodes of its level come after this batch.
-    """
-
-    tree: OpenTree
-    level: int
-    first: int
-    places: Places
-    head: dict[str, NDArray[Any]]
-    check: NodeCheck
-    buffer: NDArray[np.uint8]
-    slots: toc.Slots
-    keys: NDArray[np.uint64]
-    num_after: int = 0
+    tree: OpenTree  # of which they are
+    level: int  # 0 at the leaf
+    first: int  # position of the first of them among all nodes of the tree
+    places: Places  # where they are
+    head: dict[str, NDArray[Any]]  # fields of their heads
+    check: NodeCheck  # how each was verified
+    buffer: NDArray[np.uint8]  # their bytes, one after the other
+    slots: toc.Slots  # records of the sound ones; `node` counts within this batch
+    keys: NDArray[np.uint64]  # order of each record's key as a number, see `low_keys`
+    num_after: int = 0  # how many nodes of its level come after this batch
 
     @property
     def size_bytes(self) -> int:
@@ -103,48 +79,18 @@ class ReadNodes:
     def columns(
         self, part: Literal["key", "val"], record_type: RecordType, fields: Sequence[RecordColumn]
     ) -> dict[str, NDArray[Any]]:
-        """Decode fields of the keys or values of all records, which are of one type.
-
-        Parameters
-        ----------
-        part : {'key', 'val'}
-            Which of them.
-        record_type : RecordType
-            What they are.
-        fields : sequence of RecordColumn
-            Fields of the fixed prefix, or instances.
-        """
+        """Decode fields of the keys or values of all records, which are of one type."""
         starts = self.slots.key_start if part == "key" else self.slots.val_start
         return self.tree.source.decoder.columns(record_type, self.buffer, starts, fields)
 
     def column(self, part: Literal["key", "val"], record_type: RecordType, field: RecordColumn) -> NDArray[Any]:
-        """Decode one field of the keys or values of all records.
-
-        Parameters
-        ----------
-        part, record_type
-            As for :meth:`columns`.
-        field : RecordColumn
-            The field.
-        """
+        """Decode one field of the keys or values of all records."""
         return self.columns(part, record_type, (field,))[field]
 
     def at(
         self, node: int, position: int | None = None, *, name: str = "", log: FindingLog | None = None
     ) -> FindingLog:
-        """Bind a log to a node, or to a byte of it.
-
-        Parameters
-        ----------
-        node : int
-            Position of the node in this batch.
-        position : int, optional
-            Where the byte stands in the buffer.
-        name : str
-            What stands there, if that says more than the node's number.
-        log : FindingLog, optional
-            Where the finding goes, if not where the tree's go.
-        """
+        """Bind a log to a node, or to a byte of it."""
         source, node_id = self.tree.source, self.places.node_id[node]
         plus = 0 if position is None else position - node * self.size_bytes
         structure = f"{source.tree} tree, {name or f'node {node_id}'}"
@@ -175,13 +121,7 @@ class OpenTree:
 
 
 def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
-    """Find and read the root of a tree; None, and a finding, if it cannot be used.
-
-    Returns
-    -------
-    OpenTree, Places
-        The tree, and where its root is.
-    """
+    """Find and read the root of a tree; None, and a finding, if it cannot be used."""
     root = locate_nodes(source, np.array([source.root_oid], np.uint64))
     if not len(root):
         return None
@@ -215,13 +155,7 @@ def _lost_root(source: TreeSource, root: Places) -> NodeRows:
 
 
 def read_shape(source: TreeSource, root: Places) -> TreeShape:
-    """Read the tree information at the end of a root.
-
-    Raises
-    ------
-    FormatError
-        If the block is no root, or contradicts what led to it.
-    """
+    """Read the tree information at the end of a root."""
     size = int(root.size_bytes[0])
     if size <= 0 or size % source.blocks.block_size:
         where = source.blocks.at(int(root.paddr[0]))
@@ -284,21 +218,7 @@ def _fetch(
 
 
 def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace: Workspace | None = None) -> ReadNodes:
-    """Read, verify and take apart nodes of one level.
-
-    Parameters
-    ----------
-    tree : OpenTree
-        The tree.
-    places : Places
-        Where the nodes are.
-    level : int
-        Theirs, 0 at the leaf.
-    first : int
-        Position of the first of them among all nodes of the tree.
-    workspace : Workspace, optional
-        Memory for their bytes, which are then valid until the next batch.
-    """
+    """Read, verify and take apart nodes of one level."""
     source, shape = tree.source, tree.shape
     buffer = _fetch(source, places, shape.sizes.node, workspace)
     starts = np.arange(len(places), dtype=np.int64) * shape.sizes.node

@@ -84,18 +84,12 @@ COMPRESSED: Final = b"com.apple.decmpfs"
 
 @dataclass(slots=True)
 class RecordTables:
-    """Decoded records of one tree.
+    """Decoded records of one tree."""
 
-    Attributes
-    ----------
-    tables : dict
-        Columns by record type; each table is in key order and has ``obj_id`` and ``node``, the position of the
-        record's leaf among the tree's nodes.
-    num_records, num_decoded : int
-        Records that were seen, and those that were understood.
-    """
-
+    # columns by record type; each table is in key order and has `obj_id` and `node`, the position of the record's leaf
+    # among the tree's nodes
     tables: dict[str, Columns] = field(default_factory=dict)
+    # num_records, num_decoded: records that were seen, and those that were understood
     num_records: int = 0
     num_decoded: int = 0
 
@@ -112,19 +106,7 @@ class RecordTables:
     def find(self, name: str, among: str, column: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Find the objects that a column of one table names in another: see :meth:`Index.find`; once, as well.
 
-        Parameters
-        ----------
-        name : str
-            Record type whose column names objects, such as ``dir_rec``; n records.
-        among : str
-            Record type in which they are looked for by ``obj_id``, such as ``inode``.
-        column : str
-            The column of the first, such as ``file_id``.
-
-        Returns
-        -------
-        (n,) int64 array, (n,) bool array
-            Row in the second table, some row where there is none; and whether there is one.
+        Row in the second table, some row where there is none; and whether there is one.
         """
         return self.remembered((name, among, column), lambda: self.index(among).find(self.get(name)[column]))
 
@@ -148,13 +130,7 @@ class RecordTables:
 
 @cache
 def records_plan(*, hashed_names: bool) -> LeafPlan:
-    """Say what the records of a tree become, by the shapes of their types.
-
-    Parameters
-    ----------
-    hashed_names : bool
-        Whether directory keys carry a hash of the name.
-    """
+    """Say what the records of a tree become, by the shapes of their types."""
     shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
     leaves = [_leaf(number, name, shapes[name]) for number, name in _numbers().items()]
     return _plan(leaves, Kind("key", J_KEY, J_KEY.record_type))
@@ -215,13 +191,7 @@ def _type_of(record_type: RecordType, column: RecordColumn) -> type[np.generic]:
 
 
 class RecordReader:
-    """Reads the records of a tree, leaf by leaf, straight into the columns of its tables.
-
-    Parameters
-    ----------
-    plan : LeafPlan
-        What the records become.
-    """
+    """Reads the records of a tree, leaf by leaf, straight into the columns of its tables."""
 
     def __init__(self, plan: LeafPlan) -> None:
         self._leaves = LeafTables(plan)
@@ -325,17 +295,7 @@ class RecordTree:
 
 
 def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None) -> RecordTree:
-    """Read a tree of file-system records, or of a sealed volume's extents, batch by batch: only columns are kept.
-
-    Parameters
-    ----------
-    source : TreeSource
-        The tree.
-    hashed_names : bool
-        Whether directory keys carry a hash of the name.
-    pool : Pool, optional
-        Keeps what other states of the volume share with this one.
-    """
+    """Read a tree of file-system records, or of a sealed volume's extents, batch by batch: only columns are kept."""
     parts, children = [], []
     plan = fext_plan() if source.kind.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
     records = RecordReader(plan)

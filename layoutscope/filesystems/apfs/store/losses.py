@@ -39,24 +39,14 @@ class Entries(NamedTuple):
 
 @frozen
 class Loss:
-    """A subtree that cannot be read.
+    """A subtree that cannot be read."""
 
-    Attributes
-    ----------
-    node_id : int
-        Its topmost node.
-    level : int
-        Level of that node, 0 at the leaf.
-    low, high : int
-        Its keys are from `low` to before `high`, as :func:`~layoutscope.filesystems.apfs.store.source.low_keys` counts.
-    image_offset, device : int
-        The index record's value that leads to it.
-    """
-
-    node_id: int
-    level: int
+    node_id: int  # its topmost node
+    level: int  # level of that node, 0 at the leaf
+    # low, high: its keys are from `low` to before `high`, as `low_keys` counts
     low: int
     high: int
+    # image_offset, device: the index record's value that leads to it
     image_offset: int
     device: int
 
@@ -108,30 +98,12 @@ def _missing(above: list[Entries], sound: list[NDArray[np.uint64]], level: int) 
 
 
 def report_losses(source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
-    """Say of every missing subtree of a tree what it held.
-
-    Parameters
-    ----------
-    source : TreeSource
-        The tree.
-    records : RecordTables, optional
-        What was read of a file-system tree: tells which directories are known from elsewhere.
-    log : FindingLog
-        Is told of each subtree.
-    """
+    """Say of every missing subtree of a tree what it held."""
     tell_losses(find_losses(source)[0], source, records, log)
 
 
 def tell_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
-    """Say of missing subtrees of a tree, as :func:`find_losses` lists them, what they held.
-
-    Parameters
-    ----------
-    losses : list of Loss
-        What is missing.
-    source, records, log
-        As of :func:`report_losses`.
-    """
+    """Say of missing subtrees of a tree, as :func:`find_losses` lists them, what they held."""
     for loss in losses[:MOST_LISTED]:
         what = _objects(source, loss, records)
         name = f"{source.tree} tree, node {loss.node_id}"

@@ -18,19 +18,11 @@ _CONTINUES, _CONTINUES_MASK = 0x80, 0xC0
 
 @frozen
 class Names:
-    """Many names, one after the other.
-
-    Attributes
-    ----------
-    data : (n_bytes,) uint8 array
-        All of them, without their zero bytes.
-    length : (n,) integer array
-        Bytes of each.
-    """
+    """Many names, one after the other."""
 
     # Lengths on the disk count the zero byte, these do not.
-    data: NDArray[np.uint8]
-    length: NDArray[np.integer]
+    data: NDArray[np.uint8]  # all of them, without their zero bytes
+    length: NDArray[np.integer]  # bytes of each
 
     def __len__(self) -> int:
         return len(self.length)

@@ -25,53 +25,29 @@ UNKNOWN_LEVEL: Final = 255
 
 @frozen
 class NodeRows:
-    """Nodes of one tree, root first, then level by level in key order; one row a node.
+    """Nodes of one tree, root first, then level by level in key order; one row a node."""
 
-    Attributes
-    ----------
-    tree : str
-        Name in the tables.
-    node_id, xid, paddr : (n,) uint64 arrays
-        Identifier, transaction and first block.
-    size_bytes : (n,) int64 array
-        Size of each node.
-    level : (n,) uint8 array
-        0 at the leaf.
-    num_records, used_bytes, free_bytes : (n,) uint32 arrays
-        Fill.
-    parent : (n,) int64 array
-        Position of the parent in these arrays, -1 at the root.
-    omap_leaf : (n,) int64 array
-        Position, among the nodes of the object map's tree, of the leaf that gives the address; -1 if physical.
-    key_rank : (n,) uint32 array
-        Place in key order within the level.
-    low_key : (n,) uint64 array
-        Lower bound of its keys, as the parent has it (see :func:`layoutscope.filesystems.apfs.store.source.order_key`).
-    first_key_id, last_key_id : (n,) uint64 arrays
-        Leading number of the first and last key.
-    valid : (n,) uint8 array
-        Position in :data:`layoutscope.filesystems.apfs.store.verify.VALID_NAMES`.
-    condition : (n,) uint8 array
-        Position in :data:`layoutscope.tables.schema.CONDITIONS`.
-    """
-
-    tree: str
+    tree: str  # name in the tables
+    # node_id, xid, paddr: identifier, transaction and first block
     node_id: NDArray[np.uint64]
     xid: NDArray[np.uint64]
     paddr: NDArray[np.uint64]
-    size_bytes: NDArray[np.int64]
-    level: NDArray[np.uint8]
+    size_bytes: NDArray[np.int64]  # size of each node
+    level: NDArray[np.uint8]  # 0 at the leaf
+    # num_records, used_bytes, free_bytes: fill
     num_records: NDArray[np.uint32]
     used_bytes: NDArray[np.uint32]
     free_bytes: NDArray[np.uint32]
-    parent: NDArray[np.int64]
+    parent: NDArray[np.int64]  # position of the parent in these arrays, -1 at the root
+    # position, among the nodes of the object map's tree, of the leaf that gives the address; -1 if physical
     omap_leaf: NDArray[np.int64]
-    key_rank: NDArray[np.uint32]
-    low_key: NDArray[np.uint64]
+    key_rank: NDArray[np.uint32]  # place in key order within the level
+    low_key: NDArray[np.uint64]  # lower bound of its keys, as the parent has it (see `order_key`)
+    # first_key_id, last_key_id: leading number of the first and last key
     first_key_id: NDArray[np.uint64]
     last_key_id: NDArray[np.uint64]
-    valid: NDArray[np.uint8]
-    condition: NDArray[np.uint8]
+    valid: NDArray[np.uint8]  # position in `VALID_NAMES`
+    condition: NDArray[np.uint8]  # position in `CONDITIONS`
 
     def __len__(self) -> int:
         return len(self.node_id)
@@ -103,15 +79,7 @@ _POSITIONS = ("parent", "omap_leaf")
 
 
 def rows_of(tree: str, known: Mapping[str, NDArray[Any]] | None = None) -> NodeRows:
-    """Make rows of what is known of nodes: other positions are -1, other numbers 0.
-
-    Parameters
-    ----------
-    tree : str
-        Name in the tables.
-    known : mapping of str to (n,) array, optional
-        Columns; no nodes if left out.
-    """
+    """Make rows of what is known of nodes: other positions are -1, other numbers 0."""
     known = known or {}
     count = len(next(iter(known.values()), ()))
     columns = {

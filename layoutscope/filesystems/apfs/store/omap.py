@@ -20,31 +20,19 @@ if TYPE_CHECKING:
 
 @frozen
 class ObjectMap:
-    """All mappings of one object map, in key order (oid, then xid); one row a mapping.
+    """All mappings of one object map, in key order (oid, then xid); one row a mapping."""
 
-    Attributes
-    ----------
-    nodes : NodeRows
-        Nodes of its tree.
-    oid, xid, paddr : (n,) uint64 arrays
-        Object, the transaction from which the mapping holds, and its first block.
-    size_bytes : (n,) int64 array
-        Size of the object.
-    is_deleted, is_encrypted, is_noheader : (n,) bool arrays
-        Flags.
-    leaf : (n,) int64 array
-        Position of the mapping's leaf in `nodes`.
-    """
-
-    nodes: NodeRows
+    nodes: NodeRows  # nodes of its tree
+    # oid, xid, paddr: object, the transaction from which the mapping holds, and its first block
     oid: NDArray[np.uint64]
     xid: NDArray[np.uint64]
     paddr: NDArray[np.uint64]
-    size_bytes: NDArray[np.int64]
+    size_bytes: NDArray[np.int64]  # size of the object
+    # is_deleted, is_encrypted, is_noheader: flags
     is_deleted: NDArray[np.bool_]
     is_encrypted: NDArray[np.bool_]
     is_noheader: NDArray[np.bool_]
-    leaf: NDArray[np.int64]
+    leaf: NDArray[np.int64]  # position of the mapping's leaf in `nodes`
 
     def __len__(self) -> int:
         return len(self.oid)
@@ -64,30 +52,14 @@ class Found:
 
 @frozen
 class OmapView:
-    """An object map as of one transaction.
+    """An object map as of one transaction."""
 
-    Attributes
-    ----------
-    omap : ObjectMap
-        The map.
-    oid : (k,) uint64 array
-        Objects that exist in this view, ascending.
-    row : (k,) int64 array
-        Their mappings, as positions in `omap`.
-    """
-
-    omap: ObjectMap
-    oid: NDArray[np.uint64]
-    row: NDArray[np.int64]
+    omap: ObjectMap  # the map
+    oid: NDArray[np.uint64]  # objects that exist in this view, ascending
+    row: NDArray[np.int64]  # their mappings, as positions in `omap`
 
     def find(self, oids: NDArray[np.uint64]) -> Found:
-        """Look up many objects.
-
-        Parameters
-        ----------
-        oids : (n,) uint64 array
-            In any order.
-        """
+        """Look up many objects."""
         if not len(self.oid):
             return _nothing(len(oids))
         spot = np.minimum(np.searchsorted(self.oid, oids), len(self.oid) - 1)
@@ -109,15 +81,7 @@ def _nothing(count: int) -> Found:
 
 
 def view_at(omap: ObjectMap, xid: int) -> OmapView:
-    """Keep, of each object, the youngest mapping up to a transaction; deleted objects are gone.
-
-    Parameters
-    ----------
-    omap : ObjectMap
-        The map.
-    xid : int
-        Transaction of the view.
-    """
+    """Keep, of each object, the youngest mapping up to a transaction; deleted objects are gone."""
     # Mappings are never changed: each transaction that moves an object adds one, and snapshots keep the older ones.
     row = np.flatnonzero(omap.xid <= np.uint64(xid))
     oid = omap.oid[row]

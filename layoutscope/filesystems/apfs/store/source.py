@@ -47,43 +47,22 @@ TYPE_BITS: Final = 4
 
 @frozen
 class Store:
-    """Where structures are read, how they are decoded, and where findings about them go.
+    """Where structures are read, how they are decoded, and where findings about them go."""
 
-    Attributes
-    ----------
-    blocks : Blocks
-        Blocks of the container.
-    decoder : Decoder
-        Bulk or grammar.
-    log : FindingLog
-        Its addresses are those of blocks.
-    lost : list of NodeRows
-        Roots that were found and cannot be used, one each: without them nothing is known of their trees.
-    """
-
-    blocks: Blocks
-    decoder: Decoder
-    log: FindingLog
+    blocks: Blocks  # blocks of the container
+    decoder: Decoder  # bulk or grammar
+    log: FindingLog  # its addresses are those of blocks
+    # roots that were found and cannot be used, one each: without them nothing is known of their trees
     lost: list[NodeRows] = field(default_factory=list)
 
     @classmethod
-    def over(cls, blocks: Blocks, decoder: Decoder, log: FindingLog) -> Store:
-        """Let a log count in blocks.
-
-        Parameters
-        ----------
-        blocks : Blocks
-            Blocks of the container.
-        decoder : Decoder
-            Bulk or grammar.
-        log : FindingLog
-            Where findings go.
-
-        Returns
-        -------
-        Store
-            Its log writes into the same list, and takes block addresses of either device.
-        """
+    def over(
+        cls,
+        blocks: Blocks,  # blocks of the container
+        decoder: Decoder,
+        log: FindingLog,
+    ) -> Store:
+        """Let a log count in blocks."""
         return cls(blocks, decoder, replace(log, locate=blocks.place))
 
     def apart(self) -> Store:
@@ -123,41 +102,19 @@ class TreeSource:
     """What is needed to read one tree.
 
     A tree is physical unless more is said: its nodes are named by their addresses.
-
-    Attributes
-    ----------
-    store : Store
-        Where it is read.
-    tree : str
-        Name in the tables, key of :data:`KINDS`.
-    root_oid : int
-        Identifier of the root; its address where the tree is physical.
-    max_xid : int
-        No node of a sound tree is younger.
-    view : OmapView, optional
-        Of a virtual tree: finds its nodes.
-    ephemerals : dict, optional
-        Of an ephemeral tree: the block in which the checkpoint keeps each object.
-    root_size_bytes : int
-        Size of the root where the object map does not say; the block size if 0.
-    cipher : Cipher, optional
-        Decrypts nodes whose object-map entry says that they are encrypted.
-    hash_type : int
-        Of sealed volumes: how children are hashed; 0 where that is unknown, and nothing is verified.
-    root_hash : bytes
-        Of sealed volumes, what the root's hash should be.
     """
 
-    store: Store
-    tree: str
-    root_oid: int
-    max_xid: int
-    view: OmapView | None = None
+    store: Store  # where it is read
+    tree: str  # name in the tables, key of `KINDS`
+    root_oid: int  # identifier of the root; its address where the tree is physical
+    max_xid: int  # no node of a sound tree is younger
+    view: OmapView | None = None  # of a virtual tree: finds its nodes
+    # of an ephemeral tree: the block in which the checkpoint keeps each object
     ephemerals: Mapping[int, int] | None = None
-    root_size_bytes: int = 0
-    cipher: Cipher | None = None
-    hash_type: int = 0
-    root_hash: bytes = b""
+    root_size_bytes: int = 0  # size of the root where the object map does not say; the block size if 0
+    cipher: Cipher | None = None  # decrypts nodes whose object-map entry says that they are encrypted
+    hash_type: int = 0  # of sealed volumes: how children are hashed; 0 where that is unknown, and nothing is verified
+    root_hash: bytes = b""  # of sealed volumes, what the root's hash should be
 
     @property
     def blocks(self) -> Blocks:
@@ -213,22 +170,7 @@ class Places:
 
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Order of keys as numbers: object and record type in the file-system trees, the leading field elsewhere.
-
-    Parameters
-    ----------
-    source : TreeSource
-        The tree, which says what its keys are.
-    buffer : (n_bytes,) uint8 array
-        Whole nodes.
-    key_start : (n,) int64 array
-        Where each key starts in the buffer.
-
-    Returns
-    -------
-    (n,) uint64 array
-        As of :func:`order_key` where keys are of file-system records. Different keys can have the same number.
-    """
+    """Order of keys as numbers: object and record type in the file-system trees, the leading field elsewhere."""
     key_type, key_field, _ = source.kind
     field, turn = (J_KEY.obj_id_and_type, TYPE_BITS) if key_type is J_KEY else (key_field, 0)
     if isinstance(source.decoder, Bulk) and isinstance(field, Field) and field.native == np.uint64:
@@ -239,13 +181,7 @@ def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[n
 
 
 def decoded_order(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Decode the order of keys through the source's decoder.
-
-    Parameters
-    ----------
-    source, buffer, key_start
-        As for :func:`low_keys`.
-    """
+    """Decode the order of keys through the source's decoder."""
     key_type, key_field, _ = source.kind
     if key_type is not J_KEY:
         return source.decoder.column(key_type, buffer, key_start, key_field)
@@ -272,20 +208,11 @@ def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
 def locate_nodes(
     source: TreeSource,
     oids: NDArray[np.uint64],
+    # of each node its parent's position in the tree, the low key and the hash that the parent has of it; a root has
+    # none
     origin: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint8]] | None = None,
 ) -> Places:
-    """Find the addresses of nodes; those that cannot be read are findings, and left out if the container ends first.
-
-    Parameters
-    ----------
-    source : TreeSource
-        The tree.
-    oids : (n,) uint64 array
-        Identifiers of the nodes, in key order.
-    origin : tuple of arrays, optional
-        Of each node its parent's position in the tree, the low key and the hash that the parent has of it; a root has
-        none.
-    """
+    """Find the addresses of nodes; those that cannot be read are findings, and left out if the container ends first."""
     parent, low, hashes = origin or (
         np.full(len(oids), NO_ROW, np.int64),
         np.zeros(len(oids), np.uint64),

@@ -63,25 +63,16 @@ FIELDS: Final = (
 
 @frozen
 class Swept:
-    """Objects that were found, in address order; arrays of one length.
+    """Objects that were found, in address order; arrays of one length."""
 
-    Attributes
-    ----------
-    paddr, oid, xid : (n,) uint64 arrays
-        Address, number and transaction.
-    kind, subtype : (n,) int64 arrays
-        Object types of the object and of its contents.
-    level, num_records : (n,) int64 arrays
-        Of nodes.
-    size_bytes : (n,) int64 array
-        Size.
-    """
-
+    # paddr, oid, xid: address, number and transaction
     paddr: NDArray[np.uint64]
     oid: NDArray[np.uint64]
     xid: NDArray[np.uint64]
+    # kind, subtype: object types of the object and of its contents
     kind: NDArray[np.int64]
     subtype: NDArray[np.int64]
+    # level, num_records: of nodes
     level: NDArray[np.int64]
     num_records: NDArray[np.int64]
     size_bytes: NDArray[np.int64]
@@ -116,15 +107,6 @@ def sweep(blocks: Blocks, decoder: Decoder, within: NDArray[np.int64] | None = N
     """Look at blocks once, each as what it may be; holes and areas that were never read are passed over.
 
     What is no sound block but begins like a node is tried as one of several blocks, up to 64 KiB.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        The container.
-    decoder : Decoder
-        How structures are decoded.
-    within : (n, 2) int64 array, optional
-        Runs of block addresses that are looked at; all of both devices without.
     """
     parts = [
         _objects_in(decoder, data, first, blocks, number)

@@ -50,20 +50,12 @@ MAX_LENGTH: Final = 2**30
 
 @frozen
 class Slots:
-    """Records of many nodes, in key order; one row a record.
+    """Records of many nodes, in key order; one row a record."""
 
-    Attributes
-    ----------
-    node : (n,) int64 array
-        Position of the node among those given.
-    key_start, val_start : (n,) int64 arrays
-        In bytes from the beginning of the buffer.
-    key_len, val_len : (n,) int32 arrays
-        In bytes. A ghost has a value of length 0.
-    """
-
-    node: NDArray[np.int64]
+    node: NDArray[np.int64]  # position of the node among those given
+    # key_start, val_start: in bytes from the beginning of the buffer
     key_start: NDArray[np.int64]
+    # key_len, val_len: in bytes. A ghost has a value of length 0.
     key_len: NDArray[np.int32]
     val_start: NDArray[np.int64]
     val_len: NDArray[np.int32]
@@ -83,40 +75,21 @@ class Slots:
 
 
 class Strays(NamedTuple):
-    """Records of leaves that lie outside of their node, and were left out; arrays of one length.
+    """Records of leaves that lie outside of their node, and were left out; arrays of one length."""
 
-    Attributes
-    ----------
-    node : (n,) int64 array
-        Position of the node among those given.
-    number : (n,) int64 array
-        Of the record in its node.
-    entry_start : (n,) int64 array
-        Its entry in the table of contents, in bytes from the beginning of the buffer.
-    """
-
-    node: NDArray[np.int64]
-    number: NDArray[np.int64]
-    entry_start: NDArray[np.int64]
+    node: NDArray[np.int64]  # position of the node among those given
+    number: NDArray[np.int64]  # of the record in its node
+    entry_start: NDArray[np.int64]  # its entry in the table of contents, in bytes from the beginning of the buffer
 
 
 @frozen
 class Located:
-    """What the tables of contents of many nodes lead to.
+    """What the tables of contents of many nodes lead to."""
 
-    Attributes
-    ----------
-    slots : Slots
-        Records that can be used.
-    torn : (n,) bool array
-        Nodes of which nothing can: the table leaves the node, or records of an index node or most of a leaf's do.
-    strays : Strays
-        Single records of leaves that cannot be used while the others can.
-    """
-
-    slots: Slots
+    slots: Slots  # records that can be used
+    # nodes of which nothing can: the table leaves the node, or records of an index node or most of a leaf's do
     torn: NDArray[np.bool_]
-    strays: Strays
+    strays: Strays  # single records of leaves that cannot be used while the others can
 
 
 @frozen
@@ -130,22 +103,7 @@ class Sizes:
 
 
 def node_heads(decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """Decode the heads of many nodes.
-
-    Parameters
-    ----------
-    decoder : Decoder
-        Bulk or grammar.
-    buffer : (n_bytes,) uint8 array
-        Whole nodes, decrypted.
-    starts : (n,) int64 array
-        Where each node starts in the buffer.
-
-    Returns
-    -------
-    dict of (n,) arrays
-        By the names in :data:`HEAD_FIELDS`.
-    """
+    """Decode the heads of many nodes."""
     return decoder.columns(BTREE_NODE, buffer, starts, HEAD_FIELDS)
 
 
@@ -156,26 +114,7 @@ def slots(
     head: dict[str, NDArray[Any]],
     sizes: Sizes,
 ) -> Located:
-    """Locate every record of many nodes.
-
-    Parameters
-    ----------
-    decoder : Decoder
-        Bulk or grammar.
-    buffer : (n_bytes,) uint8 array
-        Whole nodes.
-    starts : (n,) int64 array
-        Where each node starts in the buffer.
-    head : dict
-        From :func:`node_heads`.
-    sizes : Sizes
-        Of nodes, and for nodes with entries of fixed size.
-
-    Returns
-    -------
-    Located
-        Records of the nodes that are sound, and what is not.
-    """
+    """Locate every record of many nodes."""
     found = _natively(buffer, starts, head, sizes) if isinstance(decoder, Bulk) else None
     return found or plain_slots(decoder, buffer, starts, head, sizes)
 
@@ -212,13 +151,7 @@ def plain_slots(
     head: dict[str, NDArray[Any]],
     sizes: Sizes,
 ) -> Located:
-    """Locate records in numpy, through a decoder.
-
-    Parameters
-    ----------
-    decoder, buffer, starts, head, sizes
-        As for :func:`slots`.
-    """
+    """Locate records in numpy, through a decoder."""
     # Keys are counted from the end of the table of contents upwards, values from the end of the node downwards: only so
     # can a node grow from both sides. In a root, the tree information stands behind the values.
     table = starts + BTREE_NODE.width + head["table_space.ofs_data"]

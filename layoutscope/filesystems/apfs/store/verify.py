@@ -40,20 +40,11 @@ class Expected:
 
 @frozen
 class NodeCheck:
-    """Outcome, one row a node.
+    """Outcome, one row a node."""
 
-    Attributes
-    ----------
-    valid : (n,) uint8 array
-        Position in :data:`VALID_NAMES`.
-    is_sound : (n,) bool array
-        Whether the records can be used.
-    is_damaged : (n,) bool array
-        Whether anything is wrong with the node; sound records of such a node are used all the same.
-    """
-
-    valid: NDArray[np.uint8]
-    is_sound: NDArray[np.bool_]
+    valid: NDArray[np.uint8]  # position in `VALID_NAMES`
+    is_sound: NDArray[np.bool_]  # whether the records can be used
+    # whether anything is wrong with the node; sound records of such a node are used all the same
     is_damaged: NDArray[np.bool_]
 
 
@@ -64,21 +55,7 @@ def check_nodes(
     head: dict[str, NDArray[Any]],
     objects: NDArray[np.uint8],
 ) -> NodeCheck:
-    """Verify a batch of nodes.
-
-    Parameters
-    ----------
-    source : TreeSource
-        Their tree.
-    expected : Expected
-        Of this level.
-    places : Places
-        Where the nodes are and how they are named.
-    head : dict of arrays
-        Their heads.
-    objects : (n, size_bytes) uint8 array
-        Their bytes.
-    """
+    """Verify a batch of nodes."""
     problems = _Problems(source, places)
     unread = places.is_unread
     level = head["level"] != expected.level
@@ -196,17 +173,7 @@ def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:
 
 
 def report_damaged(store: Store, paddrs: NDArray[np.uint64], names: list[str]) -> NDArray[np.bool_]:
-    """Verify objects of one block each; each that is damaged is a finding. Returns which are.
-
-    Parameters
-    ----------
-    store : Store
-        The container.
-    paddrs : (n,) uint64 array
-        Where they lie.
-    names : list of str
-        What each is called.
-    """
+    """Verify objects of one block each; each that is damaged is a finding. Returns which are."""
     blocks = store.blocks
     data = blocks.read(paddrs, blocks.block_size)
     starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
@@ -232,19 +199,7 @@ def _name(hash_type: int) -> str:
 
 
 def hash_objects(hash_type: int, objects: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Hash each row.
-
-    Parameters
-    ----------
-    hash_type : int
-        As in the integrity metadata.
-    objects : (n, size_bytes) uint8 array
-        Whole nodes.
-
-    Returns
-    -------
-    (n, hash_size) uint8 array
-    """
+    """Hash each row."""
     import hashlib
 
     joined = b"".join(hashlib.new(_name(hash_type), row.tobytes()).digest() for row in objects)
@@ -252,28 +207,7 @@ def hash_objects(hash_type: int, objects: NDArray[np.uint8]) -> NDArray[np.uint8
 
 
 def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid: int | None = None) -> T:
-    """Read and parse one physical object, or a virtual one whose address is known.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        The container.
-    cls : type
-        Generated class; its first field is the object header.
-    paddr : int
-        Its address.
-    structure : str
-        Its name, for errors.
-    oid : int, optional
-        Its identifier; the address if left out.
-
-    Raises
-    ------
-    ChecksumError
-        If the stored checksum differs from the computed one.
-    FormatError
-        If it is another object, or contradicts its grammar.
-    """
+    """Read and parse one physical object, or a virtual one whose address is known."""
     with blocks.concerning(paddr):
         data = blocks.read_object(paddr)
         where = blocks.at(paddr)
@@ -291,34 +225,7 @@ def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid
 
 
 def read_virtual(blocks: Blocks, cls: type[T], view: OmapView, oid: int, structure: str) -> tuple[T, int]:
-    """Find one virtual object through an object map, and read and parse it.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        The container.
-    cls : type
-        Generated class; its first field is the object header.
-    view : OmapView
-        The object map as of the state that is read.
-    oid : int
-        The object's identifier.
-    structure : str
-        Its name, for errors.
-
-    Returns
-    -------
-    T, int
-        The object, and its address.
-
-    Raises
-    ------
-    ChecksumError
-        If the stored checksum differs from the computed one.
-    FormatError
-        If the map does not know it, if another object or another version of it lies there, or if it contradicts its
-        grammar.
-    """
+    """Find one virtual object through an object map, and read and parse it."""
     found = view.find(np.array([oid], np.uint64))
     if found.is_missing[0]:
         message = "the object map does not know it"

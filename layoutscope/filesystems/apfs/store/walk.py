@@ -36,23 +36,7 @@ if TYPE_CHECKING:
 def read_levels(
     source: TreeSource, workspace: Workspace | None = None, *, known: NDArray[np.uint64] | None = None
 ) -> Iterator[ReadNodes]:
-    """Read a tree from the root down; nodes that cannot be used are findings, and left out or yield no records.
-
-    Parameters
-    ----------
-    source : TreeSource
-        The tree.
-    workspace : Workspace, optional
-        Memory for the nodes' bytes, which are then valid until the next batch.
-    known : (n,) uint64 array, optional
-        Addresses of nodes that another state showed: leaves among them under nodes among them are left out, and
-        nothing is counted.
-
-    Yields
-    ------
-    ReadNodes
-        Level by level, each level in key order.
-    """
+    """Read a tree from the root down; nodes that cannot be used are findings, and left out or yield no records."""
     opened = read_root(source)
     if opened is None:
         return
@@ -112,19 +96,7 @@ _DTYPES = {
 
 
 def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: int, max_xid: int) -> ObjectMap:
-    """Read an object map's tree.
-
-    Parameters
-    ----------
-    store : Store
-        The container.
-    tree : {'container-omap', 'omap'}
-        Whose it is.
-    tree_oid : int
-        Its root's address.
-    max_xid : int
-        Transaction of the state that is read.
-    """
+    """Read an object map's tree."""
     parts, columns = [], {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
     for batch in read_levels(TreeSource(store, tree, tree_oid, max_xid), Workspace()):
         parts.append(as_rows(batch))
@@ -142,15 +114,9 @@ def _mappings(batch: ReadNodes) -> dict[str, NDArray[Any]]:
 
 @dataclass(slots=True)
 class Tally:
-    """What was counted so far, and the last key of the level that is read.
+    """What was counted so far, and the last key of the level that is read."""
 
-    Attributes
-    ----------
-    tree : OpenTree
-        The tree, before its nodes are read.
-    """
-
-    tree: OpenTree
+    tree: OpenTree  # the tree, before its nodes are read
     num_keys: int = 0
     longest_key: int = 0
     level: int = -1
@@ -208,22 +174,13 @@ _CHILD_COLUMNS = ("node", "oid", "low_key", "hash")
 
 @dataclass(slots=True)
 class Pool:
-    """Nodes that were read of one volume's states, and what the index nodes among them name.
+    """Nodes that were read of one volume's states, and what the index nodes among them name."""
 
-    Attributes
-    ----------
-    nodes : NodeRows or None
-        In the order of reading; of several trees, so that ranks and parents mean nothing.
-    children : dict of arrays
-        One row an index record, in the order of its node: ``node`` is that node's row, ``oid``, ``low_key`` and
-        ``hash`` are of the child.
-    order : (n,) int64 array
-        Rows by address.
-    """
-
-    nodes: NodeRows | None = None
+    nodes: NodeRows | None = None  # in the order of reading; of several trees, so that ranks and parents mean nothing
+    # one row an index record, in the order of its node: `node` is that node's row, `oid`, `low_key` and `hash` are of
+    # the child
     children: dict[str, NDArray[Any]] = field(default_factory=dict)
-    order: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    order: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # rows by address
 
     def __len__(self) -> int:
         return len(self.order)
@@ -267,13 +224,6 @@ def read_shared(source: TreeSource, pool: Pool) -> NodeRows:
     """Read the nodes of one state's tree; only those that the pool does not have are fetched, and put into it.
 
     What was found in another state already is not written down once more.
-
-    Parameters
-    ----------
-    source : TreeSource
-        The tree, with the object map as of this state.
-    pool : Pool
-        Nodes of other states of the volume.
     """
     apart, log = source.apart(), source.store.log
     nodes = _read_pooled(apart, pool)

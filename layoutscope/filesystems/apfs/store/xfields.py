@@ -26,25 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ExtendedFields:
-    """One row a field.
+    """One row a field."""
 
-    Attributes
-    ----------
-    record : (n,) int64 array
-        Which value it belongs to, as position among those given.
-    type : (n,) uint8 array
-        As in the grammar's ``inode_field`` or ``drec_field``.
-    start, size_bytes : (n,) int64 arrays
-        Its data, in bytes from the start of the buffer.
-    damaged : (k,) int64 array
-        Values whose fields do not fit into them; none of their fields is listed.
-    """
-
-    record: NDArray[np.int64]
-    type: NDArray[np.uint8]
+    record: NDArray[np.int64]  # which value it belongs to, as position among those given
+    type: NDArray[np.uint8]  # as in the grammar's `inode_field` or `drec_field`
+    # start, size_bytes: its data, in bytes from the start of the buffer
     start: NDArray[np.int64]
     size_bytes: NDArray[np.int64]
-    damaged: NDArray[np.int64]
+    damaged: NDArray[np.int64]  # values whose fields do not fit into them; none of their fields is listed
 
     def without(self, torn: NDArray[np.int64]) -> ExtendedFields:
         """Leave out the fields of values that turn out to be damaged, and list these."""
@@ -56,19 +45,13 @@ class ExtendedFields:
 
 
 def extended_fields(
-    decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
+    decoder: Decoder,
+    buffer: NDArray[np.uint8],
+    # starts, lengths_bytes: the part of each value behind its fixed fields; of length 0 where there is none
+    starts: NDArray[np.int64],
+    lengths_bytes: NDArray[np.int64],
 ) -> ExtendedFields:
-    """Locate every extended field of many values.
-
-    Parameters
-    ----------
-    decoder : Decoder
-        The grammar parses each value's fields as a whole, so that it locates them a second time.
-    buffer : (n_bytes,) uint8 array
-        Where the values lie.
-    starts, lengths_bytes : (n,) int64 arrays
-        The part of each value behind its fixed fields; of length 0 where there is none.
-    """
+    """Locate every extended field of many values."""
     if isinstance(decoder, Grammar):
         return _parsed(buffer, starts, lengths_bytes)
     return _in_bulk(decoder, buffer, starts, lengths_bytes)

@@ -26,27 +26,13 @@ MAX_LISTED: Final = 100
 
 @frozen
 class Account:
-    """Blocks of a container, as sets of runs.
+    """Blocks of a container, as sets of runs."""
 
-    Attributes
-    ----------
-    num_blocks : int
-        All blocks.
-    free : (n, 2) int64 array
-        Free in the bitmaps.
-    claimed : (n, 2) int64 array
-        Used by a node, a region or data.
-    unclaimed : (n, 2) int64 array
-        Used in the bitmaps and claimed by nothing that was read.
-    disputed : (n, 2) int64 array
-        Claimed, but free in the bitmaps.
-    """
-
-    num_blocks: int
-    free: NDArray[np.int64]
-    claimed: NDArray[np.int64]
-    unclaimed: NDArray[np.int64]
-    disputed: NDArray[np.int64]
+    num_blocks: int  # all blocks
+    free: NDArray[np.int64]  # free in the bitmaps
+    claimed: NDArray[np.int64]  # used by a node, a region or data
+    unclaimed: NDArray[np.int64]  # used in the bitmaps and claimed by nothing that was read
+    disputed: NDArray[np.int64]  # claimed, but free in the bitmaps
 
     def details(self) -> Details:
         """Numbers for a report, in blocks."""
@@ -62,21 +48,12 @@ class Account:
 
 
 def balance(
-    devices: NDArray[np.int64], free: NDArray[np.int64], claims: Sequence[NDArray[np.int64]], log: FindingLog
+    devices: NDArray[np.int64],  # blocks of each device
+    free: NDArray[np.int64],
+    claims: Sequence[NDArray[np.int64]],
+    log: FindingLog,
 ) -> Account:
-    """Compare claims with the bitmaps.
-
-    Parameters
-    ----------
-    devices : (n, 2) int64 array
-        Blocks of each device.
-    free : (n, 2) int64 array
-        Free runs.
-    claims : sequence of (n, 2) int64 arrays
-        Sets of claimed blocks, which may overlap.
-    log : FindingLog
-        Is told of claimed blocks that are free.
-    """
+    """Compare claims with the bitmaps."""
     free = intervals.intersect(free, devices)
     claimed = intervals.intersect(intervals.union(claims), devices)
     used = intervals.subtract(devices, free)
@@ -100,22 +77,7 @@ def devices(container: Container) -> NDArray[np.int64]:
 
 
 def account(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> Account:
-    """Compare everything that is claimed with the bitmaps.
-
-    Parameters
-    ----------
-    container : Container
-        The container; its log is told of blocks that are claimed but free, or claimed by metadata and data.
-    parts : ContainerParts
-        What belongs to no volume: nodes and regions, and what the bitmaps call free.
-    volumes : list of VolumeParts
-        Every volume that could be opened.
-
-    Returns
-    -------
-    Account
-        Of all devices. Without a space manager no block is free.
-    """
+    """Compare everything that is claimed with the bitmaps."""
     block_size = container.blocks.block_size
     claims = [node_runs([*parts.trees, *parts.lost], block_size), as_runs(parts.regions)]
     claims += [volume.claimed(block_size) for volume in volumes]

@@ -35,32 +35,18 @@ BATCH_BYTES: Final = 1 << 24
 
 @frozen
 class Mapped:
-    """What lies where the entries of an object map lead; one row an address.
+    """What lies where the entries of an object map lead; one row an address."""
 
-    Attributes
-    ----------
-    index : Index
-        The addresses.
-    oid, xid : (n,) uint64 arrays
-        What the headers of the objects say.
-    stored, computed : (n,) uint64 arrays
-        Their checksums.
-    size_bytes : (n,) int64 array
-        Their sizes; of those that no tree leads to as the map has them.
-    is_virtual : (n,) bool array
-        Whether it is an object that is found through a map.
-    is_node : (n,) bool array
-        Whether it may be a B-tree node; of those alone that have no header and no checksum.
-    """
-
-    index: Index
+    index: Index  # the addresses
+    # oid, xid: what the headers of the objects say
     oid: NDArray[np.uint64]
     xid: NDArray[np.uint64]
+    # stored, computed: their checksums
     stored: NDArray[np.uint64]
     computed: NDArray[np.uint64]
-    size_bytes: NDArray[np.int64]
-    is_virtual: NDArray[np.bool_]
-    is_node: NDArray[np.bool_]
+    size_bytes: NDArray[np.int64]  # their sizes; of those that no tree leads to as the map has them
+    is_virtual: NDArray[np.bool_]  # whether it is an object that is found through a map
+    is_node: NDArray[np.bool_]  # whether it may be a B-tree node; of those alone that have no header and no checksum
 
     def of(self, paddr: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Find the rows of some addresses, and which of them are known and whole by their own checksum."""
@@ -74,17 +60,6 @@ def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), c
     """Read what an object map leads to, but for nodes that were read and are sound.
 
     What is encrypted is left out where there is no key, and what could not be read or lies outside of the image.
-
-    Parameters
-    ----------
-    omap : ObjectMap
-        The map.
-    store : Store
-        Where it is read.
-    known : sequence of NodeRows
-        Nodes that trees lead to.
-    cipher : Cipher, optional
-        Decrypts nodes.
     """
     sound = [nodes.take(np.flatnonzero(nodes.valid)) for nodes in known]
     parts = [(nodes.paddr, nodes.node_id, nodes.xid, nodes.size_bytes) for nodes in sound]
@@ -157,19 +132,7 @@ def are_misled(omap: ObjectMap, mapped: Mapped) -> NDArray[np.bool_]:
 def report_damaged_objects(
     omap: ObjectMap, mapped: Mapped, misled: NDArray[np.bool_], kind: str, log: FindingLog
 ) -> NDArray[np.int64]:
-    """Report each object of a map that is not whole, or another one than the map names, once; return their entries.
-
-    Parameters
-    ----------
-    omap, mapped : ObjectMap, Mapped
-        The map, and what lies where it leads.
-    misled : (n,) bool array
-        Entries that are wrong themselves.
-    kind : str
-        What the objects are called, as in ``fs tree, node``.
-    log : FindingLog
-        Is told.
-    """
+    """Report each object of a map that is not whole, or another one than the map names, once; return their entries."""
     row, is_known = mapped.index.find(omap.paddr)
     rows = np.flatnonzero(is_known & ~omap.is_deleted & ~misled)
     row = row[rows]

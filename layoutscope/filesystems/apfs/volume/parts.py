@@ -46,51 +46,27 @@ if TYPE_CHECKING:
 
 @frozen
 class VolumeParts:
-    """All that was read of a volume.
+    """All that was read of a volume."""
 
-    Attributes
-    ----------
-    state : Volume
-        The state that the layout shows.
-    view : str
-        Its name.
-    fs, extentref, snapmeta, fext : RecordTree
-        Its trees; the last one only of sealed volumes.
-    snapshots : list of Snapshot
-        All that the volume has.
-    views : dict of str to NodeRows
-        Nodes of the file-system trees of all states by their names, the live one first; parents are positions in it.
-    snapshot_extents : list of RecordTree
-        Extent-reference trees of the snapshots.
-    regions : list of Region
-        Metadata that is no tree node.
-    is_locked : bool
-        Whether the file-system tree could not be read for want of a key.
-    cipher : Cipher or None
-        Of an encrypted volume that was unlocked.
-    rolling : Rolling
-        Of an encryption under way.
-    inferred : (n,) uint64 array
-        Blocks of those nodes of the file-system tree that no object map names any more.
-    lost, lost_of_snapshots : list of NodeRows
-        Nodes that a tree led to and that are among none of its nodes: roots that cannot be used, and leaves that others
-        took the place of.
-    """
-
-    state: Volume
-    view: str
+    state: Volume  # the state that the layout shows
+    view: str  # its name
+    # fs, extentref, snapmeta, fext: its trees; the last one only of sealed volumes
     fs: RecordTree
     extentref: RecordTree
     snapmeta: RecordTree
     fext: RecordTree
-    snapshots: list[Snapshot]
+    snapshots: list[Snapshot]  # all that the volume has
+    # nodes of the file-system trees of all states by their names, the live one first; parents are positions in it
     views: dict[str, NodeRows]
-    snapshot_extents: list[RecordTree]
-    regions: list[Region]
-    is_locked: bool
-    cipher: Cipher | None = None
-    rolling: Rolling = field(default_factory=Rolling)
+    snapshot_extents: list[RecordTree]  # extent-reference trees of the snapshots
+    regions: list[Region]  # metadata that is no tree node
+    is_locked: bool  # whether the file-system tree could not be read for want of a key
+    cipher: Cipher | None = None  # of an encrypted volume that was unlocked
+    rolling: Rolling = field(default_factory=Rolling)  # of an encryption under way
+    # blocks of those nodes of the file-system tree that no object map names any more
     inferred: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    # lost, lost_of_snapshots: nodes that a tree led to and that are among none of its nodes: roots that cannot be used,
+    # and leaves that others took the place of
     lost: list[NodeRows] = field(default_factory=list)
     lost_of_snapshots: list[NodeRows] = field(default_factory=list)
     _known: dict[str, NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
@@ -176,24 +152,7 @@ def _in_blocks(length: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
 def read_volume_parts(
     container: Container, volume: Volume, *, cipher: Cipher | None = None, chosen: str = "live"
 ) -> VolumeParts:
-    """Read all trees of one state of a volume, and the nodes of its other states.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    volume : Volume
-        Its live state; its log is told what is wrong.
-    cipher : Cipher, optional
-        Decrypts the file-system tree.
-    chosen : str
-        Name of the view to show.
-
-    Raises
-    ------
-    FormatError
-        If that view is of a snapshot that cannot be opened.
-    """
+    """Read all trees of one state of a volume, and the nodes of its other states."""
     opened, physical = _read_physical(container, volume)
     states = {"live": volume} | {snapshot.view: state for snapshot, state in opened}
     if chosen not in states:
@@ -347,27 +306,11 @@ def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
 
 @frozen
 class ContainerContents:
-    """A container as it was read, before its parts are compared.
-
-    Attributes
-    ----------
-    container : Container
-        The container.
-    parts : ContainerParts
-        What belongs to no volume, and the findings outside of volumes.
-    volumes : list of VolumeParts
-        Every volume that could be opened.
-    slots : dict
-        Each volume's place in the container's list, by its number.
-    num_volumes : int
-        How many the container names.
-    swept : Swept or None
-        What a sweep found, if it was asked for.
-    """
+    """A container as it was read, before its parts are compared."""
 
     container: Container
-    parts: ContainerParts
-    volumes: list[VolumeParts]
-    slots: dict[int, int]
-    num_volumes: int
-    swept: Swept | None = None
+    parts: ContainerParts  # what belongs to no volume, and the findings outside of volumes
+    volumes: list[VolumeParts]  # every volume that could be opened
+    slots: dict[int, int]  # each volume's place in the container's list, by its number
+    num_volumes: int  # how many the container names
+    swept: Swept | None = None  # what a sweep found, if it was asked for

@@ -28,15 +28,7 @@ if TYPE_CHECKING:
 
 
 def virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region]:
-    """Make regions of the objects that are no nodes of a tree that was read, by the type in their header.
-
-    Parameters
-    ----------
-    volume : Volume
-        A volume, in its live state; its log is told of objects that are damaged or of an unknown type.
-    claimed : list of NodeRows
-        Nodes of all virtual trees of all states.
-    """
+    """Make regions of the objects that are no nodes of a tree that was read, by the type in their header."""
     blocks, omap = volume.store.blocks, volume.omap
     known = np.concatenate([nodes.paddr for nodes in claimed])
     rows = np.flatnonzero(~omap.is_deleted & ~is_among(omap.paddr, known))
@@ -79,19 +71,7 @@ def _report(volume: Volume, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -
 def volume_regions(
     container: Container, states: list[Volume], claimed: list[NodeRows], others: list[Region]
 ) -> list[Region]:
-    """List metadata of a volume and its snapshots outside their trees, each block once.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    states : list of Volume
-        The live state, then those of the snapshots.
-    claimed : list of NodeRows
-        All virtual trees of all states.
-    others : list of Region
-        What is known already.
-    """
+    """List metadata of a volume and its snapshots outside their trees, each block once."""
     volume = states[0]
     regions = [*others, Region("object-map", "volume object map", volume.superblock.omap_oid)]
     for state in states:

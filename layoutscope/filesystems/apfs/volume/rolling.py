@@ -45,15 +45,7 @@ class Rolling:
 
 
 def read_rolling(container: Container, volume: Volume) -> Rolling:
-    """Read the state of an encryption under way; nothing where there is none.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    volume : Volume
-        A volume, in its live state; its log is told what is damaged or not understood.
-    """
+    """Read the state of an encryption under way; nothing where there is none."""
     oid, rolling = volume.superblock.er_state_oid, Rolling()
     if not oid:
         return rolling
@@ -75,13 +67,7 @@ def read_rolling(container: Container, volume: Volume) -> Rolling:
 
 
 def _read_state(objects: Objects, oid: int) -> tuple[State, ObjectPlace]:
-    """Parse the state by its version.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be used, or is of an unknown version.
-    """
+    """Parse the state by its version."""
     types, name = grammar.ApfsEncryption, "encryption rolling state"
     kind = ObjectKind(types.ErStateHead, int(KINDS.er_state), name)
     head, place = objects.read(kind, oid)

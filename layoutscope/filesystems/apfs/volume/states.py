@@ -47,18 +47,12 @@ def shown_as(container: Container, wanted_xid: int | None) -> str:
     return f"xid {container.xid}" if is_older or container.younger else LIVE
 
 
-def given_up(newest: Container | None, state: Volume, nodes: NodeRows) -> Details:
-    """Count the nodes of an older state's file-system tree that the newest state no longer has.
-
-    Parameters
-    ----------
-    newest : Container or None
-        The container in its newest state; None if that is the state that was read.
-    state : Volume
-        The older state.
-    nodes : NodeRows
-        Its file-system tree.
-    """
+def given_up(
+    newest: Container | None,  # the container in its newest state; None if that is the state that was read
+    state: Volume,
+    nodes: NodeRows,
+) -> Details:
+    """Count the nodes of an older state's file-system tree that the newest state no longer has."""
     if newest is None:
         return {}
     held = np.empty(0, np.uint64)
@@ -141,15 +135,7 @@ def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContaine
 def volumes_at(
     container: Container, superblock: ApfsContainer.NxSuperblock
 ) -> list[tuple[ApfsVolume.ApfsSuperblock, int]]:
-    """Parse the volume superblocks of an older state, as far as they are still there; each with its address.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    superblock : ApfsContainer.NxSuperblock
-        Of the state's checkpoint.
-    """
+    """Parse the volume superblocks of an older state, as far as they are still there; each with its address."""
     blocks, xid = container.blocks, superblock.hdr.xid
     oids = [oid for oid in superblock.fs_oid if oid]
     try:
@@ -166,17 +152,7 @@ def volumes_at(
 
 
 def mapped_at(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: int) -> omaps.ObjectMap | None:
-    """Read the object map of an older state of a volume; None if its head is no longer there.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    superblock : ApfsVolume.ApfsSuperblock
-        Of the volume's state.
-    xid : int
-        Transaction of the state.
-    """
+    """Read the object map of an older state of a volume; None if its head is no longer there."""
     try:
         cls, paddr = grammar.ApfsContainer.OmapPhys, superblock.omap_oid
         header = read_object(container.blocks, cls, paddr, "volume object map")
@@ -202,27 +178,13 @@ def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tupl
 
 @frozen
 class Snapshot:
-    """One snapshot as the metadata tree describes it.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    xid : int
-        Its transaction.
-    create_time : int
-        Nanoseconds since 1970.
-    sblock_paddr : int
-        Copy of the volume superblock; 0 if it has none.
-    extentref_paddr : int
-        Root of its extent-reference tree; 0 if it has none.
-    """
+    """One snapshot as the metadata tree describes it."""
 
     name: str
-    xid: int
-    create_time: int
-    sblock_paddr: int
-    extentref_paddr: int
+    xid: int  # its transaction
+    create_time: int  # nanoseconds since 1970
+    sblock_paddr: int  # copy of the volume superblock; 0 if it has none
+    extentref_paddr: int  # root of its extent-reference tree; 0 if it has none
 
     @property
     def view(self) -> str:
@@ -242,13 +204,7 @@ def list_snapshots(records: RecordTables) -> list[Snapshot]:
 
 
 def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
-    """Open the state of a volume that a snapshot keeps.
-
-    Raises
-    ------
-    FormatError
-        If the snapshot's superblock cannot be used.
-    """
+    """Open the state of a volume that a snapshot keeps."""
     superblock, paddr = volume.superblock, snapshot.sblock_paddr
     if paddr:
         # The transaction in its header is no witness of the snapshot's: in an image of macOS (offsite_source_2snaps)
@@ -263,19 +219,7 @@ def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
 def read_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> RecordTree:
     """Read the extents that left the live volume with a snapshot.
 
-    Parameters
-    ----------
-    store : Store
-        Where they are read; findings go to its log.
-    snapshot : Snapshot
-        Names the root of its extent-reference tree.
-    max_xid : int
-        No node of a sound tree is younger.
-
-    Returns
-    -------
-    RecordTree
-        References to runs of blocks, in the table ``extent``; empty if the snapshot has no such tree.
+    References to runs of blocks, in the table `extent`; empty if the snapshot has no such tree.
     """
     return read_physical_tree(store, "extentref", snapshot.extentref_paddr, max_xid)
 
@@ -292,37 +236,19 @@ def open_all(volume: Volume, snapshots: list[Snapshot]) -> list[tuple[Snapshot, 
 
 
 def snapshot_view(container: Container, volume: Volume, name: str | None, xid: int | None) -> str | None:
-    """Name the view of the snapshot that was asked for; None if this volume does not have it.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    volume : Volume
-        The volume.
-    name : str or None
-        The snapshot's name; any will do without.
-    xid : int or None
-        Its transaction; any will do where it is the container's own, or without.
-    """
+    """Name the view of the snapshot that was asked for; None if this volume does not have it."""
     for snapshot in read_snapshots(container, volume):
         if name in (None, snapshot.name) and xid in (None, container.xid, snapshot.xid):
             return snapshot.view
     return None
 
 
-def no_such_state(container: Container, name: str | None, xid: int | None) -> str:
-    """Say that a snapshot or transaction is not there, and what is.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    name : str or None
-        The snapshot that was asked for; None where it was a transaction.
-    xid : int or None
-        That transaction.
-    """
+def no_such_state(
+    container: Container,
+    name: str | None,  # the snapshot that was asked for; None where it was a transaction
+    xid: int | None,
+) -> str:
+    """Say that a snapshot or transaction is not there, and what is."""
     wanted = f"snapshot {name!r}" if name is not None else f"state of transaction {xid}"
     known = ", ".join(f"{row.kind} {row.label}" for row in states_of(container)) or "none"
     return f"there is no {wanted}; there are: {known}"

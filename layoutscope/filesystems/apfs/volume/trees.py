@@ -24,23 +24,12 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.volume.volume import Volume
 
 
-def fs_source(store: Store, volume: Volume, cipher: Cipher | None) -> TreeSource:
-    """Describe the file-system tree of a state of a volume.
-
-    Parameters
-    ----------
-    store : Store
-        Where it is read; findings go to its log, which need not be the volume's.
-    volume : Volume
-        The state, whose view of the object map finds the nodes.
-    cipher : Cipher or None
-        Decrypts encrypted nodes; None where there are none.
-
-    Returns
-    -------
-    TreeSource
-        The tree, of which nothing is read yet; in a sealed volume with the hash of its root.
-    """
+def fs_source(
+    store: Store,
+    volume: Volume,
+    cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
+) -> TreeSource:
+    """Describe the file-system tree of a state of a volume."""
     seal, superblock = volume.seal, volume.superblock
     # Apple's reference calls the root tree virtual "typically": its type says how its nodes are named.
     is_physical = superblock.root_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
@@ -56,72 +45,32 @@ def fs_source(store: Store, volume: Volume, cipher: Cipher | None) -> TreeSource
     )
 
 
-def read_fs_tree(volume: Volume, cipher: Cipher | None, pool: Pool | None = None) -> RecordTree:
-    """Read the file-system tree of a state of a volume, with its records.
-
-    Parameters
-    ----------
-    volume : Volume
-        The state; its log is told what is wrong.
-    cipher : Cipher or None
-        Decrypts encrypted nodes; None where there are none.
-    pool : Pool, optional
-        Keeps the nodes for other states of the volume, which share many of them.
-
-    Returns
-    -------
-    RecordTree
-        Nodes, and records as columns by type.
-    """
+def read_fs_tree(
+    volume: Volume,
+    cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
+    pool: Pool | None = None,
+) -> RecordTree:
+    """Read the file-system tree of a state of a volume, with its records."""
     hashed = bool(volume.superblock.has_hashed_names)
     return read_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool)
 
 
-def read_fs_nodes(volume: Volume, cipher: Cipher | None, pool: Pool) -> NodeRows:
-    """Read the nodes of the file-system tree of a state of a volume, but those that other states have shown.
-
-    Parameters
-    ----------
-    volume : Volume
-        The state; its log is told what is wrong, but not again what another state showed.
-    cipher : Cipher or None
-        Decrypts encrypted nodes; None where there are none.
-    pool : Pool
-        Nodes of other states; those that are new are put into it.
-
-    Returns
-    -------
-    NodeRows
-        All nodes of this state, those from the pool too.
-    """
+def read_fs_nodes(
+    volume: Volume,
+    cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
+    pool: Pool,
+) -> NodeRows:
+    """Read the nodes of the file-system tree of a state of a volume, but those that other states have shown."""
     return read_shared(fs_source(volume.store, volume, cipher), pool)
 
 
 def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int) -> RecordTree:
-    """Read an extent-reference or snapshot-metadata tree; none if the root's address is 0.
-
-    Parameters
-    ----------
-    store : Store
-        Where it is read.
-    tree : {'extentref', 'snapmeta'}
-        Which of them.
-    root_oid : int
-        Address of its root.
-    max_xid : int
-        No node of a sound tree is younger.
-    """
+    """Read an extent-reference or snapshot-metadata tree; none if the root's address is 0."""
     return read_record_tree(TreeSource(store, tree, root_oid, max_xid)) if root_oid else RecordTree(join(tree, []))
 
 
 def locked_nodes(state: Volume) -> NodeRows:
-    """List the encrypted nodes of a state by identifier: addresses and sizes are known, nothing else.
-
-    Parameters
-    ----------
-    state : Volume
-        A state of a locked volume.
-    """
+    """List the encrypted nodes of a state by identifier: addresses and sizes are known, nothing else."""
     omap = state.omap
     row = state.view.row[omap.is_encrypted[state.view.row]]
     is_read = np.ones(len(row), np.bool_)

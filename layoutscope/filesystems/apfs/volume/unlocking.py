@@ -18,18 +18,12 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.volume.volume import Volume
 
 
-def cipher_of(container: Container, volume: Volume, password: str | None) -> Cipher | None:
-    """Find the key of an encrypted volume; without one it stays locked, and a finding says why.
-
-    Parameters
-    ----------
-    container : Container
-        Whose keybag holds it.
-    volume : Volume
-        The volume; None is returned if it is not encrypted.
-    password : str or None
-        A password or recovery key.
-    """
+def cipher_of(
+    container: Container,
+    volume: Volume,  # the volume; None is returned if it is not encrypted
+    password: str | None,
+) -> Cipher | None:
+    """Find the key of an encrypted volume; without one it stays locked, and a finding says why."""
     if not is_encrypted(volume):
         return None
     code, uuid = "volume-locked", bytes(volume.superblock.vol_uuid)

@@ -31,42 +31,18 @@ if TYPE_CHECKING:
 
 @frozen
 class Volume:
-    """An opened volume, before its file-system tree is read.
+    """An opened volume, before its file-system tree is read."""
 
-    Attributes
-    ----------
-    store : Store
-        Where it is read; findings about this volume go there.
-    number : int
-        Its number on the image.
-    superblock : ApfsVolume.ApfsSuperblock
-        Of the state that is read.
-    paddr : int
-        Where that lies.
-    xid : int
-        Transaction of the state that is read.
-    omap_header : ApfsContainer.OmapPhys
-        Head of its object map.
-    omap : ObjectMap
-        All versions of all objects.
-    view : OmapView
-        Those of this state.
-    omap_snapshots : NodeRows
-        Tree of the snapshots that the object map knows.
-    seal : Seal or None
-        Of a sealed volume.
-    """
-
-    store: Store
-    number: int
-    superblock: ApfsVolume.ApfsSuperblock
-    paddr: int
-    xid: int
-    omap_header: ApfsContainer.OmapPhys | NoMap
-    omap: ObjectMap
-    view: OmapView
-    omap_snapshots: NodeRows
-    seal: Seal | None = None
+    store: Store  # where it is read; findings about this volume go there
+    number: int  # its number on the image
+    superblock: ApfsVolume.ApfsSuperblock  # of the state that is read
+    paddr: int  # where that lies
+    xid: int  # transaction of the state that is read
+    omap_header: ApfsContainer.OmapPhys | NoMap  # head of its object map
+    omap: ObjectMap  # all versions of all objects
+    view: OmapView  # those of this state
+    omap_snapshots: NodeRows  # tree of the snapshots that the object map knows
+    seal: Seal | None = None  # of a sealed volume
 
     @property
     def name(self) -> str:
@@ -97,24 +73,7 @@ def list_volumes(container: Container) -> list[tuple[int, int]]:
 
 
 def open_volume(container: Container, store: Store, oid: int, number: int) -> Volume:
-    """Open a volume's live state.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    store : Store
-        Where the volume is read, with findings of its own.
-    oid : int
-        Virtual object of its superblock.
-    number : int
-        Its number on the image.
-
-    Raises
-    ------
-    FormatError
-        If the superblock or the object map cannot be used.
-    """
+    """Open a volume's live state."""
     blocks, xid = store.blocks, container.xid
     superblock, paddr = read_virtual(
         blocks, grammar.ApfsVolume.ApfsSuperblock, container.view, oid, "volume superblock"
@@ -145,26 +104,15 @@ class Seal:
     is_broken: bool
 
 
-def read_seal(store: Store, view: OmapView, superblock: ApfsVolume.ApfsSuperblock, of_state: str = "") -> Seal | None:
+def read_seal(
+    store: Store,  # where it is read; its log is told of a broken seal, or why there is none to verify
+    view: OmapView,
+    superblock: ApfsVolume.ApfsSuperblock,
+    of_state: str = "",
+) -> Seal | None:
     """Read the integrity metadata of a state of a volume; None if it is not sealed, or they cannot be used.
 
     Each state is sealed or not by itself: a system volume's snapshots are, while the live state need not be.
-
-    Parameters
-    ----------
-    store : Store
-        Where it is read; its log is told of a broken seal, or why there is none to verify.
-    view : OmapView
-        The volume's object map as of the state, which finds the metadata: they are a virtual object.
-    superblock : ApfsVolume.ApfsSuperblock
-        Of the state.
-    of_state : str
-        Name of the state, for findings, if it is not the live one.
-
-    Returns
-    -------
-    Seal or None
-        A broken one too; the tree is verified against it all the same.
     """
     if not superblock.is_sealed:
         return None

@@ -45,11 +45,6 @@ def num_missing_entries(parts: VolumeParts) -> int:
     """Count the names that are lost at the least: 0 of a locked volume, of which nothing is known.
 
     A file or directory whose inode is lost, and which a directory still lists, has kept its name.
-
-    Parameters
-    ----------
-    parts : VolumeParts
-        All that was read of a volume.
     """
     if parts.is_locked:
         return 0

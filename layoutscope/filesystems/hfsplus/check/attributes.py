@@ -58,49 +58,30 @@ MOST_DIGITS: Final = 10
 
 @frozen
 class AttributeRecords:
-    """Attribute records in key order.
+    """Attribute records in key order."""
 
-    Attributes
-    ----------
-    located : TreeRecords
-        Of the whole tree.
-    key, data, stop : (n,) int64 arrays
-        Places of every leaf record, in the tree's file.
-    kind : (n,) int64 array
-        Its type; 0 where it is none that exists, or too short.
-    file_id, start_block : (n,) int64 arrays
-        From the keys.
-    units, start, count
-        Names.
-    size, blocks : (n,) int64 arrays
-        Inline: bytes of the value. Fork: its logical size and total blocks. 0 otherwise.
-    first_link : (n,) int64 array
-        Number in an attribute of this name; 0 where it is none, -1 in other attributes.
-    starts, counts : (n, 8) int64 arrays
-        Extents; zeros in inline records.
-    is_access_list : (n,) bool array
-        Whether it is the attribute of an access list.
-    decmpfs : Columns
-        Fields of the header that makes a file a compressed one; -1 in other attributes.
-    """
-
-    located: TreeRecords
+    located: TreeRecords  # of the whole tree
+    # key, data, stop: places of every leaf record, in the tree's file
     key: I64
     data: I64
     stop: I64
-    kind: I64
+    kind: I64  # its type; 0 where it is none that exists, or too short
+    # file_id, start_block: from the keys
     file_id: I64
     start_block: I64
+    # units, start, count: names
     units: NDArray[np.uint16]
     start: I64
     count: I64
+    # size, blocks: inline: bytes of the value. Fork: its logical size and total blocks. 0 otherwise.
     size: I64
     blocks: I64
-    first_link: I64
+    first_link: I64  # number in an attribute of this name; 0 where it is none, -1 in other attributes
+    # starts, counts: extents; zeros in inline records
     starts: I64
     counts: I64
-    is_access_list: Mask
-    decmpfs: Columns
+    is_access_list: Mask  # whether it is the attribute of an access list
+    decmpfs: Columns  # fields of the header that makes a file a compressed one; -1 in other attributes
 
     def field(self, row: int, path: str) -> FindingLog:
         """Bind the log to a field of a record's data; of its key where the path starts with ``key.``."""

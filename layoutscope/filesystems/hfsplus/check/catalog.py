@@ -81,36 +81,22 @@ THREAD_FIELDS: Final[tuple[RecordColumn, ...]] = (THREAD.parent_id, THREAD.num_n
 
 @frozen
 class CatalogRecords:
-    """Catalog records in key order.
+    """Catalog records in key order."""
 
-    Attributes
-    ----------
-    located : TreeRecords
-        Of the whole tree.
-    kind : (n,) int64 array
-        Type of every leaf record; 0 where it is none that exists, or too short.
-    excess : (n,) bool array
-        Files and folders that are longer than their type says.
-    parent_id : (n,) int64 array
-        From the key of every leaf record; the file's own ID in threads.
-    units, start, count
-        Names in the keys of leaf records, as stored.
-    files, folders, threads : Columns
-        Their fields, and ``row``, the place among the leaf records.
-    thread_units, thread_start : arrays
-        Names in threads; their lengths are ``threads["num_name_units"]``, -1 where a name leaves its record.
-    """
-
-    located: TreeRecords
-    kind: I64
-    excess: Mask
-    parent_id: I64
+    located: TreeRecords  # of the whole tree
+    kind: I64  # type of every leaf record; 0 where it is none that exists, or too short
+    excess: Mask  # files and folders that are longer than their type says
+    parent_id: I64  # from the key of every leaf record; the file's own ID in threads
+    # units, start, count: names in the keys of leaf records, as stored
     units: NDArray[np.uint16]
     start: I64
     count: I64
+    # files, folders, threads: their fields, and `row`, the place among the leaf records
     files: Columns
     folders: Columns
     threads: Columns
+    # thread_units, thread_start: names in threads; their lengths are `threads["num_name_units"]`, -1 where a name
+    # leaves its record
     thread_units: NDArray[np.uint16]
     thread_start: I64
 

@@ -38,32 +38,18 @@ _OF_FILES: Final = tuple(int(kind) for kind in _MODE if kind not in (_MODE.direc
 
 @frozen
 class CatalogFacts:
-    """What rules ask of the catalog.
+    """What rules ask of the catalog."""
 
-    Attributes
-    ----------
-    catalog : CatalogRecords
-        Its records.
-    is_hfsx : bool
-        Whether the volume is HFSX, whose folders count their subfolders.
-    home_of_files, home_of_folders : int
-        CNIDs of the private folders; -1 where there is none.
-    of_files, of_folders : (n_files,) bool arrays
-        Which files call themselves links of files, and of folders, whatever their dates.
-    are_dated : (n_files,) bool array
-        Which of them have a date by which drivers know links.
-    ancestors : (n_folders,) bool array
-        Folders that links of folders lie in, at whatever depth, without the root and the private folder.
-    """
-
-    catalog: CatalogRecords
-    is_hfsx: bool
+    catalog: CatalogRecords  # its records
+    is_hfsx: bool  # whether the volume is HFSX, whose folders count their subfolders
+    # home_of_files, home_of_folders: CNIDs of the private folders; -1 where there is none
     home_of_files: int
     home_of_folders: int
+    # of_files, of_folders: which files call themselves links of files, and of folders, whatever their dates
     of_files: Mask
     of_folders: Mask
-    are_dated: Mask
-    ancestors: Mask
+    are_dated: Mask  # which of them have a date by which drivers know links
+    ancestors: Mask  # folders that links of folders lie in, at whatever depth, without the root and the private folder
 
     @property
     def files(self) -> Columns:
@@ -98,31 +84,17 @@ class CatalogFacts:
 
 @frozen
 class RecordRule:
-    """A rule about one field of files or folders.
+    """A rule about one field of files or folders."""
 
-    Attributes
-    ----------
-    records : {'files', 'folders'}
-        Of which.
-    field : str
-        The field, by its path in the record.
-    is_broken : callable
-        Says of each record whether it breaks the rule.
-    message, expected : str
-        What is wrong then, and what the field must be.
-    code, level
-        Of the finding.
-    source : str
-        Who says so.
-    """
-
-    records: Literal["files", "folders"]
-    field: str
-    is_broken: Callable[[CatalogFacts], Mask]
+    records: Literal["files", "folders"]  # of which
+    field: str  # the field, by its path in the record
+    is_broken: Callable[[CatalogFacts], Mask]  # says of each record whether it breaks the rule
+    # message, expected: what is wrong then, and what the field must be
     message: str
     expected: str
+    # code, level: of the finding
     code: str
-    source: str
+    source: str  # who says so
     level: Level = "error"
 
 

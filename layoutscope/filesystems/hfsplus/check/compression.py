@@ -34,20 +34,12 @@ KINDS: Final = tuple(int(kind) for kind in _KIND)
 
 @frozen
 class _Headers:
-    """Headers of compressed files, and the files that they belong to.
-
-    Attributes
-    ----------
-    rows : (n,) int64 array
-        Rows of the attributes.
-    file : (n,) int64 array
-        Rows of the files.
-    """
+    """Headers of compressed files, and the files that they belong to."""
 
     attributes: AttributeRecords
     catalog: CatalogRecords
-    rows: I64
-    file: I64
+    rows: I64  # rows of the attributes
+    file: I64  # rows of the files
 
     def of_header(self, name: str) -> NDArray[Any]:
         return self.attributes.decmpfs[name][self.rows]

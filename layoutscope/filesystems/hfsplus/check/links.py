@@ -51,28 +51,15 @@ def _is_dated(catalog: CatalogRecords) -> Mask:
 
 @frozen
 class Family:
-    """Links of one kind and the inodes that they lead to.
+    """Links of one kind and the inodes that they lead to."""
 
-    Attributes
-    ----------
-    noun : str
-        ``file`` or ``folder``.
-    links : (n,) int64 array
-        Places of the links among the files.
-    target : (n,) int64 array
-        Place of each link's inode among the inodes; -1 where it has none.
-    inode_rows, inode_ids : (m,) int64 arrays
-        Catalog records of the inodes, and their CNIDs.
-    declared : (m,) int64 array
-        Links that each inode counts.
-    """
-
-    noun: str
-    links: I64
-    target: I64
+    noun: str  # `file` or `folder`
+    links: I64  # places of the links among the files
+    target: I64  # place of each link's inode among the inodes; -1 where it has none
+    # inode_rows, inode_ids: catalog records of the inodes, and their CNIDs
     inode_rows: I64
     inode_ids: I64
-    declared: I64
+    declared: I64  # links that each inode counts
 
 
 def families(catalog: CatalogRecords) -> tuple[Family, Family]:
@@ -147,28 +134,15 @@ def check_link_counts(subject: Subject) -> None:
 
 @frozen
 class _Chains:
-    """Links that are members of a chain; arrays of one length.
+    """Links that are members of a chain; arrays of one length."""
 
-    Attributes
-    ----------
-    catalog : CatalogRecords
-        The files.
-    links : I64
-        Their places among the files.
-    ids, target : I64
-        Their CNIDs, and the places of their inodes.
-    own : dict of str to I64
-        What they name, by field.
-    place : dict of str to I64
-        Where among them that is: a link of the same inode; else -1.
-    """
-
-    catalog: CatalogRecords
-    links: I64
+    catalog: CatalogRecords  # the files
+    links: I64  # their places among the files
+    # ids, target: their CNIDs, and the places of their inodes
     ids: I64
     target: I64
-    own: dict[str, I64]
-    place: dict[str, I64]
+    own: dict[str, I64]  # what they name, by field
+    place: dict[str, I64]  # where among them that is: a link of the same inode; else -1
 
 
 def _chains(catalog: CatalogRecords, family: Family) -> _Chains:

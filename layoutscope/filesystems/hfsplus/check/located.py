@@ -48,27 +48,13 @@ OFFSET_FLAW, COUNT_FLAW, KEY_FLAW, NAME_FLAW = range(4)
 
 @frozen
 class Batch:
-    """Sound records of some nodes, with the bytes they lie in.
+    """Sound records of some nodes, with the bytes they lie in."""
 
-    Attributes
-    ----------
-    buffer : (n_bytes,) uint8 array
-        The nodes.
-    shift : (n,) int64 array
-        What leads from a place in the buffer to one in the tree's file.
-    rows : Columns
-        ``ROW_COLUMNS``; places in the tree's file.
-    keys : Keys
-        Their keys, with the cases of the names.
-    to_come : float
-        How many times as many nodes of the level follow.
-    """
-
-    buffer: U8
-    shift: I64
-    rows: Columns
-    keys: Keys
-    to_come: float
+    buffer: U8  # the nodes
+    shift: I64  # what leads from a place in the buffer to one in the tree's file
+    rows: Columns  # `ROW_COLUMNS`; places in the tree's file
+    keys: Keys  # their keys, with the cases of the names
+    to_come: float  # how many times as many nodes of the level follow
 
     def at(self, name: str, chosen: Mask) -> I64:
         """Places in the buffer."""
@@ -77,29 +63,17 @@ class Batch:
 
 @frozen
 class TreeRecords:
-    """All sound records of a tree, leaves first, each level in the order of its nodes.
+    """All sound records of a tree, leaves first, each level in the order of its nodes."""
 
-    Attributes
-    ----------
-    volume, tree
-        Where it was read.
-    rows : Columns
-        ``node, level`` (0 at the leaf), ``key, data, stop`` in bytes from the start of the tree's file, ``key_length``
-        without the length field, ``child`` (-1 in leaves).
-    keys : Keys
-        Their keys, folded where the tree does not tell cases apart.
-    stored : Keys
-        The same with the cases that they have on the disk.
-    flaws : Columns
-        ``at, node, kind`` of offsets, counts and keys that cannot be.
-    """
-
+    # volume, tree: where it was read
     volume: Volume
     tree: Tree
+    # `node, level` (0 at the leaf), `key, data, stop` in bytes from the start of the tree's file, `key_length` without
+    # the length field, `child` (-1 in leaves)
     rows: Columns
-    keys: Keys
-    stored: Keys
-    flaws: Columns
+    keys: Keys  # their keys, folded where the tree does not tell cases apart
+    stored: Keys  # the same with the cases that they have on the disk
+    flaws: Columns  # `at, node, kind` of offsets, counts and keys that cannot be
 
     @property
     def name(self) -> str:
@@ -126,15 +100,7 @@ class TreeRecords:
 
 
 def read_records(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | None = None) -> TreeRecords:
-    """Read all nodes that the tree reaches, level by level.
-
-    Parameters
-    ----------
-    volume, tree
-        What was scanned.
-    leaves : callable, optional
-        Called with each batch of leaves.
-    """
+    """Read all nodes that the tree reaches, level by level."""
     form = FORMS[tree.file.tree]
     rows = GrowingTable(dict.fromkeys(ROW_COLUMNS, np.int64))
     keys, units = GrowingTable({"ident": np.int64, "count": np.int64}), GrowingColumn(np.uint16)

@@ -85,29 +85,12 @@ BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
 
 
 def check_volume(request: VolumeRequest, without: Container[str] = ()) -> list[Finding]:
-    """Check the structure of an HFS+ or HFSX volume; names of checks that are left out may be given.
-
-    Returns
-    -------
-    list of Finding
-        In no order.
-
-    Raises
-    ------
-    FormatError
-        If neither the volume header nor its copy can be read.
-    """
+    """Check the structure of an HFS+ or HFSX volume; names of checks that are left out may be given."""
     return list(checked_volume(request, without).findings)
 
 
 def checked_volume(request: VolumeRequest, without: Container[str] = ()) -> Checked:
-    """Check the structure of a volume, and say which rules could not be held against all of it.
-
-    Raises
-    ------
-    FormatError
-        If neither the volume header nor its copy can be read.
-    """
+    """Check the structure of a volume, and say which rules could not be held against all of it."""
     volume, contents = reopened(request)
     seen = len(volume.log.findings)
     subject = read_subject(volume, contents)

@@ -32,26 +32,17 @@ CNID = grammar.HfsplusVolume.Cnid
 
 @frozen
 class Claims:
-    """Runs of blocks that somebody says are his.
+    """Runs of blocks that somebody says are his."""
 
-    Attributes
-    ----------
-    start, stop : (n,) int64 arrays
-        In allocation blocks, within the volume.
-    part, row, slot : (n,) int64 arrays
-        Which list of claims, which record of it, and which extent of the record.
-    owners : tuple of callable
-        For each list: name of the owner of a row.
-    tellers : tuple of callable or None
-        For each list: binds the log to an extent of a row; None where the volume itself is the claimant.
-    """
-
+    # start, stop: in allocation blocks, within the volume
     start: I64
     stop: I64
+    # part, row, slot: which list of claims, which record of it, and which extent of the record
     part: I64
     row: I64
     slot: I64
-    owners: tuple[Callable[[int], str], ...]
+    owners: tuple[Callable[[int], str], ...]  # for each list: name of the owner of a row
+    # for each list: binds the log to an extent of a row; None where the volume itself is the claimant
     tellers: tuple[Tell | None, ...]
 
     def owner(self, claim: int) -> str:

@@ -34,28 +34,16 @@ EXTENT_FIELDS: Final = overflow.OVERFLOW_FIELDS
 
 @frozen
 class OverflowRecords:
-    """Extents-overflow records in key order.
+    """Extents-overflow records in key order."""
 
-    Attributes
-    ----------
-    located : TreeRecords
-        Of the whole tree.
-    at : (n,) int64 array
-        Where each record's key starts, in the tree's file.
-    is_whole : (m,) bool array
-        Leaf records with all their extents; the others are left out of the columns.
-    fork_type, file_id, start_block : (n,) int64 arrays
-        The keys.
-    starts, counts : (n, 8) int64 arrays
-        The extents.
-    """
-
-    located: TreeRecords
-    at: I64
-    is_whole: Mask
+    located: TreeRecords  # of the whole tree
+    at: I64  # where each record's key starts, in the tree's file
+    is_whole: Mask  # leaf records with all their extents; the others are left out of the columns
+    # fork_type, file_id, start_block: the keys
     fork_type: I64
     file_id: I64
     start_block: I64
+    # starts, counts: the extents
     starts: I64
     counts: I64
 
@@ -115,18 +103,11 @@ _FORK_BITS: Final = 8
 
 @frozen
 class HotFileRecords:
-    """Leaf records of the hot-file B-tree.
+    """Leaf records of the hot-file B-tree."""
 
-    Attributes
-    ----------
-    located : TreeRecords
-        Of the whole tree.
-    files, threads : Columns
-        Records by temperature, and thread records: the fields of the grammar's record, ``at`` in bytes from the start
-        of the tree's file, and ``fork``, one number for a file's fork.
-    """
-
-    located: TreeRecords
+    located: TreeRecords  # of the whole tree
+    # files, threads: records by temperature, and thread records: the fields of the grammar's record, `at` in bytes from
+    # the start of the tree's file, and `fork`, one number for a file's fork
     files: Columns
     threads: Columns
 
@@ -157,48 +138,20 @@ MOST_CASES: Final = 100
 
 @frozen
 class Subject:
-    """A volume under check.
+    """A volume under check."""
 
-    Attributes
-    ----------
-    volume : Volume
-        The volume, which collects findings.
-    contents : Contents
-        What a scan reads of it.
-    trees : dict of str to TreeRecords
-        Every tree by its name.
-    catalog, attributes, overflow, hot_files
-        The records of these trees; None where the tree is absent or lost.
-    known : dict of str to object
-        What one check worked out for others.
-    """
-
-    volume: Volume
-    contents: Contents
-    trees: dict[str, TreeRecords]
+    volume: Volume  # the volume, which collects findings
+    contents: Contents  # what a scan reads of it
+    trees: dict[str, TreeRecords]  # every tree by its name
+    # catalog, attributes, overflow, hot_files: the records of these trees; None where the tree is absent or lost
     catalog: CatalogRecords | None
     attributes: AttributeRecords | None
     overflow: OverflowRecords | None
     hot_files: HotFileRecords | None = None
-    known: dict[str, Any] = field(default_factory=dict)
+    known: dict[str, Any] = field(default_factory=dict)  # what one check worked out for others
 
     def cases(self, code: str, rows: I64, noun: str) -> Iterator[int]:
-        """Yield the first cases of a kind, and report how many more there are.
-
-        Parameters
-        ----------
-        code : str
-            Of the finding about the others.
-        rows : (n,) int64 array
-            All cases.
-        noun : str
-            What the others are named by in that finding.
-
-        Yields
-        ------
-        int
-            Up to ``MOST_CASES`` of the rows.
-        """
+        """Yield the first cases of a kind, and report how many more there are."""
         yield from rows[:MOST_CASES].tolist()
         if len(rows) > MOST_CASES:
             message = f"{len(rows) - MOST_CASES:,} further cases of the same kind"

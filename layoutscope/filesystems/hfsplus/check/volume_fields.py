@@ -45,34 +45,17 @@ ENCODINGS: Final = frozenset({*range(39), *FAR_ENCODINGS})
 
 @frozen
 class _VolumeFacts:
-    """What the rest of the volume says of its header.
+    """What the rest of the volume says of its header."""
 
-    Attributes
-    ----------
-    block_size_bytes, num_blocks : int
-        The volume's geometry.
-    version : int
-        That of its signature.
-    create_date : int or None
-        That of the copy, where there is one.
-    encodings : int
-        Bits of the encodings that names are in.
-    has_attributes : bool
-        Whether there is an attributes file.
-    has_bad_blocks : bool
-        Whether the extents-overflow tree has extents of the bad-block file.
-    has_unknown_version : bool
-        Whether the version is reported already, as one that nobody knows.
-    """
-
+    # block_size_bytes, num_blocks: the volume's geometry
     block_size_bytes: int
     num_blocks: int
-    version: int
-    create_date: int | None
-    encodings: int
-    has_attributes: bool
-    has_bad_blocks: bool
-    has_unknown_version: bool
+    version: int  # that of its signature
+    create_date: int | None  # that of the copy, where there is one
+    encodings: int  # bits of the encodings that names are in
+    has_attributes: bool  # whether there is an attributes file
+    has_bad_blocks: bool  # whether the extents-overflow tree has extents of the bad-block file
+    has_unknown_version: bool  # whether the version is reported already, as one that nobody knows
 
     def whole_blocks(self) -> Want:
         size = self.block_size_bytes

@@ -49,51 +49,27 @@ CNID = grammar.HfsplusVolume.Cnid
 
 @frozen
 class Contents:
-    """All that was read of a volume.
+    """All that was read of a volume."""
 
-    Attributes
-    ----------
-    journal : Journal or None
-        The journal, where there is one.
-    special : dict of int to Fork
-        Special files by their CNID.
-    trees : dict of str to Tree
-        B-trees by their names.
-    catalog, attributes
-        What these trees hold.
-    free_starts, free_counts : (n,) int64 arrays
-        Runs of free blocks.
-    stale : dict of str to int or None
-        Nodes outside of the trees, by tree; None where nobody looked for them.
-    """
-
-    journal: Journal | None
-    special: dict[int, Fork]
-    trees: dict[str, Tree]
+    journal: Journal | None  # the journal, where there is one
+    special: dict[int, Fork]  # special files by their CNID
+    trees: dict[str, Tree]  # B-trees by their names
+    # catalog, attributes: what these trees hold
     catalog: Catalog
     attributes: Attributes
+    # free_starts, free_counts: runs of free blocks
     free_starts: I64
     free_counts: I64
-    stale: dict[str, int] | None = None
+    stale: dict[str, int] | None = None  # nodes outside of the trees, by tree; None where nobody looked for them
 
 
 @frozen
 class KeptVolume:
-    """What a check takes up of a volume that was read for its tables.
+    """What a check takes up of a volume that was read for its tables."""
 
-    Attributes
-    ----------
-    volume : Volume
-        The volume as its journal leaves it.
-    contents : Contents
-        All that was read of it.
-    forget : callable
-        Drops what the tables' own rules wrote down since: a check says the same more exactly.
-    """
-
-    volume: Volume
-    contents: Contents
-    forget: Callable[[], None]
+    volume: Volume  # the volume as its journal leaves it
+    contents: Contents  # all that was read of it
+    forget: Callable[[], None]  # drops what the tables' own rules wrote down since: a check says the same more exactly
 
 
 def reopened(request: VolumeRequest) -> tuple[Volume, Contents]:
@@ -110,16 +86,6 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
 
     Without a replay, transactions that the journal still holds are reported. With a sweep, broken trees are rebuilt and
     old copies counted.
-
-    Returns
-    -------
-    Volume, Contents
-        The volume as its journal leaves it, with all findings, and what was read of it.
-
-    Raises
-    ------
-    FormatError
-        If neither the volume header nor its copy can be read, and no sweep was wanted or it found no leaf of a catalog.
     """
     source, start, space_bytes = request.source, request.image_offset, request.size_bytes
     decoder = decoder_named(request.decoder)
@@ -158,22 +124,7 @@ def _with_journal(volume: Volume, journal: Journal, *, is_applied: bool) -> Volu
 
 
 def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:
-    """Read all metadata of a volume, each block once; rebuild what is broken where nodes were looked for everywhere.
-
-    Parameters
-    ----------
-    volume : Volume
-        As its journal leaves it; receives findings.
-    journal : Journal or None
-        Is passed on; of two leaves with the same keys, it may tell which is younger.
-    found : Swept or None
-        Nodes that a sweep found; without them nothing is rebuilt.
-
-    Returns
-    -------
-    Contents
-        Trees that are absent, or lost and not rebuilt, are not among its trees.
-    """
+    """Read all metadata of a volume, each block once; rebuild what is broken where nodes were looked for everywhere."""
     reader = _Trees(volume, found, special_forks(volume.header), journal)
     special = reader.special
     reader.overflow, _ = reader.read("extents-overflow", CNID.extents_file)
@@ -230,27 +181,14 @@ def special_forks(header: HfsplusVolume.VolumeHeader) -> dict[int, Fork]:
 
 @dataclass(slots=True)
 class _Trees:
-    """Reads the trees of a volume, broken ones too.
+    """Reads the trees of a volume, broken ones too."""
 
-    Attributes
-    ----------
-    volume : Volume
-        Receives findings.
-    found : Swept or None
-        Nodes that a sweep found.
-    special : dict of int to Fork
-        Special files by their CNID; where a tree is found by the copy of the volume header alone, its fork is changed.
-    journal : Journal or None
-        The journal.
-    overflow : Tree or None
-        The extents-overflow file, once it was read.
-    """
-
-    volume: Volume
-    found: Swept | None
+    volume: Volume  # receives findings
+    found: Swept | None  # nodes that a sweep found
+    # special files by their CNID; where a tree is found by the copy of the volume header alone, its fork is changed
     special: dict[int, Fork]
     journal: Journal | None
-    overflow: Tree | None = None
+    overflow: Tree | None = None  # the extents-overflow file, once it was read
 
     def read(self, name: str, file_id: int) -> tuple[Tree | None, LeafDecoder]:
         """Read a tree; where it is broken, by the copy of the header and from its leaves."""

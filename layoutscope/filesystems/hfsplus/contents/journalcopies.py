@@ -33,21 +33,7 @@ MOST_COMPARED: Final = 10_000
 def written_ages(volume: Volume, journal: Journal | None, file: TreeFile, numbers: I64) -> I64:
     """Say of some nodes which write of the journal they are from; it is read only where there are several of them.
 
-    Parameters
-    ----------
-    volume : Volume
-        Has the nodes.
-    journal : Journal or None
-        Its journal.
-    file : TreeFile
-        Where the nodes lie.
-    numbers : (n,) int64 array
-        Which nodes.
-
-    Returns
-    -------
-    (n,) int64 array
-        Counted from the oldest; -1 of nodes that are not what the journal wrote there last.
+    Counted from the oldest; -1 of nodes that are not what the journal wrote there last.
     """
     if len(numbers) < 2:
         return np.full(len(numbers), UNKNOWN, np.int64)
@@ -56,22 +42,13 @@ def written_ages(volume: Volume, journal: Journal | None, file: TreeFile, number
 
 @frozen
 class JournalCopies:
-    """Blocks that stand in a journal, written to their places or not, the oldest first.
+    """Blocks that stand in a journal, written to their places or not, the oldest first."""
 
-    Attributes
-    ----------
-    volume_offset, length_bytes : (n,) int64 arrays
-        Where they belong.
-    data_start : (n,) int64 array
-        Their contents, in bytes from the start of `data`.
-    data : (n_bytes,) uint8 array
-        The ring in one piece.
-    """
-
+    # volume_offset, length_bytes: where they belong
     volume_offset: I64
     length_bytes: I64
-    data_start: I64
-    data: U8
+    data_start: I64  # their contents, in bytes from the start of `data`
+    data: U8  # the ring in one piece
 
     @classmethod
     def of(cls, volume: Volume, journal: Journal | None) -> Self:
@@ -97,13 +74,7 @@ class JournalCopies:
         return cls(places, sizes, starts, ring)
 
     def ages(self, volume: Volume, file: TreeFile, numbers: I64) -> I64:
-        """Say which write nodes are from.
-
-        Parameters
-        ----------
-        volume, file, numbers
-            As of :func:`written_ages`, as is what it returns.
-        """
+        """Say which write nodes are from."""
         ages = np.full(len(numbers), UNKNOWN, np.int64)
         if not len(self.volume_offset):
             return ages

@@ -64,29 +64,17 @@ class LeafKeys(NamedTuple):
     last: list[Key]
 
 
-def order_leaves(nodes: NodeRows, links: LeafLinks, keys: LeafKeys, reached: Mask, written: Ages) -> I64:
+def order_leaves(
+    nodes: NodeRows,
+    links: LeafLinks,
+    keys: LeafKeys,
+    reached: Mask,
+    written: Ages,  # tells of some nodes which write of a journal they are from; -1 of what none is known of
+) -> I64:
     """Choose leaves whose keys do not overlap, in key order.
 
     Of leaves with the same keys those that the index leads to come first, then those of the longest chain: an old copy
     links to leaves that do not link back to it; then those that the journal wrote last, then those with more records.
-
-    Parameters
-    ----------
-    nodes : NodeRows
-        Counts the records of each.
-    links : LeafLinks
-        Of all nodes.
-    keys : LeafKeys
-        The leaves that there are to choose from.
-    reached : (num_nodes,) bool array
-        Leaves that the index leads to.
-    written : callable
-        Tells of some nodes which write of a journal they are from; -1 of what none is known of.
-
-    Returns
-    -------
-    (n,) int64 array
-        Their numbers.
     """
     numbers, first, last = keys
     chain = _chain_lengths(links, numbers)
@@ -144,15 +132,6 @@ def _is_between_neighbours(links: LeafLinks, order: I64, is_anchor: Mask) -> Mas
     """Say which leaves stand between two that are neighbours by their links, or before the first or behind the last.
 
     Nothing is missing there: what has such keys was deleted, or moved to another leaf.
-
-    Parameters
-    ----------
-    links : LeafLinks
-        Of all nodes.
-    order : (n,) int64 array
-        Leaves in key order.
-    is_anchor : (n,) bool array
-        Those that belong to the tree for sure.
     """
     anchors = order[is_anchor]
     if not len(anchors):
@@ -177,19 +156,7 @@ def renumbered_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: Lea
     behind it back. Each run takes what most of its leaves are told; of two runs with the same numbers, as a copy of a
     leaf elsewhere has them, the longer one has the tree.
 
-    Parameters
-    ----------
-    volume, file
-        The tree; its file was made up of the nodes that were found.
-    links : LeafLinks
-        As they stand in the nodes.
-    keys : LeafKeys
-        The leaves.
-
-    Returns
-    -------
-    LeafLinks
-        -1 where no node has the number.
+    -1 where no node has the number.
     """
     numbers = np.arange(file.num_nodes)
     pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers)
@@ -219,20 +186,7 @@ def renumbered_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: Lea
 
 
 def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
-    """Find first and last keys of leaves.
-
-    Parameters
-    ----------
-    volume, file
-        The tree.
-    numbers : (n,) int64 array
-        Of the leaves.
-
-    Returns
-    -------
-    LeafKeys
-        Leaves without a whole key drop out.
-    """
+    """Find first and last keys of leaves."""
     form, size = FORMS[file.tree], file.node_size_bytes
     step = max(1, BATCH_BYTES // size)
     owners: list[I64] = [np.empty(0, np.int64)]

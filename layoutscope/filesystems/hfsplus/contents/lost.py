@@ -31,17 +31,7 @@ _NOUNS: Final = {"catalog": "folder", "hot-files": "temperature"}
 
 
 def report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
-    """Report every pointer whose node was not reached, with the keys that are missing.
-
-    Parameters
-    ----------
-    volume : Volume
-        Receives findings.
-    tree : Tree
-        Any of the volume's trees; rebuilt or not.
-    catalog : Catalog
-        Has the known folders, which are named if records of theirs may be among what is missing.
-    """
+    """Report every pointer whose node was not reached, with the keys that are missing."""
     if not len(tree.reach.missing) and not len(tree.reach.misled):
         return
     rows = _pointers(volume, tree)

@@ -73,17 +73,10 @@ class InferredHeader:
 
 
 class Beside(NamedTuple):
-    """What is known of a volume besides a tree's own nodes.
+    """What is known of a volume besides a tree's own nodes."""
 
-    Attributes
-    ----------
-    found : Swept or None
-        Nodes of the volume; without them nodes are looked for in the tree's own file alone.
-    journal : Journal or None
-        Tells which of two leaves with the same keys it wrote later, where neither the index nor their neighbours do.
-    """
-
-    found: Swept | None = None
+    found: Swept | None = None  # nodes of the volume; without them nodes are looked for in the tree's own file alone
+    # tells which of two leaves with the same keys it wrote later, where neither the index nor their neighbours do
     journal: Journal | None = None
 
 
@@ -94,21 +87,7 @@ def rebuild(
     leaves: LeafDecoder,
     beside: Beside,
 ) -> Tree | None:
-    """Rebuild a tree from its leaves; None where there are none, or where that changes nothing.
-
-    Parameters
-    ----------
-    volume : Volume
-        Receives a finding that says what is inferred.
-    place : TreePlace
-        Which tree, with its file's extents as far as they are known.
-    tree : Tree or None
-        What could be read of it.
-    leaves : LeafDecoder
-        A fresh one.
-    beside : Beside
-        What is known besides.
-    """
+    """Rebuild a tree from its leaves; None where there are none, or where that changes nothing."""
     if tree is not None and not _is_usable(volume, tree):
         tree = None
     file = tree.file if tree is not None else _inferred_file(volume, place, beside.found)
@@ -319,22 +298,7 @@ def _report(volume: Volume, file: TreeFile, order: I64, reached: Mask, num_left:
 
 
 def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[str, int]:
-    """Count nodes that belong to no tree: old copies, those in the journal, and those of volumes within files.
-
-    Parameters
-    ----------
-    volume : Volume
-        Receives a finding.
-    trees : dict of str to Tree
-        The volume's trees by their names, rebuilt or not.
-    found : Swept
-        Nodes of the volume.
-
-    Returns
-    -------
-    dict of str to int
-        By tree, for each name in ``TREES``.
-    """
+    """Count nodes that belong to no tree: old copies, those in the journal, and those of volumes within files."""
     live: list[I64] = []
     for tree in trees.values():
         numbers = np.flatnonzero(tree.nodes.key_rank >= 0)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 def counted_entries(parent_ids: I64, folder_ids: I64) -> I64:
     """How many entries name each folder as their parent, shape (n_folders,).
 
-    Examples
-    --------
     >>> counted_entries(np.array([2, 2, 16]), np.array([16, 2, 17])).tolist()
     [1, 2, 0]
     """
@@ -41,24 +39,13 @@ def counted_entries(parent_ids: I64, folder_ids: I64) -> I64:
     return np.where(place >= 0, np.append(counts, 0)[place], 0)
 
 
-def overflow_blocks(file_ids: I64, owner_ids: I64, block_counts: I64) -> I64:
+def overflow_blocks(
+    file_ids: I64,
+    owner_ids: I64,  # the file that each record names; records of other files count for none
+    block_counts: I64,  # blocks of its extents
+) -> I64:
     """Blocks that overflow records of one kind of fork add to each file.
 
-    Parameters
-    ----------
-    file_ids : (n_files,) int64 array
-        CNIDs of files; of two with the same one, the first has the blocks.
-    owner_ids : (n_records,) int64 array
-        The file that each record names; records of other files count for none.
-    block_counts : (n_records, 8) int64 array
-        Blocks of its extents.
-
-    Returns
-    -------
-    (n_files,) int64 array
-
-    Examples
-    --------
     >>> counts = np.array([[4, 1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0]])
     >>> overflow_blocks(np.array([16, 17]), np.array([17, 5]), counts).tolist()
     [0, 5]
@@ -68,20 +55,12 @@ def overflow_blocks(file_ids: I64, owner_ids: I64, block_counts: I64) -> I64:
     return np.bincount(place[place >= 0], blocks[place >= 0], minlength=len(file_ids)).astype(np.int64)
 
 
-def are_outside(start_blocks: I64, block_counts: I64, total_blocks: int) -> Mask:
-    """Say which extents leave the volume; unused ones do not, whatever their start says.
-
-    Parameters
-    ----------
-    start_blocks, block_counts : integer arrays of one shape
-        In allocation blocks.
-    total_blocks : int
-        Blocks of the volume.
-
-    Returns
-    -------
-    bool array of that shape
-    """
+def are_outside(
+    start_blocks: I64,
+    block_counts: I64,
+    total_blocks: int,  # blocks of the volume
+) -> Mask:
+    """Say which extents leave the volume; unused ones do not, whatever their start says."""
     # As numbers without a sign, blocks wrap around below the largest one: the sum is not asked for.
     found: Mask = (block_counts > 0) & ((start_blocks > total_blocks) | (block_counts > total_blocks - start_blocks))
     return found
@@ -92,13 +71,6 @@ def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
 
     Witnesses are the volume header, which counts files and folders; folders, which count their entries; and threads,
     which name the file or folder that they belong to.
-
-    Parameters
-    ----------
-    volume : Volume
-        Its header counts nothing where it was made up for a volume that lost it.
-    catalog : Catalog
-        What could be read of it.
     """
     entries, header = catalog.entries, volume.header
     num_folders = int(entries["is_folder"].sum())
@@ -204,18 +176,12 @@ def check_tree_header(volume: Volume, tree: Tree) -> None:
             )
 
 
-def without_thread(entry_ids: I64, must_have: Mask, thread_ids: I64) -> Mask:
-    """Say which files and folders must have a thread and have none.
-
-    Parameters
-    ----------
-    entry_ids : (n,) int64 array
-        Their CNIDs.
-    must_have : (n,) bool array
-        Folders, and files that say so: those of old volumes have none.
-    thread_ids : (m,) int64 array
-        CNIDs in the keys of threads.
-    """
+def without_thread(
+    entry_ids: I64,
+    must_have: Mask,  # folders, and files that say so: those of old volumes have none
+    thread_ids: I64,
+) -> Mask:
+    """Say which files and folders must have a thread and have none."""
     return must_have & (find(thread_ids, entry_ids) < 0)
 
 

@@ -49,28 +49,7 @@ def salvage_volume(
     *,
     is_start_named: bool = True,
 ) -> tuple[Volume, Swept]:
-    """Sweep the place of a volume and open what is left of it.
-
-    Parameters
-    ----------
-    source : Source
-        The image or a window on it.
-    image_offset : int
-        Where the volume starts in the source.
-    decoder : Decoder
-        How structures are decoded.
-    error : FormatError
-        Why it cannot be opened otherwise.
-    space_bytes : int, optional
-        Size of the partition that it lies in, where it ends before the source.
-    is_start_named : bool
-        Whether a map or the caller says that it starts there.
-
-    Raises
-    ------
-    FormatError
-        The same error, if no leaf of a catalog is found.
-    """
+    """Sweep the place of a volume and open what is left of it."""
     size = source.size_bytes - image_offset
     window = Window(source, image_offset, size if space_bytes is None else min(size, space_bytes))
     bare = Volume(

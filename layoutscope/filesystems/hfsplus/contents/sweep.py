@@ -65,21 +65,13 @@ _COLUMNS: Final = ("volume_offset", "node_size", "tree", "height", "num_records"
 
 @frozen
 class Swept:
-    """Nodes that were found, in address order.
+    """Nodes that were found, in address order."""
 
-    Attributes
-    ----------
-    volume_offset, node_size : (n,) int64 arrays
-        Where each lies, and its size in bytes.
-    tree : (n,) int64 array
-        Place of its tree in :data:`TREES`.
-    height, num_records, f_link, b_link : (n,) int64 arrays
-        From its descriptor.
-    """
-
+    # volume_offset, node_size: where each lies, and its size in bytes
     volume_offset: I64
     node_size: I64
-    tree: I64
+    tree: I64  # place of its tree in `TREES`
+    # height, num_records, f_link, b_link: from its descriptor
     height: I64
     num_records: I64
     f_link: I64
@@ -97,22 +89,7 @@ def sweep(volume: Volume) -> Swept:
 
 
 def nodes_in(decoder: Decoder, buffer: U8, length: int) -> Swept:
-    """Find the nodes that start in the first bytes of a buffer.
-
-    Parameters
-    ----------
-    decoder : Decoder
-        How structures are decoded.
-    buffer : (n_bytes,) uint8 array
-        A stretch of a volume.
-    length : int
-        How many bytes of it may hold the start of a node.
-
-    Returns
-    -------
-    Swept
-        Places count from the start of the buffer.
-    """
+    """Find the nodes that start in the first bytes of a buffer."""
     return _joined([_nodes_in(decoder, buffer, length, 0)])
 
 

@@ -35,36 +35,18 @@ if TYPE_CHECKING:
 
 @frozen
 class HfsplusProperties:
-    """What the HFS+ driver of one host does; see :data:`HOST_SOURCES` for where each value comes from.
+    """What the HFS+ driver of one host does; see :data:`HOST_SOURCES` for where each value comes from."""
 
-    Attributes
-    ----------
-    costs : Costs
-        Host time.
-    page_bytes : int
-        Cache page of HFS+ metadata: nodes that share one are read together; 0 where nodes are cached by themselves.
-    hfs_looks_up_thread : bool
-        Whether a new HFS+ inode is found through its thread record.
-    hfs_stops_at_valence : bool
-        Whether an HFS+ listing ends after as many entries as the folder record says.
-    hidden_names : tuple of str
-        Directories of an HFS+ root that a listing passes over.
-    hard_link_type_unknown : bool
-        Whether a listing cannot tell the type of HFS+ hard links, so that they are stat'ed in any case.
-    hfs_scans_bitmap : bool
-        Whether a mount of HFS+ reads the journal and the whole bitmap, as Apple's does.
-    hfs_fsck_cache_blocks : int
-        Blocks of 32 KiB in the cache of fsck_hfs.
-    """
-
-    costs: Costs
+    costs: Costs  # host time
+    # cache page of HFS+ metadata: nodes that share one are read together; 0 where nodes are cached by themselves
     page_bytes: int
-    hfs_looks_up_thread: bool
-    hfs_stops_at_valence: bool
-    hidden_names: tuple[str, ...]
+    hfs_looks_up_thread: bool  # whether a new HFS+ inode is found through its thread record
+    hfs_stops_at_valence: bool  # whether an HFS+ listing ends after as many entries as the folder record says
+    hidden_names: tuple[str, ...]  # directories of an HFS+ root that a listing passes over
+    # whether a listing cannot tell the type of HFS+ hard links, so that they are stat'ed in any case
     hard_link_type_unknown: bool
-    hfs_scans_bitmap: bool
-    hfs_fsck_cache_blocks: int
+    hfs_scans_bitmap: bool  # whether a mount of HFS+ reads the journal and the whole bitmap, as Apple's does
+    hfs_fsck_cache_blocks: int  # blocks of 32 KiB in the cache of fsck_hfs
 
 
 HOSTS: Final = {
@@ -175,13 +157,6 @@ def _mounted_by_macos(
     The disk arbitration of macOS has it repaired first if a quick check finds it dirty (DiskArbitration, DAMount.c and
     DAFileSystem.c; fsck_hfs.c, which takes a journaled volume for clean); the repair of a sound one reads what a check
     does. Linux mounts what was not unmounted as it is, to be read alone.
-
-    Parameters
-    ----------
-    cache_blocks : int
-        Of the checker's cache.
-    layout, nodes, entries
-        The volume.
     """
     steps = hfsplus_by_macos(layout, nodes, entries)
     if not {"unmounted", "journaled"}.isdisjoint(layout.facts.features):

@@ -35,18 +35,10 @@ OVERFLOW, CATALOG, ATTRIBUTES = HEADERS
 
 @frozen
 class TreeWays:
-    """The nodes of a volume as the checker goes through them.
+    """The nodes of a volume as the checker goes through them."""
 
-    Attributes
-    ----------
-    nodes : NodeTable
-        All of them.
-    way : list of lists of int
-        Of each node, the nodes from the root down to it, itself last.
-    """
-
-    nodes: NodeTable
-    way: list[list[int]]
+    nodes: NodeTable  # all of them
+    way: list[list[int]]  # of each node, the nodes from the root down to it, itself last
 
     @classmethod
     def of(cls, nodes: NodeTable) -> TreeWays:
@@ -72,16 +64,13 @@ class TreeWays:
         return found
 
 
-def checked_reads(cache_blocks: int, layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> CheckerReads:
-    """Say what a check of a sound volume reads.
-
-    Parameters
-    ----------
-    cache_blocks : int
-        Blocks of 32 KiB that the checker's cache holds; the least recently used one goes.
-    layout, nodes, entries
-        The volume.
-    """
+def checked_reads(
+    cache_blocks: int,  # blocks of 32 KiB that the checker's cache holds; the least recently used one goes
+    layout: VolumeLayout,
+    nodes: NodeTable,
+    entries: EntryTable,
+) -> CheckerReads:
+    """Say what a check of a sound volume reads."""
     cache = _Cache(layout, nodes, cache_blocks)
     cache.regions("volume-header", "alternate-volume-header", "volume-header")
     ways = TreeWays.of(nodes)
@@ -116,17 +105,7 @@ def checked_reads(cache_blocks: int, layout: VolumeLayout, nodes: NodeTable, ent
 
 
 def _tree(cache: _Cache, ways: TreeWays, tree: str, behind: Sequence[list[int]]) -> None:
-    """Go down to each leaf, index nodes anew for each child, then over all nodes that are not in use.
-
-    Parameters
-    ----------
-    cache : _Cache
-        Through which it is read.
-    ways, tree
-        The tree.
-    behind : sequence of lists of int
-        What is read behind each leaf.
-    """
+    """Go down to each leaf, index nodes anew for each child, then over all nodes that are not in use."""
     header = ways.others(tree, is_header=True)
     # Of a journaled volume nodes must lie in one piece: whether it is one is read anew.
     cache.regions("volume-header")
@@ -153,13 +132,6 @@ def _extents_searched(ways: TreeWays, layout: VolumeLayout, entries: EntryTable,
     """Say for each leaf of the catalog on which ways of the overflow tree its files' extents are looked for.
 
     They are, also where a file has no more than fit into its record.
-
-    Parameters
-    ----------
-    ways, layout, entries
-        The volume.
-    catalog : list of int
-        Leaves of the catalog.
     """
     leaves = ways.leaves(OVERFLOW)
     if not leaves:

@@ -42,15 +42,7 @@ JOURNAL_FILES: Final = (".journal_info_block", ".journal")
 def hfsplus_by_linux(
     searches: tuple[Search, ...], layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
 ) -> list[MountStep]:
-    """Read both headers by the sector, a page of each tree's header node, then what two searches end in.
-
-    Parameters
-    ----------
-    searches : tuple of Search
-        What a look-up of an inode searches.
-    layout, nodes, entries
-        The volume.
-    """
+    """Read both headers by the sector, a page of each tree's header node, then what two searches end in."""
     steps: list[MountStep] = [regions_of(layout, "volume-header"), regions_of(layout, "alternate-volume-header")]
     for tree in HEADERS:
         header = _header(nodes, tree)
@@ -66,13 +58,6 @@ def root_leaves(searches: tuple[Search, ...], facts: VolumeFacts, entries: Entry
 
     Where there is no such directory, the search ends at the last record that is smaller than its name: in case-folded
     order, where a leading NUL sorts behind everything, the last of the root; in binary order the root's thread record.
-
-    Parameters
-    ----------
-    searches : tuple of Search
-        What a look-up of an inode searches.
-    facts, entries
-        The volume.
     """
     hidden = np.flatnonzero(entries.is_hidden)[:1]
     # Linux looks an inode up by its number: the thread record comes first, the name in it leads to the record.
@@ -89,11 +74,6 @@ def hfsplus_by_macos(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
 
     The alternate header is not read: its place is only worked out. The bitmap is scanned by a thread of its own, in
     requests that its extents cut; it is taken to come to the disk before what the mount searches after that.
-
-    Parameters
-    ----------
-    layout, nodes, entries
-        The volume.
     """
     start = layout.facts.image_offset
     steps: list[MountStep] = [fixed_place("volume-header", start, PAGE_BYTES), *_journal(layout)]

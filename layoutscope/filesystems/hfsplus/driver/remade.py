@@ -57,24 +57,12 @@ _KINDS: Final = ("header", "index", "leaf")
 
 
 class KeyedRecords(NamedTuple):
-    """Records of a catalog: the thread of each entry, then the record of each; arrays of twice as many items.
+    """Records of a catalog: the thread of each entry, then the record of each; arrays of twice as many items."""
 
-    Attributes
-    ----------
-    own : (n_entries,) uint64 array
-        Numbers of the entries.
-    order : int64 array
-        Records in the order of their keys.
-    size : int64 array
-        Bytes that each takes in a leaf.
-    index_bytes : int64 array
-        Bytes that each takes in an index node, if a node begins with it.
-    """
-
-    own: NDArray[np.uint64]
-    order: I64
-    size: I64
-    index_bytes: I64
+    own: NDArray[np.uint64]  # numbers of the entries
+    order: I64  # records in the order of their keys
+    size: I64  # bytes that each takes in a leaf
+    index_bytes: I64  # bytes that each takes in an index node, if a node begins with it
 
 
 class PlacedLevel(NamedTuple):
@@ -91,21 +79,12 @@ class FilledTree(NamedTuple):
     levels: list[PlacedLevel]
 
 
-def remade(layout: VolumeLayout, filled: Callable[[KeyedRecords], FilledTree] | None = None) -> VolumeLayout:
-    """Lay the entries of a volume into a catalog that lies in one piece.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        Of any file system. Links are taken for files of their own.
-    filled : callable, optional
-        Fills nodes with the records; without it all are as full as measured ones, and lie in the order of their keys.
-
-    Returns
-    -------
-    VolumeLayout
-        With nodes and entries alone: enough for walks that read no data.
-    """
+def remade(
+    layout: VolumeLayout,
+    # fills nodes with the records; without it all are as full as measured ones, and lie in the order of their keys
+    filled: Callable[[KeyedRecords], FilledTree] | None = None,
+) -> VolumeLayout:
+    """Lay the entries of a volume into a catalog that lies in one piece."""
     table = layout.columns("entries")
     table = table.take(_by_key(table, is_of_catalog=layout.facts.filesystem == "hfsplus"))
     is_folder = table["kind"].equals("directory")
@@ -231,21 +210,7 @@ def macos_rule() -> SplitRule:
 
 
 def filled_catalogs(layout: VolumeLayout, host: str) -> tuple[VolumeLayout, ...]:
-    """Lay entries out as a driver does that makes them in the order of their numbers.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        Of any file system.
-    host : str
-        Whose driver.
-
-    Returns
-    -------
-    tuple of VolumeLayout
-        The likeliest first; of macOS, whose rule was held against no volume, also what Linux does. Nothing where names
-        are not known.
-    """
+    """Lay entries out as a driver does that makes them in the order of their numbers."""
     if not has_names(layout):
         return ()
     rules = (linux_rule(),) if host == "linux" else (macos_rule(), linux_rule())

@@ -77,47 +77,28 @@ POLICIES: Final = {"linux": LINUX, "macos": MACOS}
 
 @dataclass
 class HfsPlusVolume:
-    """An HFS+ volume between two cycles.
+    """An HFS+ volume between two cycles."""
 
-    Attributes
-    ----------
-    policy : Policy
-        How its driver places.
-    block_bytes, node_bytes : int
-        Its block, and a node of its catalog.
-    entries, data, space
-        Its entries, the extents of its files, its free blocks.
-    trees : dict of str to AgingTree
-        The catalog; blocks of its nodes are offsets in bytes, since a node may be smaller than a block.
-    numbers : int64 array
-        CNIDs that were there in the beginning; further ones follow them.
-    spare : int64 array
-        Numbers of nodes that are free, in ascending order.
-    offset_of : int64 array
-        Where each node lies, in bytes, by its number; -1 where that is not known.
-    clump_blocks : int
-        By how much the catalog grows.
-    next_ident, cursor, keep_cycles : int
-        The next number of a file; block behind the last that was taken; of no effect: HFS+ has no snapshots.
-    grown : list of (int, int)
-        Clumps that the catalog got, first block and blocks.
-    """
-
-    policy: Policy
+    policy: Policy  # how its driver places
+    # block_bytes, node_bytes: its block, and a node of its catalog
     block_bytes: int
     node_bytes: int
+    # entries, data, space: its entries, the extents of its files, its free blocks
     entries: AgingEntries
     data: Data
     space: FreeBlocks
+    # the catalog; blocks of its nodes are offsets in bytes, since a node may be smaller than a block
     trees: dict[str, AgingTree]
-    numbers: I64
-    spare: I64
-    offset_of: I64
-    clump_blocks: int
+    numbers: I64  # CNIDs that were there in the beginning; further ones follow them
+    spare: I64  # numbers of nodes that are free, in ascending order
+    offset_of: I64  # where each node lies, in bytes, by its number; -1 where that is not known
+    clump_blocks: int  # by how much the catalog grows
+    # next_ident, cursor, keep_cycles: the next number of a file; block behind the last that was taken; of no effect:
+    # HFS+ has no snapshots
     next_ident: int
     cursor: int = 0
     keep_cycles: int = 0
-    grown: list[tuple[int, int]] = field(default_factory=list)
+    grown: list[tuple[int, int]] = field(default_factory=list)  # clumps that the catalog got, first block and blocks
 
     main: ClassVar[str] = CATALOG
     maps: ClassVar[str] = ""
@@ -140,22 +121,7 @@ class HfsPlusVolume:
         return replace(self, space=self.space.copy(), trees=dict(self.trees), grown=list(self.grown))
 
     def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
-        """Let a cycle pass.
-
-        Parameters
-        ----------
-        chosen : CycleKind
-            What is done.
-        wanted : int
-            To how many files.
-        rng : Generator
-            Draws which.
-
-        Raises
-        ------
-        FullError
-            If there is no room left.
-        """
+        """Let a cycle pass."""
         files = files_by_seat(self.entries)
         cycle = done(self.entries, chosen.choose(self.entries.parent[files], wanted, rng), self.next_ident, 1, rng)
         if not cycle.num_turns:

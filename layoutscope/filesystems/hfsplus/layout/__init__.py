@@ -29,18 +29,7 @@ if TYPE_CHECKING:
 
 
 def read_layout(request: VolumeRequest) -> VolumeLayout:
-    """Read the layout of an HFS+ or HFSX volume.
-
-    Returns
-    -------
-    VolumeLayout
-        With all that can be read; damage is among its findings. Offsets count from the start of the image.
-
-    Raises
-    ------
-    FormatError
-        If neither the volume header nor its copy can be read.
-    """
+    """Read the layout of an HFS+ or HFSX volume."""
     opened, contents = open_contents(request)
     kept = KeptVolume(opened, contents, opened.log.mark())
     check_contents(opened, contents)
@@ -52,24 +41,7 @@ def read_layout(request: VolumeRequest) -> VolumeLayout:
 
 
 def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeLayout:
-    """Build the public tables.
-
-    Parameters
-    ----------
-    volume : Volume
-        The volume; its findings become a table.
-    contents : Contents
-        All that was read of it.
-    stack : tuple of str
-        The layers around the volume, outermost first.
-    number : int or None
-        Its number on the image.
-
-    Returns
-    -------
-    VolumeLayout
-        Nodes tree by tree, those of each in node-number order.
-    """
+    """Build the public tables."""
     trees = list(contents.trees.values())
     rows = first_rows(trees)
     nodes, fragments = nodes_tables(volume, number, trees)

@@ -50,17 +50,7 @@ for _mode, _kind in (
 def entries_table(
     volume_number: int | None, catalog: Catalog, links: Links, attributes: Attributes, catalog_row: int
 ) -> Table:
-    """Build the entries table.
-
-    Parameters
-    ----------
-    volume_number : int or None
-        For the column ``volume``.
-    catalog, links, attributes
-        What was read.
-    catalog_row : int
-        Row of the catalog's node 0 in the nodes table.
-    """
+    """Build the entries table."""
     entries, follow = catalog.entries, links.follow
     file_id = follow(entries["file_id"])
     is_link = links.is_link | links.is_directory_link
@@ -97,19 +87,7 @@ def entries_table(
 
 
 def with_orphans(table: Table, volume_number: int | None, catalog: Catalog, catalog_row: int) -> Table:
-    """Add files and folders that are lost but for their threads, which name them and the folders they were in.
-
-    Parameters
-    ----------
-    table : Table
-        Of the entries whose records are there.
-    volume_number : int or None
-        For the column ``volume``.
-    catalog : Catalog
-        What was read.
-    catalog_row : int
-        Row of the catalog's node 0 in the nodes table.
-    """
+    """Add files and folders that are lost but for their threads, which name them and the folders they were in."""
     rows, stored = catalog.orphans, catalog.orphan_names
     if not len(rows):
         return table
@@ -202,13 +180,7 @@ def compared_by(name: str, facts: VolumeFacts) -> str:
 
 
 def inode_stats(nodes: U8) -> InodeStats:
-    """Decode what the records of files and folders say of owners, modes and times.
-
-    Parameters
-    ----------
-    nodes : (n, node_size) uint8 array
-        Whole leaves.
-    """
+    """Decode what the records of files and folders say of owners, modes and times."""
     read = decode_nodes(BULK, nodes.ravel(), nodes.shape[1], np.arange(len(nodes), dtype=np.int64))
     records = locate_records(BULK, read, None)
     room = records.stop - records.data

@@ -45,15 +45,7 @@ _OF_FILES: Final = FORKS[:2]
 
 
 def extents_table(volume: Volume, number: int | None, contents: Contents) -> Table:
-    """Build the table of extents, sorted by file, fork and place in the fork.
-
-    Parameters
-    ----------
-    volume, number
-        The volume.
-    contents : Contents
-        What was read of it.
-    """
+    """Build the table of extents, sorted by file, fork and place in the fork."""
     rows, special = first_rows(list(contents.trees.values())), contents.special
     catalog, attributes, overflow = contents.catalog, contents.attributes, contents.trees.get("extents-overflow")
     parts: tuple[Callable[[str], NDArray[Any]], ...] = (

@@ -25,24 +25,7 @@ if TYPE_CHECKING:
 
 
 def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeFacts:
-    """Put together name, identifier, geometry, features, trees and coverage.
-
-    Parameters
-    ----------
-    volume : Volume
-        Has the header.
-    contents : Contents
-        All that was read of it.
-    stack : tuple of str
-        The layers around the volume, outermost first; HFS+ or HFSX is added.
-    number : int or None
-        The volume's number on the image.
-
-    Returns
-    -------
-    VolumeFacts
-        Files and folders are counted by the header, trees by what was read.
-    """
+    """Put together name, identifier, geometry, features, trees and coverage."""
     header, trees = volume.header, contents.trees
     variant = "HFSX" if volume.is_hfsx else "HFS+"
     known, read = _coverage(volume, contents)

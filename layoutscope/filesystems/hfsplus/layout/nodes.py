@@ -44,22 +44,7 @@ SOUND, DAMAGED, UNREAD, _ = range(len(CONDITIONS))
 
 
 def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple[Table, Table]:
-    """Build the tables of nodes and of fragments of nodes that lie in several pieces.
-
-    Parameters
-    ----------
-    volume : Volume
-        Gives the block size and where it starts on the image.
-    number : int or None
-        Its number on the image.
-    trees : list of Tree
-        In the order that their nodes shall have in the table.
-
-    Returns
-    -------
-    Table, Table
-        One row a node, whether in use or not; one row a piece of those nodes that lie in several.
-    """
+    """Build the tables of nodes and of fragments of nodes that lie in several pieces."""
     rows = first_rows(trees)
     parts = [_nodes_of(volume, number, tree, rows[tree.file.tree]) for tree in trees]
     if not parts:
@@ -122,13 +107,7 @@ SPECIAL_FILES: Final = {"catalog": CNID.catalog_file, "attributes": CNID.attribu
 
 
 def with_locators(nodes: Table, extents: Table) -> Table:
-    """Tell of nodes beyond the eighth extent of their file which overflow leaf leads there.
-
-    Parameters
-    ----------
-    nodes, extents : Table
-        The tables of a volume; extents of special files that the volume header holds name no leaf.
-    """
+    """Tell of nodes beyond the eighth extent of their file which overflow leaf leads there."""
     owner = extents["file_id"].data
     locator = np.full(len(nodes), NULL_ROW, np.uint32)
     node_offset = nodes["node_id"].data.astype(np.int64) * nodes["size_bytes"].data

@@ -35,24 +35,7 @@ NEEDED_BY_NOBODY: Final = frozenset({"boot-blocks", "reserved", "startup-file", 
 def find_regions(
     volume: Volume, special: dict[int, Fork], journal: Journal | None, overflow: Tree | None
 ) -> list[Region]:
-    """List the regions of a volume.
-
-    Parameters
-    ----------
-    volume : Volume
-        Has the header, and knows where its copy was found.
-    special : dict of int to Fork
-        Special files by their CNID.
-    journal : Journal or None
-        The journal, where there is one.
-    overflow : Tree or None
-        The extents-overflow file, which has the bad blocks.
-
-    Returns
-    -------
-    list of (type, owner, volume_offset, length_bytes)
-        Not in address order.
-    """
+    """List the regions of a volume."""
     regions: list[Region] = [
         ("boot-blocks", "", 0, HEADER_OFFSET),
         ("volume-header", "", HEADER_OFFSET, HEADER_BYTES),
@@ -80,22 +63,7 @@ def journal_regions(volume: Volume, journal: Journal) -> list[Region]:
 
 
 def fork_regions(volume: Volume, kind: str, fork: Fork) -> list[Region]:
-    """Make a region of each extent of a special file.
-
-    Parameters
-    ----------
-    volume : Volume
-        Gives the block size.
-    kind : str
-        Type of the regions, and their owner.
-    fork : Fork
-        All extents of the file.
-
-    Returns
-    -------
-    list of (type, owner, volume_offset, length_bytes)
-        In the order of the fork.
-    """
+    """Make a region of each extent of a special file."""
     block = volume.block_size_bytes
     return [
         (kind, kind, start * block, count * block)
@@ -104,22 +72,7 @@ def fork_regions(volume: Volume, kind: str, fork: Fork) -> list[Region]:
 
 
 def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> Table:
-    """Build the table of free space.
-
-    Parameters
-    ----------
-    volume : Volume
-        Gives the block size and where it starts on the image.
-    number : int or None
-        Its number on the image.
-    starts, counts : (n,) int64 arrays
-        Runs of free blocks: first one and number, in allocation blocks.
-
-    Returns
-    -------
-    Table
-        One row a run, in their order.
-    """
+    """Build the table of free space."""
     block = volume.block_size_bytes
     return build_table(
         "free",
@@ -133,15 +86,7 @@ def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> 
 
 
 def regions_table(volume: Volume, number: int | None, regions: list[tuple[str, str, int, int]]) -> Table:
-    """Build the table of metadata that is no tree node.
-
-    Parameters
-    ----------
-    volume, number
-        The volume.
-    regions : list of (type, owner, volume_offset, length_bytes)
-        In any order.
-    """
+    """Build the table of metadata that is no tree node."""
     ordered = sorted(regions, key=lambda region: region[2])
     return build_table(
         "regions",

@@ -80,22 +80,7 @@ class AttributeLeaves:
     num_owners: int = 0
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode the leaf records of a batch; extents and compression headers are kept.
-
-        Parameters
-        ----------
-        volume : Volume
-            Gives the decoder.
-        records : RecordBatch
-            Records of the attributes file.
-        leaf : (n_records,) bool array
-            Which of them stand in leaves.
-
-        Returns
-        -------
-        dict of str to (n,) int64 array
-            ``node, file_id, record_type`` of sound records; leaves with others are added to `bad`.
-        """
+        """Decode the leaf records of a batch; extents and compression headers are kept."""
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
         kind, is_sound = _types(volume.decoder, buffer, data, stop)
@@ -161,33 +146,19 @@ def _types(decoder: Decoder, buffer: U8, data: I64, stop: I64) -> tuple[I64, Mas
 
 @frozen
 class Attributes:
-    """What the attributes file holds.
+    """What the attributes file holds."""
 
-    Attributes
-    ----------
-    first_row : int
-        Row of its node 0 in the nodes table.
-    file_id, node : (n,) int64 arrays
-        Of every leaf record, in key order.
-    compressed_id, compressed_node, uncompressed_size : (m,) int64 arrays
-        Of every compression header.
-    owners : Columns
-        ``file_id, node, size`` of each record with extents.
-    owner_name : list of str
-        Their attributes' names.
-    forks : Columns
-        One row an extent: ``owner`` is a row of `owners`; ``fork_block, start_block, block_count``.
-    """
-
-    first_row: int
+    first_row: int  # row of its node 0 in the nodes table
+    # file_id, node: of every leaf record, in key order
     file_id: I64
     node: I64
+    # compressed_id, compressed_node, uncompressed_size: of every compression header
     compressed_id: I64
     compressed_node: I64
     uncompressed_size: I64
-    owners: Columns
-    owner_name: list[str]
-    forks: Columns
+    owners: Columns  # `file_id, node, size` of each record with extents
+    owner_name: list[str]  # their attributes' names
+    forks: Columns  # one row an extent: `owner` is a row of `owners`; `fork_block, start_block, block_count`
 
     def rows_of(self, file_id: I64, is_compressed: Mask) -> NDArray[np.uint32]:
         """Rows of the leaves with files' first attributes; of compressed files, with their compression header."""
@@ -202,23 +173,12 @@ class Attributes:
         return np.where(found, nodes + self.first_row, int(NULL_ROW)).astype(np.uint32)
 
 
-def collect_attributes(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attributes:
-    """Put together what the leaves held.
-
-    Parameters
-    ----------
-    tree : Tree or None
-        The attributes file; None where there is none.
-    leaves : AttributeLeaves
-        What decoded its leaves; extents and compression headers of leaves that were not reached are among what it kept.
-    first_row : int
-        Row of its node 0 in the nodes table.
-
-    Returns
-    -------
-    found : Attributes
-        Compression headers by CNID, records with extents in the order of decoding.
-    """
+def collect_attributes(
+    tree: Tree | None,  # the attributes file; None where there is none
+    leaves: AttributeLeaves,
+    first_row: int,
+) -> Attributes:
+    """Put together what the leaves held."""
     none = np.empty(0, np.int64)
     records = tree.records if tree is not None else {"file_id": none, "node": none}
     compressed = concatenate(leaves.compressed, dict.fromkeys(_COMPRESSED_COLUMNS, none))

@@ -85,15 +85,7 @@ EPOCH_SECONDS: Final = 2_082_844_800
 
 
 def unix_seconds(dates: NDArray[Any], is_expanded: Mask) -> I64:
-    """Turn dates into seconds since 1970-01-01: newer systems write those so that lie beyond 2040.
-
-    Parameters
-    ----------
-    dates : (n,) uint32 array
-        As they stand in records.
-    is_expanded : (n,) bool array
-        Whether each record says that its dates count from 1970.
-    """
+    """Turn dates into seconds since 1970-01-01: newer systems write those so that lie beyond 2040."""
     seconds: I64 = dates.astype(np.int64) - np.where(is_expanded, 0, EPOCH_SECONDS)
     return seconds
 
@@ -212,23 +204,7 @@ class CatalogLeaves:
     tables: LeafTables = field(default_factory=lambda: LeafTables(PLAN))
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode the leaf records of a batch; entries, threads, names and extents are kept.
-
-        Parameters
-        ----------
-        volume : Volume
-            Gives the decoder.
-        records : RecordBatch
-            Records of the catalog file.
-        leaf : (n_records,) bool array
-            Which of them stand in leaves.
-
-        Returns
-        -------
-        dict of str to (n,) array
-            ``node`` of each node; ``entries, threads``, the first of its rows, and ``num_entries, num_threads``. Leaves
-            with records that are not sound are added to `bad`.
-        """
+        """Decode the leaf records of a batch; entries, threads, names and extents are kept."""
         batch, numbers = records.in_leaves(leaf), records.nodes.number
         found = self.tables.add(volume.decoder, batch, records.nodes.to_come)
         is_thread, is_sound = found.leaf >= _FIRST_THREAD, found.leaf != NO_LEAF
@@ -245,37 +221,18 @@ class CatalogLeaves:
 
 @frozen
 class Catalog:
-    """What the catalog holds, in key order.
+    """What the catalog holds, in key order."""
 
-    Attributes
-    ----------
-    entries : Columns
-        One row a file or folder: ``ENTRY_COLUMNS`` and ``node``, the number of its leaf.
-    names : KeptNames
-        Names as shown and as stored.
-    threads : Columns
-        One row a thread record: ``THREAD_COLUMNS`` and ``node``.
-    forks : Columns
-        One row an extent of the catalog's own, those of a fork in its order: ``entry`` is a row of `entries`,
-        ``fork_type``, and ``start_block, block_count`` in allocation blocks.
-    thread_of : (n_entries,) int32 array
-        Row of each entry's thread, -1 where it has none.
-    is_renamed : (n_entries,) bool array
-        Entries with another name than in their threads.
-    orphans : (n,) int64 array
-        Rows of threads whose file or folder is not there.
-    orphan_names : StoredNames
-        The names in them.
-    """
-
-    entries: Columns
-    names: KeptNames
-    threads: Columns
+    entries: Columns  # one row a file or folder: `ENTRY_COLUMNS` and `node`, the number of its leaf
+    names: KeptNames  # names as shown and as stored
+    threads: Columns  # one row a thread record: `THREAD_COLUMNS` and `node`
+    # one row an extent of the catalog's own, those of a fork in its order: `entry` is a row of `entries`, `fork_type`,
+    # and `start_block, block_count` in allocation blocks
     forks: Columns
-    thread_of: NDArray[np.int32]
-    is_renamed: Mask
-    orphans: I64
-    orphan_names: StoredNames
+    thread_of: NDArray[np.int32]  # row of each entry's thread, -1 where it has none
+    is_renamed: Mask  # entries with another name than in their threads
+    orphans: I64  # rows of threads whose file or folder is not there
+    orphan_names: StoredNames  # the names in them
 
     @property
     def name(self) -> TextColumn:
@@ -329,18 +286,12 @@ def _names_in(leaves: CatalogLeaves, table: str) -> tuple[Texts, Texts]:
     return found["name"], found["name_others"]
 
 
-def orphaned_threads(thread_ids: I64, entry_ids: I64, thread_of: NDArray[np.integer[Any]]) -> I64:
-    """List the rows of threads whose file or folder is not there.
-
-    Parameters
-    ----------
-    thread_ids : (n,) int64 array
-        CNIDs in the keys of threads.
-    entry_ids : (m,) int64 array
-        CNIDs of files and folders.
-    thread_of : (m,) integer array
-        Row of each one's thread, -1 where it has none.
-    """
+def orphaned_threads(
+    thread_ids: I64,
+    entry_ids: I64,
+    thread_of: NDArray[np.integer[Any]],  # row of each one's thread, -1 where it has none
+) -> I64:
+    """List the rows of threads whose file or folder is not there."""
     is_known = np.zeros(len(thread_ids) + 1, np.bool_)
     is_known[thread_of] = True
     # Where two threads bear a number, files lead to the first of them alone.

@@ -27,19 +27,7 @@ MAGIC: Final = grammar.HfsplusHotfiles.HotFilesMagic.hot_files
 def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> Tree | None:
     """Read the hot-file B-tree.
 
-    Parameters
-    ----------
-    volume : Volume
-        Receives findings, if the file is what its name says.
-    catalog : Catalog
-        Has the file, in the root folder.
-    overflow : Tree or None
-        The extents-overflow file, which may have further extents of it.
-
-    Returns
-    -------
-    Tree or None
-        None where there is none, where it cannot be opened, or where a file has its name only.
+    None where there is none, where it cannot be opened, or where a file has its name only.
     """
     # The volume header has no field for this tree, whose CNID is that of any file.
     row = find_root_file(catalog, HOT_FILES)

@@ -47,25 +47,15 @@ _MISSING: Final = Contradiction(
 
 @frozen
 class Links:
-    """Which entries are links, and what they stand for.
+    """Which entries are links, and what they stand for."""
 
-    Attributes
-    ----------
-    target : (n_entries,) uint32 array
-        Row of the entry that holds the inode: of the indirect node for a link that leads to one, else its own.
-    is_link, is_directory_link : (n_entries,) bool arrays
-        Hard links of files, and of directories.
-    is_private : (n_entries,) bool array
-        The private directories and what lies directly in them.
-    is_inode : (n_entries,) bool array
-        Indirect nodes: files and folders whose ``special`` field counts their links.
-    """
-
+    # row of the entry that holds the inode: of the indirect node for a link that leads to one, else its own
     target: NDArray[np.uint32]
+    # is_link, is_directory_link: hard links of files, and of directories
     is_link: Mask
     is_directory_link: Mask
-    is_private: Mask
-    is_inode: Mask
+    is_private: Mask  # the private directories and what lies directly in them
+    is_inode: Mask  # indirect nodes: files and folders whose `special` field counts their links
 
     def follow(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a column of entries with each link's value taken from its target."""
@@ -73,23 +63,12 @@ class Links:
         return values[self.target] if is_followed else values
 
 
-def resolve_links(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
-    """Find every link's indirect node; one that leads nowhere is reported and stands for itself.
-
-    Parameters
-    ----------
-    volume : Volume
-        Receives findings.
-    catalog : Catalog
-        Has the links, the private directories and the indirect nodes.
-    file : TreeFile or None
-        The catalog's file, for the addresses of findings; None where there is no catalog.
-
-    Returns
-    -------
-    Links
-        By rows of the catalog's entries.
-    """
+def resolve_links(
+    volume: Volume,
+    catalog: Catalog,
+    file: TreeFile | None,  # the catalog's file, for the addresses of findings; None where there is no catalog
+) -> Links:
+    """Find every link's indirect node; one that leads nowhere is reported and stands for itself."""
     entries = catalog.entries
     is_file = ~entries["is_folder"]
     typed = bear_a_links_type(entries["finder_type"], entries["finder_creator"], entries["has_link_chain"])
@@ -121,20 +100,7 @@ def resolve_links(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Li
 def bear_a_links_type(
     finder_type: NDArray[Any], finder_creator: NDArray[Any], has_link_chain: NDArray[Any]
 ) -> tuple[Mask, Mask]:
-    """Say which files call themselves hard links, of files and of folders.
-
-    Parameters
-    ----------
-    finder_type, finder_creator : (n,) uint32 arrays
-        From the Finder's part of each record.
-    has_link_chain : (n,) bool array
-        The flag of inodes and links since Mac OS X 10.5.
-
-    Returns
-    -------
-    (n,) bool array, (n,) bool array
-        Whatever their dates.
-    """
+    """Say which files call themselves hard links, of files and of folders."""
     is_of_file: Mask = (finder_type == _TYPE.hard_link) & (finder_creator == _CREATOR.hfs_plus)
     # The Finder's own aliases have the same type and creator: only the flag tells a directory link.
     is_of_folder: Mask = (finder_type == _TYPE.directory_alias) & (finder_creator == _CREATOR.macs) & has_link_chain
@@ -142,15 +108,7 @@ def bear_a_links_type(
 
 
 def bear_a_links_date(catalog: Catalog, may_be_link: Mask) -> Mask:
-    """Say which of some entries were created, by their dates, when a driver creates links.
-
-    Parameters
-    ----------
-    catalog : Catalog
-        Has the root folder and the private directory of files.
-    may_be_link : (n_entries,) bool array
-        Entries that bear a link's type; the others do not.
-    """
+    """Say which of some entries were created, by their dates, when a driver creates links."""
     entries = catalog.entries
     if not may_be_link.any():
         return may_be_link

@@ -26,19 +26,7 @@ LEAF_RECORD: Final = EXTENT_LEAF_RECORD
 
 
 class FixedLeaves:
-    """Leaf records that are all of one type and length, as those of extents and of hot files are.
-
-    Parameters
-    ----------
-    record_type : RecordType
-        A record with its key.
-    fields : tuple of RecordColumn
-        Which of it are kept.
-    key_type : RecordType
-        What every key starts with.
-    id_field : RecordColumn
-        The number that keys start with in their order.
-    """
+    """Leaf records that are all of one type and length, as those of extents and of hot files are."""
 
     def __init__(
         self, record_type: RecordType, fields: tuple[RecordColumn, ...], key_type: RecordType, id_field: RecordColumn
@@ -48,22 +36,7 @@ class FixedLeaves:
         self.bad: list[I64] = []
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode leaf records.
-
-        Parameters
-        ----------
-        volume : Volume
-            Gives the decoder.
-        records : RecordBatch
-            Records of the tree.
-        leaf : (n_records,) bool array
-            Which of them stand in leaves.
-
-        Returns
-        -------
-        dict of str to (n,) or (n, k) int64 array
-            ``node`` and the fields, of whole records; leaves with others are added to `bad`.
-        """
+        """Decode leaf records."""
         whole = leaf & (records.stop - records.key >= self.record_type.width)
         self.bad.append(records.of(leaf & ~whole)[0])
         node, key, _, _ = records.of(whole)
@@ -86,24 +59,7 @@ def overflow_leaves() -> FixedLeaves:
 
 
 def extend_fork(fork: Fork, overflow: Tree | None, file_id: int, fork_type: int) -> Fork:
-    """Add a file's overflow extents, in the order of the fork.
-
-    Parameters
-    ----------
-    fork : Fork
-        The extents that stand in the volume header or the catalog record.
-    overflow : Tree or None
-        The extents-overflow file.
-    file_id : int
-        CNID of the file.
-    fork_type : int
-        Number of the fork in the keys of the overflow file.
-
-    Returns
-    -------
-    Fork
-        The same where there are no others. Unused extents are left out, gaps between records are not looked for.
-    """
+    """Add a file's overflow extents, in the order of the fork."""
     if overflow is None:
         return fork
     records = overflow.records
@@ -118,20 +74,7 @@ def extend_fork(fork: Fork, overflow: Tree | None, file_id: int, fork_type: int)
 
 
 def flatten(starts: NDArray[Any], counts: NDArray[Any], first_block: I64) -> Columns:
-    """Turn records of eight extents into rows.
-
-    Parameters
-    ----------
-    starts, counts : (n, 8) integer arrays
-        Extents in allocation blocks.
-    first_block : (n,) int64 array
-        Place in the fork of each record's first extent, in allocation blocks.
-
-    Returns
-    -------
-    dict of str to (m,) int64 array
-        ``record``: which record; ``fork_block, start_block, block_count``. Unused extents are left out.
-    """
+    """Turn records of eight extents into rows."""
     record, slot = np.nonzero(counts)
     count = counts[record, slot].astype(np.int64)
     before = starts_of(count)

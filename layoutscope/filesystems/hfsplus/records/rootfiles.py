@@ -38,17 +38,7 @@ def data_fork_of(catalog: Catalog, row: int) -> Fork:
 
 
 def report_unread_journal(volume: Volume, journal: Journal, catalog: Catalog) -> None:
-    """Report transactions in the journal's file, where the journal info block led to no journal header.
-
-    Parameters
-    ----------
-    volume : Volume
-        Receives the finding.
-    journal : Journal
-        As the journal info block has it.
-    catalog : Catalog
-        Has the file. `newfs_hfs` makes it for a journal on another device too, whose blocks then hold no journal.
-    """
+    """Report transactions in the journal's file, where the journal info block led to no journal header."""
     row = -1 if journal.header is not None else find_root_file(catalog, JOURNAL_FILE)
     fork = data_fork_of(catalog, row) if row >= 0 else None
     if fork is None or not len(fork.start_blocks):

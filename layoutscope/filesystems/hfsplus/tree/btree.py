@@ -47,21 +47,11 @@ HEADER_NODE_BYTES: Final = HEADER_NODE.width
 
 
 class TreePlace(NamedTuple):
-    """Which tree it is and where its file lies: what leads to it says no more.
+    """Which tree it is and where its file lies: what leads to it says no more."""
 
-    Attributes
-    ----------
-    tree : str
-        Name as in the tables.
-    file_id : int
-        CNID of the tree's file.
-    fork : Fork
-        Its extents as far as they are known.
-    """
-
-    tree: str
-    file_id: int
-    fork: Fork
+    tree: str  # name as in the tables
+    file_id: int  # CNID of the tree's file
+    fork: Fork  # its extents as far as they are known
 
 
 class LeafDecoder(Protocol):
@@ -73,65 +63,26 @@ class LeafDecoder(Protocol):
     """Numbers of leaves with records that contradict the format."""
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode the leaf records of a batch.
-
-        Parameters
-        ----------
-        volume : Volume
-            Gives the decoder.
-        records : RecordBatch
-            Records of leaf and index nodes.
-        leaf : (n_records,) bool array
-            Which of them stand in leaves.
-
-        Returns
-        -------
-        dict of str to (n,) or (n, k) array
-            One row a sound record; ``node`` (node numbers) is one of the columns.
-        """
+        """Decode the leaf records of a batch."""
         ...
 
 
 @frozen
 class TreeFile:
-    """A B-tree's file and header.
+    """A B-tree's file and header."""
 
-    Attributes
-    ----------
-    tree : str
-        Name as in the tables.
-    file_id : int
-        CNID of the tree's file.
-    fork : Fork
-        All its extents.
-    header : HfsplusBtree.HeaderRecord
-        The header record.
-    user_data : bytes
-        The header node's second record.
-    num_nodes : int
-        Nodes that the fork holds.
-    used : (num_nodes,) bool array
-        From the header's and the map nodes' bitmaps; nodes behind their end are not.
-    map_nodes : (n,) int64 array
-        Numbers of the map nodes.
-    map_parts : tuple of (int, int)
-        Where the parts of the map lie: bytes from the start of the file, and length in bytes.
-    readable : (num_nodes,) bool array
-        Nodes all of whose bytes are on the image.
-    lost_map_nodes : (n,) int64 array
-        Nodes in the chain of map nodes that are none, or could not be read: the chain ends there.
-    """
-
-    tree: str
-    file_id: int
-    fork: Fork
-    header: HfsplusBtree.HeaderRecord
-    user_data: bytes
-    num_nodes: int
-    used: Mask
-    map_nodes: I64
+    tree: str  # name as in the tables
+    file_id: int  # CNID of the tree's file
+    fork: Fork  # all its extents
+    header: HfsplusBtree.HeaderRecord  # the header record
+    user_data: bytes  # the header node's second record
+    num_nodes: int  # nodes that the fork holds
+    used: Mask  # from the header's and the map nodes' bitmaps; nodes behind their end are not
+    map_nodes: I64  # numbers of the map nodes
+    # where the parts of the map lie: bytes from the start of the file, and length in bytes
     map_parts: tuple[tuple[int, int], ...]
-    readable: Mask
+    readable: Mask  # nodes all of whose bytes are on the image
+    # nodes in the chain of map nodes that are none, or could not be read: the chain ends there
     lost_map_nodes: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
@@ -147,41 +98,18 @@ class TreeFile:
 
 @dataclass(slots=True)
 class Decoded:
-    """What decoding some nodes of a tree gave; grows batch by batch.
+    """What decoding some nodes of a tree gave; grows batch by batch."""
 
-    Attributes
-    ----------
-    nodes : NodeRows
-        The tree's nodes; those that were not decoded yet are blank.
-    pointers : list of Columns
-        Records of index nodes: ``node, child``.
-    leaves : GrowingTable
-        Records of leaves, as the tree's leaf decoder gave them.
-    """
-
-    nodes: NodeRows
-    pointers: list[Columns] = field(default_factory=list)
+    nodes: NodeRows  # the tree's nodes; those that were not decoded yet are blank
+    pointers: list[Columns] = field(default_factory=list)  # records of index nodes: `node, child`
+    # records of leaves, as the tree's leaf decoder gave them
     leaves: GrowingTable = field(default_factory=GrowingTable)
 
 
 def pieces_of(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> ForkPieces:
     """Where nodes lie; a node may lie in several pieces.
 
-    Parameters
-    ----------
-    volume : Volume
-        Gives the block size.
-    fork : Fork
-        The tree's file.
-    node_size_bytes : int
-        Size of a node.
-    numbers : (n,) int64 array
-        Node numbers.
-
-    Returns
-    -------
-    ForkPieces
-        ``part`` is a place in `numbers`; a node that ends behind the last extent has none.
+    `part` is a place in `numbers`; a node that ends behind the last extent has none.
     """
     return locate(volume, fork, numbers * node_size_bytes, np.full(len(numbers), node_size_bytes, np.int64))
 
@@ -318,20 +246,14 @@ def _map_end(volume: Volume, node: ReadNodes) -> int:
     return int(offset[0]) if DESCRIPTOR_BYTES < int(offset[0]) <= limit else limit
 
 
-def decode_tree(volume: Volume, file: TreeFile, numbers: I64, leaves: LeafDecoder, into: Decoded) -> None:
-    """Read and decode nodes, in node-number order and in batches.
-
-    Parameters
-    ----------
-    volume, file
-        The tree.
-    numbers : (n,) int64 array
-        Ascending numbers of readable nodes.
-    leaves : LeafDecoder
-        Decodes leaf records.
-    into : Decoded
-        Receives rows, pointers and leaf records.
-    """
+def decode_tree(
+    volume: Volume,
+    file: TreeFile,
+    numbers: I64,  # ascending numbers of readable nodes
+    leaves: LeafDecoder,
+    into: Decoded,
+) -> None:
+    """Read and decode nodes, in node-number order and in batches."""
     size, step = file.node_size_bytes, max(1, BATCH_BYTES // file.node_size_bytes)
     workspace = Workspace()
     for start in range(0, len(numbers), step):

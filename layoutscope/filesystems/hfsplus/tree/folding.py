@@ -75,13 +75,6 @@ def compared(name: str, *, is_folded: bool) -> str:
 
     Names are stored decomposed as Unicode 3.2 has it (TN1150, "Unicode Subtleties"): letters that were given a
     decomposition later are stored as they were typed.
-
-    Parameters
-    ----------
-    name : str
-        As somebody types it.
-    is_folded : bool
-        Whether case does not count, as on HFS+ and most HFSX volumes.
     """
     parts = _UNDECOMPOSED.split(name)
     parts[::2] = [unicodedata.ucd_3_2_0.normalize("NFD", part) for part in parts[::2]]
@@ -94,20 +87,7 @@ def compared(name: str, *, is_folded: bool) -> str:
 
 
 def folded_names(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
-    """Fold names for comparison without regard to case.
-
-    Parameters
-    ----------
-    units : (n_units,) uint16 array
-        Names one after the other.
-    starts, lengths : (n,) int64 arrays
-        Where each name lies, in units.
-
-    Returns
-    -------
-    units, starts, lengths
-        Of the folded names; shorter where ignorable characters were left out.
-    """
+    """Fold names for comparison without regard to case."""
     lower = _lower(units)
     kept = lower != 0
     if kept.all():

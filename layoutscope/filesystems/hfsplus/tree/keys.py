@@ -51,30 +51,14 @@ MISPLACED_NAMES: Final = Kernel("misplaced_names", "lblibliiB")
 
 @frozen
 class KeyForm:
-    """What a tree's keys are made of.
+    """What a tree's keys are made of."""
 
-    Attributes
-    ----------
-    key_type : RecordType
-        What precedes the name.
-    ident : RecordColumn
-        The field that comes first in the order.
-    tail : tuple of RecordColumn
-        Numbers that come after the name, or in its place.
-    max_length : int or None
-        Longest key without its length field; None where the tree's header decides.
-    has_name : bool
-        Whether the key ends with a name.
-    record_types : RecordType or None
-        What a leaf record's data start with; None where records have no type.
-    """
-
-    key_type: RecordType
-    ident: RecordColumn
-    tail: tuple[RecordColumn, ...]
-    max_length: int | None
-    has_name: bool
-    record_types: RecordType | None = None
+    key_type: RecordType  # what precedes the name
+    ident: RecordColumn  # the field that comes first in the order
+    tail: tuple[RecordColumn, ...]  # numbers that come after the name, or in its place
+    max_length: int | None  # longest key without its length field; None where the tree's header decides
+    has_name: bool  # whether the key ends with a name
+    record_types: RecordType | None = None  # what a leaf record's data start with; None where records have no type
 
     @property
     def fixed_length(self) -> int:
@@ -115,20 +99,11 @@ FORMS: Final = {
 
 @frozen
 class Keys:
-    """Keys of records.
+    """Keys of records."""
 
-    Attributes
-    ----------
-    ident : (n,) int64 array
-        What comes first in the order.
-    units : (n_units,) uint16 array
-        What comes second, one key after the other.
-    start, count : (n,) int64 arrays
-        Where each key's units lie.
-    """
-
-    ident: I64
-    units: NDArray[np.uint16]
+    ident: I64  # what comes first in the order
+    units: NDArray[np.uint16]  # what comes second, one key after the other
+    # start, count: where each key's units lie
     start: I64
     count: I64
 
@@ -156,21 +131,7 @@ class Keys:
 
 
 def misplaced(ident: I64, kept: names.KeptNames, *, is_folded: bool) -> Mask:
-    """Say which keys do not come after the key before them.
-
-    Parameters
-    ----------
-    ident : (n,) int64 array
-        What comes first in the order.
-    kept : KeptNames
-        What comes second.
-    is_folded : bool
-        Whether names compare without regard to case.
-
-    Returns
-    -------
-    (n,) bool array
-    """
+    """Say which keys do not come after the key before them."""
     wrong = np.empty(len(ident), np.bool_)
     table = case_table().astype(np.int32) if is_folded else np.empty(0, np.int32)
     if MISPLACED_NAMES(ident, *kept.placed(), table, wrong.view(np.uint8)) is not None:
@@ -181,25 +142,13 @@ def misplaced(ident: I64, kept: names.KeptNames, *, is_folded: bool) -> Mask:
     return (without_case(keys) if is_folded else keys).misplaced()
 
 
-def read_keys(decoder: Decoder, form: KeyForm, buffer: U8, key: I64) -> Keys:
-    """Read keys that lie in a buffer as a whole.
-
-    Parameters
-    ----------
-    decoder : Decoder
-        How structures are decoded.
-    form : KeyForm
-        What the tree's keys are made of.
-    buffer : (n_bytes,) uint8 array
-        An even number of bytes, such as whole nodes.
-    key : (n,) int64 array
-        Where each key starts, at its length field; even, in bytes from the start of the buffer.
-
-    Returns
-    -------
-    Keys
-        In the order given; names as they stand on the disk, with their cases.
-    """
+def read_keys(
+    decoder: Decoder,
+    form: KeyForm,
+    buffer: U8,
+    key: I64,  # where each key starts, at its length field; even, in bytes from the start of the buffer
+) -> Keys:
+    """Read keys that lie in a buffer as a whole."""
     length = (form.key_type.column("num_name_units"),) if form.has_name else ()
     columns = decoder.columns(form.key_type, buffer, key, (form.ident, *form.tail, *length))
     found = {name: values.astype(np.int64) for name, values in columns.items()}

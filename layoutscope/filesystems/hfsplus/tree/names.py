@@ -30,23 +30,12 @@ _SLASH, _COLON = ord("/"), ord(":")
 _IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
 
 
-def gather(buffer: U8, starts: I64, counts: I64) -> Units:
-    """Concatenate names of a buffer.
-
-    Parameters
-    ----------
-    buffer : (n_bytes,) uint8 array
-        An even number of bytes.
-    starts : (n,) int64 array
-        Where each name starts, in bytes; even, as keys are.
-    counts : (n,) int64 array
-        Lengths in 16-bit units.
-
-    Returns
-    -------
-    (sum of counts,) uint16 array
-        In native byte order.
-    """
+def gather(
+    buffer: U8,
+    starts: I64,  # where each name starts, in bytes; even, as keys are
+    counts: I64,
+) -> Units:
+    """Concatenate names of a buffer."""
     return in_disk_order(take_ranges(buffer.view(np.uint16), starts // UNIT_BYTES, counts))
 
 
@@ -61,17 +50,10 @@ def in_disk_order(numbers: NDArray[_Number]) -> NDArray[_Number]:
 
 
 class StoredNames(NamedTuple):
-    """Names as they stand on the disk.
+    """Names as they stand on the disk."""
 
-    Attributes
-    ----------
-    data : (n_bytes,) uint8 array
-        Big-endian UTF-16.
-    start, length : (n,) int64 arrays
-        Where each name lies among these, in bytes.
-    """
-
-    data: U8
+    data: U8  # big-endian UTF-16
+    # start, length: where each name lies among these, in bytes
     start: I64
     length: I64
 
@@ -111,30 +93,15 @@ def as_shown(texts: Texts) -> U8:
 
 
 class KeptNames(NamedTuple):
-    """Names as people see them, and as stored where these do not tell it: most names take half the bytes so.
+    """Names as people see them, and as stored where these do not tell it: most names take half the bytes so."""
 
-    Attributes
-    ----------
-    shown : TextColumn
-        UTF-8, in which a colon stands for a slash.
-    others : Texts
-        As stored, in the order of the texts of `shown`: nothing of names that are told by these. No row where all are.
-    """
-
-    shown: TextColumn
+    shown: TextColumn  # UTF-8, in which a colon stands for a slash
+    # as stored, in the order of the texts of `shown`: nothing of names that are told by these. No row where all are.
     others: Texts
 
     @classmethod
     def of(cls, text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None) -> KeptNames:
-        """Keep names that were decoded, whose UTF-8 becomes what people see.
-
-        Parameters
-        ----------
-        text, others : Texts
-            All names in UTF-8, which is changed, and as stored those that are not all ASCII.
-        rows : (n,) integer array, optional
-            The name of each row, by its place.
-        """
+        """Keep names that were decoded, whose UTF-8 becomes what people see."""
         # A colon on the disk, which is none of a name's characters, is shown as one, and so is a slash: where one is,
         # what is shown tells nothing.
         if (text.data == _COLON).any():
@@ -161,16 +128,11 @@ def _placed(texts: TextColumn | Texts, rows: NDArray[np.integer[Any]] | None) ->
     return texts.data, start, length.astype(np.uint32, copy=False).view(np.int32)
 
 
-def widened(text: Texts, others: Texts) -> Texts:
-    """Return names as stored.
-
-    Parameters
-    ----------
-    text : Texts
-        All names; of those that `others` does not have, each byte is a unit.
-    others : Texts
-        As stored, with nothing in place of the others; without any row, if there are none.
-    """
+def widened(
+    text: Texts,
+    others: Texts,  # as stored, with nothing in place of the others; without any row, if there are none
+) -> Texts:
+    """Return names as stored."""
     data = np.zeros((len(text.data), UNIT_BYTES), np.uint8)
     data[:, 1] = text.data
     if not len(others.data):
@@ -193,24 +155,13 @@ def sum_of_units(text: Texts, others: Texts) -> tuple[int, int]:
     return len(plain) + len(units), total + int(units.sum(dtype=np.uint64))
 
 
-def names_equal(buffer: U8, starts: I64, counts: I64, name: str) -> NDArray[np.bool_]:
-    """Say which names of a buffer are this one.
-
-    Parameters
-    ----------
-    buffer : (n_bytes,) uint8 array
-        An even number of bytes.
-    starts : (n,) int64 array
-        Where each name starts, in bytes; even, as keys are.
-    counts : (n,) int64 array
-        Lengths in 16-bit units.
-    name : str
-        Compared unit by unit, with its case; it has no character beyond the first 65,536.
-
-    Returns
-    -------
-    (n,) bool array
-    """
+def names_equal(
+    buffer: U8,
+    starts: I64,  # where each name starts, in bytes; even, as keys are
+    counts: I64,
+    name: str,
+) -> NDArray[np.bool_]:
+    """Say which names of a buffer are this one."""
     wanted = np.array([ord(character) for character in name], np.uint16)
     found: NDArray[np.bool_] = counts == len(wanted)
     candidates = np.flatnonzero(found)

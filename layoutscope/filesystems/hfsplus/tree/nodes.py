@@ -39,31 +39,18 @@ MAP: Final = int(grammar.HfsplusBtree.NodeKind.map)
 
 @frozen
 class ReadNodes:
-    """Some nodes of one tree as they were read: their bytes, and their descriptors.
+    """Some nodes of one tree as they were read: their bytes, and their descriptors."""
 
-    Attributes
-    ----------
-    buffer : (n * node_size,) uint8 array
-        Whole nodes, one after the other.
-    node_size_bytes : int
-        Size of a node.
-    number : (n,) int64 array
-        Node numbers.
-    f_link, b_link, kind, height, num_records : (n,) int64 arrays
-        Fields of the descriptors.
-    to_come : float
-        How many times as many nodes of the tree are likely to follow.
-    """
-
-    buffer: U8
+    buffer: U8  # whole nodes, one after the other
     node_size_bytes: int
-    number: I64
+    number: I64  # node numbers
+    # f_link, b_link, kind, height, num_records: fields of the descriptors
     f_link: I64
     b_link: I64
     kind: I64
     height: I64
     num_records: I64
-    to_come: float = 0.0
+    to_come: float = 0.0  # how many times as many nodes of the tree are likely to follow
 
     @property
     def start(self) -> I64:
@@ -77,22 +64,9 @@ UNKNOWN_KIND: Final = 99
 
 @frozen
 class NodeRows:
-    """All nodes of a tree as rows, by node number; -1 (kind: ``UNKNOWN_KIND``) where a node was not decoded.
+    """All nodes of a tree as rows, by node number; -1 (kind: ``UNKNOWN_KIND``) where a node was not decoded."""
 
-    Attributes
-    ----------
-    f_link, b_link, kind, height, num_records, free_offset, first_key_id, last_key_id : (num_nodes,) int64 arrays
-        From the nodes.
-    damaged : (num_nodes,) bool array
-        Nodes with records that were left out.
-    is_inferred : (num_nodes,) bool array
-        Nodes that belong to the tree by their keys or links alone, or because its header was made up.
-    parent : (num_nodes,) int64 array
-        Node number of the parent; -1 at the root and at what was not reached.
-    key_rank : (num_nodes,) int64 array
-        Place among the nodes of the same level; -1 where the node was not reached.
-    """
-
+    # f_link, b_link, kind, height, num_records, free_offset, first_key_id, last_key_id: from the nodes
     f_link: I64
     b_link: I64
     kind: I64
@@ -101,10 +75,10 @@ class NodeRows:
     free_offset: I64
     first_key_id: I64
     last_key_id: I64
-    damaged: Mask
-    is_inferred: Mask
-    parent: I64
-    key_rank: I64
+    damaged: Mask  # nodes with records that were left out
+    is_inferred: Mask  # nodes that belong to the tree by their keys or links alone, or because its header was made up
+    parent: I64  # node number of the parent; -1 at the root and at what was not reached
+    key_rank: I64  # place among the nodes of the same level; -1 where the node was not reached
 
     @classmethod
     def blank(cls, num_nodes: int) -> NodeRows:
@@ -129,32 +103,18 @@ class NodeRows:
 
 @frozen
 class RecordBatch:
-    """Records of leaf or index nodes, in node order.
+    """Records of leaf or index nodes, in node order."""
 
-    Attributes
-    ----------
-    nodes : ReadNodes
-        The nodes they lie in.
-    node : (n,) int64 array
-        Place of each record's node in the batch.
-    slot : (n,) int64 array
-        Number of the record in its node.
-    key, data, stop : (n,) int64 arrays
-        Where the key, what follows it and the end of the record lie, in bytes from the start of the buffer.
-    free_offset : (n_nodes,) int64 array
-        Start of the free space, in bytes from the start of each node; -1 where it cannot be told.
-    damaged : (n_nodes,) bool array
-        Nodes with records that were left out.
-    """
-
-    nodes: ReadNodes
-    node: I64
-    slot: I64
+    nodes: ReadNodes  # the nodes they lie in
+    node: I64  # place of each record's node in the batch
+    slot: I64  # number of the record in its node
+    # key, data, stop: where the key, what follows it and the end of the record lie, in bytes from the start of the
+    # buffer
     key: I64
     data: I64
     stop: I64
-    free_offset: I64
-    damaged: Mask
+    free_offset: I64  # start of the free space, in bytes from the start of each node; -1 where it cannot be told
+    damaged: Mask  # nodes with records that were left out
 
     def of(self, chosen: Mask) -> tuple[I64, I64, I64, I64]:
         """Node numbers, keys, data and stops of the chosen records."""
@@ -170,54 +130,25 @@ class RecordBatch:
 
 @frozen
 class Bounds:
-    """Offset tables of some nodes.
+    """Offset tables of some nodes."""
 
-    Attributes
-    ----------
-    keyed, is_overfull : (n_nodes,) bool arrays
-        Leaf and index nodes; those that claim more records than they have room for.
-    counts, limit : (n_nodes,) int64 arrays
-        Records that are looked at, and where the offset table starts, in bytes from the start of the node.
-    node, slot : (n,) int64 arrays
-        Place of each record's node in the batch, and its number in the node.
-    first, stop : (n,) int64 arrays
-        Where each record starts and ends, in bytes from the start of its node, sound or not.
-    is_sound : (n,) bool array
-        Records that can lie there.
-    """
-
+    # keyed, is_overfull: leaf and index nodes; those that claim more records than they have room for
     keyed: Mask
+    # counts, limit: records that are looked at, and where the offset table starts, in bytes from the start of the node
     counts: I64
     limit: I64
     is_overfull: Mask
+    # node, slot: place of each record's node in the batch, and its number in the node
     node: I64
     slot: I64
+    # first, stop: where each record starts and ends, in bytes from the start of its node, sound or not
     first: I64
     stop: I64
-    is_sound: Mask
+    is_sound: Mask  # records that can lie there
 
 
 def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> ReadNodes:
-    """Decode the descriptors of whole nodes.
-
-    Parameters
-    ----------
-    decoder : Decoder
-        How structures are decoded.
-    buffer : (n * node_size_bytes,) uint8 array
-        The nodes, one after the other.
-    node_size_bytes : int
-        Size of a node.
-    numbers : (n,) int64 array
-        Their numbers in the tree.
-    to_come : float
-        How many times as many nodes of the tree are likely to follow.
-
-    Returns
-    -------
-    ReadNodes
-        In the order given, of any kind; fields are not checked.
-    """
+    """Decode the descriptors of whole nodes."""
     starts = np.arange(len(numbers), dtype=np.int64) * node_size_bytes
     names = (
         DESCRIPTOR.f_link,
@@ -235,26 +166,13 @@ LOCATE_RECORDS: Final = Kernel("locate_records", "bnnnnnblLLLLLLB")
 
 
 def locate_records(
-    decoder: Decoder, nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int = 0
+    decoder: Decoder,
+    nodes: ReadNodes,
+    fixed_index_key_bytes: int | None,
+    # room that a key must have, its length field and padding included; records with less are left out
+    least_key_bytes: int = 0,
 ) -> RecordBatch:
-    """Locate every record of every leaf and index node.
-
-    Parameters
-    ----------
-    decoder : Decoder
-        How structures are decoded.
-    nodes : ReadNodes
-        Whole nodes; other kinds have no keyed records and are passed over.
-    fixed_index_key_bytes : int or None
-        Length of all keys in index nodes, where the tree's header does not say that they vary.
-    least_key_bytes : int
-        Room that a key must have, its length field and padding included; records with less are left out.
-
-    Returns
-    -------
-    RecordBatch
-        Of each record, ``14 <= key < data <= stop`` holds within its node.
-    """
+    """Locate every record of every leaf and index node."""
     found = _natively(nodes, fixed_index_key_bytes, least_key_bytes) if isinstance(decoder, Bulk) else None
     return found or plain_locate(decoder, nodes, fixed_index_key_bytes, least_key_bytes)
 
@@ -279,13 +197,7 @@ def _natively(nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_byt
 def plain_locate(
     decoder: Decoder, nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int = 0
 ) -> RecordBatch:
-    """Locate records in numpy, through a decoder.
-
-    Parameters
-    ----------
-    decoder, nodes, fixed_index_key_bytes, least_key_bytes
-        As for :func:`locate_records`.
-    """
+    """Locate records in numpy, through a decoder."""
     found = record_bounds(decoder, nodes)
     node, keyed, damaged = found.node, found.keyed, found.is_overfull.copy()
     stop: I64 = nodes.start[node] + found.stop

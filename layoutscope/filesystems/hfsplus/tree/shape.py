@@ -29,28 +29,16 @@ if TYPE_CHECKING:
 
 @frozen
 class Reach:
-    """How far the pointers of a tree lead.
+    """How far the pointers of a tree lead."""
 
-    Attributes
-    ----------
-    leaves : (n,) int64 array
-        Node numbers of the leaves, in key order.
-    missing : (n,) int64 array
-        Nodes that an index node points to but that were not decoded.
-    misled : (n,) int64 array
-        Index nodes with pointers that lead out of the file, to a node of another height, or to one with a parent.
-    lost, lost_from : (n,) int64 arrays
-        Nodes in the file that are not what a pointer to them needs, and the index node with that pointer.
-    astray : (n, 2) int64 array
-        Numbers of the nodes that mislead, and where each of these pointers leads.
-    """
-
-    leaves: I64
-    missing: I64
+    leaves: I64  # node numbers of the leaves, in key order
+    missing: I64  # nodes that an index node points to but that were not decoded
+    # index nodes with pointers that lead out of the file, to a node of another height, or to one with a parent
     misled: I64
+    # lost, lost_from: nodes in the file that are not what a pointer to them needs, and the index node with that pointer
     lost: I64
     lost_from: I64
-    astray: I64
+    astray: I64  # numbers of the nodes that mislead, and where each of these pointers leads
 
 
 def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> Reach:
@@ -59,19 +47,7 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
     A child counts where its height is one less than its parent's and no other node pointed to it before; so the walk
     ends after as many levels as the root is high, whatever the pointers say.
 
-    Parameters
-    ----------
-    file : TreeFile
-        Its header names the root.
-    nodes : NodeRows
-        All nodes by number; parents and ranks of an earlier walk are forgotten.
-    pointers : sequence of Columns
-        ``node, child`` of the records of index nodes, those of each node in its order.
-
-    Returns
-    -------
-    Reach
-        Without leaves where the root is none, or where no pointer leads down to one.
+    Without leaves where the root is none, or where no pointer leads down to one.
     """
     found = concatenate(pointers, {"node": np.empty(0, np.int64), "child": np.empty(0, np.int64)})
     order = np.argsort(found["node"], kind="stable")
@@ -132,19 +108,7 @@ def _root(file: TreeFile, nodes: NodeRows) -> I64:
 
 
 def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach) -> None:
-    """Report where pointers, heights, links and counts contradict each other.
-
-    Parameters
-    ----------
-    volume : Volume
-        Receives findings.
-    file : TreeFile
-        Its header says whether there should be leaves.
-    nodes : NodeRows
-        Links and ranks of the nodes, and which of them have damaged records.
-    reach : Reach
-        As the index gives it, before leaves of the chain are added.
-    """
+    """Report where pointers, heights, links and counts contradict each other."""
     root = int(file.header.root_node)
     if file.header.tree_depth and (not len(reach.leaves)) and file.header.leaf_records:
         start = node_offset(volume, file, root) if root > 0 else None
@@ -239,20 +203,6 @@ def follow_chain(file: TreeFile, nodes: NodeRows, reach: Reach) -> Reach:
     """Add leaves that only the leaf chain still reaches, behind the leaf that links to them.
 
     Loops over the leaves that were lost to the index, which is none in a sound tree.
-
-    Parameters
-    ----------
-    file : TreeFile
-        Its header names the first leaf.
-    nodes : NodeRows
-        Kinds and forward links of the nodes; leaves are ranked anew, and the added ones have no parent.
-    reach : Reach
-        As the index gives it.
-
-    Returns
-    -------
-    Reach
-        With all leaves.
     """
     links = np.append(reach.leaves[1:], 0)
     breaks = np.flatnonzero(nodes.f_link[reach.leaves] != links)
@@ -283,47 +233,20 @@ def _lost_leaves(file: TreeFile, nodes: NodeRows, number: int, seen: set[int]) -
     return found
 
 
-def node_log(volume: Volume, file: TreeFile, number: int, field: str = "") -> FindingLog:
-    """Bind the log to a node, or to a field of its descriptor.
-
-    Parameters
-    ----------
-    volume : Volume
-        Receives findings.
-    file : TreeFile
-        The node's tree.
-    number : int
-        Of the node.
-    field : str
-        Of the node descriptor; empty for the node as a whole.
-
-    Returns
-    -------
-    FindingLog
-        Without an address where the file ends before the node.
-    """
+def node_log(
+    volume: Volume,
+    file: TreeFile,
+    number: int,
+    field: str = "",  # of the node descriptor; empty for the node as a whole
+) -> FindingLog:
+    """Bind the log to a node, or to a field of its descriptor."""
     at = node_offset(volume, file, number)
     plus = DESCRIPTOR.offset_of(field) if field else 0
     return volume.log.at(f"{file.tree} node {number}", at, plus=plus)
 
 
 def header_log(volume: Volume, file: TreeFile, field: str) -> FindingLog:
-    """Bind the log to a field of a tree's header record.
-
-    Parameters
-    ----------
-    volume : Volume
-        Receives findings.
-    file : TreeFile
-        The tree; its fork has an extent.
-    field : str
-        Of the header record.
-
-    Returns
-    -------
-    FindingLog
-        With the field's address in the first extent.
-    """
+    """Bind the log to a field of a tree's header record."""
     # The header node is node 0, so its record lies at the start of the file.
     at = int(file.fork.start_blocks[0]) * volume.block_size_bytes
     plus = HEADER_NODE.offset_of(f"header.{field}")
@@ -333,19 +256,7 @@ def header_log(volume: Volume, file: TreeFile, field: str) -> FindingLog:
 def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
     """Where a node starts on the volume.
 
-    Parameters
-    ----------
-    volume : Volume
-        Gives the block size.
-    file : TreeFile
-        The node's tree.
-    number : int
-        Of the node.
-
-    Returns
-    -------
-    int or None
-        In bytes from the start of the volume; None where its file ends before it.
+    In bytes from the start of the volume; None where its file ends before it.
     """
     if not 0 <= number < file.num_nodes:
         return None

@@ -33,24 +33,12 @@ _COMPARE = grammar.HfsplusBtree.KeyCompareType
 
 @frozen
 class Tree:
-    """A B-tree that was read.
+    """A B-tree that was read."""
 
-    Attributes
-    ----------
-    file : TreeFile
-        Its file, header and map.
-    nodes : NodeRows
-        Its nodes.
-    reach : Reach
-        Its leaves, and where pointers lead nowhere.
-    records : Columns
-        The records of its leaves, in key order; ``node`` is the leaf's number.
-    """
-
-    file: TreeFile
+    file: TreeFile  # its file, header and map
     nodes: NodeRows
-    reach: Reach
-    records: Columns
+    reach: Reach  # its leaves, and where pointers lead nowhere
+    records: Columns  # the records of its leaves, in key order; `node` is the leaf's number
 
 
 def is_case_sensitive(volume: Volume, catalog: Tree | None) -> bool:
@@ -104,17 +92,7 @@ def is_unusable(tree: Tree, damaged: Mask) -> Mask:
 
 
 def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | None:
-    """Read a B-tree; None where there is none or its header is damaged.
-
-    Parameters
-    ----------
-    volume : Volume
-        The volume; receives findings.
-    place : TreePlace
-        With all extents of its file.
-    leaves : LeafDecoder
-        Decodes leaf records.
-    """
+    """Read a B-tree; None where there is none or its header is damaged."""
     file = open_tree(volume, place)
     if file is None:
         return None
@@ -143,26 +121,7 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
 
 
 def in_key_order(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecoder, volume: Volume) -> Columns:
-    """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out.
-
-    Parameters
-    ----------
-    file : TreeFile
-        The tree.
-    decoded : Decoded
-        Gives up its leaf records.
-    order : (n,) int64 array
-        Numbers of the leaves, in key order.
-    leaves : LeafDecoder
-        Tells the columns of a tree without nodes.
-    volume : Volume
-        Gives the decoder.
-
-    Returns
-    -------
-    dict of str to (n,) or (n, k) array
-        As the leaf decoder made them; ``node`` is the leaf's number.
-    """
+    """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out."""
     decoded.leaves.add(leaves.decode(volume, _no_records(file), np.empty(0, np.bool_)))  # for a tree without nodes
     node = decoded.leaves.values["node"]
     # Records of one leaf stand together, in its order: whole leaves are moved.
@@ -216,19 +175,7 @@ def _report_short_map(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
 def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
     """Where the byte with a node's bit lies on the volume.
 
-    Parameters
-    ----------
-    volume : Volume
-        Gives the block size.
-    file : TreeFile
-        The tree; the parts of its map lie within its extents.
-    number : int
-        Of the node.
-
-    Returns
-    -------
-    int or None
-        In bytes from the start of the volume; None where the map ends before it.
+    In bytes from the start of the volume; None where the map ends before it.
     """
     byte = number // 8
     for start, length in file.map_parts:

@@ -31,21 +31,13 @@ BLOCKS_A_BYTE: Final = 8
 
 @frozen
 class Fork:
-    """The extents of one fork, in the order of the fork.
+    """The extents of one fork, in the order of the fork."""
 
-    Attributes
-    ----------
-    logical_size_bytes : int
-        Bytes of valid data.
-    start_blocks, block_counts : (n,) int64 arrays
-        Extents, in allocation blocks from the start of the volume.
-    record_nodes : (n,) int64 array
-        Node of the extents-overflow file with the extent's record; -1 where it stands in the volume header.
-    """
-
-    logical_size_bytes: int
+    logical_size_bytes: int  # bytes of valid data
+    # start_blocks, block_counts: extents, in allocation blocks from the start of the volume
     start_blocks: I64
     block_counts: I64
+    # node of the extents-overflow file with the extent's record; -1 where it stands in the volume header
     record_nodes: I64
 
     @property
@@ -64,17 +56,10 @@ class Fork:
 
 @frozen
 class ForkPieces:
-    """Contiguous pieces of parts of a fork, in the order of the parts.
+    """Contiguous pieces of parts of a fork, in the order of the parts."""
 
-    Attributes
-    ----------
-    part : (n,) int64 array
-        Which part the piece belongs to.
-    volume_offset, length_bytes : (n,) int64 arrays
-        Where it lies.
-    """
-
-    part: I64
+    part: I64  # which part the piece belongs to
+    # volume_offset, length_bytes: where it lies
     volume_offset: I64
     length_bytes: I64
 
@@ -90,22 +75,7 @@ def inline_fork(fork_data: HfsplusVolume.ForkData) -> Fork:
 
 
 def extended(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64) -> Fork:
-    """Return the fork with its overflow extents at the end.
-
-    Parameters
-    ----------
-    fork : Fork
-        The fork so far.
-    start_blocks, block_counts : (n,) int64 arrays
-        Further extents, in allocation blocks from the start of the volume.
-    record_nodes : (n,) int64 array
-        Node of the extents-overflow file with the record of each.
-
-    Returns
-    -------
-    Fork
-        Of the same logical size.
-    """
+    """Return the fork with its overflow extents at the end."""
     return Fork(
         fork.logical_size_bytes,
         np.concatenate([fork.start_blocks, start_blocks]),
@@ -117,19 +87,7 @@ def extended(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64
 def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) -> ForkPieces:
     """Cut parts of a fork at the borders of its extents.
 
-    Parameters
-    ----------
-    volume : Volume
-        Gives the block size.
-    fork : Fork
-        The fork.
-    fork_offsets, lengths_bytes : (n,) int64 arrays
-        Parts of the fork that lie within its extents.
-
-    Returns
-    -------
-    ForkPieces
-        One or more for each part; a part behind the last extent has none.
+    One or more for each part; a part behind the last extent has none.
     """
     block = volume.block_size_bytes
     ends = np.cumsum(fork.block_counts) * block
@@ -153,27 +111,7 @@ def joined_pieces(pieces: ForkPieces) -> tuple[I64, I64]:
 
 
 def read_parts(volume: Volume, pieces: ForkPieces, workspace: Workspace | None = None) -> U8:
-    """Read pieces, each once, in large requests.
-
-    Parameters
-    ----------
-    volume : Volume
-        The volume.
-    pieces : ForkPieces
-        In any order; those that follow one another on the volume are read as one.
-    workspace : Workspace, optional
-        Memory to read into; the result is then valid until the next read into it.
-
-    Returns
-    -------
-    (sum of lengths,) uint8 array
-        Their bytes in the order given.
-
-    Raises
-    ------
-    FormatError
-        If a piece leaves the image or was never read into it; its address counts from the start of the volume.
-    """
+    """Read pieces, each once, in large requests."""
     where = joined_pieces(pieces)
     try:
         data = volume.source.read_extents(*where, workspace)
@@ -186,20 +124,7 @@ def read_parts(volume: Volume, pieces: ForkPieces, workspace: Workspace | None =
 
 
 def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
-    """Read the allocation file.
-
-    Parameters
-    ----------
-    volume : Volume
-        Receives findings.
-    fork : Fork
-        The file's extents.
-
-    Returns
-    -------
-    starts, counts : (n,) int64 arrays
-        Runs of free blocks, in allocation blocks. Blocks behind the last bit are taken as used.
-    """
+    """Read the allocation file."""
     none: I64 = np.empty(0, np.int64)
     if volume.is_inferred and not fork.num_blocks:
         return none, none
@@ -215,13 +140,7 @@ def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
 
 
 def _free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
-    """Find the free blocks, a stretch of the file at a time: on the largest volume it is half a GiB.
-
-    Raises
-    ------
-    FormatError
-        If an extent leaves the image.
-    """
+    """Find the free blocks, a stretch of the file at a time: on the largest volume it is half a GiB."""
     length = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes)
     num_blocks = int(volume.header.num_blocks)
     # Bits behind the last block may say anything.

@@ -48,25 +48,15 @@ BLOCK_INFO_BYTES: Final = BLOCK_INFO_BE.width
 
 @frozen
 class Journal:
-    """A journal on this volume.
+    """A journal on this volume."""
 
-    Attributes
-    ----------
-    info_offset : int
-        Where the journal info block lies, in bytes from the start of the volume.
-    journal_offset, size_bytes : int
-        Where the journal lies: its header and its buffer.
-    header : HfsplusJournal.JournalHeaderBe or None
-        Its header, in whichever byte order; None where it is damaged or was never written.
-    is_little_endian : bool
-        Byte order.
-    """
-
-    info_offset: int
+    info_offset: int  # where the journal info block lies, in bytes from the start of the volume
+    # journal_offset, size_bytes: where the journal lies: its header and its buffer
     journal_offset: int
     size_bytes: int
+    # its header, in whichever byte order; None where it is damaged or was never written
     header: HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe | None
-    is_little_endian: bool
+    is_little_endian: bool  # byte order
 
     @property
     def num_pending_bytes(self) -> int:
@@ -80,46 +70,27 @@ class Journal:
 
 @frozen
 class BlockList:
-    """One block list.
+    """One block list."""
 
-    Attributes
-    ----------
-    bnum, sizes, starts : (n,) int64 arrays
-        Where blocks belong in units of the journal's sector, their bytes, and where their contents start.
-    used_bytes : int
-        Length of the list with its contents.
-    sequence : int
-        Number of the transaction, 0 in old journals.
-    """
-
+    # bnum, sizes, starts: where blocks belong in units of the journal's sector, their bytes, and where their contents
+    # start
     bnum: I64
     sizes: I64
     starts: I64
-    used_bytes: int
-    sequence: int
+    used_bytes: int  # length of the list with its contents
+    sequence: int  # number of the transaction, 0 in old journals
 
 
 @frozen
 class Writes:
-    """What a journal writes, in its order.
+    """What a journal writes, in its order."""
 
-    Attributes
-    ----------
-    volume_offset, length_bytes : (n,) int64 arrays
-        Blocks of the volume.
-    data_start : (n,) int64 array
-        Their contents, in bytes from the start of `data`.
-    data : (n_bytes,) uint8 array
-        The journal's transactions in one piece.
-    num_lists : int
-        Block lists that were sound.
-    """
-
+    # volume_offset, length_bytes: blocks of the volume
     volume_offset: I64
     length_bytes: I64
-    data_start: I64
-    data: U8
-    num_lists: int
+    data_start: I64  # their contents, in bytes from the start of `data`
+    data: U8  # the journal's transactions in one piece
+    num_lists: int  # block lists that were sound
 
 
 def is_applied(request: VolumeRequest) -> bool:
@@ -311,13 +282,7 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
 
 
 def unrolled(volume: Volume, journal: Journal) -> U8:
-    """The whole circular buffer in one piece, from the oldest transaction on that is not written to its places.
-
-    Raises
-    ------
-    FormatError
-        If the header's places are impossible, or part of the buffer cannot be read.
-    """
+    """The whole circular buffer in one piece, from the oldest transaction on that is not written to its places."""
     header = journal.header
     if header is None:
         return np.empty(0, np.uint8)
@@ -332,19 +297,7 @@ def unrolled(volume: Volume, journal: Journal) -> U8:
 
 
 def read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockList | str:
-    """Read one block list, or say what is wrong with it.
-
-    Parameters
-    ----------
-    journal : Journal
-        Tells the length of lists and their byte order.
-    volume : Volume
-        Has the decoder.
-    data : (n_bytes,) uint8 array
-        The unrolled buffer.
-    start : int
-        Where the list starts there.
-    """
+    """Read one block list, or say what is wrong with it."""
     header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
     info = BLOCK_INFO_LE if journal.is_little_endian else BLOCK_INFO_BE
     list_size = int(journal.header.len_block_list) if journal.header is not None else 0

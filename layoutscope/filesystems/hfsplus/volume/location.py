@@ -75,18 +75,12 @@ def _has_same_blocks(first: HfsplusVolume.VolumeHeader, second: HfsplusVolume.Vo
     return bool(first.len_block == second.len_block and first.num_blocks == second.num_blocks)
 
 
-def confirming(source: Source, starts: Sequence[int], header: HfsplusVolume.VolumeHeader) -> I64:
-    """Count, for each assumed start, the structures that are where a header has them.
-
-    Parameters
-    ----------
-    source : Source
-        Where the volume is.
-    starts : sequence of int
-        Assumed starts, a sector apart, in bytes.
-    header : HfsplusVolume.VolumeHeader
-        The header or a copy of it.
-    """
+def confirming(
+    source: Source,
+    starts: Sequence[int],  # assumed starts, a sector apart, in bytes
+    header: HfsplusVolume.VolumeHeader,
+) -> I64:
+    """Count, for each assumed start, the structures that are where a header has them."""
     votes = np.zeros(len(starts), np.int64)
     forks = (getattr(header, f"{tree}_file") for tree in TREES)
     for extent in (fork.extents[0] for fork in forks if fork.num_blocks):

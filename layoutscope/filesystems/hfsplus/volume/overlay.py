@@ -19,19 +19,7 @@ _GRAIN_BYTES = 512
 
 
 class Overlay(Source):
-    """A source with some ranges replaced.
-
-    Parameters
-    ----------
-    source : Source
-        What lies below.
-    image_offsets, lengths_bytes : (n,) int64 arrays
-        Ranges that are replaced, in multiples of 512 bytes; where they overlap, the last one counts.
-    data_starts : (n,) int64 array
-        Where the contents of each range start in `data`.
-    data : (n_bytes,) uint8 array
-        The contents.
-    """
+    """A source with some ranges replaced."""
 
     def __init__(self, source: Source, image_offsets: I64, lengths_bytes: I64, data_starts: I64, data: U8) -> None:
         self.source = source

@@ -53,33 +53,16 @@ MOUNTED_WITH_JOURNAL: Final = 0x4846534A
 
 @frozen
 class Volume:
-    """One volume: its bytes and its geometry.
+    """One volume: its bytes and its geometry."""
 
-    Attributes
-    ----------
-    source : Source
-        The volume alone, with addresses that start at 0.
-    image_offset : int
-        Where it starts, in bytes from the start of the image.
-    header : HfsplusVolume.VolumeHeader
-        The volume header, or its copy where that one is damaged.
-    end_offset : int or None
-        ``volume_offset`` of the last 1024 bytes, which hold the alternate volume header; None where it was not found.
-    decoder : Decoder
-        How structures are decoded.
-    log : FindingLog
-        What is wrong, by address in the volume; every part of the reader writes into it.
-    is_inferred : bool
-        Whether no header stood where it should, so that a sweep had to tell what is known.
-    """
-
-    source: Source
-    image_offset: int
-    header: HfsplusVolume.VolumeHeader
+    source: Source  # the volume alone, with addresses that start at 0
+    image_offset: int  # where it starts, in bytes from the start of the image
+    header: HfsplusVolume.VolumeHeader  # the volume header, or its copy where that one is damaged
+    # `volume_offset` of the last 1024 bytes, which hold the alternate volume header; None where it was not found
     end_offset: int | None
-    decoder: Decoder
-    log: FindingLog
-    is_inferred: bool = False
+    decoder: Decoder  # how structures are decoded
+    log: FindingLog  # what is wrong, by address in the volume; every part of the reader writes into it
+    is_inferred: bool = False  # whether no header stood where it should, so that a sweep had to tell what is known
 
     @property
     def block_size_bytes(self) -> int:
@@ -109,24 +92,7 @@ class Volume:
 
 
 def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes: int | None = None) -> Volume:
-    """Read the volume header, or the alternate one where it is damaged, and compare both.
-
-    Parameters
-    ----------
-    source : Source
-        The image or a window on it.
-    image_offset : int
-        Where the volume starts in the source.
-    decoder : Decoder
-        How structures are decoded.
-    space_bytes : int, optional
-        Size of the partition that the volume lies in, where it ends before the source.
-
-    Raises
-    ------
-    FormatError
-        If neither header can be read; carries the address of the first one.
-    """
+    """Read the volume header, or the alternate one where it is damaged, and compare both."""
     window = Window(source, image_offset, source.size_bytes - image_offset)
     log = FindingLog(base=window.origin)
     header: HfsplusVolume.VolumeHeader | None = None
@@ -165,29 +131,12 @@ def reread(volume: Volume, source: Source) -> Volume:
     return Volume(source, volume.image_offset, header, volume.end_offset, volume.decoder, volume.log)
 
 
-def read_header(source: Source, volume_offset: int, structure: str) -> HfsplusVolume.VolumeHeader:
-    """Read and check one volume header.
-
-    Parameters
-    ----------
-    source : Source
-        The volume alone.
-    volume_offset : int
-        Where the header or its copy starts, in bytes from the start of the source.
-    structure : str
-        Its name in errors.
-
-    Returns
-    -------
-    HfsplusVolume.VolumeHeader
-        Sound in itself; where its special files lie is not looked at.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read, contradicts its grammar, or has an impossible block size or no blocks; its address is one
-        of the source.
-    """
+def read_header(
+    source: Source,
+    volume_offset: int,  # where the header or its copy starts, in bytes from the start of the source
+    structure: str,
+) -> HfsplusVolume.VolumeHeader:
+    """Read and check one volume header."""
     data = read_at(source, volume_offset, HEADER_BYTES, structure)
     header = grammar.parse(grammar.HfsplusVolume.VolumeHeader, data, structure=structure, image_offset=volume_offset)
     smallest = int(grammar.HfsplusVolume.BlockSizeLimit.minimum)
@@ -223,52 +172,25 @@ def report_change(volume: Volume) -> None:
     volume.header_field("write_count").add("changed-while-read", "warning", message, expected=expected, found=found)
 
 
-def read_at(source: Source, volume_offset: int, length_bytes: int, structure: str) -> bytes:
-    """Read a structure.
-
-    Parameters
-    ----------
-    source : Source
-        The volume alone.
-    volume_offset, length_bytes : int
-        Where it lies, in bytes from the start of the source.
-    structure : str
-        Its name in errors.
-
-    Returns
-    -------
-    bytes
-        As many as were asked for.
-
-    Raises
-    ------
-    FormatError
-        If it leaves the source or was never read; names the structure and carries its address in the source, as errors
-        of its grammar do.
-    """
+def read_at(
+    source: Source,
+    volume_offset: int,  # volume_offset, length_bytes: where it lies, in bytes from the start of the source
+    length_bytes: int,
+    structure: str,
+) -> bytes:
+    """Read a structure."""
     try:
         return source.read(volume_offset, length_bytes)
     except FormatError as error:
         raise shifted(error, -source.origin, structure) from error
 
 
-def shifted(error: FormatError, distance_bytes: int, structure: str = "") -> FormatError:
-    """Return the same error about another address; sources speak of the image, grammars of their buffer's address.
-
-    Parameters
-    ----------
-    error : FormatError
-        Stays as it is.
-    distance_bytes : int
-        Added to its address.
-    structure : str
-        Takes the place of its structure; empty to keep that.
-
-    Returns
-    -------
-    FormatError
-        Of the same class.
-    """
+def shifted(
+    error: FormatError,
+    distance_bytes: int,
+    structure: str = "",  # takes the place of its structure; empty to keep that
+) -> FormatError:
+    """Return the same error about another address; sources speak of the image, grammars of their buffer's address."""
     return type(error)(
         error.reason,
         structure=structure or error.structure,

@@ -84,7 +84,7 @@ def work() -> None:
     try:
         run_command()
     except SystemExit as ended:
-        asking = sys.modules.get("layoutscope.fleet.asking")
+        asking = sys.modules.get("layoutscope.fleet.views")
         if asking is not None and asking.is_at_work():
             sys.stdout.flush()
             sys.stderr.flush()

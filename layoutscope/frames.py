@@ -1,7 +1,7 @@
 """polars, loaded when the first frame is made: whoever asks for no frame does not wait for it.
 
 Readers, metrics and walks work on arrays (:mod:`layoutscope.tables.columns`); a table becomes a frame in
-:mod:`layoutscope.tables.table`, where somebody asks for one.
+:mod:`layoutscope.tables.columns`, where somebody asks for one.
 """
 
 from __future__ import annotations

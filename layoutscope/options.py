@@ -27,7 +27,7 @@ class ReadOptions(TypedDict, total=False):
     What stands behind a type is its unit, where it is a number, and what holds without the keyword.
 
     The last ones are options of the file systems that come with this package, named here for type checkers; each says
-    itself what it has (:class:`layoutscope.filesystems.traits.ReadOption`). Those of others are keywords like these.
+    itself what it has (`ReadOption`). Those of others are keywords like these.
 
     Attributes
     ----------
@@ -287,7 +287,7 @@ class Forecast(TypedDict, total=False):
     Attributes
     ----------
     workload : str, default 'replace'
-        What a cycle does: one of :data:`layoutscope.aging.workloads.WORKLOADS`.
+        What a cycle does: one of :data:`layoutscope.aging.model.WORKLOADS`.
     share : float, number, optional
         Share of the files that a cycle is about; 0.05 without it, or what several images tell.
     seeds : int, count, default 4

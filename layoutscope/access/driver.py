@@ -7,23 +7,22 @@ above (:mod:`layoutscope.walk`) know no file system.
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
-from layoutscope.access.steps import CheckerReads, Searched
+from layoutscope.access.trace import CheckerReads, Searched
+from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.descent import Descent
-    from layoutscope.access.entries import EntryTable
-    from layoutscope.access.host import Costs
-    from layoutscope.access.nodes import NodeTable
-    from layoutscope.access.steps import FixedPlaces, MountStep
+    from layoutscope.access.entries import EntryTable, NodeTable
+    from layoutscope.access.trace import FixedPlaces, MountStep
     from layoutscope.tables import VolumeFacts, VolumeLayout
 
 
@@ -133,3 +132,249 @@ class Driver:
     mount: Callable[[VolumeLayout, NodeTable, EntryTable], Sequence[MountStep]] = mount_by_nodes
     # says what the maker's checker reads of a sound volume, behind its own cache
     check: Callable[[VolumeLayout, NodeTable, EntryTable], CheckerReads] = check_by_nodes
+
+
+@frozen
+class Costs:
+    """Host time of one file system, in microseconds of one processor."""
+
+    list_us: float  # for each name that is listed
+    entry_us: float  # for each entry whose attributes are handed to the program
+    search_us: float  # for each search of a tree from its root
+    node_us: float  # for each node that is read from the drive: checksum, byte order, set-up
+    # for each entry that is looked up and that no cache holds: what stands for it in memory is made
+    vnode_us: float = 0.0
+    # processor time over work when several threads run at once, at least 1: waiting for the file system's locks in a
+    # busy loop. What the name cache answers takes none of them.
+    contention: float = 1.0
+
+    def contended(self) -> Costs:
+        """Return what each costs while several threads run at once."""
+        return Costs(
+            self.list_us * self.contention,
+            self.entry_us * self.contention,
+            self.search_us * self.contention,
+            self.node_us * self.contention,
+            self.vnode_us * self.contention,
+        )
+
+
+class DriverProperties(Protocol):
+    """What a file system's driver does on one host: a frozen dataclass, whose other fields users may change by name."""
+
+    @property
+    def costs(self) -> Costs:
+        """Host time."""
+
+
+P = TypeVar("P", bound=DriverProperties)
+
+
+@frozen
+class PlainProperties:
+    """Properties of a driver of which nothing is known but its costs."""
+
+    costs: Costs  # host time
+
+
+@frozen
+class HostProfile:
+    """How one host enumerates and reads; what only one file system's driver does, the file system says."""
+
+    name: str  # `linux` or `macos`
+    node_read_bytes: int  # largest request for metadata; 0 reads whole nodes
+    listing_buffer_bytes: int  # names that a listing hands out before the program continues
+    listing_entry_bytes: int  # fixed part of an entry in that buffer: name and its end are added, then rounded up to 8
+    listing_dots_bytes: int  # share of `.` and `..` in the first buffer
+    # whether `fts` gets attributes with the names, so that only directories are stat'ed one by one
+    listing_carries_attributes: bool
+    reads_decmpfs_for_stat: bool  # whether the size of a compressed file is taken from its attribute
+    read_ahead_bytes: int  # window in which file data are read
+    optimal_read_bytes: int  # largest window for a single read that is longer than the usual one
+    random_read_ahead: bool  # whether reads that follow cached pages are taken for a stream
+    # memory segments of one request for data: a page takes one, or each block where blocks are smaller
+    request_segments: int
+    elevator: bool  # whether the requests of a window are sent in one upward sweep
+    # what is read of a disk that appears, to see how it is divided, before anything of it is mounted; 0 where that is
+    # left out
+    partition_scan_bytes: int
+    scan_read_bytes: int  # request size of a scan of all nodes (`searchfs`)
+    cache_bytes: int | None  # memory for what is read, least recently used first out; None for unlimited
+    # how much of what a cache that drops at random would keep is kept besides, where `cache_bytes` are too few: 0 where
+    # the least recently used goes first, and nothing is left when all is read again
+    cache_keeps: float
+    # files and directories whose names and attributes stay in memory, so that looking one up again searches no tree;
+    # None for unlimited. A listing of a directory reads its tree in any case.
+    name_cache_entries: int | None
+    # how much of what a cache that drops names at random would keep is kept where the names are too many: 0 where the
+    # least recently used goes first, and nothing is left when all are asked for again
+    name_cache_keeps: float
+    threads: int  # threads that share the walk's host work; its reads come one after the other all the same
+    processors: int  # threads that can run at the same time
+    # by file system, properties of its driver that differ from what the file system says of this host
+    own: Mapping[str, DriverProperties] = field(default_factory=dict)
+
+    @property
+    def parallel_threads(self) -> int:
+        """How many of the threads run at the same time."""
+        return min(self.threads, self.processors)
+
+    def properties_of(self, filesystem: str, usual: Mapping[str, P]) -> P:
+        """Return the properties of a file system's driver on this host."""
+        return cast("P", self.own[filesystem]) if filesystem in self.own else usual[self.name]
+
+
+@frozen
+class Model:
+    """One layout as one host sees it."""
+
+    layout: VolumeLayout  # the tables
+    host: HostProfile  # who walks
+    driver: Driver  # what it does on this file system
+    main_tree: str  # the tree with names and inodes
+    nodes: NodeTable
+    entries: EntryTable  # its entries in the host's listing order
+    # whether the name cache answers every look-up, as it does when a workload that fits into it is done again
+    names_are_cached: bool = False
+
+    @property
+    def costs(self) -> Costs:
+        """Host time of this file system, as the host's threads leave it."""
+        alone = self.driver.costs
+        return alone.contended() if self.host.parallel_threads > 1 else alone
+
+    @property
+    def main_tree_code(self) -> int:
+        """Code of the tree with names and inodes among those of the nodes, -1 if there is none."""
+        return self.nodes.tree_code(self.main_tree)
+
+
+@frozen
+class Descent:
+    """Directories in the order of the walk; arrays of shape (n_directories,)."""
+
+    directory_id: NDArray[np.uint64]  # CNID or oid
+    entry: NDArray[np.int64]  # their own entries in the table, -1 for a start that has none
+    # first, count: their entries in the table
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+    turn: NDArray[np.int64]  # place among all entries of the walk, files included, in depth-first order
+    under: NDArray[np.int64]  # entries anywhere below
+
+    def __len__(self) -> int:
+        return len(self.entry)
+
+    def take(self, rows: NDArray[np.int64]) -> Descent:
+        """Return some of the directories, in the order given."""
+        places = (each[rows] for each in (self.entry, self.first, self.count, self.turn, self.under))
+        return Descent(self.directory_id[rows], *places)
+
+
+def descend(entries: EntryTable, start_id: int) -> Descent:
+    """Order the directories under one directory, itself first.
+
+    A directory that is met twice (a loop in a damaged volume) is walked once.
+    """
+    levels = _levels(entries, start_id)
+    entry = np.concatenate([level.entry for level in levels])
+    first = np.concatenate([level.first for level in levels])
+    count = np.concatenate([level.count for level in levels])
+    under = _entries_under(levels)
+    turn = _turns(levels, under)
+    below = np.concatenate(under)
+    order = np.argsort(turn)
+    ids = np.where(
+        entry >= 0, entries.file_id[np.maximum(entry, 0)] if len(entries) else np.uint64(0), np.uint64(start_id)
+    )
+    return Descent(ids[order], entry[order], first[order], count[order], turn[order], below[order])
+
+
+def turns_of(descent: Descent, n_entries: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return every entry that the walk lists, directory by directory, and its depth-first place."""
+    below = np.zeros(n_entries + 1, np.int64)
+    known = descent.entry >= 0
+    below[descent.entry[known]] = descent.under[known]
+    before = starts_of(below)
+    entry = ranges(descent.first, descent.count)
+    directory = np.repeat(np.arange(len(descent)), descent.count)
+    first = descent.first[directory]
+    return entry, descent.turn[directory] + 1 + entry - first + before[entry] - before[first]
+
+
+def entry_of(entries: EntryTable, file_id: int) -> int:
+    """Return the first entry of a file or directory, -1 where it has none."""
+    found = np.flatnonzero(entries.file_id == np.uint64(file_id))
+    return int(found[0]) if len(found) else -1
+
+
+@frozen
+class _Level:
+    """Directories at one depth; ``parent`` is their place in the level above."""
+
+    entry: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+
+def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
+    order = np.argsort(entries.group_id, kind="stable")
+    ids = entries.group_id[order]
+    directories = np.flatnonzero(entries.is_directory & ~entries.is_hidden)
+    spans = _Spans(ids, entries.group_start[:-1][order], np.diff(entries.group_start)[order])
+    first, count = spans.of(np.array([start_id], np.uint64))
+    level = _Level(np.array([entry_of(entries, start_id)]), np.zeros(1, np.int64), first, count)
+    seen = np.zeros(len(entries) + 1, bool)
+    levels = []
+    while len(level.entry):
+        levels.append(level)
+        seen[level.entry] = True
+        below, parent = _children(directories, level)
+        new = ~seen[below]
+        below, parent = below[new], parent[new]
+        first, count = spans.of(entries.file_id[below])
+        level = _Level(below, parent, first, count)
+    return levels
+
+
+@frozen
+class _Spans:
+    """Entries of each directory that has some, by ascending id."""
+
+    ids: NDArray[np.uint64]
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+    def of(self, wanted: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if not len(self.ids):
+            return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
+        place = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
+        found = self.ids[place] == wanted
+        return np.where(found, self.first[place], 0), np.where(found, self.count[place], 0)
+
+
+def _children(directories: NDArray[np.int64], level: _Level) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sub-directories of a level, and the place of their parents in it."""
+    begin = np.searchsorted(directories, level.first)
+    count = np.searchsorted(directories, level.first + level.count) - begin
+    return directories[ranges(begin, count)], np.repeat(np.arange(len(count)), count)
+
+
+def _turns(levels: list[_Level], under: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Depth-first places: after the parent, its earlier entries and all that is under them."""
+    turns = [np.zeros(1, np.int64)]
+    for above, level, extra in zip(levels, levels[1:], under[1:], strict=False):
+        before = starts_of(extra)
+        first_child = np.searchsorted(level.parent, level.parent)
+        within = level.entry - above.first[level.parent]
+        turns.append(turns[-1][level.parent] + 1 + within + before - before[first_child])
+    return np.concatenate(turns)
+
+
+def _entries_under(levels: list[_Level]) -> list[NDArray[np.int64]]:
+    """Entries anywhere under each directory, level by level from the top."""
+    under = [level.count.copy() for level in levels]
+    for depth in range(len(levels) - 1, 0, -1):
+        sums = np.bincount(levels[depth].parent, weights=under[depth], minlength=len(under[depth - 1]))
+        under[depth - 1] += sums.astype(np.int64)
+    return under

@@ -5,15 +5,21 @@ An order (:mod:`layoutscope.walk`) makes them from tables, :mod:`layoutscope.dri
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.arrays.ragged import interleave
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
+from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
+
+    from layoutscope.tables import VolumeLayout
 
 
 def place_of(device: NDArray[np.uint8] | int, offset: NDArray[Any]) -> NDArray[np.int64]:
@@ -84,3 +90,207 @@ class AccessTrace(Displayed):
             issuer=np.zeros(n, np.uint16),
             think_us=np.full(n, think_us, np.float64),
         )
+
+
+CAUSES: Final = (
+    "list",
+    "next",
+    "name",
+    "inode",
+    "thread",
+    "dstream",
+    "xattr",
+    "extents",
+    "index",
+    "omap",
+    "overflow",
+    "data",
+    "scan",
+    "structure",
+    "check",
+)
+"""Why the host reads: the search that begins a listing; the listing's next leaf; the search of a name, an inode, a
+thread record, a data-stream record, an extended attribute or extents; an index node on the way; a node that tells
+where another lies (object map, overflow tree); file data; a scan of all nodes; a structure
+that is no node of a tree, such as a header, a checkpoint or a bitmap; a pass of a checker."""
+
+CODE: Final = {name: np.uint8(code) for code, name in enumerate(CAUSES)}
+
+
+@frozen
+class Touches:
+    """Leaves in the order in which they are needed; arrays of shape (n_touches,)."""
+
+    node: NDArray[np.int32]  # node; file data are numbered on after the nodes
+    cause: NDArray[np.uint8]  # index into `CAUSES`
+    directory_id: NDArray[np.uint64]  # directory whose enumeration needs it
+    host_us: NDArray[np.float32]  # host time that is spent from this touch to the next
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    def __getitem__(self, places: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Touches:
+        """Select touches."""
+        return Touches(self.node[places], self.cause[places], self.directory_id[places], self.host_us[places])
+
+
+def touches(
+    node: NDArray[np.int32],  # nodes that are needed; -1 for none
+    cause: str | NDArray[np.uint8],
+    directory_id: NDArray[np.uint64],
+    host_us: float = 0.0,
+) -> Touches:
+    """Make touches of one cause and cost."""
+    causes = np.full(len(node), CODE[cause], np.uint8) if isinstance(cause, str) else cause
+    return Touches(node, causes, directory_id, np.full(len(node), host_us, np.float32))
+
+
+def nothing() -> Touches:
+    """Return no touches."""
+    return touches(np.empty(0, np.int32), "list", np.empty(0, np.uint64))
+
+
+def concatenated(parts: Sequence[Touches]) -> Touches:
+    """Put touches one after the other; one part alone is not copied."""
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return nothing()
+    if len(parts) == 1:
+        return parts[0]
+    return Touches(
+        np.concatenate([part.node for part in parts]),
+        np.concatenate([part.cause for part in parts]),
+        np.concatenate([part.directory_id for part in parts]),
+        np.concatenate([part.host_us for part in parts]),
+    )
+
+
+def interleaved(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -> Touches:
+    """Lay touches out so that element j of part i comes to ``places[i][j]`` of the whole."""
+    total = sum(len(part) for part in parts)
+    result = Touches(
+        np.empty(total, np.int32), np.empty(total, np.uint8), np.empty(total, np.uint64), np.empty(total, np.float32)
+    )
+    for part, place in zip(parts, places, strict=True):
+        result.node[place] = part.node
+        result.cause[place] = part.cause
+        result.directory_id[place] = part.directory_id
+        result.host_us[place] = part.host_us
+    return result
+
+
+MERGE_RUNS: Final = Kernel("merge_runs", "lllccC")
+
+
+def merged(
+    first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
+) -> Touches:
+    """Lay out touches that alternate: those of group 0 of both, then those of group 1 of both."""
+    parts = [[np.ascontiguousarray(column) for column in _columns(part)] for part in (first, second)]
+    whole = [np.empty(len(first) + len(second), column.dtype) for column in parts[0]]
+    counts = [np.ascontiguousarray(each, np.int64) for each in (first_counts, second_counts)]
+    widths = np.array([column.itemsize for column in whole])
+    if MERGE_RUNS(*counts, widths, *parts, whole) is None:
+        return plain_merged(first, second, first_counts, second_counts)
+    return Touches(*whole)
+
+
+def plain_merged(
+    first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
+) -> Touches:
+    """Lay out touches by their places; the twin of the kernel."""
+    return interleaved([first, second], interleave([first_counts, second_counts]))
+
+
+def _columns(part: Touches) -> tuple[NDArray[Any], ...]:
+    return part.node, part.cause, part.directory_id, part.host_us
+
+
+def columns(
+    nodes: Sequence[NDArray[np.int32]],
+    causes: Sequence[str],
+    directory_id: NDArray[np.uint64],
+    host_us: Sequence[float],
+) -> Touches:
+    """Interleave searches: of each entry the first column's node, then the second's, …; nodes of -1 stay in place."""
+    n = len(directory_id)
+    return Touches(
+        np.stack(nodes, axis=1).ravel() if n else np.empty(0, np.int32),
+        np.tile(np.array([CODE[cause] for cause in causes], np.uint8), n),
+        np.repeat(directory_id, len(nodes)),
+        np.tile(np.asarray(host_us, np.float32), n),
+    )
+
+
+@frozen
+class FixedPlaces:
+    """Places that are read as they lie, each with one request; arrays of shape (n,)."""
+
+    kind: str  # what lies there: a type of regions, or a tree
+    device: NDArray[np.uint8]  # image of a Fusion set
+    # image_offset, length_bytes: the places
+    image_offset: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.image_offset)
+
+    def cut(self, largest: int) -> FixedPlaces:
+        """Cut places into requests of at most so many bytes, each place from its own start."""
+        count = -(-self.length_bytes // largest)
+        source = np.repeat(np.arange(len(self)), count)
+        nth = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
+        length = np.minimum(self.length_bytes[source] - nth * largest, largest)
+        return FixedPlaces(self.kind, self.device[source], self.image_offset[source] + nth * largest, length)
+
+    def chosen(self, places: NDArray[np.bool_] | NDArray[np.int64] | slice) -> FixedPlaces:
+        """Return some of them."""
+        return FixedPlaces(self.kind, self.device[places], self.image_offset[places], self.length_bytes[places])
+
+
+@frozen
+class Searched:
+    """Nodes that searches end in; what leads to each is read first, and nothing twice."""
+
+    node: NDArray[np.int32]  # nodes of a `NodeTable`, -1 for none
+    cause: str  # of `CAUSES`
+
+
+MountStep = FixedPlaces | Searched
+
+
+@frozen
+class CheckerReads:
+    """Reads that are made as they stand; arrays of shape (n,)."""
+
+    kinds: tuple[str, ...]  # trees and types of regions
+    kind: NDArray[np.uint8]  # index into `kinds`: what is read
+    # image_offset, length_bytes: the reads
+    image_offset: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+    device: NDArray[np.uint8]  # image of a Fusion set
+
+
+def fixed_place(kind: str, image_offset: int, length_bytes: int) -> FixedPlaces:
+    """Make a step of one place."""
+    return FixedPlaces(kind, np.zeros(1, np.uint8), np.array([image_offset]), np.array([length_bytes]))
+
+
+def regions_of(layout: VolumeLayout | None, kind: str, wanted: Callable[[str], bool] | None = None) -> FixedPlaces:
+    """Find the regions of one type, in the order of their addresses; none where there is no layout."""
+    if layout is None:
+        none = np.empty(0, np.int64)
+        return FixedPlaces(kind, none.astype(np.uint8), none, none)
+    table = layout.columns("regions")
+    chosen = np.flatnonzero(table["type"].equals(kind))
+    if wanted is not None:
+        owners = table.texts("owner").take(chosen).to_list()
+        chosen = chosen[[wanted(owner or "") for owner in owners]] if len(chosen) else chosen
+    order = np.lexsort((table["image_offset"].data[chosen], table["device"].filled(0)[chosen]))
+    chosen = chosen[order]
+    return FixedPlaces(
+        kind,
+        table["device"].filled(0)[chosen].astype(np.uint8),
+        table["image_offset"].data[chosen],
+        table["length_bytes"].data[chosen],
+    )

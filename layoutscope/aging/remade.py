@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.aging import records as rec
+from layoutscope.aging import trees as rec
 from layoutscope.aging.trees import NOWHERE, loads
 from layoutscope.frames import pl
+from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
-from layoutscope.tables.table import are_walked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

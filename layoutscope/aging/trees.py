@@ -6,17 +6,40 @@ keys and sizes, never objects.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.aging.records import NAME, record_kind_of
+from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     I64 = NDArray[np.int64]
+
+KIND_SHIFT: Final = 24
+ID_SHIFT: Final = 28
+MOST_PLACES: Final = (1 << KIND_SHIFT) - 1
+
+NAME: Final = 9
+"""Type of the records that a directory lists."""
+
+TEMPORARY_LETTERS: Final = 5
+"""A replacement is written as ``.NAME.tmp`` first."""
+
+
+def key_of(number: I64, kind: int, place: I64 | int = 0) -> I64:
+    """Return keys of records of one type."""
+    return (number << ID_SHIFT) + (kind << KIND_SHIFT) + np.minimum(place, MOST_PLACES)
+
+
+def record_kind_of(key: I64) -> I64:
+    """Return the types of records by their keys."""
+    return (key >> KIND_SHIFT) & ((1 << (ID_SHIFT - KIND_SHIFT)) - 1)
+
 
 NOWHERE: Final = -1
 """Block of a node that was not written yet, and id of one that has none."""
@@ -186,3 +209,374 @@ def new_level() -> TreeLevel:
     """Return a level of one node that holds every key, and was not written yet."""
     nowhere = np.full(1, NOWHERE)
     return TreeLevel(np.full(1, FIRST), nowhere, nowhere, nowhere)
+
+
+GROW_LEVEL: Final = Kernel("grow_level", "lllllnnnnLLIIIILLLLILLL")
+
+
+class RecordWrites(NamedTuple):
+    """What is written to a level of a tree, in the order of time; arrays of shape (n_writes,)."""
+
+    record: I64  # place of the record in key order
+    more: I64  # bytes by which its node holds more then: all of a new record, what an old one grows by, or none
+    lost: I64  # bytes that it leaves unused in the node, until that is split
+    when: I64  # when, on a clock that several trees share
+    batch: I64  # in which transaction
+
+
+class Grown(NamedTuple):
+    """A level of a tree, its nodes in key order."""
+
+    node: I64  # where each record lies
+    born: I64  # when each node was split off
+    seat: I64  # the same as its place among all nodes of the level
+    # taken_by, taken_at: nodes that got a block, new ones and those that a transaction changes first, and when
+    taken_by: I64
+    taken_at: I64
+    taken_in: I64  # in which transaction
+    first: I64  # the record at which each node begins
+
+
+@dataclass(frozen=True)
+class SplitRule:
+    """When nodes are split, and where."""
+
+    capacity_bytes: int  # room for records
+    stays_at_cut: bool  # whether a record that comes to the very cut stays, too
+    # of a full node the records stay that fill this room, with the one that goes beyond it; without that one, if the
+    # next record comes before it. If not given, half of the records stay, and the one in the middle.
+    room_bytes: int | None = None
+    less_per_record: int = 0  # bytes by which the room is less for each record that goes, as its offset does
+
+    def cut(self, sizes: list[int], place: int) -> int:
+        """Return how many records of a full node stay, given their sizes and the place that the next one gets."""
+        if self.room_bytes is None:
+            return len(sizes) - len(sizes) // 2
+        beyond = self.room_bytes - self.less_per_record * len(sizes)
+        filled = (size - self.less_per_record for size in sizes)
+        kept = next((turn for turn, end in enumerate(accumulate(filled), 1) if end > beyond), len(sizes))
+        kept = min(kept, len(sizes) - 1)
+        return max(kept - (place < kept), 1)
+
+
+class _Nodes:
+    """The nodes of a level while it grows."""
+
+    def __init__(self, num_records: int, rule: SplitRule) -> None:
+        self.rule = rule
+        self.size = [0] * num_records
+        self.held: list[list[int]] = [[]]
+        self.load, self.lost = [0], [0]
+        self.first, self.order = [-1], [0]
+        self.born, self.batch = [0], [0]
+        # The first node is there before anything is written.
+        self.taken = [(0, 0, 0)]
+
+    def write(self, record: int, more: int, lost: int, when: int, batch: int) -> None:
+        """Write a record; split what is too full for it."""
+        at = bisect_right(self.first, record) - 1
+        node = self.order[at]
+        self._take(node, when, batch)
+        is_new = not self.size[record]
+        while self.load[node] + self.lost[node] + more + lost > self.rule.capacity_bytes and len(self.held[node]) > 1:
+            at = self._split(at, (record, is_new), when, batch)
+            node = self.order[at]
+            lost = lost if is_new else 0
+        if is_new:
+            held = self.held[node]
+            held.insert(bisect_left(held, record), record)
+        self.size[record] += more
+        self.load[node] += more
+        self.lost[node] += lost
+
+    def _take(self, node: int, when: int, batch: int) -> None:
+        """Have a transaction take a block for a node that it has not changed yet."""
+        if self.batch[node] != batch:
+            self.batch[node] = batch
+            self.taken.append((node, when, batch))
+
+    def _split(self, at: int, wanted: tuple[int, bool], when: int, batch: int) -> int:
+        """Split a node in two; returns where the wanted record belongs."""
+        record, is_new = wanted
+        node = self.order[at]
+        held, sizes = self.held[node], [self.size[item] for item in self.held[node]]
+        place = bisect_left(held, record)
+        cut = self.rule.cut(sizes, place)
+        new = len(self.held)
+        self.held.append(held[cut:])
+        del held[cut:]
+        self.load.append(sum(sizes[cut:]))
+        self.lost.append(0)
+        self.load[node], self.lost[node] = sum(sizes[:cut]), 0
+        self.born.append(when)
+        self.batch.append(-1)
+        self._take(new, when, batch)
+        goes = place > cut or (place == cut and not (is_new and self.rule.stays_at_cut))
+        begins = self.held[new][0]
+        self.first.insert(at + 1, min(begins, record) if goes else begins)
+        self.order.insert(at + 1, new)
+        return at + goes
+
+    def nodes(self) -> I64:
+        """Return the place in key order of each record's node."""
+        node = np.empty(len(self.size), np.int64)
+        node[np.concatenate([np.array(self.held[each], np.int64) for each in self.order])] = np.repeat(
+            np.arange(len(self.order)), [len(self.held[each]) for each in self.order]
+        )
+        return node
+
+
+def grown(writes: RecordWrites, rule: SplitRule) -> Grown:
+    """Write records to a level of a tree, one after the other, and split its nodes as its driver does.
+
+    >>> at_end = RecordWrites(np.arange(8), np.full(8, 10), np.zeros(8, int), np.arange(8), np.zeros(8, int))
+    >>> grown(at_end, SplitRule(40, stays_at_cut=True)).node.tolist()
+    [0, 0, 1, 1, 2, 2, 2, 2]
+    """
+    num_records = int(writes.record.max(initial=-1)) + 1
+    most, width = _room(writes, rule, num_records)
+    size, node = np.empty((2, num_records), np.int64)
+    held = np.empty(most * width, np.int32)
+    count, first, order = np.empty((3, most), np.int32)
+    load, lost, born, batch = np.empty((4, most), np.int64)
+    num_takes = len(writes.record) + most
+    by, (at, within) = np.empty(num_takes, np.int32), np.empty((2, num_takes), np.int64)
+    num_taken = np.zeros(1, np.int64)
+    room = -1 if rule.room_bytes is None else rule.room_bytes
+    numbers = rule.capacity_bytes, room, rule.less_per_record, int(rule.stays_at_cut)
+    nodes = held, count, first, order, load, lost, born, batch
+    num_nodes = GROW_LEVEL(*writes, *numbers, size, node, *nodes, by, at, within, num_taken)
+    if num_nodes is None:
+        return plain_grown(writes, rule)
+    taken = tuple(column[: num_taken[0]].astype(np.int64) for column in (by, at, within))
+    return _in_key_order(node, (order[:num_nodes], first[:num_nodes], born[:num_nodes]), taken)
+
+
+def _room(writes: RecordWrites, rule: SplitRule, num_records: int) -> tuple[int, int]:
+    """Return for how many nodes the kernel gets room, and for how many records in each.
+
+    Nodes are as good as never less than a quarter full; what needs more is refused, and done in Python.
+    """
+    size = np.zeros(num_records, np.int64)
+    size[writes.record[::-1]] = writes.more[::-1]
+    written = int(writes.more.sum() + writes.lost.sum())
+    most = min(4 * written // max(rule.capacity_bytes, 1), num_records) + 2
+    return most, max(rule.capacity_bytes // max(int(size.min(initial=rule.capacity_bytes)), 1), 1) + 1
+
+
+def plain_grown(writes: RecordWrites, rule: SplitRule) -> Grown:
+    """Do the same in Python: what the kernel is held against."""
+    nodes = _Nodes(int(writes.record.max(initial=-1)) + 1, rule)
+    for each in zip(*(column.tolist() for column in writes), strict=True):
+        nodes.write(*each)
+    by, at, batch = np.array(nodes.taken, np.int64).reshape(-1, 3).T
+    return _in_key_order(nodes.nodes(), (nodes.order, nodes.first, nodes.born), (by, at, batch))
+
+
+def _in_key_order(node: I64, nodes: tuple[ArrayLike, ArrayLike, ArrayLike], taken: tuple[I64, ...]) -> Grown:
+    """Bring a level into key order, from the number of each node, where it begins, and when it was split off."""
+    order, first, born = (np.asarray(column, np.int64) for column in nodes)
+    by, at, batch = taken
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return Grown(node, born[order], order, place[by], at, batch, np.maximum(first, 0))
+
+
+def grown_tree(writes: RecordWrites, rules: tuple[SplitRule, SplitRule], index_bytes: I64) -> list[Grown]:
+    """Write records to a tree, and return its levels from the leaves up to the root."""
+    leaf, index = rules
+    levels = [grown(writes, leaf)]
+    while len(levels[-1].born) > 1:
+        below = levels[-1]
+        index_bytes = index_bytes[below.first]
+        order = np.argsort(below.seat)
+        batch = np.zeros(len(order), np.int64)
+        batch[below.taken_by[::-1]] = below.taken_in[::-1]
+        none = np.zeros(len(order), np.int64)
+        levels.append(grown(RecordWrites(order, index_bytes[order], none, below.born[order], batch[order]), index))
+    return levels
+
+
+MOST_BYTES: Final = 1 << 40
+
+
+@dataclass(frozen=True)
+class NodeTouches:
+    """Nodes that change, once for each transaction; arrays of shape (n,): level, place in it, and when first."""
+
+    level: I64
+    node: I64
+    turn: I64
+
+
+@dataclass(frozen=True)
+class Edits:
+    """What a cycle does to records; turns are the places of the operations in it."""
+
+    # key, size, turn: records that are inserted
+    key: I64
+    size: I64
+    turn: I64
+    # gone_key, gone_turn: records that are deleted
+    gone_key: I64
+    gone_turn: I64
+    # passing_key, passing_size, passing_turn: records that are inserted and deleted again, one at a time
+    passing_key: I64
+    passing_size: I64
+    passing_turn: I64
+
+
+def edited(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeTouches, I64]:
+    """Edits the records of a tree, and its nodes with them.
+
+    The tree, the nodes that were written, and the blocks of those that are gone.
+    """
+    tree, moved = _with_later_begins(tree, change)
+    gone = np.searchsorted(tree.key, np.sort(change.gone_key))
+    key, size = np.delete(tree.key, gone), np.delete(tree.size, gone)
+    order = np.argsort(change.key, kind="stable")
+    place = np.searchsorted(key, change.key[order])
+    key, size = np.insert(key, place, change.key[order]), np.insert(size, place, change.size[order])
+    before = tree.levels[0]
+    whole = before.bound
+    # A name that passes meets what its leaf held before the cycle deleted anything, or what it holds at the end.
+    for state in ((tree.key, tree.size), (key, size)):
+        whole = split_full(whole, *_with_passing(tree, change, *state), tree.leaf)
+    bound = without_empty(whole, key, size, tree.leaf)
+    keys = np.concatenate([change.key, change.gone_key, change.passing_key, moved.key])
+    turns = np.concatenate([change.turn, change.gone_turn, change.passing_turn, moved.turn])
+    births = _births(tree, change, bound, gone)
+    levels, touches = [before.rebound(bound)], [_touched(before, bound, (keys, turns), batch, births)]
+    freed = [before.block[before.gone(bound)]]
+    while len(levels[-1]) > 1:
+        below = levels[-1].bound
+        old = tree.levels[len(levels)] if len(levels) < len(tree.levels) else new_level()
+        sizes = tree.index_sizes(below)
+        bound = without_empty(split_full(old.bound, below, sizes, tree.index), below, sizes, tree.index)
+        node, turn = touches[-1]
+        touches.append(_touched(old, bound, (below[node], turn), batch))
+        levels.append(old.rebound(bound))
+        freed.append(old.block[old.gone(bound)])
+    freed += [level.block for level in tree.levels[len(levels) :]]
+    blocks = np.concatenate(freed)
+    node, turn = (np.concatenate(each) for each in zip(*touches, strict=True))
+    level = np.repeat(np.arange(len(touches)), [len(item[0]) for item in touches])
+    made = replace(tree, key=key, size=size, levels=tuple(levels))
+    return made, NodeTouches(level, node, turn), blocks[blocks != NOWHERE]
+
+
+class _Moved(NamedTuple):
+    """Nodes that lost their first record: keys that they hold still, and when."""
+
+    key: I64
+    turn: I64
+
+
+def _with_later_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, _Moved]:
+    """Have leaves begin at what is left when their first records are deleted, and all nodes above with them.
+
+    A record that is deleted and inserted again, as that of a name whose file is replaced, comes back into the leaf
+    before, where it was the first of its own.
+    """
+    bound = tree.levels[0].bound
+    first = np.searchsorted(tree.key, bound)
+    end = np.append(first[1:], len(tree.key))
+    when = np.full(len(tree.key), NOWHERE)
+    when[np.searchsorted(tree.key, change.gone_key)] = change.gone_turn
+    back = np.isin(tree.key, change.key)
+    begins = np.flatnonzero((first < end) & (when[np.minimum(first, len(when) - 1)] >= 0)) if len(when) else first
+    new, turns = bound.copy(), []
+    for node in begins[begins > 0].tolist():
+        at, latest = int(first[node]), -1
+        # One that comes back while others are before it stays.
+        while at < end[node] and when[at] >= 0 and not (back[at] and when[at] < latest):
+            latest = max(latest, int(when[at]))
+            at += 1
+        if at < end[node]:
+            new[node] = tree.key[at]
+            turns.append((int(tree.key[at]), latest))
+        elif node + 1 == len(bound) or tree.key[at - 1] + 1 < bound[node + 1]:
+            # Nothing is left: what comes back finds the leaf before.
+            new[node] = tree.key[at - 1] + 1
+    moved = np.array(turns, np.int64).reshape(-1, 2)
+    levels, was, now = [], bound, new
+    for level in tree.levels:
+        place = np.minimum(np.searchsorted(was, level.bound), len(was) - 1)
+        levels.append(replace(level, bound=np.where(was[place] == level.bound, now[place], level.bound)))
+    return replace(tree, levels=tuple(levels)), _Moved(moved[:, 0], moved[:, 1])
+
+
+def _with_passing(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[I64, I64]:
+    """Return records with those that pass; of these no leaf holds more than one at a time."""
+    _, first = np.unique(tree.leaf_of(change.passing_key), return_index=True)
+    first = first[np.argsort(change.passing_key[first])]
+    place = np.searchsorted(key, change.passing_key[first])
+    return np.insert(key, place, change.passing_key[first]), np.insert(size, place, change.passing_size[first])
+
+
+def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
+    """Return the turn in which each leaf that is new was split off: when the one it comes from was full."""
+    old = tree.levels[0]
+    source = old.node_of(bound)
+    is_new = old.bound[source] != bound
+    parts = (
+        (change.passing_key, change.passing_size, change.passing_turn),
+        (np.sort(change.gone_key), -tree.size[gone], change.gone_turn[np.argsort(change.gone_key, kind="stable")]),
+        (change.key, change.size, change.turn),
+        (change.passing_key, -change.passing_size, change.passing_turn),
+    )
+    key, delta, turn = (np.concatenate(each) for each in zip(*parts, strict=True))
+    step = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+    node = old.node_of(key)
+    mine = np.isin(node, source[is_new])
+    node, delta, turn, step = node[mine], delta[mine], turn[mine], step[mine]
+    born = np.full(len(bound), NOWHERE)
+    if not len(node):
+        return born
+    order = np.lexsort((step, turn, node))
+    node, turn = node[order], turn[order]
+    total = np.cumsum(delta[order])
+    begins = np.flatnonzero(np.diff(node, prepend=-1))
+    before = np.repeat(total[begins] - delta[order][begins], np.diff(begins, append=len(node)))
+    load = total - before + tree.loads()[node]
+    # One ascending array of what each node held at most, node by node.
+    most = np.maximum.accumulate(load + node * MOST_BYTES)
+    rows = np.flatnonzero(is_new)
+    number = np.arange(len(rows)) - np.searchsorted(source[rows], source[rows])
+    full = tree.leaf.capacity_bytes + number * int(tree.leaf.keep_share * tree.leaf.capacity_bytes)
+    at = np.searchsorted(most, source[rows] * MOST_BYTES + full, side="right")
+    last = np.searchsorted(node, source[rows], side="right") - 1
+    born[rows] = turn[np.maximum(np.minimum(at, last), 0)]
+    return born
+
+
+def _touched(
+    old: TreeLevel, bound: I64, change: tuple[I64, I64], batch: I64, births: I64 | None = None
+) -> tuple[I64, I64]:
+    """Find the nodes that change, once for each transaction, and when first.
+
+    Those that hold changed keys, and new ones: when they were split off, as far as that is known, else when the first
+    of their own keys comes, or the first of those of the node that they were split from.
+    """
+    key, turn = change
+    node = np.searchsorted(bound, key, side="right") - 1
+    new = np.flatnonzero(old.bound[old.node_of(bound)] != bound)
+    if births is None:
+        first = np.full(len(bound), len(batch))
+        np.minimum.at(first, node, turn)
+        source = np.full(len(old), len(batch))
+        np.minimum.at(source, old.node_of(key), turn)
+        split_at = np.minimum(source[old.node_of(bound[new])], len(batch) - 1)
+        born = np.where(first[new] < len(batch), first[new], split_at)
+    else:
+        born = np.maximum(births[new], 0)
+        # Before a leaf was there, its keys were those of the leaf that it comes from.
+        kept = np.searchsorted(bound, old.bound[old.node_of(bound)])
+        node = np.where(turn < births[node], np.minimum(kept[node], node), node)
+    # What a new node holds was taken from the one before it.
+    node, turn = np.concatenate([node, new, new - 1]), np.concatenate([turn, born, born])
+    code = np.unique(node * len(batch) + turn)
+    node, turn = code // len(batch), code % len(batch)
+    is_first = np.ones(len(code), bool)
+    is_first[1:] = (node[1:] != node[:-1]) | (batch[turn[1:]] != batch[turn[:-1]])
+    return node[is_first], turn[is_first]

@@ -7,7 +7,18 @@ structure and by what is wrong with it, and it is the latter that tells what can
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.metrics.files import ADJACENT, order_metrics
+from layoutscope.metrics.space import own_nodes
+from layoutscope.results.kit import LeafPolicy
+
+if TYPE_CHECKING:
+    from layoutscope.tables import VolumeLayout
+
 
 ADVICE: Final = (
     (
@@ -92,3 +103,28 @@ ADVICE: Final = (
 def what_to_do(code: str) -> str:
     """Say what a user can do about findings of a code."""
     return next(text for pattern, text in ADVICE if re.search(pattern, code))
+
+
+TENTHS = np.linspace(0, 1, 11)
+
+
+def leaf_policy(layout: VolumeLayout) -> LeafPolicy:
+    """Sum up the leaves of the tree that enumerations walk."""
+    tree = filesystem_of(layout).traits.main_tree
+    # What snapshots alone hold was written for a state that is gone.
+    nodes = own_nodes(layout, tree)
+    leaves = nodes.take(nodes["kind"].equals("leaf"))
+    adjacent = next(metric.value for metric in order_metrics(layout, tree) if metric.definition is ADJACENT)
+    if not leaves["xid"].is_known.any():
+        return LeafPolicy(len(leaves), adjacent)
+    xids = leaves["xid"].present().astype(np.int64)
+    _, each = np.unique(xids, return_counts=True)
+    middle, high = np.quantile(each, [0.5, 0.9])
+    deciles = np.quantile(xids, TENTHS, method="lower")
+    return LeafPolicy(
+        len(leaves),
+        adjacent,
+        transactions=len(each),
+        leaves_per_transaction=(float(middle), float(high), float(each.max())),
+        xid_deciles=tuple(int(xid) for xid in deciles),
+    )

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.aging.errors import model_errors
+from layoutscope.aging.model import model_errors
+from layoutscope.aging.model import workload as workload_of
 from layoutscope.aging.remade import aged_layout
-from layoutscope.aging.space import FullError
-from layoutscope.aging.workloads import workload as workload_of
-from layoutscope.drive.interval import quantiles
-from layoutscope.drive.priors import drawn, priors
+from layoutscope.aging.volume import FullError
+from layoutscope.drive.uncertain import drawn, priors, quantiles
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure
-from layoutscope.metrics.pieces import own_nodes
+from layoutscope.metrics.space import own_nodes
 from layoutscope.progress import phase
 from layoutscope.results.forecast import Churn, ForecastMetric, ForecastPoint, ForecastRange, ForecastTime
 from layoutscope.walk.whatif import what_if
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.aging.model import AgingVolume
-    from layoutscope.aging.workloads import CycleKind
+    from layoutscope.aging.model import AgingVolume, CycleKind
     from layoutscope.metrics import Definition
     from layoutscope.tables import VolumeLayout
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.access.nodes import node_table
+from layoutscope.access.entries import node_table
 from layoutscope.access.trace import place_of
 from layoutscope.arrays.lookup import distinct, first_places, order_of
 from layoutscope.arrays.ragged import heads, starts_of
 from layoutscope.drive import service
-from layoutscope.drive.draws import is_sampled, sampled
+from layoutscope.drive.simulation import is_sampled, sampled
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
 from layoutscope.results.verdict import Why
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.nodes import NodeTable
+    from layoutscope.access.entries import NodeTable
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile
     from layoutscope.tables import VolumeLayout
@@ -240,7 +240,7 @@ CAUSES: Final[dict[Why, Callable[[ReadsOfNodes], AccessTrace]]] = {
 
 
 def seconds_of(trace: AccessTrace, profile: DriveProfile) -> float:
-    """Serve reads on a drive, of long traces on a disk the stretches of :func:`~layoutscope.drive.draws.sampled`.
+    """Serve reads on a drive, of long traces on a disk the stretches of :func:`~layoutscope.drive.simulation.sampled`.
 
     >>> from layoutscope.access.trace import AccessTrace
     >>> from layoutscope.drive import load_profile

@@ -14,7 +14,7 @@ from layoutscope.results import Shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from layoutscope.tables.rows import Rows
+    from layoutscope.tables.columns import Rows
 
 
 def print_shown(result: Shown, console: Console) -> None:

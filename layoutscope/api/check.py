@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.analysis.owners import volume_name, volume_names
+from layoutscope.analysis.frames import volume_name, volume_names
 from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
 from layoutscope.api.reading import container_findings, opened, request_of, with_options
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.api.images import Opened
+    from layoutscope.api.naming import Opened
     from layoutscope.findings import Finding
     from layoutscope.options import ReadRequest
     from layoutscope.tables import Table, VolumeLayout

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.analysis.changes import changed_nodes
-from layoutscope.analysis.comparison import compare_scans
+from layoutscope.analysis.comparison import changed_nodes, compare_scans
 from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import output, write_page
 from layoutscope.api.scan import scan
@@ -15,7 +14,7 @@ from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
 from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.results.compare import Series
-from layoutscope.tables.table import time_of
+from layoutscope.tables.columns import time_of
 
 if TYPE_CHECKING:
     import os

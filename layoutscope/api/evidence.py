@@ -25,9 +25,9 @@ from layoutscope.errors import (
     UnreadError,
     UsageError,
 )
-from layoutscope.image.files import files_of, open_plain
+from layoutscope.image.opening import files_of, open_plain
 from layoutscope.progress import phase
-from layoutscope.report.evidence import evidence_json, evidence_text
+from layoutscope.report.forensic import evidence_json, evidence_text
 from layoutscope.results.evidence import EvidenceReport, HashedFile, WrittenFile
 from layoutscope.version import __version__
 

@@ -17,7 +17,7 @@ from layoutscope.drive import list_profiles
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem, filesystem_names, finding_codes, refusals
 from layoutscope.metrics import DEFINITIONS
-from layoutscope.remedies.words import OTHER, all_words, said, said_of_other
+from layoutscope.remedies.case import OTHER, all_words, said, said_of_other
 from layoutscope.tables import TABLES
 from layoutscope.walk.orders import ORDERS
 from layoutscope.walk.whatif import WHAT_IFS

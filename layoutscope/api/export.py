@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from layoutscope.api.documents import Walked, document_form, export_document
-from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
+from layoutscope.api.naming import OpenImage
 from layoutscope.api.outputs import check_output, file_form, output, refuse_place
 from layoutscope.api.predict import predict
 from layoutscope.api.reading import opened, request_of
@@ -21,7 +21,7 @@ from layoutscope.options import ReadOptions, Workload
 from layoutscope.progress import phase, reporting
 from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.tables import TABLES
-from layoutscope.tables.rows import Rows
+from layoutscope.tables.columns import Rows
 
 if TYPE_CHECKING:
     from typing import Unpack

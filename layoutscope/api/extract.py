@@ -9,11 +9,11 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from layoutscope.api.identity import metadata_ranges
 from layoutscope.api.keywords import takes
+from layoutscope.api.naming import metadata_ranges
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import one_volume, read_images, request_of, told, with_chosen
-from layoutscope.arrays.intervals import runs_of, subtract, union
+from layoutscope.arrays.lookup import runs_of, subtract, union
 from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.image.source import RecordingSource

@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.aging.model import workload as workload_of
 from layoutscope.aging.volume import unaged_parts
-from layoutscope.aging.workloads import workload as workload_of
 from layoutscope.analysis.aged import Asked, Drawn, churn_of, followed, measured_layout, planned, readable
-from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
+from layoutscope.api.naming import only_volume
 from layoutscope.api.outputs import write_page
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.served import knows_offset
-from layoutscope.api.workloads import checked, host_of, said_of, walk
+from layoutscope.api.workloads import checked, host_of, knows_offset, said_of, walk
 from layoutscope.drive import service
-from layoutscope.drive.draws import drawn_seconds
-from layoutscope.drive.priors import num_draws
-from layoutscope.drive.uncertain import uncertain
+from layoutscope.drive.simulation import drawn_seconds
+from layoutscope.drive.uncertain import num_draws, uncertain
 from layoutscope.errors import UsageError
 from layoutscope.frozen import frozen
 from layoutscope.options import Forecast, ReadOptions

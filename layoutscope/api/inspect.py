@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.analysis.owners import file_owner, needed_id, owners_at, row_owner
+from layoutscope.analysis.frames import file_owner, needed_id, owners_at, row_owner
+from layoutscope.api.documents import parts_of_node, views_of
 from layoutscope.api.keywords import takes
 from layoutscope.api.reading import one_volume, opened, read_images, request_of, with_chosen, with_options
-from layoutscope.api.views import parts_of_node, views_of
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.api.images import Opened
-    from layoutscope.api.views import ViewOf
+    from layoutscope.api.documents import ViewOf
+    from layoutscope.api.naming import Opened
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.image.opening import ImageSet
     from layoutscope.ondisk.grammar import Described

@@ -12,9 +12,8 @@ import numpy as np
 
 from layoutscope import inputs
 from layoutscope.api.keywords import takes
-from layoutscope.drive.calibration.log import MOST_LOG_BYTES, read_log
 from layoutscope.drive.calibration.measuring import HELD_BACK_ERROR, Calibrated, calibrate, judged
-from layoutscope.drive.calibration.plan import SMALL, Calibration
+from layoutscope.drive.calibration.plan import MOST_LOG_BYTES, SMALL, Calibration, read_log
 from layoutscope.errors import UsageError
 from layoutscope.units import format_seconds
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Unpack
 
-    from layoutscope.drive.calibration.log import Readable, ReadLog
+    from layoutscope.drive.calibration.plan import Readable, ReadLog
 
 WALK_READS: Final = 300
 LEAST_US: Final = 5
@@ -59,7 +58,7 @@ def measure(
     **walk: Unpack[WalkOn],
 ) -> Calibrated:
     """Measure a drive with 8,000 to 11,000 reads, about a minute on a slow disk."""
-    from layoutscope.image.direct import DirectDrive
+    from layoutscope.image.raw import DirectDrive
 
     reads = _walk(walk.get("image"), walk.get("start_offset_bytes", 0))
     drive = DirectDrive(Path(device))
@@ -126,7 +125,7 @@ def with_note(found: Calibrated) -> Calibrated:
 
 def mounted_parts(device: Path | str) -> list[str]:
     """Return what of a device is mounted, as far as the system tells."""
-    from layoutscope.image.direct import mounted_from
+    from layoutscope.image.raw import mounted_from
 
     try:
         if sys.platform == "darwin":

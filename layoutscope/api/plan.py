@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from layoutscope.analysis.owners import volume_names
-from layoutscope.api.images import nothing_to_walk
+from layoutscope.analysis.frames import volume_names
 from layoutscope.api.keywords import takes
+from layoutscope.api.naming import nothing_to_walk
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.drive import load_profile
@@ -17,7 +17,7 @@ from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
 from layoutscope.options import Plan, PlanOptions, ReadOptions
 from layoutscope.remedies.case import LISTINGS, WITH_DATA, Case
-from layoutscope.remedies.filelist import file_list
+from layoutscope.remedies.changes import file_list
 from layoutscope.remedies.planning import plan_of
 from layoutscope.report.filescript import file_script
 from layoutscope.results.locked import how_to_open, is_locked, several_volumes

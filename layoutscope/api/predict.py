@@ -9,25 +9,32 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.paths import Paths
-from layoutscope.analysis.frames import directory_name
-from layoutscope.analysis.owners import volume_name, volume_names
-from layoutscope.api.alike import UNKNOWN, VolumesAlike, check_placement
-from layoutscope.api.images import nothing_to_walk
+from layoutscope.access.entries import Paths
+from layoutscope.analysis.frames import directory_name, volume_name, volume_names
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.orders import ALL, over_orders
+from layoutscope.api.naming import UNKNOWN, VolumesAlike, check_placement, nothing_to_walk
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.served import knows_offset, quick_prediction
-from layoutscope.api.workloads import checked, host_of, parted, refuse_unused, said_of, walk
+from layoutscope.api.workloads import (
+    ALL,
+    checked,
+    host_of,
+    knows_offset,
+    over_orders,
+    parted,
+    quick_prediction,
+    refuse_unused,
+    said_of,
+    walk,
+)
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.draws import drawn_interval
+from layoutscope.drive.simulation import drawn_interval
 from layoutscope.drive.uncertain import is_measured, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
 from layoutscope.metrics import measure_trace
 from layoutscope.options import Predict, ReadOptions, Workload, WorkRequest
-from layoutscope.report.ncdu import ncdu_text
+from layoutscope.report.profiles import ncdu_text
 from layoutscope.results.locked import several_volumes
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
-from layoutscope.api.captured import load_capture, own_options
-from layoutscope.api.images import Opened, OpenImage
 from layoutscope.api.keywords import takes
-from layoutscope.api.naming import without_names
-from layoutscope.api.overlaps import SharedSpace
+from layoutscope.api.naming import Opened, OpenImage, SharedSpace, without_names
+from layoutscope.api.outputs import load_capture, own_options
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, read_options
@@ -24,8 +22,7 @@ from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.partition.filevault import unlocked
-from layoutscope.partition.probe import CORE_STORAGE, FILEVAULT
-from layoutscope.partition.search import Depth, may_hold_volume, volumes_in_gaps
+from layoutscope.partition.search import CORE_STORAGE, FILEVAULT, Depth, may_hold_volume, volumes_in_gaps
 from layoutscope.progress import phase, reporting
 from layoutscope.results.locked import how_to_open, refuse_wrong_secret
 from layoutscope.results.scan import CUT_OFF, ImageFacts, PartitionFacts

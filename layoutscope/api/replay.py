@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
 
-from layoutscope.analysis.measured import host_times, measured_times
+from layoutscope.analysis.explanation import host_times, measured_times
 from layoutscope.analysis.placing import place
-from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import keywords_of, profiles_of, takes
-from layoutscope.api.orders import entries_of
+from layoutscope.api.naming import only_volume
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.served import knows_offset
-from layoutscope.api.workloads import checked, met_best, parted, refuse_unused, said_of
+from layoutscope.api.workloads import checked, entries_of, knows_offset, met_best, parted, refuse_unused, said_of
 from layoutscope.drive import service
-from layoutscope.drive.draws import drawn_interval
 from layoutscope.drive.recorded import Recorded
 from layoutscope.drive.replay import check_reads, load_trace
+from layoutscope.drive.simulation import drawn_interval
 from layoutscope.drive.uncertain import uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
@@ -34,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Unpack
 
-    from layoutscope.access.host import HostProfile
+    from layoutscope.access.driver import HostProfile
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
-    from layoutscope.drive.interval import Interval
+    from layoutscope.drive.uncertain import Interval
     from layoutscope.options import Drives, WorkRequest
     from layoutscope.results.recorded import Recording
     from layoutscope.tables import VolumeLayout

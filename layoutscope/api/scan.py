@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutscope.analysis.verdict import judge
-from layoutscope.api.images import findings_of
+from layoutscope.analysis.explanation import judge
 from layoutscope.api.keywords import profiles_of, takes
+from layoutscope.api.naming import findings_of
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import FormatError
@@ -89,7 +89,7 @@ def scan(
         )
         about = image.about
         if identify and image.images is not None:
-            from layoutscope.api.identity import metadata_sha256
+            from layoutscope.api.naming import metadata_sha256
 
             about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
         return ScanResult(about, volumes, image.findings)
@@ -141,7 +141,7 @@ def _remedied(layout: VolumeLayout, host: str) -> Callable[[ReadsOfNodes, DriveP
 
     def tried(reads: ReadsOfNodes, profile: DriveProfile) -> tuple[Remedy, ...]:
         from layoutscope.remedies.case import Case
-        from layoutscope.remedies.quick import quick_remedies
+        from layoutscope.remedies.planning import quick_remedies
         from layoutscope.walk.host import host_profile
 
         case = Case(layout, profile, WorkRequest().order, host_profile(host))

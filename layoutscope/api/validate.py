@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.parsers.expat import ExpatError
 
+from layoutscope.analysis.advice import leaf_policy
 from layoutscope.analysis.placing import disk_of
-from layoutscope.analysis.policy import leaf_policy
-from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of
 from layoutscope.api.measure import fitted_to_text
+from layoutscope.api.naming import only_volume
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.replay import Serving, real_reads, replayed
 from layoutscope.api.workloads import checked
-from layoutscope.drive.fsusage import read_fs_usage
+from layoutscope.drive.recorded import read_fs_usage
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
-from layoutscope.image.archive import packed_files, text_of
+from layoutscope.image.opening import packed_files, text_of
 from layoutscope.results.kit import KitMachine, KitResult, KitWalk
 from layoutscope.results.recorded import Wanted
 

@@ -8,29 +8,32 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, overloa
 import numpy as np
 
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.analysis.owners import resolve
+from layoutscope.analysis.frames import resolve, volume_name
 from layoutscope.api.keywords import profiles_of
+from layoutscope.drive.simulation import quick_service
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
 from layoutscope.options import WorkRequest
 from layoutscope.progress import phase
+from layoutscope.results.predict import OrderCase, OrdersCase
+from layoutscope.results.scan import Prediction
 from layoutscope.walk.data import random_records
+from layoutscope.walk.directories import components_of, entries_on_paths, missing_paths
 from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, with_properties
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
-from layoutscope.walk.paths import components_of, entries_on_paths, missing_paths
 from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.host import HostProfile
-    from layoutscope.access.model import Model
+    from layoutscope.access.driver import HostProfile, Model
     from layoutscope.access.trace import AccessTrace
+    from layoutscope.drive import DriveProfile
     from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
     from layoutscope.tables.frames import WalkCosts
@@ -263,10 +266,64 @@ def _file(layout: VolumeLayout, path: str) -> int:
 
 def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: WorkRequest) -> WalkCosts:
     """Charge what a workload costs on a drive to nodes, files and directories."""
-    from layoutscope.analysis.costs import costs_of
-    from layoutscope.api.served import quick_prediction
+    from layoutscope.analysis.explanation import costs_of
 
     (profile,) = profiles_of(drive)
     reads = walk(layout, work).reads
     found = quick_prediction(layout, reads, profile, said_of(host_of(work)))
     return costs_of(layout, reads, found, work.order)
+
+
+def quick_prediction(
+    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, host: Host, start_offset_bytes: int = 0
+) -> Prediction:
+    """Serve what work reads on a drive, and on those that are drawn."""
+    knows = knows_offset(layout, start_offset_bytes)
+    result = quick_service(reads, profile, host, start_offset_bytes=start_offset_bytes, knows_offset=knows)
+    return Prediction.of(result, profile)
+
+
+def knows_offset(layout: VolumeLayout, start_offset_bytes: int) -> bool:
+    """Tell whether a volume's place on its drive is known: from a partition map around it, or as stated."""
+    return layout.facts.image_offset > 0 or start_offset_bytes > 0
+
+
+ALL: Final = "all"
+"""In place of an order's name: every one of them."""
+
+
+def over_orders(
+    layout: VolumeLayout,
+    profiles: Sequence[DriveProfile],  # the drives; orders are sorted by their time on the first
+    work: WorkRequest,
+    *,
+    start_offset_bytes: int = 0,
+) -> OrdersCase:
+    """Predict every order on a volume."""
+    model = model_of(layout, host_of(work))
+    cases = [_case(model, profiles, replace(work, order=name), start_offset_bytes) for name in ORDERS]
+    cases.sort(key=lambda case: (bool(case.why_not), case.times[0].seconds if case.times else case.reads))
+    paths = work.paths or ()
+    missing = missing_paths(paths, entries_on_paths(model, paths))
+    return OrdersCase(volume_name(layout), work.host, tuple(cases), layout.coverage, layout.num_errors, missing)
+
+
+def _case(model: Model, profiles: Sequence[DriveProfile], work: WorkRequest, start_offset_bytes: int) -> OrderCase:
+    reason = why_not(work)
+    if reason:
+        return OrderCase(work.order, reason)
+    reads = walk_on(model, work).reads
+    said = said_of(model.host)
+    times = tuple(quick_prediction(model.layout, reads, profile, said, start_offset_bytes) for profile in profiles)
+    read_bytes = int(reads.length_bytes.sum())
+    return OrderCase(work.order, "", len(reads), read_bytes, entries_of(model, work), times)
+
+
+def entries_of(model: Model, work: WorkRequest) -> int | None:
+    """Count the entries that an order goes through; None where it goes through no number of them."""
+    if work.order == "paths":
+        return len(work.paths or ())
+    chosen = ORDERS[work.order]
+    if chosen.needs or not chosen.is_whole or work.start is not None:
+        return None
+    return len(model.layout.columns("entries")) * work.passes

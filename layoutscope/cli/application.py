@@ -14,8 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from layoutscope.cli import drives, fleet, forecast, inspect, plan, predict, scan, words
-from layoutscope.cli.examples import EXAMPLES, OVERVIEW
-from layoutscope.cli.help import EXIT_CODES, Verb
+from layoutscope.cli.help import EXAMPLES, EXIT_CODES, OVERVIEW, Verb
 from layoutscope.cli.running import Command
 from layoutscope.version import __version__
 

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from layoutscope.cli.choices import CheckFormat, ExportFormat, Table
 from layoutscope.cli.options import (
     OUTPUT,
     AsJson,
+    CheckFormat,
     Drives,
+    ExportFormat,
     Force,
     Image,
     ImageItself,
     Reading,
     ReadingContainer,
     ReadingWhole,
+    Table,
     WorkInMemory,
     byte_count,
 )

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, cast
 
 import typer
 
 from layoutscope import inputs
-from layoutscope.cli.choices import Host, Order, OrderOrAll
-from layoutscope.cli.running import Group, option
-from layoutscope.cli.secrets import secret_of
-from layoutscope.errors import UsageError
+from layoutscope.cli.running import Group, option, warn
+from layoutscope.errors import ImageError, UsageError
 from layoutscope.options import Workload
 
 if TYPE_CHECKING:
@@ -22,6 +21,102 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.traits import ReadOption
     from layoutscope.options import EnumerationOptions, ReadOptions
+
+
+Order = Literal[
+    "fts",
+    "readdir-stat",
+    "du",
+    "backup",
+    "backup-events",
+    "delete",
+    "mount",
+    "fsck",
+    "find",
+    "ls",
+    "ls-folder",
+    "archive",
+    "git-status",
+    "search",
+    "bulk",
+    "names",
+    "catalog",
+    "searchfs",
+    "paths",
+    "copy",
+    "read",
+]
+OrderOrAll = Literal[Order, "all"]
+PlannedOrder = Literal["fts", "readdir-stat", "du", "backup", "ls", "git-status", "copy", "archive"]
+Host = Literal["linux", "macos"]
+Placement = Literal["known", "unknown"]
+Table = Literal[
+    "nodes",
+    "node_fragments",
+    "node_views",
+    "regions",
+    "extents",
+    "entries",
+    "free",
+    "findings",
+    "metrics",
+    "times",
+    "directories",
+    "reads",
+    "all",
+]
+ExportFormat = Literal["csv", "parquet", "jsonl", "bodyfile", "dfxml", "speedscope", "perfetto", "folded"]
+CheckFormat = Literal["text", "json", "csv", "sarif"]
+PlanFormat = Literal["text", "json", "csv"]
+TraceFormat = Literal["csv", "fio", "blkparse"]
+ReplayFormat = Literal["csv", "fio", "blkparse", "pairs", "fs_usage", "iosnoop", "biosnoop"]
+Buffer = Literal["own", "off", "join", "no-join"]
+Ordering = Literal["order", "xid", "time"]
+CacheVerb = Literal["show", "clear"]
+
+
+def what_ifs() -> list[str]:
+    """Name every what-if, for completion; help does not load what knows them."""
+    from layoutscope.api.predict import WHAT_IF_NAMES
+
+    return list(WHAT_IF_NAMES)
+
+
+def complete_what_if(incomplete: str) -> list[str]:
+    """Name the what-ifs that begin so."""
+    return [name for name in what_ifs() if name.startswith(incomplete)]
+
+
+def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:
+    """Return a secret: from its file, as typed, asked for without an echo, or from the environment."""
+    if file is not None:
+        return read_secret(file)
+    if typed == "-":
+        return _asked_for(name)
+    if typed is None:
+        return os.environ.get(f"LAYOUTSCOPE_{name.upper()}") or None
+    warn(f"others on this machine can see what stands behind --{name}; --{name} - asks for it without showing it")
+    return typed
+
+
+def _asked_for(name: str) -> str:
+    from getpass import getpass
+
+    if not sys.stdin.isatty():
+        raise UsageError(f"--{name} - asks at a terminal, and there is none; write --{name}-file FILE")
+    return getpass(f"{name.capitalize()}: ")
+
+
+def read_secret(path: Path) -> str:
+    """Read a password from a file, without the line end that editors add."""
+    try:
+        return inputs.read_text(path, most_bytes=inputs.MOST_SECRET_BYTES).rstrip("\r\n")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ImageError(f"{path}: cannot be read as a password file: {reason}") from error
+    except UnicodeDecodeError as error:
+        raise ImageError(f"{path}: cannot be read as a password file") from error
+
 
 WORKLOAD: Final = "Workload"
 OUTPUT: Final = "Output"
@@ -228,7 +323,7 @@ class Enumerating(Group):
 def usual_cache() -> Path | None:
     """Return the folder in which decompressed images are kept by default; None where it cannot be made."""
     from layoutscope.image.cache import TAG, default_folder
-    from layoutscope.image.sets import refuse_part
+    from layoutscope.image.split import refuse_part
 
     folder = default_folder()
     if folder is None:

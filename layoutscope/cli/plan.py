@@ -8,8 +8,18 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.choices import Host, PlanFormat, PlannedOrder
-from layoutscope.cli.options import OUTPUT, WORKLOAD, Force, Image, Reading, StartOffset, byte_count
+from layoutscope.cli.options import (
+    OUTPUT,
+    WORKLOAD,
+    Force,
+    Host,
+    Image,
+    PlanFormat,
+    PlannedOrder,
+    Reading,
+    StartOffset,
+    byte_count,
+)
 from layoutscope.cli.running import Group, show, warn
 
 

@@ -8,21 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from layoutscope.cli.choices import Buffer, Host, Placement, ReplayFormat, TraceFormat, complete_what_if
 from layoutscope.cli.inspect import Target
 from layoutscope.cli.options import (
     OUTPUT,
     WORKLOAD,
     AsJson,
+    Buffer,
     Drives,
     Force,
+    Host,
     Image,
+    Placement,
     Reading,
+    ReplayFormat,
     StartOffset,
+    TraceFormat,
     WorkInMemory,
     WorkOfAnyOrder,
     WorkOptions,
     byte_count,
+    complete_what_if,
 )
 from layoutscope.cli.running import Group, show
 

@@ -8,8 +8,17 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.choices import Ordering
-from layoutscope.cli.options import DAMAGED, OUTPUT, AsJson, Enumerating, Force, Image, Reading, ReadingSeveral
+from layoutscope.cli.options import (
+    DAMAGED,
+    OUTPUT,
+    AsJson,
+    Enumerating,
+    Force,
+    Image,
+    Ordering,
+    Reading,
+    ReadingSeveral,
+)
 from layoutscope.cli.running import STANDARD_OUTPUT, Group, show
 
 

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.choices import CacheVerb
-from layoutscope.cli.options import COMPRESSED, OUTPUT
+from layoutscope.cli.options import COMPRESSED, OUTPUT, CacheVerb
 from layoutscope.cli.running import Group
 
 

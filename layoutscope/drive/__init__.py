@@ -10,8 +10,7 @@ Examples
 from __future__ import annotations
 
 from layoutscope.drive.profile import FIGURES, DriveProfile, Figure, fusion_set, list_profiles, load_profile
-from layoutscope.drive.result import ReadTimes, ServiceResult
-from layoutscope.drive.simulation import service
+from layoutscope.drive.simulation import ReadTimes, ServiceResult, service
 
 __all__ = [
     "FIGURES",

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.drive.geometry import turn_ms
-from layoutscope.drive.profile import DriveProfile, Figure
-from layoutscope.drive.spread import Spread
+from layoutscope.drive.profile import DriveProfile, Figure, Spread
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:

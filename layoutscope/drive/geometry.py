@@ -6,21 +6,95 @@ Output: the `runs` of a `surface.Surface`, for the part of the disk that a trace
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.drive import surface
-from layoutscope.drive.limits import check_cylinders
-from layoutscope.drive.sectormap import mapped_runs
+from layoutscope import inputs
+from layoutscope.drive import hdd
+from layoutscope.drive.hdd import SECTOR_BYTES
+from layoutscope.drive.profile import MAX_CYLINDERS, MAX_HEADS, check_cylinders, unpacked
 from layoutscope.drive.seek import seek_ticks
-from layoutscope.drive.surface import SECTOR_BYTES
+from layoutscope.errors import ImageError, UsageError
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive.profile import DriveProfile
+
+
+MAX_PACKED_BYTES: Final = 1 << 28
+"""Of a map as it is stored; that of a disk of 147 GB has half a megabyte."""
+
+COLUMNS: Final = 6
+SECTORS, CYLINDERS, HEADS, _, TRACK_SECTORS, ANGLES = range(COLUMNS)
+CELL_BYTES: Final = 4
+
+
+def mapped_runs(profile: DriveProfile) -> NDArray[np.int64]:
+    """Return the runs of a disk whose profile has a map."""
+    name = profile.text("map_file", "")
+    try:
+        runs = _runs(_packed(profile.folder, name))
+    except (OSError, ImageError, ValueError) as error:
+        raise UsageError(f"drive profile {profile.name}: {name} is no map of sectors: {error}") from error
+    end = int(runs[-1, hdd.LBN]) * SECTOR_BYTES
+    if end < profile.capacity_bytes:
+        raise UsageError(f"drive profile {profile.name}: {name} ends at byte {end:,}, the drive later")
+    return runs
+
+
+def _packed(folder: Path, name: str) -> bytes:
+    """Read the file that a profile, which may be a stranger's, names; it lies beside it, and is no other one."""
+    if name != Path(name).name:
+        raise ValueError("it does not lie beside the profile")
+    inputs.note(folder / name)
+    with inputs.open_file(folder / name) as file:
+        data = file.read(MAX_PACKED_BYTES + 1)
+    if len(data) > MAX_PACKED_BYTES:
+        raise ValueError(f"it is longer than {MAX_PACKED_BYTES:,} bytes")
+    return data
+
+
+@lru_cache(maxsize=2)
+def _runs(packed: bytes) -> NDArray[np.int64]:
+    """Read a map; the last ones are kept, since they are large."""
+    raw = unpacked(packed)
+    if not raw or len(raw) % (COLUMNS * CELL_BYTES):
+        raise ValueError(f"{len(raw)} bytes are no {COLUMNS} columns")
+    columns = np.frombuffer(raw, np.dtype(np.uint32).newbyteorder("<")).reshape(COLUMNS, -1)
+    cylinder, head, angle = (np.cumsum(columns[k], dtype=np.uint32) for k in (CYLINDERS, HEADS, ANGLES))
+    _check(columns, cylinder, head)
+    runs = np.zeros((columns.shape[1] + 1, 8), np.int64)
+    runs[1:, hdd.LBN] = np.cumsum(columns[SECTORS], dtype=np.int64)
+    runs[:-1, hdd.CYLINDER] = cylinder
+    runs[:-1, hdd.HEAD] = head
+    runs[:-1, hdd.SECTOR] = hdd.TURN // columns[TRACK_SECTORS].astype(np.int64)
+    runs[:-1, hdd.ANGLE] = angle
+    runs[:-1, hdd.TRACK_SECTORS] = columns[TRACK_SECTORS]
+    return _with_tracks(runs)
+
+
+def _check(columns: NDArray[np.uint32], cylinder: NDArray[np.uint32], head: NDArray[np.uint32]) -> None:
+    """Refuse runs without a sector or longer than their track, and places that no disk has."""
+    if not columns[SECTORS].all() or (columns[SECTORS] > columns[TRACK_SECTORS]).any():
+        raise ValueError("a run has no sector, or more than its track")
+    if cylinder.max() >= MAX_CYLINDERS or head.max() >= MAX_HEADS:
+        raise ValueError(f"it has cylinder {cylinder.max():,} and head {head.max():,}")
+
+
+def _with_tracks(runs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Fill in where the track of each run begins and ends."""
+    place = runs[:-1, [hdd.CYLINDER, hdd.HEAD]]
+    starts = np.flatnonzero(np.append(True, (np.diff(place, axis=0) != 0).any(axis=1)))
+    bounds = np.append(runs[starts, hdd.LBN], runs[-1, hdd.LBN])
+    track = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(place))))
+    runs[:-1, hdd.TRACK_BEGIN] = bounds[track]
+    runs[:-1, hdd.TRACK_END] = bounds[track + 1]
+    return runs
+
 
 DATASHEET_ZONES: Final = 24
 DATASHEET_HEADS: Final = 4.0
@@ -60,21 +134,21 @@ def build_surface(
     profile: DriveProfile,
     first_lbn: int,  # first_lbn, last_lbn: logical sectors of 512 bytes
     last_lbn: int,
-) -> surface.Surface:
+) -> hdd.Surface:
     """Lay out the part of a disk that lies between two sectors.
 
     A map is taken whole; of zones only what is needed, so that a large disk does not take memory.
     """
     # All times are in ticks, so that an angle is a time: where the platter is follows from the clock by a mask.
-    ticks_per_ms = surface.TURN / turn_ms(profile)
+    ticks_per_ms = hdd.TURN / turn_ms(profile)
     runs, cylinders = _build_runs(profile, first_lbn, last_lbn)
     guess, shift = guess_table(runs)
-    reach = int(np.ptp(runs[:-1, surface.CYLINDER])) + 1
+    reach = int(np.ptp(runs[:-1, hdd.CYLINDER])) + 1
     ticks = {
         name: round(profile.number(f"{name}_ms", 0.0) * ticks_per_ms)
         for name in ("head_switch", "read_miss", "read_hit")
     }
-    return surface.Surface(
+    return hdd.Surface(
         runs=runs,
         guess=guess,
         guess_shift=shift,
@@ -96,9 +170,9 @@ def buffer_fields(profile: DriveProfile) -> dict[str, int]:
     }
 
 
-def with_buffer_of(tracks: surface.Surface, profile: DriveProfile) -> surface.Surface:
+def with_buffer_of(tracks: hdd.Surface, profile: DriveProfile) -> hdd.Surface:
     """Return the same tracks behind the buffer of another drive."""
-    return surface.Surface(**{**tracks._asdict(), **buffer_fields(profile)})
+    return hdd.Surface(**{**tracks._asdict(), **buffer_fields(profile)})
 
 
 def bus_ms(profile: DriveProfile) -> float:
@@ -138,7 +212,7 @@ def _build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[N
     """Return the runs between two sectors and the number of cylinders of the disk."""
     if profile.geometry == "map":
         runs = mapped_runs(profile)
-        return runs, int(runs[:-1, surface.CYLINDER].max()) + 1
+        return runs, int(runs[:-1, hdd.CYLINDER].max()) + 1
     zones = listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
     check_cylinders(profile.name, num_cylinders(zones))
     # The look-ahead goes past the last read, as far as a segment reaches and to the end of a track.
@@ -149,10 +223,10 @@ def _build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[N
 
 def guess_table(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Index the runs by sector, one entry for about half a run."""
-    first, last = int(runs[0, surface.LBN]), int(runs[-1, surface.LBN])
+    first, last = int(runs[0, hdd.LBN]), int(runs[-1, hdd.LBN])
     shift = max(int((last - first) / (2 * max(len(runs) - 1, 1))).bit_length() - 1, 0)
     marks = first + (np.arange(((last - first) >> shift) + 1, dtype=np.int64) << shift)
-    guess = np.searchsorted(runs[:, surface.LBN], marks, side="right") - 1
+    guess = np.searchsorted(runs[:, hdd.LBN], marks, side="right") - 1
     return np.minimum(guess, len(runs) - 2).astype(np.int64), shift
 
 
@@ -226,7 +300,7 @@ def _zone_runs(zones: Zones, first_lbn: int, last_lbn: int) -> NDArray[np.int64]
         for zone in np.flatnonzero((zones.first_lbn < last_lbn) & (ends > first_lbn))
     ]
     runs = np.concatenate([*parts, np.zeros((1, 8), np.int64)])
-    runs[-1, surface.LBN] = runs[-2, surface.TRACK_END]
+    runs[-1, hdd.LBN] = runs[-2, hdd.TRACK_END]
     return runs
 
 
@@ -235,21 +309,19 @@ def _zone_tracks(zones: Zones, zone: int, zone_end: int, first_lbn: int, last_lb
     track = np.arange(max(first_lbn - begin, 0) // sectors, -(-(min(last_lbn, zone_end) - begin) // sectors))
     cylinder, head = place_tracks(track, zones.heads, zones.band_cylinders)
     inward = track // zones.heads if zones.band_cylinders == 0 else track - track // zones.band_cylinders
-    head_skew, cylinder_skew = (
-        round(float(skew[zone]) * surface.TURN) for skew in (zones.head_skew, zones.cylinder_skew)
-    )
+    head_skew, cylinder_skew = (round(float(skew[zone]) * hdd.TURN) for skew in (zones.head_skew, zones.cylinder_skew))
     # Each change of track adds its own skew: of another head, or of another cylinder, whichever this one was.
-    angle = ((track - inward) * head_skew + inward * cylinder_skew) & surface.MASK
+    angle = ((track - inward) * head_skew + inward * cylinder_skew) & hdd.MASK
     runs = np.empty((len(track), 8), np.int64)
-    runs[:, surface.LBN] = runs[:, surface.TRACK_BEGIN] = begin + track * sectors
-    runs[:, surface.CYLINDER] = zones.first_cylinder[zone] + cylinder
-    runs[:, surface.HEAD] = head
+    runs[:, hdd.LBN] = runs[:, hdd.TRACK_BEGIN] = begin + track * sectors
+    runs[:, hdd.CYLINDER] = zones.first_cylinder[zone] + cylinder
+    runs[:, hdd.HEAD] = head
     # Whole ticks: what is left of a turn, fewer ticks than there are sectors, lies behind the last one, and is no time
     # that anybody measures.
-    runs[:, surface.SECTOR] = surface.TURN // sectors
-    runs[:, surface.ANGLE] = angle
-    runs[:, surface.TRACK_END] = np.minimum(begin + (track + 1) * sectors, zone_end)
-    runs[:, surface.TRACK_SECTORS] = sectors
+    runs[:, hdd.SECTOR] = hdd.TURN // sectors
+    runs[:, hdd.ANGLE] = angle
+    runs[:, hdd.TRACK_END] = np.minimum(begin + (track + 1) * sectors, zone_end)
+    runs[:, hdd.TRACK_SECTORS] = sectors
     return runs
 
 

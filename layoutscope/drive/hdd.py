@@ -13,26 +13,130 @@ References
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from layoutscope.drive.surface import (
-    CYLINDER,
-    LBN,
-    SECTOR,
-    TRACK_BEGIN,
-    TRACK_END,
-    TRACK_SECTORS,
-    Surface,
-    move_ticks,
-    read_anywhere,
-    read_on,
-    run_at,
-    wait_ticks,
-)
+import numpy as np
+
+from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
+
+SECTOR_BYTES: Final = 512
+TURN: Final = 1 << 32
+MASK: Final = TURN - 1
+MOST_THINK_S: Final = 30 * 86400
+"""Of all reads together: 64 bits count turns for about half a year."""
+
+# Columns of Surface.runs.
+LBN, CYLINDER, HEAD, SECTOR, ANGLE, TRACK_BEGIN, TRACK_END, TRACK_SECTORS = range(8)
+
+
+class Surface(NamedTuple):
+    """Where the sectors lie and what the drive's electronics do; ticks are 1/2**32 revolution."""
+
+    # consecutive logical sectors on consecutive physical ones of one track: first sector, cylinder, head, ticks of a
+    # sector, angle of the first sector, first and last + 1 sector of its track, sectors that the track holds. The last
+    # row closes the table.
+    runs: NDArray[np.int64]
+    guess: NDArray[np.int64]  # the run of every `1 << guess_shift`-th sector, from `runs[0, LBN]`
+    guess_shift: int
+    seek: NDArray[np.int64]  # ticks by distance in cylinders; 0 at distance 0
+    head_switch: int  # ticks of another head
+    bus_sector: int  # ticks of a sector from the buffer to the host
+    # read_miss, read_hit: ticks of overhead of a read from the medium (before the arm moves), of one that the buffer
+    # serves
+    read_miss: int
+    read_hit: int
+    start_anywhere: int  # 1: of what it wants from a track the drive begins with whichever sector comes first
+    segment_sectors: int  # size of a buffer segment; 0: no buffer
+    # what a look-ahead that fills its segment leaves behind the last read; -1: it ends with the track
+    behind_sectors: int
+    # which reads may wait for the look-ahead: `NEVER`, `NEXT_SECTOR` those that begin with the very sector that it
+    # reads next, `WINDOW` those that it reaches within a turn
+    join: int
+
+
+def run_at(surface: Surface, lbn: int, near: int) -> int:
+    """Return the run that holds a sector."""
+    runs = surface.runs
+    if runs[near, LBN] <= lbn < runs[near + 1, LBN]:
+        return near
+    run = surface.guess[(lbn - runs[0, LBN]) >> surface.guess_shift]
+    while runs[run + 1, LBN] <= lbn:
+        run += 1
+    return int(run)
+
+
+def move_ticks(surface: Surface, origin: int, target: int) -> int:
+    """Return how long the arm takes from one run's track to another's."""
+    runs = surface.runs
+    ticks = surface.seek[abs(runs[origin, CYLINDER] - runs[target, CYLINDER])]
+    # The other head has to find its track while the arm is on its way; only where the arm is quicker does it count.
+    if runs[origin, HEAD] != runs[target, HEAD] and ticks < surface.head_switch:
+        return surface.head_switch
+    return int(ticks)
+
+
+def wait_ticks(surface: Surface, run: int, lbn: int, now: int) -> int:
+    """Return how long it takes until a sector comes under the head."""
+    runs = surface.runs
+    # The disk turns as many ticks a turn as a word of 32 bits has values: the clock's low word is where it stands, and
+    # a wait is a difference that wraps by itself.
+    angle = runs[run, ANGLE] + (lbn - runs[run, LBN]) * runs[run, SECTOR]
+    return int((angle - now) & MASK)
+
+
+def read_on(
+    surface: Surface,  # holds the sectors
+    run: int,
+    lbn: int,
+    stop: int,
+    now: int,
+) -> tuple[int, int]:
+    """Read sectors, the first of which comes under the head now."""
+    runs = surface.runs
+    while stop > runs[run + 1, LBN]:
+        now += (runs[run + 1, LBN] - lbn) * runs[run, SECTOR]
+        lbn = runs[run + 1, LBN]
+        now += move_ticks(surface, run, run + 1)
+        run += 1
+        now += wait_ticks(surface, run, lbn, now)
+    return int(now + (stop - lbn) * runs[run, SECTOR]), run
+
+
+def read_anywhere(surface: Surface, run: int, lbn: int, stop: int, now: int) -> tuple[int, int, int]:
+    """Read sectors, of each track what comes under the head first, from now.
+
+    A head that comes down amid the wanted sectors of a track has them all after one turn.
+    """
+    runs = surface.runs
+    begin = -1
+    while True:
+        sector = runs[run, SECTOR]
+        end = min(stop, runs[run + 1, LBN])
+        wait = wait_ticks(surface, run, lbn, now)
+        behind = -(-(TURN - wait) // sector)
+        # Zero-latency reads: the buffer takes sectors in any order, so that a track that is wanted whole takes one turn
+        # from wherever the head comes down (Ruemmler and Wilkes, 1994).
+        if wait > 0 and behind < end - lbn:
+            start = now + wait - TURN + behind * sector
+            done = start + TURN
+        else:
+            start = now + wait
+            done = start + (end - lbn) * sector
+        if begin < 0:
+            begin = start
+        if end == stop:
+            return int(begin), int(done), run
+        lbn = end
+        now = done + move_ticks(surface, run, run + 1)
+        run += 1
+
 
 # Columns of an arm's state: the run under the head, the next sector of the look-ahead, when that sector begins to pass,
 # when the arm has come there, the sector at which the look-ahead ends, the segment that it fills (-1: none), a count of
@@ -263,3 +367,112 @@ def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
     run = run_at(surface, lbn, arm[RUN])
     there = max(now, arm[FREE]) + surface.read_miss + move_ticks(surface, arm[RUN], run)
     return int(there + wait_ticks(surface, run, lbn, there) - now)
+
+
+class Drives(NamedTuple):
+    """Drives of one kind at work: what each is, (n_drives, 8) arms, (n_drives, n_segments, 3) segments."""
+
+    surface: Surface
+    arms: NDArray[np.int64]
+    segments: NDArray[np.int64]
+
+
+class ServedPieces(NamedTuple):
+    """What became of pieces of reads: (n, 5) ticks and cylinders of each, and (n,) what the buffer had of it."""
+
+    times: NDArray[np.int64]
+    outcomes: NDArray[np.uint8]
+
+
+CLOSED_LOOP: Final = Kernel("closed_loop", "llllLLllnLB")
+QUEUED_LOOP: Final = Kernel("queued_loop", "llllLLlLnLB")
+
+
+def serve_in_order(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int) -> ServedPieces:
+    """Serve reads one at a time; each arrives `think` ticks after the one before was complete."""
+    return _run(CLOSED_LOOP, closed_loop, drives, (parts, think), now)
+
+
+def serve_queue(drives: Drives, parts: NDArray[np.int64], window: int, now: int) -> ServedPieces:
+    """Serve reads that queue up at the first drive; it takes the one that can begin first among the oldest."""
+    return _run(QUEUED_LOOP, queued_loop, drives, (parts, np.zeros(window, np.int64)), now)
+
+
+def _run(kernel: Kernel, loop: Callable[..., None], drives: Drives, reads: tuple[I64, I64], now: int) -> ServedPieces:
+    """Run a kernel, or the loop that it is the twin of."""
+    surface = drives.surface
+    figures = np.array([surface.guess_shift, *surface[4:]], np.int64)
+    served, working = _unserved(len(reads[0])), _copied(drives)
+    tables = surface.runs, surface.guess, surface.seek, figures
+    if kernel(*tables, working.arms, working.segments, *reads, now, *served) is None:
+        served = _unserved(len(reads[0]))
+        loop(_copied(drives), *reads, now, served)
+    return served
+
+
+def _unserved(count: int) -> ServedPieces:
+    return ServedPieces(np.zeros((count, 5), np.int64), np.zeros(count, np.uint8))
+
+
+def _copied(drives: Drives) -> Drives:
+    return Drives(drives.surface, drives.arms.copy(), drives.segments.copy())
+
+
+def closed_loop(
+    drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int, served: ServedPieces
+) -> None:
+    """Serve reads one at a time; the twin of ``closed_loop`` in ``native/source/hdd.c``."""
+    read = -1
+    done = now
+    for k in range(parts.shape[0]):
+        if parts[k, 0] != read:
+            read = parts[k, 0]
+            now = done + think[read]
+            done = now
+        if parts[k, 1] < 0:
+            served.times[k, SERVICE] = parts[k, 4]
+        else:
+            one = drive_of(drives, parts[k, 1])
+            served.outcomes[k] = serve_read(one, parts[k, 2], parts[k, 3], now, served.times[k])
+        done = max(done, now + served.times[k, SERVICE])
+
+
+def queued_loop(
+    drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.int64], now: int, served: ServedPieces
+) -> None:
+    """Serve reads that queue up at the first drive; the twin of ``queued_loop`` in ``native/source/hdd.c``."""
+    drive = drive_of(drives, 0)
+    coming = waiting.shape[0]
+    waiting[:] = np.arange(coming)
+    for _ in range(parts.shape[0]):
+        # 256 turns: longer than any seek with its wait.
+        best, soonest = 0, MASK << 8
+        for k in range(waiting.shape[0]):
+            if waiting[k] < parts.shape[0]:
+                part = parts[waiting[k]]
+                cost = approach(drive, part[2], part[3], now)
+                if cost < soonest:
+                    soonest = cost
+                    best = k
+        read = waiting[best]
+        served.outcomes[read] = serve_read(drive, parts[read, 2], parts[read, 3], now, served.times[read])
+        now += served.times[read, SERVICE]
+        for k in range(best, waiting.shape[0] - 1):
+            waiting[k] = waiting[k + 1]
+        waiting[-1] = coming
+        coming += 1
+
+
+def drive_of(drives: Drives, number: int) -> Drive:
+    """Return one of several drives."""
+    return Drive(drives.surface, drives.arms[number], drives.segments[number])
+
+
+def new_drives(surface: Surface, count: int, num_segments: int) -> Drives:
+    """Return drives that stand at their outermost track with empty buffers."""
+    arms = np.zeros((count, 8), np.int64)
+    arms[:, RUN] = np.argmin(surface.runs[:-1, CYLINDER])
+    arms[:, ACTIVE] = -1
+    segments = np.zeros((count, num_segments, 3), np.int64)
+    segments[:, :, BEGIN] = 1
+    return Drives(surface, arms, segments)

@@ -9,25 +9,279 @@ drive for a simulator are taken as they are: a TOML table with ``arm``, ``comman
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from dataclasses import field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from layoutscope import inputs
 from layoutscope.display import Displayed
-from layoutscope.drive.extracted import extracted_values, is_extracted
-from layoutscope.drive.limits import check_figures, check_tables
-from layoutscope.drive.spread import Spread, read_spread
-from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.errors import ImageError, UsageError, did_you_mean
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
+
+
+EXTRACTED: Final = ("arm", "command", "buffer", "layout")
+"""Tables of a drive as parameter extraction describes it: the figures that go with results of the DiskSim simulator."""
+
+
+def is_extracted(table: Mapping[str, Any]) -> bool:
+    """Tell whether a TOML table is one of parameter extraction."""
+    return all(isinstance(table.get(name), dict) for name in EXTRACTED)
+
+
+def extracted_values(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of a profile, all of them measured.
+
+    A read that begins with the sector that the look-ahead reads next may wait for it, whatever the table says: a drive
+    that had to turn it away would lose a turn at every read of a stream.
+    """
+    arm, command, buffer = table["arm"], table["command"], table["buffer"]
+    return {
+        "capacity_bytes": table["capacity_bytes"],
+        "rpm": 60_000 / table["revolution_ms"] if "revolution_ms" in table else table["rpm"],
+        "heads": table["heads"],
+        "cylinders": table["cylinders"],
+        "map_file": table["layout"]["map_file"],
+        "seek_distance_cylinders": arm["seek_distance_cyl"],
+        "seek_ms": arm["seek_read_ms"],
+        "head_switch_ms": arm["head_switch_ms"],
+        "read_miss_ms": command["read_miss_ms"],
+        "read_hit_ms": command["read_hit_ms"],
+        "segments": buffer["segments"],
+        "segment_sectors": buffer["segment_sectors"],
+        "look_ahead": "track",
+        "join": "next-sector",
+        "start_anywhere": int(buffer.get("start_anywhere_in_request", False)),
+    }
+
+
+MAX_CYLINDERS: Final = 10**7
+MAX_HEADS: Final = 256
+
+RANGES: Final[Mapping[str, tuple[float, float]]] = {
+    "capacity_bytes": (512, 1e16),
+    "rpm": (60, 1e6),
+    "heads": (1, MAX_HEADS),
+    "cylinders": (1, MAX_CYLINDERS),
+    "band_cylinders": (0, MAX_CYLINDERS),
+    "track_skew_turns": (0, 1),
+    "cylinder_skew_turns": (0, 1),
+    "outer_mb_s": (1e-3, 1e5),
+    "inner_mb_s": (1e-3, 1e5),
+    "track_to_track_ms": (0, 1e4),
+    "average_seek_ms": (0, 1e4),
+    "full_stroke_ms": (0, 1e4),
+    "head_switch_ms": (0, 1e4),
+    "read_miss_ms": (0, 1e4),
+    "read_hit_ms": (0, 1e4),
+    "interface_mb_s": (0, 1e6),
+    "buffer_bytes": (0, 1e12),
+    "segments": (1, 65536),
+    "segment_sectors": (0, 1e9),
+    "start_anywhere": (0, 1),
+    "queue_window": (1, 65536),
+    "bandwidth_mb_s": (1e-3, 1e7),
+    "parallel_reads": (1, 65536),
+    "chunk_bytes": (512, 1e12),
+}
+"""Smallest and largest value of figures that are numbers."""
+
+WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "look_ahead": ("track", "segment", "none"),
+    "join": ("never", "next-sector", "window"),
+}
+"""Values of figures that are words."""
+
+TABLES: Final[Mapping[str, str]] = {"seek_ms": "seek_distance_cylinders", "latency_us": "latency_bytes"}
+"""Lists of results, and the lists that say of what."""
+
+FEWEST: Final[Mapping[str, int]] = {"seek_ms": 2, "latency_us": 1}
+"""Results that a list needs: the last two seeks are prolonged, one latency holds up to its size."""
+
+
+_MEMBERS: Final = {
+    "sources": dict,
+    "figures": dict,
+    "members": list,
+    "name": str,
+    "note": str,
+    "take_for": str,
+    "models": list,
+    "spread": dict,
+}
+"""What a profile may say besides its kind, and as what."""
+
+
+def check_tables(name: str, table: Mapping[str, Any]) -> None:
+    """Check that what must be a table or a text is one."""
+    for key, kind in _MEMBERS.items():
+        if not isinstance(table.get(key, kind()), kind):
+            raise UsageError(f"drive profile {name}: {key} is no {kind.__name__}")
+    for key in ("members", "models"):
+        if not all(isinstance(member, str) for member in table.get(key, [])):
+            raise UsageError(f"drive profile {name}: {key} are named by text")
+
+
+def check_figures(profile: str, values: Mapping[str, Any]) -> None:
+    """Check all figures of a profile."""
+    for name, value in values.items():
+        if name in RANGES and not _is_within(value, *RANGES[name]):
+            low, high = RANGES[name]
+            raise UsageError(f"drive profile {profile}: {name} is {value!r}, not a number from {low:g} to {high:g}")
+        # 0 means that it costs nothing; what is next to it would take for ever.
+        if name == "interface_mb_s" and 0 < value < RANGES["outer_mb_s"][0]:
+            raise UsageError(f"drive profile {profile}: {name} is {value!r}, neither 0 nor a rate")
+        if name in WORDS and value not in WORDS[name]:
+            raise UsageError(f"drive profile {profile}: {name} is {value!r}, not one of {', '.join(WORDS[name])}")
+    for result, of in TABLES.items():
+        if result in values or of in values:
+            _check_table(profile, values, of, result)
+    if "zones" in values:
+        _check_zones(profile, values)
+
+
+def _is_within(value: object, low: float, high: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def _check_table(profile: str, values: Mapping[str, Any], of: str, result: str) -> None:
+    places, results = values.get(of), values.get(result)
+    if not _are_numbers(places, 1e12) or not _are_numbers(results, 1e9) or len(places) != len(results):  # type: ignore[arg-type]
+        raise UsageError(f"drive profile {profile}: {of} and {result} are no lists of as many numbers")
+    fewest = FEWEST[result]
+    if len(places) < fewest or any(after <= before for before, after in pairwise(places)):  # type: ignore[arg-type]
+        raise UsageError(f"drive profile {profile}: {of} has fewer numbers than {fewest}, or they do not ascend")
+
+
+def _are_numbers(value: object, largest: float) -> bool:
+    return isinstance(value, list) and all(_is_within(item, 0, largest) for item in value)
+
+
+def _check_zones(profile: str, values: Mapping[str, Any]) -> None:
+    """Zones begin at sector 0, ascend, and have as many columns each."""
+    rows = values["zones"]
+    if not isinstance(rows, list) or not rows or not all(_are_numbers(row, 1e13) for row in rows):
+        raise UsageError(f"drive profile {profile}: zones is no list of rows of numbers")
+    if len({len(row) for row in rows}) != 1 or len(rows[0]) < 3 or any(row[2] < 1 for row in rows):
+        raise UsageError(f"drive profile {profile}: zones has rows of other lengths, or tracks without a sector")
+    for column in (0, 1):
+        values_of = [row[column] for row in rows]
+        if values_of[0] != 0 or any(after <= before for before, after in pairwise(values_of)):
+            raise UsageError(f"drive profile {profile}: zones do not begin at 0, or do not ascend")
+
+
+def check_cylinders(profile: str, cylinders: float) -> int:
+    """Return the number of cylinders that follows from other figures."""
+    if not math.isfinite(cylinders) or not 0 < cylinders <= MAX_CYLINDERS:
+        raise UsageError(f"drive profile {profile}: its figures give {cylinders:g} cylinders")
+    return int(cylinders)
+
+
+def unpacked(data: bytes) -> bytes:
+    """Decompress a small file that goes with drives."""
+    import zstandard
+
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+            found = bytearray()
+            # The library makes room for all that is asked for, before anything has come.
+            while len(found) <= MAX_UNPACKED_BYTES and (piece := reader.read(_PIECE_BYTES)):
+                found += piece
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+    if len(found) > MAX_UNPACKED_BYTES:
+        raise ImageError(f"a compressed file holds more than {MAX_UNPACKED_BYTES:,} bytes")
+    return bytes(found)
+
+
+_PIECE_BYTES: Final = 1 << 20
+MAX_UNPACKED_BYTES: Final = 1 << 30
+"""A trace of 60 million reads; a map of all tracks of a large disk is a tenth of it."""
+
+
+MOST_FIGURES: Final = 256
+LARGEST: Final = 25.0
+"""Of a variance of logarithms; no figure is known to less than a factor of e^5."""
+_NAME: Final = re.compile(r"([a-z_]+)(?:\[(\d{1,4})\])?")
+
+
+@frozen
+class Spread:
+    """What was measured together, and how its errors go together."""
+
+    figures: tuple[str, ...]  # names of figures, those in lists with their index: `rpm`, `seek_ms[3]`
+    covariance: tuple[tuple[float, ...], ...]  # of the natural logarithms of the figures
+
+    def drawn(self, values: Mapping[str, Any], normal: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the figures as they may be as well."""
+        factors = np.exp(self.root() @ np.asarray(normal, np.float64))
+        changed: dict[str, Any] = {}
+        for figure, factor in zip(self.figures, factors.tolist(), strict=True):
+            name, index = split_name(figure)
+            value = changed.get(name, values[name])
+            if index is None:
+                low, high = RANGES.get(name, (0, np.inf))
+                changed[name] = min(max(value * factor, low), high)
+            else:
+                changed[name] = [item * factor if k == index else item for k, item in enumerate(value)]
+        return changed
+
+    def root(self) -> NDArray[np.float64]:
+        """Return a matrix whose product with its own transpose is the covariance."""
+        values, vectors = np.linalg.eigh(np.array(self.covariance, np.float64))
+        # Rounded in its file, a covariance may have tiny negative eigenvalues.
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
+
+
+def split_name(figure: str) -> tuple[str, int | None]:
+    """Return name and index of a figure: of ``rpm`` there is none, of ``seek_ms[3]`` it is 3."""
+    found = _NAME.fullmatch(figure)
+    if found is None:
+        raise UsageError(f"{figure!r} is no figure of a drive profile")
+    return found[1], None if found[2] is None else int(found[2])
+
+
+def read_spread(profile: str, table: object, values: Mapping[str, Any]) -> Spread:
+    """Read the table ``spread`` of a profile."""
+    known = table if isinstance(table, dict) else {}
+    names, rows = known.get("figures"), known.get("covariance")
+    if not isinstance(names, list) or not 0 < len(names) <= MOST_FIGURES or not _are_covariances(rows, len(names)):
+        raise UsageError(f"drive profile {profile}: spread is no list of figures with the covariance of each pair")
+    if len(names) != len(set(map(str, names))):
+        raise UsageError(f"drive profile {profile}: spread names a figure twice")
+    for figure in names:
+        name, index = split_name(str(figure))
+        value = values.get(name)
+        if index is not None and isinstance(value, list):
+            value = value[index] if index < len(value) else None
+        elif index is not None:
+            value = None
+        if not isinstance(value, int | float):
+            raise UsageError(f"drive profile {profile}: spread speaks of {figure}, which is no number of the profile")
+    return Spread(tuple(names), tuple(tuple(map(float, row)) for row in rows))  # type: ignore[union-attr]
+
+
+def _are_covariances(rows: object, count: int) -> bool:
+    """Tell whether rows are a symmetric matrix of that size with possible values."""
+    if not isinstance(rows, list) or len(rows) != count:
+        return False
+    if not all(isinstance(row, list) and len(row) == count for row in rows):
+        return False
+    if not all(isinstance(item, int | float) and abs(item) <= LARGEST for row in rows for item in row):
+        return False
+    matrix = np.array(rows, np.float64)
+    return bool(np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-12) and (np.diag(matrix) >= 0).all())
+
 
 KINDS: Final = ("measured", "datasheet", "fitted", "assumed")
 

@@ -6,6 +6,9 @@ What block numbers count, and from where, no such recording tells (:mod:`layouts
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,9 +19,10 @@ from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+
 
 HIGHEST_BLOCK: Final = 1 << 54
 """A block number beyond it is none of a disk: in blocks of 512 bytes it lies behind 8 EiB."""
@@ -186,3 +190,227 @@ def recording(reads: Sequence[Read], lines: LineCounts, *, form: str, host: str,
         lines=lines,
     )
     return told[order]
+
+
+ROLES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("BLOCK", "SECTOR", "BLKNO"), "block"),
+    **dict.fromkeys(("SIZE", "BYTES", "BCOUNT"), "bytes"),
+    **dict.fromkeys(("D", "T", "TYPE", "RW", "R/W"), "direction"),
+    **dict.fromkeys(("DEVICE", "DISK", "DEV"), "device"),
+    **dict.fromkeys(("COMM", "EXECNAME", "PROCESS"), "process"),
+    **dict.fromkeys(("STIME", "STARTS"), "issued"),
+    **dict.fromkeys(("TIME", "TIME(S)", "ENDS"), "done"),
+    **dict.fromkeys(("DELTA", "LAT(MS)", "LATMS"), "elapsed"),
+}
+"""Titles of columns, in capitals, and what they hold; others are passed over."""
+
+MICROSECONDS: Final[Mapping[str, float]] = {
+    **dict.fromkeys(("STIME", "TIME", "DELTA"), 1.0),
+    **dict.fromkeys(("LAT(MS)", "LATMS"), 1e3),
+    **dict.fromkeys(("STARTS", "ENDS", "TIME(S)"), 1e6),
+}
+"""What the columns of times count."""
+
+FREE: Final = frozenset({"COMM", "EXECNAME", "PROCESS", "PATHNAME", "ARGS", "FILE"})
+"""Columns whose words may hold spaces: they are what stands between the others."""
+
+WORDS: Final[Mapping[str, int]] = {"STRTIME": 4}
+"""Columns of several words: ``2005 Jan  6 19:38:35``."""
+
+NEEDED: Final = frozenset({"block", "bytes"})
+
+LINUX_TITLES: Final = frozenset({"TIME(S)", "SECTOR", "LATMS"})
+"""Titles that only tools of Linux have, whose blocks count 512 bytes whatever the disk."""
+
+
+def titles_of(line: str) -> list[str] | None:
+    """Return the titles of a line that is one of titles, in capitals; None of any other."""
+    found = line.upper().split()
+    roles = [ROLES.get(title) for title in found]
+    return found if set(roles) >= NEEDED and len(set(found)) == len(found) else None
+
+
+def read_snoop(data: bytes) -> Recorded:
+    """Read a table of disk accesses; what stands before its titles is passed over."""
+    titles: list[str] | None = None
+    reads: list[Read] = []
+    counts: Counter[str] = Counter()
+    first_unparsed = 0
+    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+        here = titles_of(line)
+        titles = here or titles
+        if here is not None or titles is None or not line.strip():
+            counts["other"] += bool(line.strip())
+            continue
+        found = _read_of(titles, line)
+        if isinstance(found, Read):
+            reads.append(found)
+        else:
+            counts[found] += 1
+            first_unparsed = first_unparsed or (number if found == "unparsed" else 0)
+    is_linux = titles is not None and not LINUX_TITLES.isdisjoint(titles)
+    lines = LineCounts(reads=len(reads), first_unparsed=first_unparsed, **counts)
+    return recording(
+        reads,
+        lines,
+        form="biosnoop" if is_linux else "iosnoop",
+        host="linux" if is_linux else "macos",
+        unit_bytes=512 if is_linux else None,
+    )
+
+
+def _read_of(titles: Sequence[str], line: str) -> Read | str:
+    """Turn a line into a read, or say what else it is."""
+    try:
+        cells = _cells(titles, line.split())
+        block, length = int(cells["block"][1]), int(cells["bytes"][1])
+        times = {
+            name: float(text) * MICROSECONDS[title] for name, (title, text) in cells.items() if title in MICROSECONDS
+        }
+    except (ValueError, KeyError):
+        return "unparsed"
+    if not cells.get("direction", ("", "R"))[1].upper().startswith("R"):
+        return "writes"
+    if not (0 <= block < HIGHEST_BLOCK and 0 <= length <= LONGEST_READ):
+        return "unparsed"
+    if length == 0:
+        return "failed"
+    issued, done = _both_times(times)
+    device, process = (cells.get(name, ("", ""))[1] for name in ("device", "process"))
+    return Read(block=block, length_bytes=length, device=device, process=process, issued_us=issued, done_us=done)
+
+
+def _both_times(times: Mapping[str, float]) -> tuple[float, float]:
+    """Return when a read was asked for and complete, from two of three; NaN where that does not follow."""
+    unknown = float("nan")
+    issued, done, elapsed = (times.get(name, unknown) for name in ("issued", "done", "elapsed"))
+    if math.isnan(issued):
+        issued = done - elapsed
+    return issued, issued + elapsed if math.isnan(done) else done
+
+
+def _cells(titles: Sequence[str], words: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Part a line's words among the columns: what each role holds, with the title of its column."""
+    free = [place for place, title in enumerate(titles) if title in FREE]
+    first, last = (free[0], free[-1]) if free else (len(titles), len(titles) - 1)
+    before, behind = titles[:first], titles[last + 1 :]
+    wanted = [(title, WORDS.get(title, 1)) for title in before]
+    at = sum(count for _, count in wanted)
+    if len(words) < at + len(behind) + bool(free) or (not free and len(words) != at):
+        raise ValueError("too few words")
+    cells: dict[str, tuple[str, str]] = {}
+    place = 0
+    for title, count in wanted:
+        cells[ROLES.get(title, title)] = (title, " ".join(words[place : place + count]))
+        place += count
+    end = len(words) - len(behind)
+    cells |= {ROLES.get(title, title): (title, text) for title, text in zip(behind, words[end:], strict=True)}
+    if free and ROLES.get(titles[first]) == "process":
+        cells["process"] = (titles[first], _command(words[at:end], has_path=last > first))
+    return cells
+
+
+def _command(words: Sequence[str], *, has_path: bool) -> str:
+    """Return the command of what stands between the columns; a path begins with a slash, with ``??/`` or with ``<``."""
+    starts = [place for place, word in enumerate(words) if place and word.startswith(("/", "??/", "<"))]
+    return " ".join(words[: (starts[0] if starts else 1) if has_path else len(words)])
+
+
+FORM: Final = "fs_usage"
+
+LAYERS: Final[Mapping[str, int]] = {
+    "RdMeta": FILE_SYSTEM,
+    "RdData": FILE_SYSTEM,
+    "PgIn": FILE_SYSTEM,
+    # A logical volume of CoreStorage has a line for the file system's read and, indented before it, one for the read
+    # that served it from the physical volume; the others are CoreStorage's own: its metadata, and data that it moves
+    # between the devices of a Fusion drive (Migr) or encrypts (Tf) in the background.
+    "RdChunkCS": CHUNK,
+    "RdMetaCS": BELOW,
+    "RdBgMigrCS": BELOW,
+    "RdBgTfCS": BELOW,
+}
+"""Calls that read a disk, and who asks for it."""
+
+WRITES: Final = frozenset({"WrMeta", "WrData", "PgOut", "WrChunkCS", "WrMetaCS", "WrBgMigrCS", "WrBgTfCS"})
+
+BEGIN: Final = re.compile(
+    r"^\s*(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:\.\d+)?)\s+(?P<call>[A-Z]\w*)(?:\[[A-Z0-9]*\])?\s+D=0x"
+)
+"""How every disk line begins."""
+
+REST: Final = re.compile(
+    r"(?P<block>[0-9a-fA-F]+)\s+"
+    r"(?:\[\s*(?P<error>-?\d+)\]|B=0x(?P<length>[0-9a-fA-F]+)\s+(?:BC:\S*\s+)?/dev/(?P<device>\S+))"
+    # The path is somebody's and may hold anything; the last time on the line is fs_usage's own.
+    r"(?:.*\s|\s+)(?P<elapsed>\d+\.\d+)(?:\s+W)?\s+(?P<process>\S.*?)(?:\.(?P<thread>\d+))?\s*$"
+)
+"""How it goes on behind ``D=0x``."""
+
+LOST: Final = re.compile(
+    r"overrun|events? (?:were |was )?(?:lost|dropped)|(?:lost|dropped) \d* ?events?", re.IGNORECASE
+)
+
+DAY_US: Final = 86_400e6
+
+
+class _Clock:
+    """The time of day as a time that goes on over midnight."""
+
+    def __init__(self) -> None:
+        self._days_us, self._latest = 0.0, 0.0
+
+    def us(self, begin: re.Match[str]) -> float:
+        """Return the microseconds of a line."""
+        of_day = ((int(begin["hour"]) * 60 + int(begin["minute"])) * 60 + float(begin["second"])) * 1e6
+        # Lines of two processors may be a little out of order; half a day back is a new day.
+        if of_day + self._days_us < self._latest - DAY_US / 2:
+            self._days_us += DAY_US
+        now = of_day + self._days_us
+        self._latest = max(self._latest, now)
+        return now
+
+
+def read_fs_usage(data: bytes) -> Recorded:
+    """Read what ``fs_usage`` wrote; lines of calls and titles are passed over."""
+    reads: list[Read] = []
+    counts: Counter[str] = Counter()
+    clock, first_unparsed = _Clock(), 0
+    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+        begin = BEGIN.match(line)
+        if begin is None:
+            counts["lost" if LOST.search(line) else "other"] += bool(line.strip())
+            continue
+        found = _fs_usage_read(begin, line, clock)
+        if isinstance(found, Read):
+            reads.append(found)
+        else:
+            counts[found] += 1
+            first_unparsed = first_unparsed or (number if found == "unparsed" else 0)
+    lines = LineCounts(reads=len(reads), first_unparsed=first_unparsed, **counts)
+    return recording(reads, lines, form=FORM, host="macos", unit_bytes=None)
+
+
+def _fs_usage_read(begin: re.Match[str], line: str, clock: _Clock) -> Read | str:
+    """Turn a disk line into a read, or say what else it is."""
+    now = clock.us(begin)
+    if begin["call"] in WRITES:
+        return "writes"
+    rest = REST.match(line, begin.end())
+    if rest is None or begin["call"] not in LAYERS:
+        return "unparsed"
+    if rest["error"] is not None or int(rest["length"], 16) == 0:
+        return "failed"
+    block, length = int(rest["block"], 16), int(rest["length"], 16)
+    if block >= HIGHEST_BLOCK or length > LONGEST_READ:
+        return "unparsed"
+    return Read(
+        block=block,
+        length_bytes=length,
+        device=rest["device"],
+        process=rest["process"].strip(),
+        is_metadata=begin["call"] == "RdMeta",
+        layer=LAYERS[begin["call"]],
+        issued_us=now - float(rest["elapsed"]) * 1e6,
+        done_us=now,
+    )

@@ -6,24 +6,83 @@ drives has no data sheet of its own.
 
 from __future__ import annotations
 
+import hashlib
+import tomllib
 from dataclasses import field, replace
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.display import Displayed
 from layoutscope.drive.members import single_drives
-from layoutscope.drive.priors import drawn, factors, num_draws, priors, uniform
-from layoutscope.drive.spread import split_name
+from layoutscope.drive.profile import split_name
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from layoutscope.drive.profile import DriveProfile, Figure
 
     F64 = NDArray[np.float64]
+
+FILE: Final = Path(__file__).with_name("priors.toml")
+NINE_IN_TEN: Final = float(np.log(19))
+"""Logit of 95 %: between this and its opposite lie nine of ten draws of a logistic distribution."""
+
+
+@lru_cache(maxsize=1)
+def priors() -> dict[str, Any]:
+    """Return the file as it stands."""
+    return tomllib.loads(FILE.read_text("utf-8"))
+
+
+def fingerprint() -> str:
+    """Return the hash of the file: its first twelve digits of SHA-256."""
+    return hashlib.sha256(FILE.read_bytes()).hexdigest()[:12]
+
+
+def num_draws() -> int:
+    """Return how many draws make an interval."""
+    return int(priors()["draws"])
+
+
+@lru_cache(maxsize=64)
+def uniform(name: str, count: int = 0) -> F64:
+    """Return the column of an input: shares between 0 and 1, each equally likely, in an order that its name makes."""
+    count = count or num_draws()
+    drawn = hashlib.shake_128(name.encode()).digest(8 * count)
+    order = np.argsort(np.frombuffer(drawn, np.uint64), kind="stable")
+    column = (order + 0.5) / count
+    column.setflags(write=False)
+    return np.asarray(column)
+
+
+def factors(name: str, factor: float, count: int = 0) -> F64:
+    """Draw factors of which nine in ten lie between ``1 / factor`` and `factor`."""
+    share = uniform(name, count)
+    return np.asarray(np.exp(np.log(share / (1 - share)) * (np.log(factor) / NINE_IN_TEN)))
+
+
+def drawn(name: str, prior: Mapping[str, Any], count: int = 0) -> NDArray[Any]:
+    """Draw from a range (evenly by logarithm), a span (evenly) or words (by their weights)."""
+    share = uniform(name, count)
+    if "range" in prior:
+        low, high = np.log(prior["range"])
+        return np.asarray(np.exp(low + (high - low) * share))
+    if "span" in prior:
+        low, high = prior["span"]
+        return np.asarray(low + (high - low) * share)
+    key = next(key for key in ("words", "rpm", "chunk_bytes") if key in prior)
+    values = np.array(prior[key])
+    weights = np.cumsum(prior.get("weights", np.full(len(values), 1 / len(values))))
+    return np.asarray(values[np.minimum(np.searchsorted(weights, share, side="right"), len(values) - 1)])
+
 
 DRIVE, MODEL, OFFSET, HOST, START = "drive", "model", "offset", "host", "start"
 """Groups of inputs: which drive it is, what the model is off on such drives, where on it the volume lies, how fast the
@@ -256,3 +315,167 @@ def _times(value: Any, factor: float) -> Any:
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
+
+
+QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+LAYOUT, VOLUME = "layout", "volume"
+"""Of what an interval is: of this very layout on a drive like that, or of a volume like that, placed in other ways."""
+
+
+@frozen
+class Interval(Displayed):
+    """Between which times a prediction lies.
+
+    Attributes
+    ----------
+    of : str
+        ``layout``: this layout, on a drive like that. ``volume``: a volume like that, of which nobody knows how its
+        nodes came to lie.
+    low_s, quarter_s, median_s, three_quarters_s, high_s : float
+        Quantiles of the draws at 5, 25, 50, 75 and 95 %: half of them lie within the inner two, 90 % within the outer.
+    shares : tuple of (str, float)
+        What contributes, by group of inputs, the most first: shares of the variance of the time's logarithm, at most 1
+        together. What is left belongs to no single one.
+    draws : int
+        How many drives were tried.
+    """
+
+    of: str
+    low_s: float
+    quarter_s: float
+    median_s: float
+    three_quarters_s: float
+    high_s: float
+    shares: tuple[tuple[str, float], ...]
+    draws: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times the lower end the upper end is."""
+        return self.high_s / self.low_s if self.low_s else 1.0
+
+    def reaching(self, seconds: float) -> Interval:
+        """Return it with ends that hold the time of the drive as its profile stands."""
+        return replace(self, low_s=min(self.low_s, seconds), high_s=max(self.high_s, seconds))
+
+
+def interval_of(
+    seconds: NDArray[np.float64], columns: Mapping[str, tuple[str, NDArray[Any]]], of: str = LAYOUT
+) -> Interval:
+    """Make an interval of draws.
+
+    Parameters
+    ----------
+    seconds : (n_draws,) float64 array
+        The time of each draw.
+    columns : mapping of str to (str, (n_draws,) array)
+        Inputs with their groups and values.
+    of : str
+        `LAYOUT` or `VOLUME`.
+    """
+    low, quarter, median, three_quarters, high = quantiles(seconds).tolist()
+    shares = contributions(seconds, columns)
+    return Interval(of, low, quarter, median, three_quarters, high, shares, len(seconds))
+
+
+def quantiles(seconds: F64, shares: Sequence[float] = QUANTILES) -> F64:
+    """Return what lies at shares of the draws, in straight lines between them.
+
+    Parameters
+    ----------
+    seconds : (n_draws,) float64 array
+        The time of each draw.
+    shares : sequence of float
+        From 0, the least, to 1, the most.
+
+    Returns
+    -------
+    (n_shares,) float64 array
+    """
+    ordered = sorted(seconds.tolist())
+    return np.array([_quantile(ordered, share) for share in shares])
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    """Do as ``numpy.quantile``, which loads masked arrays first: that takes longer than all intervals of a scan."""
+    before, part = divmod((len(ordered) - 1) * share, 1)
+    low, high = ordered[int(before)], ordered[min(int(before) + 1, len(ordered) - 1)]
+    return high - (high - low) * (1 - part) if part >= 0.5 else low + (high - low) * part
+
+
+def contributions(
+    seconds: NDArray[np.float64], columns: Mapping[str, tuple[str, NDArray[Any]]]
+) -> tuple[tuple[str, float], ...]:
+    """Return the share of the variance of the logarithm that each group of inputs explains, the largest first.
+
+    Least squares on the logarithms of the inputs, words as choices; what as many inputs that change nothing would have
+    explained by chance is taken off. What groups explain together, because few draws let one stand for another, is
+    parted among them evenly: by the mean, over all orders in which they can be taken in, of what each adds (Shapley's
+    value). So no share is below 0, and all of them together are at most the whole.
+
+    Parameters
+    ----------
+    seconds : (n_draws,) float64 array
+        The time of each draw.
+    columns : mapping of str to (str, (n_draws,) array)
+        Inputs with their groups and values.
+
+    References
+    ----------
+    .. [1] R. H. Lindeman, P. F. Merenda, R. Z. Gold, "Introduction to bivariate and multivariate analysis", 1980.
+    """
+    log = np.log(np.maximum(seconds, 1e-12))
+    log = log - log.mean()
+    # Of times that agree to a millionth, nothing is said: the differences are roundings.
+    if float(log @ log) < len(log) * 1e-12:
+        return ()
+    tables: dict[str, list[F64]] = {}
+    for group, values in columns.values():
+        if len(np.unique(values)) > 1:
+            tables.setdefault(group, []).append(_standard(values))
+    names = list(tables)
+    explained = {
+        chosen: _explained(log, [table for name in chosen for table in tables[name]])
+        for count in range(len(names) + 1)
+        for chosen in combinations(names, count)
+    }
+    added = {name: max(_mean_gain(name, names, explained), 0.0) for name in names}
+    total = sum(added.values())
+    most = max(explained[tuple(names)], 0.0) if names else 0.0
+    scale = min(most / total, 1.0) if total else 0.0
+    return tuple(sorted(((name, share * scale) for name, share in added.items()), key=lambda item: -item[1]))
+
+
+def _explained(log: F64, tables: list[F64]) -> float:
+    """Return what share of the variance some inputs explain, less what chance would."""
+    if not tables:
+        return 0.0
+    table = np.concatenate(tables, axis=1)
+    slope, _, rank, _ = np.linalg.lstsq(table, log, rcond=None)
+    left = float(((log - table @ slope) ** 2).sum()) / float(log @ log)
+    return 1 - left * (len(log) - 1) / max(len(log) - 1 - int(rank), 1)
+
+
+def _mean_gain(name: str, names: list[str], explained: Mapping[tuple[str, ...], float]) -> float:
+    """Return what a group adds to those before it, as the mean over all orders."""
+    others = [other for other in names if other != name]
+    gain = 0.0
+    for count in range(len(names)):
+        for before in combinations(others, count):
+            both = tuple(each for each in names if each == name or each in before)
+            gain += (explained[both] - explained[before]) / comb(len(others), count) / len(names)
+    return gain
+
+
+def _standard(values: NDArray[Any]) -> F64:
+    """Return columns with mean 0: the logarithm of a number; of words, and of yes or no, one for each of them."""
+    kinds = np.unique(values)
+    if values.dtype.kind in "iuf" and len(kinds) > MOST_WORDS:
+        table = np.log(np.maximum(values.astype(np.float64), 1e-9))[:, None]
+    else:
+        table = (values[:, None] == kinds[None, 1:]).astype(np.float64)
+    return np.asarray(table - table.mean(axis=0))
+
+
+MOST_WORDS: Final = 6
+"""Up to so many different values an input is taken for a choice."""

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import Driver
-    from layoutscope.access.host import DriverProperties, HostProfile
+    from layoutscope.access.driver import Driver, DriverProperties, HostProfile
     from layoutscope.filesystems.recognition import Content
     from layoutscope.filesystems.traits import Traits
     from layoutscope.findings import Finding

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays import intervals
+from layoutscope.arrays import lookup
 from layoutscope.errors import FormatError
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
@@ -79,8 +79,8 @@ def stored_pieces(source: Source, start: int, stop: int) -> Iterator[tuple[int, 
     Holes of sparse files and areas that were never read are passed over.
     """
     skipped = np.concatenate([source.holes, source.unread_ranges()])
-    whole = intervals.runs_of(np.array([start]), np.array([min(stop, source.size_bytes) - start]))
-    left = intervals.subtract(whole, intervals.runs_of(skipped[:, 0], skipped[:, 1]))
+    whole = lookup.runs_of(np.array([start]), np.array([min(stop, source.size_bytes) - start]))
+    left = lookup.subtract(whole, lookup.runs_of(skipped[:, 0], skipped[:, 1]))
     for first, length in left.tolist():
         first_sector, end = -(-first // SECTOR_BYTES) * SECTOR_BYTES, first + length
         for at in range(first_sector, end, CHUNK_BYTES):

@@ -11,11 +11,9 @@ from layoutscope import inputs, system
 from layoutscope.api.keywords import keywords_of, profiles_of, several, takes
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.fleet.cluster import HERE, SchedulerEngine
-from layoutscope.fleet.columns import plain_text
 from layoutscope.fleet.engines import LocalEngine, usual_memory_bytes, usual_workers
-from layoutscope.fleet.jobs import FleetJob, FleetLimits
-from layoutscope.fleet.sources import find_sources
-from layoutscope.fleet.store import FleetFolder, need_polars
+from layoutscope.fleet.jobs import FleetJob, FleetLimits, find_sources
+from layoutscope.fleet.store import FleetFolder, need_polars, plain_text
 from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
 from layoutscope.progress import phase
 from layoutscope.results.fleet import FleetResult, SourceEnd

@@ -18,9 +18,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.errors import EXIT_FAILED, LayoutscopeError, UnsupportedError
-from layoutscope.fleet import child
-from layoutscope.fleet.attempt import attempt, row_document
-from layoutscope.fleet.engines import USUAL_MEMORY_BYTES, usual_memory_bytes
+from layoutscope.fleet import readers as child
+from layoutscope.fleet.engines import USUAL_MEMORY_BYTES, attempt, row_document, usual_memory_bytes
 from layoutscope.fleet.readers import Readers
 from layoutscope.fleet.store import RESUME
 from layoutscope.version import __version__

@@ -21,7 +21,7 @@ from typing import Final
 
 import layoutscope
 from layoutscope import bounded
-from layoutscope.fleet.child import serve_jobs
+from layoutscope.fleet.readers import serve_jobs
 
 FILES: Final = 3
 """So many come with each byte."""

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 from layoutscope.api.keywords import keywords_of, takes
 from layoutscope.api.outputs import file_form, output, written_unheard
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
-from layoutscope.fleet.asking import Limits, duckdb
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
-from layoutscope.fleet.views import VIEWS, FleetViews
+from layoutscope.fleet.views import VIEWS, FleetViews, Limits, duckdb
 from layoutscope.inputs import split_volume
 from layoutscope.options import ReadOptions
 from layoutscope.report.json import result_json

@@ -14,8 +14,7 @@ from layoutscope.errors import LayoutscopeError, UsageError
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.fleet.views import FleetViews
 from layoutscope.progress import phase
-from layoutscope.report.fleetfacts import CardMetric, FleetPage, Ranking, VolumeCard
-from layoutscope.report.fleetpage import BINS, fleet_page
+from layoutscope.report.fleetpage import BINS, CardMetric, FleetPage, Ranking, VolumeCard, fleet_page
 from layoutscope.results.fleet import STATUSES, ReportResult
 from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.version import __version__

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from layoutscope.arrays.lookup import order_of
-from layoutscope.arrays.pieces import copy_pieces
+from layoutscope.arrays.ragged import copy_pieces
 from layoutscope.errors import TruncatedError
 from layoutscope.frozen import frozen
 from layoutscope.progress import tick

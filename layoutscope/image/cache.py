@@ -12,26 +12,211 @@ folder is a cache only where the cache itself said so, in a tag, when the folder
 
 from __future__ import annotations
 
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
 import os
 import re
+import shutil
 import stat
+import tempfile
 import time
+import zlib
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
 from layoutscope import inputs, ownfiles
 from layoutscope.errors import ImageError, OutputError, UsageError
-from layoutscope.image.compressed import CHUNK_BYTES
+from layoutscope.frozen import frozen
 from layoutscope.image.raw import RawFile
-from layoutscope.image.sets import refuse_part
+from layoutscope.image.split import refuse_part
 from layoutscope.progress import phase
-from layoutscope.units import parse_size
+from layoutscope.units import format_bytes, parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import BinaryIO
+
+    from layoutscope.image.source import Source
+
+
+CHUNK_BYTES: Final = 1024**2
+"""How much decompressed data is handled at once."""
+
+MAX_WINDOW_BYTES: Final = 1 << 31
+"""The longest match distance that ``zstd --long=31`` uses."""
+
+# A header can ask for a dictionary of up to 4 GiB before any data came; xz -9 makes one of 64 MiB.
+_MAX_XZ_MEMORY_BYTES: Final = 1 << 30
+_INPUT_BYTES: Final = 1 << 18
+_END_MARK: Final = b"layoutscope: end of the image; " * 8
+"""Repeated, so that its compressed form does not contain it: a broken frame may swallow that form as plain bytes."""
+
+
+@frozen
+class Compression:
+    """A way of compressing files: its name, the bytes that tell it, and how it is undone in chunks."""
+
+    name: str
+    magics: tuple[bytes, ...]
+    chunks: Callable[[BinaryIO], Iterator[bytes]]
+
+
+class SourceReader(io.RawIOBase):
+    """A source as a readable file that knows how far it was read."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self._source = source
+        self._position = 0
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Fill a buffer; how many bytes came."""
+        target = memoryview(buffer).cast("B")
+        length = min(len(target), self._source.size_bytes - self._position)
+        self._source.read_into(self._position, target[:length])
+        self._position += length
+        return length
+
+    def tell(self) -> int:
+        """Return how far it was read, in bytes."""
+        return self._position
+
+
+class _Followed(io.RawIOBase):
+    """A file with some bytes after its end."""
+
+    def __init__(self, file: BinaryIO, last: bytes) -> None:
+        super().__init__()
+        self._file = file
+        self._last = last
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Read the file, then what follows."""
+        data = self._file.read(size)
+        if not data:
+            data, self._last = self._last, b""
+        return data
+
+
+def _damaged(name: str, packed: BinaryIO, error: Exception) -> ImageError:
+    """Say why data do not decompress, and how far they were read; the words of a library would say nothing."""
+    if isinstance(error, EOFError):
+        return ImageError(f"damaged {name} data: the file ends early, at byte {packed.tell():,}")
+    reason = "they ask for too much memory" if "memory" in str(error).lower() else "they do not decompress"
+    return ImageError(f"damaged {name} data: {reason}; byte {packed.tell():,} of the file was reached")
+
+
+def _zstd_chunks(packed: BinaryIO) -> Iterator[bytes]:
+    import zstandard
+
+    # The reader does not tell a frame that breaks off from the end, but then a frame of our own cannot follow.
+    followed = cast("BinaryIO", _Followed(packed, zstandard.ZstdCompressor().compress(_END_MARK)))
+    decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+    held = b""
+    try:
+        with decompressor.stream_reader(followed, _INPUT_BYTES, read_across_frames=True, closefd=False) as reader:
+            while chunk := reader.read(CHUNK_BYTES):
+                if len(chunk) < len(_END_MARK):
+                    held += chunk
+                    continue
+                yield held
+                held = chunk
+    except zstandard.ZstdError as error:
+        raise _damaged("zstd", packed, error) from error
+    if not held.endswith(_END_MARK):
+        raise _damaged("zstd", packed, EOFError())
+    yield held.removesuffix(_END_MARK)
+
+
+def _gzip_chunks(packed: BinaryIO) -> Iterator[bytes]:
+    try:
+        with gzip.GzipFile(fileobj=packed) as reader:
+            while chunk := reader.read(CHUNK_BYTES):
+                yield chunk
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise _damaged("gzip", packed, error) from error
+
+
+def _xz_chunks(packed: BinaryIO) -> Iterator[bytes]:
+    return _stream_chunks(packed, "xz", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _MAX_XZ_MEMORY_BYTES))
+
+
+def _bzip2_chunks(packed: BinaryIO) -> Iterator[bytes]:
+    return _stream_chunks(packed, "bzip2", bz2.BZ2Decompressor)
+
+
+def _stream_chunks(
+    packed: BinaryIO, name: str, new_decoder: Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor]
+) -> Iterator[bytes]:
+    """Decompress stream after stream; zeros between them and after the last are padding."""
+    data = packed.read(_INPUT_BYTES)
+    try:
+        while data:
+            decoder = new_decoder()
+            yield from _one_stream(packed, decoder, data)
+            # Streams of xz are padded to multiples of four bytes, and what was copied by whole blocks ends in zeros.
+            data = decoder.unused_data.lstrip(b"\0")
+            while not data and (more := packed.read(_INPUT_BYTES)):
+                data = more.lstrip(b"\0")
+    except (lzma.LZMAError, OSError, EOFError, ValueError) as error:
+        raise _damaged(name, packed, error) from error
+
+
+def _one_stream(packed: BinaryIO, decoder: lzma.LZMADecompressor | bz2.BZ2Decompressor, data: bytes) -> Iterator[bytes]:
+    while not decoder.eof:
+        if decoder.needs_input and not data:
+            data = packed.read(_INPUT_BYTES)
+            if not data:
+                raise EOFError
+        yield decoder.decompress(data, CHUNK_BYTES)
+        data = b""
+
+
+COMPRESSIONS: Final = (
+    Compression("zstd", (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))), _zstd_chunks),
+    Compression("gzip", (b"\x1f\x8b\x08",), _gzip_chunks),
+    Compression("xz", (b"\xfd7zXZ\x00",), _xz_chunks),
+    Compression(
+        "bzip2", (b"BZh1", b"BZh2", b"BZh3", b"BZh4", b"BZh5", b"BZh6", b"BZh7", b"BZh8", b"BZh9"), _bzip2_chunks
+    ),
+)
+"""Frames of zstd may be preceded by skippable ones, as pzstd writes them."""
+
+
+def compression_of(head: bytes) -> Compression | None:
+    """Tell by its first bytes how a file is compressed; None if it is not."""
+    return next((way for way in COMPRESSIONS if head.startswith(way.magics)), None)
+
+
+def in_blocks(chunks: Iterator[bytes], block_bytes: int) -> Iterator[bytes]:
+    """Cut chunks of any length into blocks of one length; the last one may be shorter."""
+    waiting = bytearray()
+    for chunk in chunks:
+        if not waiting and len(chunk) == block_bytes:
+            yield chunk
+            continue
+        waiting += chunk
+        while len(waiting) >= block_bytes:
+            yield bytes(waiting[:block_bytes])
+            del waiting[:block_bytes]
+    if waiting:
+        yield bytes(waiting)
+
 
 FOLDER_VARIABLE: Final = "LAYOUTSCOPE_CACHE"
 LIMIT_VARIABLE: Final = "LAYOUTSCOPE_CACHE_LIMIT"
@@ -340,3 +525,159 @@ def data_runs(chunk: bytes) -> Iterator[tuple[int, int]]:
     edges = np.flatnonzero(np.diff(is_data)) * HOLE_UNIT_BYTES
     for start, stop in edges.reshape(-1, 2).tolist():
         yield start, min(stop, len(chunk))
+
+
+RESERVE_BYTES: Final = 256 * 1024**2
+"""Space on the disk that is left alone."""
+
+MAX_LEADING_ZEROS_BYTES: Final = 1024**3
+"""Every disk that is in use has something in its first GiB."""
+
+MAX_IMAGE_BYTES: Final = 32 * 1024**4
+"""Larger images should be decompressed by hand: whoever does so means it."""
+
+_CHECK_EVERY_BYTES: Final = 64 * 1024**2
+
+
+@dataclass(slots=True)
+class _Written:
+    """How far the decompressed image goes, how much of it is stored, and the digest of that."""
+
+    size_bytes: int = 0
+    stored_bytes: int = 0
+    checked_bytes: int = 0
+    digest: Digest = field(default_factory=Digest)
+
+
+def unpack(
+    source: Source,
+    way: Compression,
+    *,
+    # folder where the result is kept, see `cache`; None for a temporary file that goes when it is closed. What is no
+    # file by itself, such as an image in an image, is not kept.
+    cache_dir: Path | None,
+) -> RawFile:
+    """Decompress an image."""
+    if cache_dir is None or not isinstance(source, RawFile):
+        return _to_temporary(source, way)
+    is_cache(cache_dir)
+    kept = cache_dir / kept_name(Path(source.name).name, source.status())
+    with contextlib.suppress(ImageError):
+        image = open_kept(kept)
+        digest, is_untouched = sealed_digest(kept)
+        if is_untouched or (digest and digest_of(image) == digest):
+            touch(kept, digest)
+            return _named(image, source)
+        image.close()
+    return _named(_to_cache(source, way, kept), source)
+
+
+def _named(image: RawFile, source: Source) -> RawFile:
+    image.name = source.name
+    return image
+
+
+def _to_temporary(source: Source, way: Compression) -> RawFile:
+    try:
+        folder = Path(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise ImageError(
+            "is compressed, and no folder to decompress it into may be written to; name one with cache_dir or TMPDIR",
+            options=CACHE_DIR,
+        ) from error
+    # The name is gone at once: whatever ends this process, nothing is left behind.
+    with tempfile.TemporaryFile(dir=folder, prefix="layoutscope-") as target:
+        _decompress(source, way, cast("BinaryIO", target), folder)
+        return _named(RawFile(Path(source.name), os.dup(target.fileno())), source)
+
+
+def _to_cache(source: RawFile, way: Compression, kept: Path) -> RawFile:
+    """Decompress into the cache; what does not belong there is served all the same, and has no name any more."""
+    with contextlib.ExitStack() as stack:
+        try:
+            claim(kept.parent)
+            target, partial = stack.enter_context(ownfiles.part_file(kept.parent, PARTIAL))
+        except (OSError, OutputError) as error:
+            cause = error.__cause__ if isinstance(error, OutputError) else error
+            reason = getattr(cause, "strerror", None) or str(error)
+            raise ImageError(f"{kept.parent}: cannot be used as a cache: {reason.lower()}") from error
+        digest = _decompress(source, way, cast("BinaryIO", target), kept.parent)
+        # A name that a crash leaves must not lead to a file that it has emptied.
+        os.fsync(target.fileno())
+        target.close()
+        image = RawFile(partial)
+        is_same = kept.name == kept_name(Path(source.name).name, source.status())
+        # What has the name by now, and is not as it was sealed, is not replaced.
+        is_kept = is_same and not os.path.lexists(kept) and make_room(kept.parent, disk_bytes(image.status()))
+        # Only a whole image that is sealed gets the name by which the next run finds it.
+        return _moved(image, partial, kept, digest) if is_kept and seal(kept, digest, partial) else image
+
+
+def _moved(image: RawFile, partial: Path, kept: Path, digest: str) -> RawFile:
+    """Give an image its name, unless another process was first."""
+    with contextlib.suppress(FileExistsError):
+        try:
+            ownfiles.place_new(partial, kept)
+        except PermissionError:
+            image.close()  # Windows gives no other name to what is open
+            ownfiles.place_new(partial, kept)
+            image = RawFile(kept)
+        touch(kept, digest)
+    return image
+
+
+def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path) -> str:
+    """Write what comes to a sparse file; the digest of its contents."""
+    packed = SourceReader(source)
+    written = _Written()
+    try:
+        with phase("decompressing", source.size_bytes) as unpacked:
+            for chunk in in_blocks(way.chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
+                _write_sparse(target, chunk, written)
+                _check_bounds(source, written, folder)
+                unpacked.at(packed.tell())
+        # Zeros at the end were not written, so the file is shorter than the image until now.
+        target.truncate(written.size_bytes)
+        target.flush()
+    except ImageError as error:
+        raise ImageError(
+            f"{source.name}: {error}".replace(f"{source.name}: {source.name}: ", f"{source.name}: "),
+            options=CACHE_DIR if error.typed != str(error) else None,
+        ) from error
+    except OSError as error:
+        raise ImageError(
+            f"{folder}: cannot hold the decompressed image: {(error.strerror or str(error)).lower()}"
+        ) from error
+    return written.digest.of(written.size_bytes)
+
+
+def _write_sparse(target: BinaryIO, chunk: bytes, written: _Written) -> None:
+    """Write what is not zero, at its place."""
+    for start, stop in data_runs(chunk):
+        target.seek(written.size_bytes + start)
+        target.write(memoryview(chunk)[start:stop])
+        written.digest.add(written.size_bytes + start, memoryview(chunk)[start:stop])
+        written.stored_bytes += stop - start
+    written.size_bytes += len(chunk)
+
+
+def _check_bounds(source: Source, written: _Written, folder: Path) -> None:
+    if written.size_bytes > MAX_IMAGE_BYTES:
+        raise ImageError(
+            f"decompresses to more than {format_bytes(MAX_IMAGE_BYTES)}; decompress it by hand if that is right"
+        )
+    if not written.stored_bytes and written.size_bytes >= MAX_LEADING_ZEROS_BYTES:
+        raise ImageError(f"decompresses to nothing but zeros for {format_bytes(written.size_bytes)}: no disk image")
+    if written.stored_bytes - written.checked_bytes >= _CHECK_EVERY_BYTES:
+        written.checked_bytes = written.stored_bytes
+        _check_space(folder, source)
+
+
+def _check_space(folder: Path, source: Source) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < RESERVE_BYTES:
+        raise ImageError(
+            f"does not fit decompressed into {folder} ({format_bytes(free)} left); "
+            f"choose another disk with cache_dir or TMPDIR, {format_bytes(source.size_bytes)} were compressed",
+            options=CACHE_DIR,
+        )

@@ -6,19 +6,24 @@ Two images are read together where a Fusion drive is one volume on two devices. 
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
+import re
 import stat
+import tarfile
+import zlib
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from layoutscope import inputs
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.frozen import frozen
-from layoutscope.image import compressed
-from layoutscope.image.containers import asif, bundle, encrypted, foreign, sparse, udif, witness, wrappers
+from layoutscope.image import cache
+from layoutscope.image.containers import asif, encrypted, foreign, sparse, udif, witness, wrappers
 from layoutscope.image.failing import FailingSource
-from layoutscope.image.files import mode_of, open_plain
 from layoutscope.image.raw import RawFile
 from layoutscope.image.remote import RemoteSource, is_address
 from layoutscope.image.signatures import (
@@ -39,11 +44,56 @@ from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from io import BufferedReader
 
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.options import ReadRequest
+
+
+def files_of(path: Path) -> list[Path]:
+    """List the files of an image, each once, the one that was named first where there is one."""
+    if path.is_dir():
+        inputs.note(path)
+        return sorted(item for item in map(Path, inputs.walk_files(str(path))) if item.is_file())
+    parts = find_parts(path)
+    if parts:
+        return parts
+    with open_plain(path) as source:
+        head = head_of(source)
+        if wrappers.is_cue(head):
+            return [path, wrappers.data_track(source).path]
+        found = signature_of(head, trailer_of(source))
+        if found is None or found.reader not in ("witness", "pyvmdk"):
+            return [path]
+        if found.reader == "witness":
+            return witness.segments_of(path)
+        with foreign.ForeignSource(source, found) as disk:
+            return disk.files
+
+
+def open_plain(path: Path) -> Source:
+    """Open a file or a device as the bytes that it holds, whatever they are."""
+    mode = mode_of(path)
+    if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
+        from layoutscope.image.raw import Device
+
+        return Device(path)
+    if not stat.S_ISREG(mode):
+        raise ImageError(f"{path}: is neither a file nor a disk")
+    return RawFile(path)
+
+
+def mode_of(path: Path) -> int:
+    """Return what kind of thing lies at a path, as ``st_mode`` has it."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError as error:
+        raise ImageError(f"{path}: no such file") from error
+    except (OSError, ValueError) as error:
+        raise ImageError(f"{path}: {getattr(error, 'strerror', None) or error}".lower()) from error
+
 
 OWN_READERS: Final[dict[str, Callable[[Source], Source]]] = {
     "sparse-image": sparse.open_sparse_image,
@@ -104,7 +154,7 @@ def _decrypted(source: Source, password: str | None) -> Source:
 
 
 def _with_map(source: Source, map_file: Path) -> Source:
-    from layoutscope.image.ddrescue import RescuedSource, read_map
+    from layoutscope.image.failing import RescuedSource, read_map
 
     return RescuedSource(source, read_map(map_file, source.size_bytes))
 
@@ -165,8 +215,8 @@ def _open_wrapped(source: Source, head: bytes) -> Source:
 
 
 def _open(path: Path, cache_dir: Path | None, password: str | None) -> Source:
-    if bundle.is_bundle(path):
-        return bundle.open_bundle(path, password)
+    if sparse.is_bundle(path):
+        return sparse.open_bundle(path, password)
     if sparse.is_parallels_folder(path):
         return sparse.open_parallels_folder(path)
     mode = mode_of(path)
@@ -201,15 +251,15 @@ def _refuse_empty(source: Source) -> None:
 
 def _decompressed(source: Source, cache_dir: Path | None) -> Source:
     """Return the image inside if the file is compressed, otherwise the file."""
-    way = compressed.compression_of(head_of(source))
+    way = cache.compression_of(head_of(source))
     if way is None or has_udif_trailer(source):  # a disk image may begin with a compressed piece
         return source
-    from layoutscope.image.unpack import unpack
+    from layoutscope.image.cache import unpack
 
     image = unpack(source, way, cache_dir=cache_dir)
     source.close()
     _refuse_empty(image)
-    if compressed.compression_of(head_of(image)) is not None:
+    if cache.compression_of(head_of(image)) is not None:
         image.close()
         raise ImageError(f"{source.name}: is compressed twice; decompress it once first")
     return image
@@ -244,3 +294,106 @@ def open_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[
         yield ImageSet(
             main, None if request.second is None else stack.enter_context(FailingSource(wanted(request.second)))
         )
+
+
+MOST_MEMBERS: Final = 10_000
+MOST_MEMBER_BYTES: Final = 1 << 29
+MOST_UNPACKED_BYTES: Final = 1 << 30
+"""Of an archive of a few megabytes; what holds more was made to fill a memory."""
+
+PIECE_BYTES: Final = 1 << 16
+GZIP_MAGIC: Final = b"\x1f\x8b"
+
+PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+"""A name of a file or a folder in such an archive."""
+
+
+def packed_files(path: Path, folder: str) -> dict[str, bytes]:
+    """Return the files of a folder that is packed, or that lies there as one, by their names in it."""
+    if path.is_dir():
+        inputs.note(path)
+        return _lying(path)
+    try:
+        return _packed(path, folder)
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise ImageError(f"{path}: is no archive, or is cut: {str(error) or 'it ends in the middle'}") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ImageError(f"{path}: {reason[:1].lower()}{reason[1:]}") from error
+
+
+def _packed(path: Path, folder: str) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    unpacked = 0
+    inputs.note(path)
+    # Read as a stream: a header says how long its file is before any of that is unpacked. Headers that are files of
+    # their own are read whole, and bounded by the stream itself.
+    with (
+        inputs.open_file(path) as file,
+        _Bounded(path, file) as stream,
+        tarfile.open(fileobj=stream, mode="r|") as archive,
+    ):
+        for number, member in enumerate(archive, 1):
+            unpacked += member.size
+            if number > MOST_MEMBERS or member.size > MOST_MEMBER_BYTES or unpacked > MOST_UNPACKED_BYTES:
+                raise ImageError(
+                    f"{path}: member {number:,}, {_shown(member.name)}, has {member.size:,} bytes: too large"
+                )
+            if member.isdir():
+                continue
+            name = _name_inside(path, member, folder)
+            content = archive.extractfile(member)
+            if name in found or content is None:
+                raise ImageError(f"{path}: {_shown(member.name)} is in the archive twice")
+            found[name] = content.read()
+        # Behind the end of the archive stands the packer's checksum.
+        while stream.read(PIECE_BYTES):
+            pass
+    return found
+
+
+class _Bounded(io.BufferedIOBase):
+    """A stream that is unpacked where it is packed, and ends with an error where it does not end."""
+
+    def __init__(self, path: Path, file: BufferedReader) -> None:
+        packed = file.peek(2)[:2] == GZIP_MAGIC
+        self._path, self._read = path, 0
+        self._stream: BufferedReader | gzip.GzipFile = gzip.GzipFile(fileobj=file) if packed else file
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read so many bytes."""
+        data = self._stream.read(-1 if size is None else size)
+        self._read += len(data)
+        if self._read > MOST_UNPACKED_BYTES:
+            raise ImageError(f"{self._path}: unpacks to more than {MOST_UNPACKED_BYTES:,} bytes: too large")
+        return data
+
+
+def _name_inside(path: Path, member: tarfile.TarInfo, folder: str) -> str:
+    """Return the name of a member in its folder."""
+    if not member.isreg():
+        raise ImageError(f"{path}: {_shown(member.name)} is a link or a device, which no such archive has")
+    first, *rest = member.name.removeprefix("./").split("/")
+    if first != folder or not rest or not all(PART.fullmatch(part) for part in rest):
+        raise ImageError(f"{path}: {_shown(member.name)} does not lie in the folder {folder!r} of the archive")
+    return "/".join(rest)
+
+
+def _lying(folder: Path) -> dict[str, bytes]:
+    """Read the files of a folder on this machine, which may be links of its owner's."""
+    return {
+        place.relative_to(folder).as_posix(): inputs.read_bytes(place, MOST_MEMBER_BYTES) for place in _plain(folder)
+    }
+
+
+def _plain(folder: Path) -> Iterator[Path]:
+    yield from sorted(place for place in map(Path, inputs.walk_files(str(folder))) if place.is_file())
+
+
+def _shown(name: str) -> str:
+    return repr(name[:80])
+
+
+def text_of(data: bytes) -> str:
+    """Return a text of an archive; what is none stays visible."""
+    return io.TextIOWrapper(io.BytesIO(data), "utf-8", "replace").read()

@@ -7,16 +7,21 @@ Holes, areas that the host's file system does not store, read as zeros. Asking t
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import stat
+import sys
+import time
+from array import array
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.arrays.intervals import runs_of, subtract
+from layoutscope.arrays.lookup import runs_of, subtract
 from layoutscope.errors import ImageError, UnreadError
-from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.native import Kernel
 from layoutscope.system import pread_into
 
@@ -219,3 +224,185 @@ def hole_ranges(descriptor: int, size_bytes: int) -> NDArray[np.int64]:
     """List the holes of a whole file, shape (n, 2): offset and length in bytes."""
     start, stop = np.array(list(data_segments(descriptor, 0, size_bytes)), np.int64).reshape(-1, 2).T
     return subtract(np.array([[0, size_bytes]]), runs_of(start, stop - start))
+
+
+DARWIN_BLOCK_SIZE: Final = 0x40046418
+"""DKIOCGETBLOCKSIZE, a 32-bit number (<sys/disk.h>)."""
+
+DARWIN_BLOCK_COUNT: Final = 0x40086419
+"""DKIOCGETBLOCKCOUNT, a 64-bit number (<sys/disk.h>)."""
+
+LINUX_SECTOR_SIZE: Final = 0x1268
+"""BLKSSZGET, an int (<linux/fs.h>)."""
+
+
+class Device(RawFile):
+    """A disk, partition or loop device."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = _open(path)
+        self.name = str(path)
+        self.counter = ReadCounter()
+        self._is_sparse = False
+        self._stored = 0, 0
+        self.size_bytes, self.sector_size_bytes = _measure(self._descriptor, path)
+
+    # Raw devices refuse what is not whole sectors at the start of a sector: macOS with EINVAL for /dev/rdisk, Linux for
+    # descriptors without a page cache.
+    _fetch_pieces = Source._fetch_pieces  # noqa: SLF001  (piece by piece, each in whole sectors)
+
+    def _call(self, image_offset: int, target: memoryview) -> int:
+        start, stop = aligned(image_offset, len(target), self.sector_size_bytes)
+        if (start, stop) == (image_offset, image_offset + len(target)):
+            return super()._call(image_offset, target)
+        whole = bytearray(stop - start)
+        got = super()._call(start, memoryview(whole)) - (image_offset - start)
+        got = max(0, min(got, len(target)))
+        target[:got] = whole[image_offset - start :][:got]
+        return got
+
+
+def aligned(image_offset: int, length_bytes: int, sector_size_bytes: int) -> tuple[int, int]:
+    """Widen a range to whole sectors.
+
+    Start and stop in bytes.
+
+    >>> aligned(700, 100, 512)
+    (512, 1024)
+    """
+    stop = image_offset + length_bytes
+    return image_offset - image_offset % sector_size_bytes, stop + -stop % sector_size_bytes
+
+
+def _open(path: Path) -> int:
+    try:
+        descriptor = inputs.open_untouched(path)
+    except PermissionError as error:
+        raise ImageError(f"{path}: permission denied; {_access_advice()}") from error
+    except OSError as error:
+        raise ImageError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    inputs.note(path, descriptor)
+    return descriptor
+
+
+def _access_advice() -> str:
+    if sys.platform == "darwin":
+        return "run with sudo, and give the terminal Full Disk Access in System Settings, Privacy & Security"
+    return "run with sudo, or as a member of the group that owns the device"
+
+
+def _measure(descriptor: int, path: Path) -> tuple[int, int]:
+    """Size and sector size in bytes, by the system's own calls."""
+    try:
+        return _darwin_size(descriptor) if sys.platform == "darwin" else _linux_size(descriptor)
+    except OSError as error:
+        os.close(descriptor)
+        raise ImageError(f"{path}: is not a disk: the system does not tell its size") from error
+
+
+def _darwin_size(descriptor: int) -> tuple[int, int]:
+    block_size = _ask(descriptor, DARWIN_BLOCK_SIZE, "I")
+    # Darwin does not seek to the end of a device; it tells the count and size of blocks.
+    return _ask(descriptor, DARWIN_BLOCK_COUNT, "Q") * block_size, block_size
+
+
+def _linux_size(descriptor: int) -> tuple[int, int]:
+    # stat tells a size of 0 for a block device; the end of the file is the end of the disk.
+    size_bytes = os.lseek(descriptor, 0, os.SEEK_END)
+    if not stat.S_ISBLK(os.fstat(descriptor).st_mode):
+        raise OSError("no block device")  # /dev/zero and its like seek to 0
+    return size_bytes, _ask(descriptor, LINUX_SECTOR_SIZE, "i")
+
+
+def _ask(descriptor: int, request: int, form: str) -> int:
+    import fcntl
+
+    answer = array(form, [0])
+    fcntl.ioctl(descriptor, request, answer, True)
+    return int(answer[0])
+
+
+DARWIN_NOCACHE: Final = 48
+"""F_NOCACHE: reads leave nothing in the page cache (<sys/fcntl.h>)."""
+LARGEST: Final = 1 << 20
+
+
+class DirectDrive:
+    """A drive whose reads are timed: a device, or a file that stands in for one."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self.capacity_bytes, self.is_file = _size(path)
+        if not hasattr(os, "preadv"):
+            raise ImageError(f"{path}: this system reads no disk past its cache in a way that is known here")
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0))
+            if sys.platform == "darwin":
+                import fcntl
+
+                fcntl.fcntl(self._descriptor, DARWIN_NOCACHE, 1)
+        except OSError as error:
+            raise ImageError(
+                f"{path}: cannot be read past the cache: {(error.strerror or str(error)).lower()}"
+            ) from error
+        inputs.note(self._descriptor)
+        # O_DIRECT wants memory at whole pages, which an anonymous map is.
+        self._memory = mmap.mmap(-1, LARGEST)
+
+    def read(self, offset: int, length: int) -> tuple[int, int]:
+        """Read once; when it began and how long it took, in nanoseconds."""
+        return self._timed(offset, length, memoryview(self._memory)[:length])
+
+    def _timed(self, offset: int, length: int, target: memoryview) -> tuple[int, int]:
+        began = time.perf_counter_ns()
+        try:
+            got = os.preadv(self._descriptor, [target], offset)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise ImageError(f"{self.name}: byte {offset:,}: {reason}; nothing more was read") from error
+        taken = time.perf_counter_ns() - began
+        if got != length:
+            raise ImageError(f"{self.name}: byte {offset:,}: {got:,} of {length:,} bytes came; nothing more was read")
+        return began, taken
+
+    def read_together(self, offsets: list[int], length: int, depth: int) -> int:
+        """Read with several reads outstanding, each of a thread of its own; how long all took, in nanoseconds."""
+        began = time.perf_counter_ns()
+        with ThreadPoolExecutor(depth) as threads:
+            for _ in threads.map(
+                lambda offset: self._timed(offset, length, memoryview(mmap.mmap(-1, length))), offsets
+            ):
+                pass
+        return time.perf_counter_ns() - began
+
+    def wait(self, milliseconds: float) -> None:
+        """Let the drive read ahead for a while."""
+        time.sleep(milliseconds / 1000)
+
+    def close(self) -> None:
+        """Close the device."""
+        os.close(self._descriptor)
+
+
+def _size(path: Path) -> tuple[int, bool]:
+    """Return the size of a device or of a file, in bytes, and whether it is a file."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise ImageError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    if stat.S_ISREG(mode):
+        return path.stat().st_size, True
+    with Device(path) as device:
+        return device.size_bytes, False
+
+
+def mounted_from(path: Path, table: str) -> list[str]:
+    """Return what of a device is mounted, by a table of mounts: ``/proc/mounts``, or what ``mount`` prints on macOS."""
+    # /dev/rdisk4 is the same disk as /dev/disk4, and /dev/disk4s2 a part of it; so are /dev/sdb1 and /dev/nvme0n1p1.
+    name = path.name.removeprefix("r") if path.name.startswith("rdisk") else path.name
+    found = []
+    for line in table.splitlines():
+        device = line.split(" ", 1)[0].rpartition("/")[2]
+        if device == name or (device.startswith(name) and device[len(name) :].lstrip("ps").isdigit()):
+            found.append(device)
+    return found

@@ -6,25 +6,467 @@ side by side are one request. What came over the network is counted, so that a s
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import http.client
+import io
 import os
+import queue
 import re
+import socket
+import ssl
+import threading
 from collections import OrderedDict
+from http import HTTPStatus
 from pathlib import Path
-from time import sleep
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image.source import FillingSource, ReadCounter
-from layoutscope.image.web import WAITS_S, WHOLE, WebFile
+from layoutscope.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     I64 = NDArray[np.int64]
+
+TIMEOUT_S: Final = 60.0
+"""Deadline of a short range with all its attempts; longer ranges have more, by :data:`SLOWEST_BYTES_S`."""
+
+SLOWEST_BYTES_S: Final = 32 * 1024
+"""The rate that a server must reach in long ranges: a slow line at home does."""
+
+WAITS_S: Final = (0.5, 2.0, 8.0)
+"""Waits before the second and further attempts."""
+
+MAX_REDIRECTS: Final = 5
+MAX_CONNECTIONS: Final = 8
+MAX_WORD: Final = 80
+"""Characters of a server's own words that are shown."""
+
+PASSING: Final = frozenset({408, 425, 429})
+"""Statuses below 500 that may pass (RFC 9110, RFC 8470, RFC 6585)."""
+
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+VALIDATORS: Final = ("ETag", "Last-Modified", "Content-MD5", "Digest")
+"""Header fields that change with the file."""
+
+WHOLE: Final = "its server gives no parts of it; download it first"
+
+_CONTENT_RANGE: Final = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
+_EMPTY: Final = re.compile(r"bytes \*/0+", re.ASCII)
+_LENGTH: Final = re.compile(r"\d{1,19}", re.ASCII)
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+class ServerError(OSError):
+    """A server did not do what it was asked for; another attempt may help if it ``may_pass``."""
+
+    def __init__(self, reason: str, *, may_pass: bool = False) -> None:
+        super().__init__(reason)
+        self.may_pass = may_pass
+
+
+class _Deadline:
+    """The moment by which a request must have its answer."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = monotonic() + seconds
+
+    def left(self) -> float:
+        """Return the seconds that are left."""
+        left = self._end - monotonic()
+        if left <= 0:
+            raise ServerError(self.missed)
+        return left
+
+    @property
+    def missed(self) -> str:
+        """What is said of a server that does not meet it."""
+        return f"the server failed: it gave no whole answer within {self.seconds:,.3g} seconds"
+
+
+class _Socket(io.RawIOBase):
+    """A connection whose reads and writes end at the deadline of the request, however many they are."""
+
+    def __init__(self, place: SplitResult, deadline: _Deadline) -> None:
+        self.deadline = deadline
+        host = place.hostname or ""
+        self._socket = _connected(host, place.port or _PORTS[place.scheme], deadline)
+        if place.scheme == "https":
+            self._socket.settimeout(deadline.left())
+            try:
+                self._socket = ssl.create_default_context().wrap_socket(self._socket, server_hostname=host)
+            except BaseException:
+                self._socket.close()
+                raise
+        self.lines = io.BufferedReader(self, 64 * 1024)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._socket.settimeout(self.deadline.left())
+        return self._socket.recv_into(buffer)
+
+    def send(self, data: bytes) -> None:
+        self._socket.settimeout(self.deadline.left())
+        self._socket.sendall(data)
+
+    def makefile(self, _mode: str) -> io.BufferedIOBase:
+        """Give :class:`http.client.HTTPResponse`, which closes what it reads from, a view that leaves this open."""
+        return _Unclosed(self)
+
+    def close(self) -> None:
+        self._socket.close()
+        super().close()
+
+
+class _Unclosed(io.BufferedIOBase):
+    """The buffer of a connection, which the next answer on it goes on reading."""
+
+    def __init__(self, connection: _Socket) -> None:
+        self._lines = connection.lines
+
+    def readable(self) -> bool:
+        return True
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        return self._lines.readline(size)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return self._lines.read(size)
+
+    def readinto(self, buffer: Any) -> int:
+        return self._lines.readinto(buffer)
+
+
+def _connected(host: str, port: int, deadline: _Deadline) -> socket.socket:
+    places = socket.getaddrinfo(host.encode("idna").decode("ascii"), port, type=socket.SOCK_STREAM)
+    failure: OSError = OSError("has no address")
+    for number, (family, kind, protocol, _, place) in enumerate(places):
+        made = socket.socket(family, kind, protocol)
+        # An address that does not answer leaves time for the others.
+        made.settimeout(deadline.left() / (len(places) - number))
+        try:
+            made.connect(place)
+        except OSError as error:
+            made.close()
+            failure = error
+        else:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return made
+    raise failure
+
+
+class _Range(NamedTuple):
+    """Bytes of a file: from the first up to, but without, the stop."""
+
+    first: int
+    stop: int
+
+    def __str__(self) -> str:
+        return f"bytes {self.first:,} to {self.stop - 1:,}"
+
+
+class WebFile:
+    """A file on a web server."""
+
+    def __init__(self, address: str, first_bytes: int) -> None:
+        self.name = address
+        self.facts: dict[str, str] = {}
+        self.size_bytes = -1
+        self._configured = _configured()
+        self._idle: queue.SimpleQueue[tuple[tuple[str, str], _Socket]] = queue.SimpleQueue()
+        try:
+            self._origin = self._target = _place(address)
+        except ValueError as error:
+            raise ImageError(f"{address}: is no address: {error}") from error
+        self.start = self._read(_Range(0, first_bytes), threading.Event())
+
+    def read_ranges(
+        self,
+        ranges: Sequence[tuple[int, int]],  # within the file, and not empty
+    ) -> list[bytes]:
+        """Read ranges, several at a time."""
+        stop = threading.Event()
+        if len(ranges) <= 1:
+            return [self._read(_Range(*each), stop) for each in ranges]
+        wanted: queue.SimpleQueue[int] = queue.SimpleQueue()
+        answers: queue.SimpleQueue[tuple[int, bytes | BaseException]] = queue.SimpleQueue()
+        for number in range(len(ranges)):
+            wanted.put(number)
+
+        def work() -> None:
+            while not stop.is_set():
+                try:
+                    number = wanted.get_nowait()
+                except queue.Empty:
+                    return
+                try:
+                    answers.put((number, self._read(_Range(*ranges[number]), stop)))
+                except ImageError as error:
+                    answers.put((number, error))
+                except BaseException as error:
+                    # Whoever takes the answers would wait for this one forever.
+                    answers.put((number, error))
+                    raise
+
+        for _ in range(min(len(ranges), MAX_CONNECTIONS)):
+            # Nobody waits for them after a failure or an interrupt: an attempt may take until its deadline.
+            threading.Thread(target=work, daemon=True).start()
+        found = [b""] * len(ranges)
+        try:
+            for _ in ranges:
+                number, data = answers.get()
+                if isinstance(data, BaseException):
+                    raise data
+                found[number] = data
+        finally:
+            stop.set()
+        return found
+
+    def close(self) -> None:
+        """Close the connections."""
+        while not self._idle.empty():
+            self._idle.get()[1].close()
+
+    def _read(self, wanted: _Range, stop: threading.Event) -> bytes:
+        """Read a range, again where the failure may pass and time is left."""
+        deadline = _Deadline(TIMEOUT_S + (wanted.stop - wanted.first) / SLOWEST_BYTES_S)
+        for wait in (*WAITS_S, None):
+            try:
+                return self._attempt(wanted, deadline)
+            except ServerError as error:
+                failure = error
+            except TimeoutError:
+                failure = ServerError(deadline.missed, may_pass=True)
+            # A connection that was refused is among these, and an answer that is no HTTP.
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                may_pass = not isinstance(error, ssl.SSLCertVerificationError)
+                failure = ServerError(f"cannot be reached: {_reason(error)}", may_pass=may_pass)
+                failure.__cause__ = error
+            if wait is None or not failure.may_pass or stop.wait(min(wait, deadline.seconds)):
+                break
+            try:
+                deadline.left()
+            except ServerError:
+                break
+        raise ImageError(f"{self.name}: {failure}") from failure
+
+    def _attempt(self, wanted: _Range, deadline: _Deadline) -> bytes:
+        """Ask where the last answer came from; if it refuses, ask the address again, which may redirect elsewhere."""
+        target = self._target
+        try:
+            return self._follow(target, wanted, deadline)
+        except (OSError, http.client.HTTPException):
+            if target is self._origin:
+                raise
+            self._target = self._origin
+            return self._follow(self._origin, wanted, deadline)
+
+    def _follow(self, place: SplitResult, wanted: _Range, deadline: _Deadline) -> bytes:
+        for _ in range(MAX_REDIRECTS + 1):
+            connection, answer = self._ask(place, wanted, deadline)
+            is_whole = False
+            try:
+                if answer.status not in REDIRECTS:
+                    data = self._taken(answer, wanted)
+                    is_whole = answer.isclosed() and not answer.will_close
+                    self._target = place
+                    return data
+                place = _redirected(place, answer)
+            finally:
+                if is_whole:
+                    self._idle.put(((place.scheme, place.netloc), connection))
+                else:
+                    connection.close()
+        raise ServerError(f"its server redirects more than {MAX_REDIRECTS} times, the last time to {_origin(place)}")
+
+    def _ask(self, place: SplitResult, wanted: _Range, deadline: _Deadline) -> tuple[_Socket, http.client.HTTPResponse]:
+        """Send a request and read the head of its answer."""
+        request = self._request(place, wanted)
+        while True:
+            kept = self._kept(place)
+            connection = kept or _Socket(place, deadline)
+            connection.deadline = deadline
+            try:
+                return connection, _answered(connection, request)
+            except BaseException as error:
+                connection.close()
+                # Servers close connections that were idle for a while: that is no failure.
+                if kept is None or not isinstance(error, ConnectionError):
+                    raise
+
+    def _kept(self, place: SplitResult) -> _Socket | None:
+        """Take a connection that is open to a server, if there is one."""
+        try:
+            origin, connection = self._idle.get_nowait()
+        except queue.Empty:
+            return None
+        if origin == (place.scheme, place.netloc):
+            return connection
+        connection.close()
+        return None
+
+    def _request(self, place: SplitResult, wanted: _Range) -> bytes:
+        path = quote(place.path or "/", safe="/%:@!$&'()*+,;=~-._")
+        query = f"?{quote(place.query, safe='/?%:@!$&()*+,;=~-._')}" if place.query else ""
+        host = place.netloc.rpartition("@")[2].encode("idna").decode("ascii")
+        fields = {
+            "Host": host,
+            "User-Agent": f"layoutscope/{__version__}",
+            "Accept": "*/*",
+            # An answer that is packed has other bytes than the file, and any number of them.
+            "Accept-Encoding": "identity",
+            "Range": f"bytes={wanted.first}-{wanted.stop - 1}",
+        }
+        if (place.scheme, place.netloc) == (self._origin.scheme, self._origin.netloc):
+            fields |= self._configured
+            if place.username is not None:
+                secret = f"{unquote(place.username)}:{unquote(place.password or '')}".encode()
+                fields["Authorization"] = f"Basic {base64.b64encode(secret).decode('ascii')}"
+        lines = [f"GET {path}{query} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+    def _taken(self, answer: http.client.HTTPResponse, wanted: _Range) -> bytes:
+        """Compare an answer with what was asked for, and read the bytes of the range."""
+        is_first = self.size_bytes < 0
+        told = answer.headers.get("Content-Range", "").strip()
+        if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and is_first and _EMPTY.fullmatch(told):
+            self.size_bytes = 0
+            return b""
+        _refuse_status(answer, wanted)
+        packed = answer.headers.get("Content-Encoding", "identity")
+        if packed.strip().lower() != "identity":
+            raise _unlike(wanted, f"a packed answer (Content-Encoding: {_shown(packed)})")
+        wrapped = answer.headers.get("Transfer-Encoding", "chunked")
+        if wrapped.strip().lower() != "chunked":
+            raise _unlike(wanted, f"an answer in another form (Transfer-Encoding: {_shown(wrapped)})")
+        came = _CONTENT_RANGE.fullmatch(told)
+        if came is None:
+            raise _unlike(wanted, f"{f'Content-Range: {_shown(told)}' if told else 'an answer without Content-Range'}")
+        first, last, total = map(int, came.groups())
+        self._know(answer, total)
+        stop = min(wanted.stop, total)
+        if (first, last + 1) != (wanted.first, stop):
+            raise _unlike(wanted, f"bytes {first:,} to {last:,} of {total:,}")
+        for length in answer.headers.get_all("Content-Length", []):
+            if not _LENGTH.fullmatch(length.strip()) or int(length) != stop - first:
+                raise _unlike(wanted, f"a length of {_shown(length)} bytes")
+        data = bytearray(stop - first)
+        filled = 0
+        while filled < len(data):
+            count = answer.readinto(memoryview(data)[filled:])
+            if not count:
+                reason = f"ended after {filled:,} of the {len(data):,} bytes from {first:,} on"
+                raise ServerError(f"the server failed: its answer {reason}", may_pass=True)
+            filled += count
+        return bytes(data)
+
+    def _know(self, answer: http.client.HTTPResponse, total: int) -> None:
+        """Take the length and the validators of the first answer, with which all others are compared."""
+        facts = {name: _shown(answer.headers[name]) for name in VALIDATORS if name in answer.headers}
+        if self.size_bytes < 0:
+            self.size_bytes, self.facts = total, facts
+        changed = "changed on its server while it was read: its"
+        if total != self.size_bytes:
+            raise ServerError(f"{changed} length was {self.size_bytes:,} bytes, and is {total:,}")
+        # Of several machines behind one address each may have a time of its own, which counts only without an ETag.
+        name = "ETag" if "ETag" in self.facts else "Last-Modified"
+        if name in self.facts and facts.get(name, self.facts[name]) != self.facts[name]:
+            raise ServerError(f"{changed} {name} was {self.facts[name]}, and is {facts[name]}")
+
+
+def _answered(connection: _Socket, request: bytes) -> http.client.HTTPResponse:
+    connection.send(request)
+    answer = http.client.HTTPResponse(connection, method="GET")  # type: ignore[arg-type]  # it takes what has makefile
+    answer.begin()
+    return answer
+
+
+def _refuse_status(answer: http.client.HTTPResponse, wanted: _Range) -> None:
+    """Say what a status other than 206 means."""
+    status = answer.status
+    known = next((f" {item.phrase}" for item in HTTPStatus if item == status), "")
+    if status == HTTPStatus.PARTIAL_CONTENT:
+        return
+    if status == HTTPStatus.OK:
+        raise ServerError(f"{WHOLE} (status 200 where {wanted} were asked for)")
+    if status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+        raise ServerError("no such file")
+    if status == HTTPStatus.UNAUTHORIZED:
+        raise ServerError("its server asks for a password (401): put USER:PASSWORD@ before the host")
+    if status == HTTPStatus.FORBIDDEN:
+        raise ServerError("permission denied by its server (403)")
+    if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+        raise ServerError(f"its server has no {wanted} (416)")
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in PASSING:
+        raise ServerError(f"the server failed: it answered {status}{known}", may_pass=True)
+    raise ServerError(f"its server refused the request: it answered {status}{known}")
+
+
+def _unlike(wanted: _Range, came: str) -> ServerError:
+    return ServerError(f"the server failed: {wanted} were asked for, and {came} came")
+
+
+def _redirected(place: SplitResult, answer: http.client.HTTPResponse) -> SplitResult:
+    """Follow a redirection, but to no other scheme and to none that is less safe."""
+    location = answer.headers.get("Location", "")
+    if not location:
+        raise ServerError(f"the server failed: it redirects (status {answer.status}) to nowhere")
+    try:
+        found = _place(urljoin(place.geturl(), location))
+    except ValueError:
+        raise ServerError(f"its server redirects to {_shown(location)}, which is not followed") from None
+    if place.scheme == "https" and found.scheme == "http":
+        raise ServerError(f"its server redirects from https to http ({_origin(found)}), which is not followed")
+    return found
+
+
+def _place(address: str) -> SplitResult:
+    """Split an address."""
+    place = urlsplit(address)
+    if place.scheme not in _PORTS or not place.hostname or place.port == 0:
+        raise ValueError("it has no host" if place.scheme in _PORTS else f"its scheme is {_shown(place.scheme)}")
+    place.hostname.encode("idna")
+    return place
+
+
+def _origin(place: SplitResult) -> str:
+    """Name a server without the password of an address."""
+    return _shown(f"{place.scheme}://{place.netloc.rpartition('@')[2]}")
+
+
+def _shown(text: str) -> str:
+    """Show the words of a server in a message: they may be long, and hold anything."""
+    escaped = text.encode("ascii", "backslashreplace").decode("ascii")
+    plain = "".join(each if each.isprintable() else repr(each)[1:-1] for each in escaped)
+    return plain if len(plain) <= MAX_WORD else f"{plain[:MAX_WORD]}..."
+
+
+def _reason(error: Exception) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return _shown(text) or type(error).__name__
+
+
+def _configured() -> dict[str, str]:
+    """Return the header fields that fsspec's settings have for web servers, such as a token to log in."""
+    try:
+        from fsspec.config import conf
+    except ImportError:
+        return {}
+    settings: dict[str, Any] = conf.get("http", {}) | conf.get("https", {})
+    fields = settings.get("headers") or settings.get("client_kwargs", {}).get("headers") or {}
+    return {str(name): "".join(str(value).splitlines()) for name, value in fields.items()}
+
 
 BLOCK_BYTES: Final = 16 * 1024
 """What is asked for at least: some nodes. Of scattered ones, larger blocks bring what nobody wants."""

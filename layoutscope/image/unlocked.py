@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.intervals import runs_of, subtract
+from layoutscope.arrays.lookup import runs_of, subtract
 from layoutscope.frozen import frozen
 from layoutscope.image.crypto import UNIT_BYTES, decrypt_units
 from layoutscope.image.source import FillingSource, Source, overlaps

@@ -10,22 +10,27 @@ from typing import TYPE_CHECKING
 
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import DEFINITIONS, Definition, Metric
-from layoutscope.metrics.distance import distance_metrics
-from layoutscope.metrics.files import file_metrics, free_metrics
-from layoutscope.metrics.order import order_metrics
-from layoutscope.metrics.pieces import (
+from layoutscope.metrics.files import (
+    TreeSummary,
+    file_metrics,
+    free_metrics,
+    health_metrics,
+    order_metrics,
+    tree_summaries,
+)
+from layoutscope.metrics.space import (
     NEAREST,
     clump_metrics,
+    distance_metrics,
     main_tree,
     metadata_pieces,
     nearest_neighbour_ratio,
     own_nodes,
     placed_pieces,
     span_metrics,
+    zone_metric,
 )
-from layoutscope.metrics.space import zone_metric
 from layoutscope.metrics.traces import trace_metrics
-from layoutscope.metrics.trees import TreeSummary, health_metrics, tree_summaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import dense_codes, first_places, is_ascending
+from layoutscope.arrays.lookup import dense_codes, first_places, is_ascending, order_of
 from layoutscope.arrays.ragged import is_head as is_head_of
+from layoutscope.display import Displayed
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.metrics.definition import Definition, Metric
-from layoutscope.units import format_bytes
+from layoutscope.frozen import frozen
+from layoutscope.metrics.definition import Definition, Metric, median_and_percentiles
+from layoutscope.metrics.space import clump_bytes, main_tree, merged_pieces, node_edges, node_pieces, own_nodes
+from layoutscope.native import Kernel
+from layoutscope.tables.schema import LIVE_STATES
+from layoutscope.units import MIB, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.tables import Table, VolumeLayout
+
 
 LAYOUT_SCORE = Definition(
     "file-layout-score",
@@ -157,3 +163,209 @@ def power_of_two_histogram(
         ("0" if power == 0 else format_bytes(2.0 ** (power - 1)), float(sums[power]))
         for power in np.flatnonzero(counts).tolist()
     )
+
+
+ADJACENT = Definition(
+    "next-leaf-adjacent",
+    "Next leaf is next on disk",
+    unit="share",
+    denominator="leaves that have a successor",
+    text="Share of leaves whose successor in key order starts where they end: 1 is a packed tree, 0 none.",
+    citation="static layout score (Smith & Seltzer, SIGMETRICS 1997), applied to the leaves of a tree",
+)
+BACKWARD = Definition(
+    "backward-steps",
+    "Backward steps",
+    unit="share",
+    denominator="leaves that have a successor",
+    text="Share of leaves whose successor in key order lies at a lower address: 0 in order, 0.5 at random.",
+    citation="this project",
+)
+INVERSIONS = Definition(
+    "key-order-inversions",
+    "Inversions",
+    unit="share",
+    denominator="pairs of leaves (at random 50 %)",
+    text="Share of pairs of leaves that lie on disk against their key order: 0 in order, 0.5 at random, 1 reversed.",
+    citation="Kendall, Biometrika 30, 1938: (1 - tau) / 2",
+)
+RANK_DISTANCE = Definition(
+    "rank-distance",
+    "Mean rank distance",
+    unit="share",
+    denominator="leaves, mean (at random 33 %)",
+    text="Mean distance between a leaf's place in key order and its place on disk: 0 in order, 1/3 at random.",
+    citation="Spearman's footrule, Diaconis & Graham, JRSS B 39(2), 1977",
+)
+
+
+def order_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
+    """Compare key order with disk order of one tree's leaves."""
+    nodes = own_nodes(layout, tree)
+    leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["key_rank"].is_known)
+    # The table has nodes by number or address. Leaves that no index leads to have no rank, and no order of keys.
+    edges = node_edges(layout, leaves.take(order_of(leaves["key_rank"].data)))
+    rank = disk_rank(edges.start)
+    n = len(rank)
+    pairs = n * (n - 1) / 2
+    yield Metric(ADJACENT, _mean(edges.start[1:] == edges.stop[:-1]), tree)
+    yield Metric(BACKWARD, _mean(edges.start[1:] < edges.start[:-1]), tree)
+    yield Metric(INVERSIONS, inversions(rank) / pairs if pairs else None, tree)
+    yield Metric(RANK_DISTANCE, float(np.abs(rank - np.arange(n)).mean() / n) if n else None, tree)
+
+
+def _mean(values: NDArray[np.bool_]) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def disk_rank(image_offset: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Place of each leaf in address order."""
+    rank = np.empty(len(image_offset), np.int64)
+    rank[order_of(image_offset)] = np.arange(len(image_offset))
+    return rank
+
+
+COUNT_INVERSIONS: Final = Kernel("count_inversions", "LL")
+
+
+def inversions(permutation: NDArray[np.int64]) -> int:
+    """Count the pairs that stand in falling order."""
+    values = np.array(permutation, np.int64)
+    count = COUNT_INVERSIONS(values, np.empty(len(values), np.int64))
+    return plain_inversions(permutation) if count is None else count
+
+
+def plain_inversions(permutation: NDArray[np.int64]) -> int:
+    """Count them in passes over all; the twin of the kernel.
+
+    One pass for each bit, from the highest: values that agree in the higher bits stand together in their original
+    order, and each 0 is passed by the ones before it in its group. A group starts at the place of its smallest value,
+    so that every pass is a prefix sum and a scatter: O(n log n) without a loop over elements.
+    """
+    values = np.asarray(permutation, np.int64)
+    total = 0
+    for bit in range(max(len(values) - 1, 0).bit_length() - 1, -1, -1):
+        ones = (values >> bit) & 1
+        group = (values >> (bit + 1)) << (bit + 1)
+        before = np.cumsum(ones) - ones
+        ones_before = before - before[group]
+        total += int(ones_before[ones == 0].sum())
+        zeros_before = np.arange(len(values)) - group - ones_before
+        place = np.where(ones == 0, group + zeros_before, group + (1 << bit) + ones_before)
+        scattered = np.empty_like(values)
+        scattered[place] = values
+        values = scattered
+    return total
+
+
+CLUMP_GAP_BYTES: Final = MIB
+"""Gap inside the clumps of a tree's summary."""
+
+
+@frozen
+class TreeSummary(Displayed):
+    """One tree of a volume."""
+
+    tree: str  # its name
+    nodes_by_level: tuple[int, ...]  # nodes at level 0 (leaves), 1, and so on
+    other_nodes: int  # header and map nodes
+    free_nodes: int  # nodes that the tree holds without using them
+    snapshot_nodes: int  # those of the nodes in use that snapshots alone hold; metrics of the tree leave them out
+    size_bytes: int  # bytes of the nodes in use
+    pieces: int  # contiguous runs that these form on disk
+    clumped_share: float  # share of them in the largest clump with gaps of at most 1 MiB
+    records: int  # records in the leaves
+
+
+def tree_summaries(layout: VolumeLayout) -> tuple[TreeSummary, ...]:
+    """Summarise every tree of a layout, in the order in which the tables name them."""
+    nodes = layout.columns("nodes")
+    live = nodes.take(~nodes["state"].equals("stale"))
+    return tuple(_summary(layout, name, live) for name in live["tree"].numbered()[1])
+
+
+def _summary(layout: VolumeLayout, tree: str, live: Table) -> TreeSummary:
+    nodes = live.take(live["tree"].equals(tree))
+    held = node_pieces(layout, tree)
+    clumps = clump_bytes(held, CLUMP_GAP_BYTES)
+    by_level = np.bincount(nodes["level"].present()).tolist()
+    free = int(nodes["kind"].equals("free").sum())
+    leaves = nodes.take(nodes["kind"].equals("leaf"))
+    return TreeSummary(
+        tree=tree,
+        nodes_by_level=tuple(by_level),
+        other_nodes=len(nodes) - free - sum(by_level),
+        free_nodes=free,
+        snapshot_nodes=len(nodes) - int(nodes["state"].is_in(LIVE_STATES).sum()),
+        size_bytes=int(held.length.sum()),
+        pieces=len(merged_pieces(held, 0).start),
+        clumped_share=float(clumps.max() / clumps.sum()) if len(clumps) else 0.0,
+        records=int(leaves["num_records"].present().sum()),
+    )
+
+
+FILL = Definition(
+    "leaf-fill",
+    "Leaf fill",
+    unit="share",
+    denominator="room for records in the leaves",
+    text="Share of the leaves' room that holds keys and values: about 0.69 after random insertions, 1 when packed.",
+    citation="Yao, Acta Informatica 9, 1978 (ln 2)",
+)
+HEIGHT = Definition(
+    "tree-height",
+    "Height",
+    unit="levels",
+    denominator="the tree",
+    text="Nodes from the root to a leaf: the reads of a search with nothing cached.",
+    citation="Bayer & McCreight, Acta Informatica 1, 1972",
+)
+DENSITY = Definition(
+    "nodes-per-1000-entries",
+    "Nodes per 1,000 entries",
+    unit="nodes",
+    denominator="1,000 directory entries",
+    text="How many nodes of the enumerated tree hold a thousand entries: the reads that an enumeration cannot avoid.",
+    citation="this project",
+)
+AGE = Definition(
+    "age-xid",
+    "Age of nodes",
+    unit="transactions",
+    denominator="live nodes of the tree, median",
+    text="Transactions since a node was written, counted from the volume's newest.",
+    citation="Apple File System Reference (2020-06-22), obj_phys_t, o_xid",
+)
+
+
+def health_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
+    """Fill by level and height of one tree; density and age where they apply."""
+    nodes = own_nodes(layout, tree)
+    yield _fill(nodes, tree)
+    levels = nodes["level"].present()
+    yield Metric(HEIGHT, float(int(levels.max()) + 1) if len(levels) else None, tree)
+    if tree == main_tree(layout):
+        entries = len(layout.columns("entries"))
+        yield Metric(DENSITY, len(nodes) * 1000 / entries if entries else None, tree)
+    if nodes["xid"].is_known.any():
+        yield _age(nodes, tree, layout.facts.stamp)
+
+
+def _fill(nodes: Table, tree: str) -> Metric:
+    nodes = nodes.take(nodes["level"].is_known)
+    level, used = nodes["level"].data, nodes["used_bytes"].filled(0).astype(np.int64)
+    known = nodes["used_bytes"].is_known & nodes["free_bytes"].is_known
+    room = np.where(known, used + nodes["free_bytes"].data, 0)
+    # Sums of whole bytes: doubles hold them exactly.
+    sums = zip(np.bincount(level, used).tolist(), np.bincount(level, room).tolist(), strict=True)
+    parts = tuple((f"level {number}", held / bytes_of) for number, (held, bytes_of) in enumerate(sums) if bytes_of)
+    return Metric(FILL, dict(parts).get("level 0"), tree, parts)
+
+
+def _age(nodes: Table, tree: str, stamp: int) -> Metric:
+    # Transactions are the container's: what other volumes write ages the nodes of this one, too.
+    # Damage makes numbers of 64 bits of them, which signed ones do not hold.
+    now = np.uint64(stamp)
+    age = now - np.minimum(nodes["xid"].present().astype(np.uint64), now)
+    middle, parts = median_and_percentiles(age)
+    return Metric(AGE, middle, tree, parts)

@@ -1,6 +1,6 @@
 r"""Records of leaves, decoded straight into columns that grow: the kernel, and its twin in numpy.
 
-A reader writes a :class:`~layoutscope.ondisk.leafplan.LeafPlan` once, and adds batches of records, of which it knows
+A reader writes a :class:`~layoutscope.ondisk.leaves.LeafPlan` once, and adds batches of records, of which it knows
 where keys and values lie. Each record becomes a row of the table of its kind, in the order given. One that does not fit
 (it leaves the buffer, its kind is unknown, it is shorter than what it must have) has no row, and the reader says so.
 With the bulk decoder the kernel runs; with the grammar, or without a library, the twin asks the decoder for columns.
@@ -11,7 +11,7 @@ Examples
 Files with their names and the extents of their data; other kinds of records are left out:
 
 >>> from layoutscope.ondisk.decoder import BULK
->>> from layoutscope.ondisk.leafplan import Kind, Leaf, LeafBatch, LeafPlan, Repeated, Text
+>>> from layoutscope.ondisk.leaves import Kind, Leaf, LeafBatch, LeafPlan, Repeated, Text
 >>> from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE
 >>> extents = CATALOG_FILE.data_fork.extents
 >>> plan = LeafPlan(
@@ -47,28 +47,655 @@ Files with their names and the extents of their data; other kinds of records are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from layoutscope.arrays.growing import GrowingColumn
-from layoutscope.arrays.pieces import take_ranges
+from layoutscope.arrays.ragged import GrowingColumn, ranges, signed, take_ranges
 from layoutscope.native import Kernel
 from layoutscope.native.library import made_ready
 from layoutscope.ondisk.decoder import Bulk
-from layoutscope.ondisk.leafplan import RecordRows
-from layoutscope.ondisk.leafprogram import compiled
-from layoutscope.ondisk.leaftwin import LeafTwin
+from layoutscope.recordtypes import Field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.columns import I64, U8, Columns
+    from layoutscope.arrays.ragged import I64, U8, Columns, Mask
     from layoutscope.native.library import Columns as KernelColumns
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.ondisk.leafplan import LeafBatch, LeafPlan, Output
+    from layoutscope.recordtypes import RecordColumn, RecordType
+
+
+Part = Literal["key", "val"]
+Coding = Literal["bytes", "utf-8", "utf-16", "utf-16-others"]
+"""Texts: as they stand; up to the first zero byte; big-endian UTF-16 that becomes UTF-8; the same as it stands, where
+it is not all ASCII, and nothing where it is."""
+
+NO_LEAF: Final = 255
+TEXT_DTYPE: Final = np.uint32
+"""Of the lengths of texts."""
+_NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+class Text(NamedTuple):
+    """Bytes behind the fixed part of a key or value, and the field of that part that has their length in units."""
+
+    part: Part
+    length: RecordColumn
+    unit_bytes: int = 1
+
+
+class Repeated(NamedTuple):
+    """Repetitions of fields in a value that become rows of a table of their own, where a field of theirs is not 0.
+
+    A column ``owner`` of that table is the row of the record in its table; ``before`` is the sum of the used fields of
+    the record's repetitions before.
+    """
+
+    table: str
+    used: Field
+    columns: Mapping[str, Field | int]
+
+
+class ItemCase(NamedTuple):
+    """What an item of a collection is, and the columns of the record that are set by it."""
+
+    record_type: RecordType
+    columns: Mapping[str, RecordColumn | int]
+
+
+class LocatedItems(Protocol):
+    """Items of many collections: number of the collection, type and place of each, and the collections without any."""
+
+    record: NDArray[np.int64]
+    type: NDArray[np.uint8]
+    start: NDArray[np.int64]
+    size_bytes: NDArray[np.int64]
+    damaged: NDArray[np.int64]
+
+
+class Items(NamedTuple):
+    """How collections lie behind the fixed part of values: a head, descriptions of all items, then their data."""
+
+    # from a decoder, the buffer, and starts and lengths of collections to their items; for the twin of the kernel
+    locate: Callable[[Decoder, NDArray[np.uint8], I64, I64], LocatedItems]
+    # head, entry: the head and one description
+    head: RecordType
+    # num_items, kind, size, pace: of the head: number of items. Of a description: type, size, and bytes to the next
+    # item.
+    num_items: RecordColumn
+    entry: RecordType
+    kind: RecordColumn
+    size: RecordColumn
+    pace: RecordColumn
+
+
+class Kind(NamedTuple):
+    """Where the kind of a record stands."""
+
+    part: Part
+    record_type: RecordType
+    field: RecordColumn
+
+
+class Leaf(NamedTuple):
+    """Records of one kind."""
+
+    kind: int  # their kind; 0 in trees that know no kinds
+    table: str  # the table that gets a row for each
+    # key_type, val_type: what must be there of key and value
+    key_type: RecordType
+    val_type: RecordType
+    # columns, key_columns: column of the table to field or instance of the value or key, or to a number for all records
+    columns: Mapping[str, RecordColumn | int] = _NONE
+    key_columns: Mapping[str, RecordColumn] = _NONE
+    texts: Mapping[str, Text] = _NONE  # columns with texts
+    checked: tuple[Text, ...] = ()  # further bytes that must be there
+    lists: tuple[Repeated, ...] = ()  # what becomes rows of other tables
+    cases: Mapping[int, ItemCase] = _NONE  # items of the collection behind the value by their type
+    # whether the grammar has types for these records as a whole, and not only for their fixed parts
+    is_parsed_whole: bool = False
+
+
+class Output(NamedTuple):
+    """A buffer that is filled: a column, the lengths of its texts, or (`is_data`) their bytes."""
+
+    table: str
+    column: str
+    is_data: bool
+    dtype: np.dtype[Any]
+    counter: int
+
+
+class LeafPlan:
+    """What the records of a tree become."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, Mapping[str, type[np.generic] | Coding]],
+        leaves: Sequence[Leaf],
+        kind: Kind | None = None,
+        items: Items | None = None,
+    ) -> None:
+        self.tables = tables
+        self.leaves = tuple(leaves)
+        self.kind = kind
+        self.items = items
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """The buffers that are filled; those of one counter grow together."""
+        found, counter = [], len(self.tables)
+        for number, (table, columns) in enumerate(self.tables.items()):
+            for name, kind in columns.items():
+                is_text = isinstance(kind, str)
+                found.append(Output(table, name, False, np.dtype(TEXT_DTYPE if is_text else kind), number))
+                if is_text:
+                    found.append(Output(table, name, True, np.dtype(np.uint8), counter))
+                    counter += 1
+        return tuple(found)
+
+    @property
+    def num_counters(self) -> int:
+        """Numbers of tables and of columns with texts."""
+        return 1 + max(output.counter for output in self.outputs)
+
+    def dtype(self, table: str, column: str) -> np.dtype[Any]:
+        """Return the type of a column."""
+        kind = self.tables[table][column]
+        return np.dtype(TEXT_DTYPE if isinstance(kind, str) else kind)
+
+
+class LeafBatch(NamedTuple):
+    """Records, and the nodes that they lie in."""
+
+    buffer: U8  # whole nodes
+    node_bytes: int  # size of a node, which is how far apart nodes start in the buffer
+    numbers: I64  # what the column `node` shall say of each
+    node: I64  # place of each record's node in the batch
+    # key_start, key_length, val_start, val_length: where keys and values lie, in bytes from the start of the buffer;
+    # none of it is trusted
+    key_start: I64
+    key_length: NDArray[np.integer[Any]]
+    val_start: I64
+    val_length: NDArray[np.integer[Any]]
+
+    def part(self, part: Part, rows: I64) -> tuple[I64, NDArray[np.integer[Any]]]:
+        """Starts and lengths of the keys or values of some records."""
+        if part == "key":
+            return self.key_start[rows], self.key_length[rows]
+        return self.val_start[rows], self.val_length[rows]
+
+
+class RecordRows(NamedTuple):
+    """What became of each record of a batch."""
+
+    leaf: U8  # which of the plan's leaves it is; `NO_LEAF` where it was left out
+    row: I64  # its row in the table of that leaf, counted over all batches; -1 where it was left out
+    is_damaged: Mask  # whether the collection behind its value is damaged; then no item of it was decoded
+
+
+_CODINGS: Final = ("checked", "bytes", "utf-8", "utf-16", "utf-16-others")
+_PLACES: Final = ("key", "val", "item", "constant", "node", "key_at", "val_at", "owner", "before")
+_BIG, _SIGNED, _CLIPPED = 1, 2, 4
+_NO_TEST, _EQUAL, _DIFFERS = 0, 1, 2
+_ALL: Final = 2**64 - 1
+_WIDEST_LENGTH: Final = 4
+_WIDTHS: Final = (1, 2, 4, 8)
+
+
+class LeafProgram(NamedTuple):
+    """The tables that the kernel takes, in its order; each array has the rows one after the other."""
+
+    form: I64
+    leaf_of_kind: NDArray[np.int32]
+    leaves: I64
+    fields: I64
+    texts: I64
+    lists: I64
+    cases: I64
+    outputs: I64
+
+
+class _Traced:  # noqa: PLW1641  (compared by formulas alone)
+    """What a formula does to a field: ``((field >> shift) + add) & mask``, and what that is compared with."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        self.shift, self.add, self.mask = 0, 0, _ALL
+        self.test, self.operand = _NO_TEST, 0
+
+    def __rshift__(self, bits: int) -> _Traced:
+        self._allow(not self.add)
+        self.shift, self.mask = self.shift + bits, self.mask >> bits
+        return self
+
+    def __add__(self, number: int) -> _Traced:
+        self._allow(self.mask == _ALL >> self.shift)
+        self.add, self.mask = self.add + number, _ALL
+        return self
+
+    def __and__(self, mask: int) -> _Traced:
+        self._allow()
+        self.mask &= mask
+        return self
+
+    def __eq__(self, number: object) -> _Traced:  # type: ignore[override]
+        return self._compared(_EQUAL, number)
+
+    def __ne__(self, number: object) -> _Traced:  # type: ignore[override]
+        return self._compared(_DIFFERS, number)
+
+    def _compared(self, test: int, number: object) -> _Traced:
+        self._allow(isinstance(number, int))
+        self.test, self.operand = test, int(str(number))
+        return self
+
+    def _allow(self, *conditions: bool) -> None:
+        if self.test != _NO_TEST or self.field.scalar.kind == "i" or not all(conditions):
+            raise TypeError(f"the kernel cannot compute what is made of {self.field}")
+
+
+class _Formulas:
+    """Gives formulas the fields of their record, to be traced."""
+
+    def __init__(self, record_type: RecordType, prefix: str = "") -> None:
+        self._record_type, self._prefix = record_type, prefix
+
+    def __getitem__(self, path: str) -> _Traced:
+        return self.traced(self._prefix + path)
+
+    def traced(self, path: str) -> _Traced:
+        column = self._record_type.column(path)
+        if isinstance(column, Field):
+            return _Traced(column)
+        found: _Traced = column.formula(_Formulas(self._record_type, column.prefix))
+        return found
+
+
+def source_of(record_type: RecordType, column: RecordColumn) -> Field:
+    """Return the field that a column is made of."""
+    return _Formulas(record_type).traced(column).field
+
+
+@cache
+def compiled(plan: LeafPlan) -> LeafProgram:
+    """Return a plan as tables for the kernel; made once."""
+    return _Compiler(plan).program()
+
+
+class _Compiler:
+    """Turns a plan into tables, row by row."""
+
+    def __init__(self, plan: LeafPlan) -> None:
+        self._plan = plan
+        self._columns = {(each.table, each.column, each.is_data): k for k, each in enumerate(plan.outputs)}
+        self._counters = {table: number for number, table in enumerate(plan.tables)}
+        self._fields: list[list[int]] = []
+        self._lengths: dict[tuple[str, int, RecordColumn], int] = {}
+        self._texts: list[list[int]] = []
+        self._lists: list[list[int]] = []
+        self._cases: list[list[int]] = []
+
+    def program(self) -> LeafProgram:
+        plan = self._plan
+        form = [self._kind(), *self._items()]
+        leaves = [self._leaf(leaf) for leaf in plan.leaves]
+        # Kinds are small numbers in every format, so that the kernel finds a leaf by an index.
+        leaf_of_kind = np.full(1 + max(leaf.kind for leaf in plan.leaves), -1, np.int32)
+        for number, leaf in enumerate(plan.leaves):
+            leaf_of_kind[leaf.kind] = number
+        outputs = [[output.counter, output.dtype.itemsize] for output in plan.outputs]
+        tables = (leaves, self._fields, self._texts, self._lists, self._cases, outputs)
+        return LeafProgram(_flat([form]), leaf_of_kind, *map(_flat, tables))
+
+    def _kind(self) -> int:
+        if self._plan.kind is None:
+            return self._constant(0)
+        part, record_type, field = self._plan.kind
+        return self._add(None, part, _single(_Formulas(record_type).traced(field)))
+
+    def _items(self) -> list[int]:
+        items = self._plan.items
+        if items is None:
+            return [0] * 6
+        described = [self._number("item", items.entry, each) for each in (items.kind, items.size, items.pace)]
+        count = self._number("item", items.head, items.num_items)
+        return [items.head.width, count, items.entry.width, *described]
+
+    def _leaf(self, leaf: Leaf) -> list[int]:
+        first = len(self._fields)
+        for name in self._plan.tables[leaf.table]:
+            if name not in leaf.texts:
+                self._column(leaf, name)
+        fields = [first, len(self._fields)]
+        texts = self._ranged(self._texts, [self._text(leaf, name) for name in (*leaf.texts, *range(len(leaf.checked)))])
+        lists = self._ranged(self._lists, [self._list(leaf, each) for each in leaf.lists])
+        cases = self._ranged(self._cases, [self._case(leaf, kind, each) for kind, each in leaf.cases.items()])
+        counter = self._counters[leaf.table]
+        return [counter, leaf.key_type.width, leaf.val_type.width, *fields, *texts, *lists, *cases]
+
+    @staticmethod
+    def _ranged(table: list[list[int]], rows: list[list[int]]) -> list[int]:
+        table += rows
+        return [len(table) - len(rows), len(table)]
+
+    def _column(self, leaf: Leaf, name: str) -> None:
+        target = (leaf.table, name)
+        if name in leaf.columns:
+            self._value("val", leaf.val_type, leaf.columns[name], target)
+        elif name in leaf.key_columns:
+            self._value("key", leaf.key_type, leaf.key_columns[name], target)
+        else:
+            place = name if name in {"node", "key_at", "val_at"} else "constant"
+            self._add(target, place, None)
+
+    def _text(self, leaf: Leaf, name: str | int) -> list[int]:
+        text = leaf.texts[name] if isinstance(name, str) else leaf.checked[name]
+        record_type = leaf.key_type if text.part == "key" else leaf.val_type
+        # Columns of one text have one field, so that the kernel sees that they are of one text.
+        place = (text.part, id(record_type), text.length)
+        if place not in self._lengths:
+            self._lengths[place] = self._number(text.part, record_type, text.length)
+        length = self._lengths[place]
+        if isinstance(name, int):
+            return [length, text.unit_bytes, 0, 0, 0]
+        coding = _CODINGS.index(str(self._plan.tables[leaf.table][name]))
+        columns = [self._columns[leaf.table, name, is_data] for is_data in (False, True)]
+        return [length, text.unit_bytes, coding, *columns]
+
+    def _list(self, leaf: Leaf, each: Repeated) -> list[int]:
+        if len(each.used.counts) != 1:
+            raise ValueError(f"{each.used} is not repeated")
+        used = self._add(None, "val", _Traced(each.used))
+        first = len(self._fields)
+        for name in self._plan.tables[each.table]:
+            column = each.columns.get(name)
+            if isinstance(column, Field):
+                if (column.counts, column.strides) != (each.used.counts, each.used.strides):
+                    raise ValueError(f"{column} is not repeated as {each.used} is")
+                self._add((each.table, name), "val", _Traced(column))
+            elif column is not None:
+                self._value("val", leaf.val_type, column, (each.table, name))
+            else:
+                self._add((each.table, name), name if name in {"owner", "before", "node"} else "constant", None)
+        times, stride = each.used.counts[0], each.used.strides[0]
+        return [self._counters[each.table], used, times, stride, first, len(self._fields)]
+
+    def _case(self, leaf: Leaf, kind: int, case: ItemCase) -> list[int]:
+        first = len(self._fields)
+        for name, column in case.columns.items():
+            self._value("item", case.record_type, column, (leaf.table, name))
+        return [kind, case.record_type.width, first, len(self._fields)]
+
+    def _number(self, place: str, record_type: RecordType, column: RecordColumn) -> int:
+        """Add a field that is only counted with."""
+        traced = _Formulas(record_type).traced(column)
+        if traced.field.width > _WIDEST_LENGTH and traced.mask > 2**32:
+            raise ValueError(f"{column} is too wide")
+        return self._add(None, place, _single(traced))
+
+    def _constant(self, number: int) -> int:
+        self._fields.append([-1, _PLACES.index("constant"), 0, 0, 0, 0, number, _ALL, 0, 0])
+        return len(self._fields) - 1
+
+    def _value(self, place: str, record_type: RecordType, column: RecordColumn | int, target: tuple[str, str]) -> None:
+        if isinstance(column, int):
+            row = self._constant(column)
+            self._fields[row][0] = self._columns[*target, False]
+        else:
+            self._add(target, place, _single(_Formulas(record_type).traced(column)))
+
+    def _add(self, target: tuple[str, str] | None, place: str, traced: _Traced | None) -> int:
+        column, dtype = -1, np.dtype(np.uint64)
+        if target is not None:
+            column, dtype = self._columns[*target, False], self._plan.dtype(*target)
+        row = [column, _PLACES.index(place), 0, 0, 0, 0, 0, _ALL, _NO_TEST, 0]
+        if traced is not None:
+            row[2:] = _reading(traced, dtype)
+        self._fields.append(row)
+        return len(self._fields) - 1
+
+
+def _single(traced: _Traced) -> _Traced:
+    if traced.field.counts:
+        raise ValueError(f"{traced.field} is repeated")
+    return traced
+
+
+def _reading(traced: _Traced, dtype: np.dtype[Any]) -> list[int]:
+    """Where a field stands and what is done with it, for a column of a type."""
+    field, scalar = traced.field, traced.field.scalar
+    if scalar.kind not in "ui" or scalar.itemsize not in _WIDTHS or dtype.kind not in "uib":
+        raise ValueError(f"{field} is no number, or its column has none")
+    test = traced.test
+    # A flag that is stored as a number is set by any value, as numpy converts it.
+    if dtype.kind == "b" and test == _NO_TEST:
+        test = _DIFFERS
+    flags = _BIG * (scalar.str[0] == ">") + _SIGNED * (scalar.kind == "i")
+    # Sizes of 64 bits that no signed number holds become the largest one: they are impossible anyhow.
+    flags += _CLIPPED * (dtype == np.int64 and scalar.kind == "u")
+    return [field.offset, scalar.itemsize, flags, traced.shift, traced.add, traced.mask, test, traced.operand]
+
+
+def _flat(rows: list[list[int]]) -> I64:
+    """Rows of numbers one after the other; masks are patterns of 64 bits."""
+    patterns: I64 = np.array([number & _ALL for row in rows for number in row], np.uint64).view(np.int64)
+    return patterns
+
+
+_ASCII_LAST: Final = 0x7F
+
+
+class LeafTwin:
+    """What the kernel does, in numpy and through a decoder: one batch, all records of a leaf at once."""
+
+    def __init__(self, plan: LeafPlan, decoder: Decoder, batch: LeafBatch, counts: I64) -> None:
+        self._plan, self._decoder, self._batch = plan, decoder, batch
+        leaf = self._leaves()
+        row = np.full(len(leaf), -1, np.int64)
+        self._records: dict[str, I64] = {}
+        for number, table in enumerate(plan.tables):
+            members = [k for k, each in enumerate(plan.leaves) if each.table == table]
+            self._records[table] = np.flatnonzero(np.isin(leaf, members))
+            row[self._records[table]] = counts[number] + np.arange(len(self._records[table]))
+        self.found = RecordRows(leaf, row, np.zeros(len(leaf), np.bool_))
+
+    def values(self) -> dict[tuple[str, str, bool], NDArray[Any]]:
+        """Return what is added to each output."""
+        made: dict[tuple[str, str, bool], NDArray[Any]] = {}
+        lists = {each.table for leaf in self._plan.leaves for each in leaf.lists}
+        for table, columns in self._plan.tables.items():
+            for name, coding in columns.items():
+                if isinstance(coding, str):
+                    made[table, name, True], made[table, name, False] = self._texts(table, name, coding)
+            numbers = self._repetitions(table) if table in lists else self._numbers(table)
+            made.update({(table, name, False): values for name, values in numbers.items()})
+        return made
+
+    def _leaves(self) -> U8:
+        """Tell which leaf each record is."""
+        batch, leaf = self._batch, np.full(len(self._batch.node), NO_LEAF, np.uint8)
+        # Starts and lengths come from the image: sums of them may overflow.
+        inside = (batch.node >= 0) & (batch.node < len(batch.numbers))
+        for start, length in ((batch.key_start, batch.key_length), (batch.val_start, batch.val_length)):
+            inside &= (length >= 0) & (length <= len(batch.buffer)) & (start >= 0)
+            inside &= start <= len(batch.buffer) - length.astype(np.int64)
+        rows = np.flatnonzero(inside)
+        kinds = np.zeros(len(rows), np.int64)
+        if self._plan.kind is not None:
+            part, record_type, field = self._plan.kind
+            rows = rows[batch.part(part, rows)[1] >= _end_of(record_type, field)]
+            kinds = self._column(part, record_type, rows, field).astype(np.int64)
+        for number, form in enumerate(self._plan.leaves):
+            leaf[self._fitting(form, rows[kinds == form.kind])] = number
+        return leaf
+
+    def _fitting(self, leaf: Leaf, rows: I64) -> I64:
+        """Keep the records that have what must be there."""
+        whole = (self._batch.key_length[rows] >= leaf.key_type.width) & (
+            self._batch.val_length[rows] >= leaf.val_type.width
+        )
+        rows = rows[whole]
+        for text in (*leaf.texts.values(), *leaf.checked):
+            start, units = self._placed(leaf, text, rows)
+            slices, lengths = self._batch.part(text.part, rows)
+            rows = rows[(units >= 0) & (units <= (slices + lengths - start) // text.unit_bytes)]
+        return rows
+
+    def _placed(self, leaf: Leaf, text: Text, rows: I64) -> tuple[I64, I64]:
+        """Where texts start, and their lengths in units."""
+        record_type = leaf.key_type if text.part == "key" else leaf.val_type
+        units = self._column(text.part, record_type, rows, text.length)
+        return self._batch.part(text.part, rows)[0] + record_type.width, units.astype(np.int64)
+
+    def _column(self, part: Part, record_type: RecordType, rows: I64, column: RecordColumn) -> NDArray[Any]:
+        return self._decoder.column(record_type, self._batch.buffer, self._batch.part(part, rows)[0], column)
+
+    def _numbers(self, table: str) -> Columns:
+        """Decode the columns of a table of records."""
+        records, batch = self._records[table], self._batch
+        names = [name for name, coding in self._plan.tables[table].items() if not isinstance(coding, str)]
+        node = batch.node[records]
+        origin = node * batch.node_bytes
+        known = {
+            "node": batch.numbers[node],
+            "key_at": batch.key_start[records] - origin,
+            "val_at": batch.val_start[records] - origin,
+        }
+        made = {name: self._cast(table, name, known.get(name, np.zeros(len(records)))) for name in names}
+        for number, leaf in enumerate(self._plan.leaves):
+            if leaf.table == table:
+                rows = np.flatnonzero(self.found.leaf[records] == number)
+                parts: tuple[tuple[Part, RecordType, Mapping[str, RecordColumn | int]], ...]
+                parts = (("key", leaf.key_type, leaf.key_columns), ("val", leaf.val_type, leaf.columns))
+                for part, record_type, columns in parts:
+                    starts, lengths = batch.part(part, records[rows])
+                    whole = lengths if leaf.is_parsed_whole else None
+                    self._fill(_Target(table, made, rows), record_type, starts, columns, whole)
+                self._fill_items(_Target(table, made, rows), leaf)
+        return made
+
+    def _fill(
+        self,
+        target: _Target,
+        record_type: RecordType,
+        starts: I64,
+        columns: Mapping[str, RecordColumn | int],
+        lengths: NDArray[np.integer[Any]] | None = None,
+    ) -> None:
+        """Put fields, and what is the same for all, into rows of columns."""
+        wanted = tuple(column for column in columns.values() if not isinstance(column, int))
+        found = self._decoder.columns(record_type, self._batch.buffer, starts, wanted, lengths) if wanted else {}
+        for name, column in columns.items():
+            values = np.full(len(starts), column) if isinstance(column, int) else found[column]
+            target.columns[name][target.rows] = self._cast(target.table, name, values)
+
+    def _fill_items(self, target: _Target, leaf: Leaf) -> None:
+        if not leaf.cases or self._plan.items is None:
+            return
+        records = self._records[target.table][target.rows]
+        width = leaf.val_type.width
+        start, length = self._batch.val_start[records] + width, self._batch.val_length[records] - width
+        located = self._plan.items.locate(self._decoder, self._batch.buffer, start, length.astype(np.int64))
+        self.found.is_damaged[records[located.damaged]] = True
+        for kind, case in leaf.cases.items():
+            chosen = np.flatnonzero((located.type == kind) & (located.size_bytes >= case.record_type.width))
+            rows = target.rows[located.record[chosen]]
+            self._fill(target._replace(rows=rows), case.record_type, located.start[chosen], case.columns)
+
+    def _repetitions(self, table: str) -> Columns:
+        """Decode the columns of a table of repetitions, in the order of the records and of the lists of each."""
+        parts, places = [], []
+        for number, leaf in enumerate(self._plan.leaves):
+            records = np.flatnonzero(self.found.leaf == number)
+            for turn, each in enumerate(leaf.lists):
+                if each.table == table:
+                    record, slot, columns = self._list(leaf, each, records)
+                    parts.append(columns)
+                    places.append((slot, np.full(len(slot), turn), record))
+        order = np.lexsort([np.concatenate(keys) for keys in zip(*places, strict=True)])
+        return {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
+
+    def _list(self, leaf: Leaf, each: Repeated, records: I64) -> tuple[I64, I64, Columns]:
+        """Decode the used repetitions of one list: their records, their numbers in these, their columns."""
+        fields = (each.used, *(column for column in each.columns.values() if isinstance(column, Field)))
+        starts = self._batch.val_start[records]
+        found = self._decoder.columns(leaf.val_type, self._batch.buffer, starts, fields)
+        used = found[each.used]
+        record, slot = np.nonzero(used)
+        sums = np.cumsum(used.astype(np.uint64), axis=1, dtype=np.uint64)
+        made: Columns = {}
+        for name in self._plan.tables[each.table]:
+            column = each.columns.get(name, 0)
+            if isinstance(column, Field):
+                values = found[column][record, slot]
+            elif name in each.columns or name not in {"owner", "before", "node"}:
+                values = np.full(len(record), column)
+            elif name == "before":
+                values = (sums - used)[record, slot]
+            else:
+                source = self.found.row[records] if name == "owner" else self._batch.numbers[self._batch.node[records]]
+                values = source[record]
+            made[name] = self._cast(each.table, name, values)
+        return records[record], slot, made
+
+    def _cast(self, table: str, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        dtype = self._plan.dtype(table, name)
+        return (signed(values) if dtype == np.int64 else values).astype(dtype)
+
+    def _texts(self, table: str, name: str, coding: str) -> tuple[U8, NDArray[np.uint32]]:
+        """Gather texts: the bytes of all, and the length of each."""
+        records = self._records[table]
+        start, length = np.zeros((2, len(records)), np.int64)
+        for number, leaf in enumerate(self._plan.leaves):
+            if leaf.table == table and name in leaf.texts:
+                rows = np.flatnonzero(self.found.leaf[records] == number)
+                start[rows], units = self._placed(leaf, leaf.texts[name], records[rows])
+                length[rows] = units * leaf.texts[name].unit_bytes
+        data = self._batch.buffer[ranges(start, length)]
+        # Names are ASCII on most volumes: then the lower bytes are the text.
+        if coding in {"utf-16", "utf-16-others"} and not data[::2].any() and int(data.max(initial=0)) <= _ASCII_LAST:
+            told = (data[1::2], length // 2) if coding == "utf-16" else (data[:0], np.zeros_like(length))
+            return told[0], told[1].astype(TEXT_DTYPE)
+        if coding == "bytes" or (coding == "utf-8" and data.all()):
+            return data, length.astype(TEXT_DTYPE)
+        stops = np.cumsum(length)
+        pieces = [
+            _recoded(data[first:stop].tobytes(), coding)
+            for first, stop in zip((stops - length).tolist(), stops.tolist(), strict=True)
+        ]
+        return np.frombuffer(b"".join(pieces), np.uint8), np.array([len(piece) for piece in pieces], TEXT_DTYPE)
+
+
+class _Target(NamedTuple):
+    """Rows of a table that are filled."""
+
+    table: str
+    columns: Columns
+    rows: I64
+
+
+def _recoded(raw: bytes, coding: str) -> bytes:
+    """One text as it is kept."""
+    if coding == "utf-16":
+        # TN1150 forbids no unit: half of a surrogate pair becomes U+FFFD here; the stored name keeps it.
+        return raw.decode("utf-16-be", "replace").encode()
+    if coding == "utf-16-others":
+        return b"" if raw.decode("utf-16-be", "replace").isascii() else raw
+    # Lengths of names count the zero byte that ends them (Apple File System Reference, j_drec_key_t).
+    return raw.split(b"\0", 1)[0]
+
+
+def _end_of(record_type: RecordType, column: RecordColumn) -> int:
+    """Bytes from the start of a record to the end of the field that a column is made of."""
+    field = source_of(record_type, column)
+    return field.offset + field.width
+
 
 DECODE_LEAVES: Final = Kernel("decode_leaves", "bnlllililillllllCLnLBB")
 

@@ -10,9 +10,8 @@ from layoutscope.errors import ImageError, UnsupportedError, UsageError, did_you
 from layoutscope.filesystems.registry import filesystems, labels, variants
 from layoutscope.image.source import Window
 from layoutscope.ondisk.decoder import BULK
-from layoutscope.partition.probe import recognise
+from layoutscope.partition.search import EVERYTHING, is_doubtful, recognise
 from layoutscope.partition.tables import VolumeCandidate
-from layoutscope.partition.unmapped import EVERYTHING, is_doubtful
 from layoutscope.units import format_bytes, format_list
 
 if TYPE_CHECKING:

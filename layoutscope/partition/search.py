@@ -8,27 +8,284 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from layoutscope.arrays import intervals
-from layoutscope.filesystems.recognition import Content
-from layoutscope.filesystems.registry import filesystem, filesystem_names
-from layoutscope.findings import Finding
+import numpy as np
+
+from layoutscope.arrays import lookup
+from layoutscope.errors import UnreadError
+from layoutscope.filesystems.recognition import SECTOR_BYTES, Content, parse_at, stored_pieces
+from layoutscope.filesystems.registry import filesystem, filesystem_names, filesystems
+from layoutscope.findings import Finding, from_error
 from layoutscope.frozen import frozen
 from layoutscope.image.source import Window
+from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.appleraid import member_content
-from layoutscope.partition.probe import recognise
+from layoutscope.partition.corestorage import read_physical_volume
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
-from layoutscope.partition.unmapped import found_in, is_doubtful, missing_entry, search_unmapped, stretches
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from layoutscope.arrays.ragged import I64
     from layoutscope.filesystems.recognition import MapRegion
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.recordtypes import RecordType
+
+
+MIB: Final = 1024**2
+THOROUGH_BYTES: Final = 64 * MIB
+"""From the start, searched sector by sector."""
+LAST_STEP: Final = 512 * MIB
+"""Up to here each whole MiB is looked at: partitions are aligned to it."""
+AFTER_EFI: Final = 409_640
+"""Sector where the first volume of most Macs starts, behind an EFI system partition of 200 MiB."""
+PLACE_BYTES: Final = 4096
+"""Read at a single place: both a superblock and a volume header are in it."""
+END_BYTES: Final = MIB
+EVERYTHING: Final = "every sector of the image"
+
+
+@frozen
+class Unmapped:
+    """What a search found where no map names anything."""
+
+    contents: tuple[Content, ...]  # volumes, by their offset in the image
+    words: str  # what was searched
+
+
+def search_unmapped(
+    source: Source,
+    taken: I64,  # set of stretches that hold something else: offset and length in bytes
+    *,
+    whole: bool,
+) -> Unmapped:
+    """Search a disk for volumes."""
+    places, words = (_left(source.size_bytes, taken), EVERYTHING) if whole else _bounded(source.size_bytes)
+    disk = Window(source, 0, source.size_bytes)
+    sure: list[Content] = []
+    unsure: list[Content] = []
+    for start, length in places:
+        for content in found_in(
+            disk,
+            start,
+            length,
+            lookup.union([taken, stretches((item.volume_offset, item.size_bytes) for item in sure)]),
+        ):
+            if not any(_overlap(content, other) for other in sure):
+                (unsure if is_doubtful(content) else sure).append(content)
+    # What nothing confirms may be left over from anything; it is read where there is nothing better.
+    found = sure or unsure[:1]
+    return Unmapped(tuple(sorted(found, key=lambda item: item.volume_offset)), words)
+
+
+def is_doubtful(content: Content) -> bool:
+    """Whether nothing confirms where a volume starts."""
+    return any(item.code == "start-uncertain" for item in content.findings)
+
+
+def _left(size_bytes: int, taken: I64) -> list[tuple[int, int]]:
+    """List the stretches that hold nothing known, from the sector in which each begins."""
+    left = lookup.subtract(np.array([[0, size_bytes]]), taken)
+    starts = left[:, 0] // SECTOR_BYTES * SECTOR_BYTES
+    return list(zip(starts.tolist(), (left.sum(axis=1) - starts).tolist(), strict=True))
+
+
+def _bounded(size_bytes: int) -> tuple[list[tuple[int, int]], str]:
+    """List the stretches that are searched unless all of the disk is, and describe them."""
+    steps = {AFTER_EFI * SECTOR_BYTES, *range(THOROUGH_BYTES, LAST_STEP + 1, MIB)}
+    single = [place for place in sorted(steps) if place < size_bytes - END_BYTES]
+    places = [(0, THOROUGH_BYTES), *((place, PLACE_BYTES) for place in single)]
+    if size_bytes <= THOROUGH_BYTES:
+        return places, EVERYTHING
+    # The last sectors belong to the map, in whose units the volume ends.
+    end = max(THOROUGH_BYTES, size_bytes // SECTOR_BYTES * SECTOR_BYTES - END_BYTES)
+    first, last = format_bytes(THOROUGH_BYTES), format_bytes(END_BYTES)
+    likely = f", {len(single):,} likely places" if single else ""
+    return [*places, (end, END_BYTES)], f"the first {first}{likely} and the last {last}"
+
+
+def found_in(
+    disk: Window,
+    start: int,  # start, length: what is searched, sector by sector, in bytes
+    length: int,
+    taken: I64 | None = None,  # set of stretches that hold something else: offset and length in bytes
+) -> Iterator[Content]:
+    """Yield what begins like a volume in a stretch of a disk, outside of what is taken."""
+    taken = stretches(()) if taken is None else taken
+    for offset, data in stored_pieces(disk, start, start + length):
+        for item in filesystems():
+            for content in item.find_in(disk, data, offset):
+                inside = lookup.intersect(taken, stretches([(content.volume_offset, 1)]))
+                if not len(inside):
+                    yield content
+
+
+def stretches(places: Iterable[tuple[int, int]]) -> I64:
+    """Make a set of stretches of offsets and lengths."""
+    table = np.array([*places], np.int64).reshape(-1, 2)
+    return lookup.runs_of(table[:, 0], table[:, 1])
+
+
+def _overlap(first: Content, second: Content) -> bool:
+    return (
+        first.volume_offset < second.volume_offset + second.size_bytes
+        and second.volume_offset < first.volume_offset + first.size_bytes
+    )
+
+
+def missing_entry(
+    source: Source,
+    content: Content,
+    scheme: str,  # the kind of map that the disk has, or a `GPT` where it has none
+    *,
+    has_map: bool,
+) -> Finding:
+    """Report a volume that no map names, with the entry that would."""
+    at, size = content.volume_offset, content.size_bytes
+    message = (
+        f"{content.label} of {format_bytes(size)} begins here, where no partition is; {_entry(source, content, scheme)}"
+    )
+    return Finding("volume-unpartitioned", "warning" if has_map else "info", "partition map", at, message)
+
+
+def _entry(source: Source, content: Content, scheme: str) -> str:
+    if content.regions:
+        return f"it is inside an {content.layers[-1]}, to which a map entry would lead"
+    at, size = content.volume_offset, content.size_bytes
+    unit = source.sector_size_bytes
+    if at % unit or size % unit:
+        unit = SECTOR_BYTES
+    if at % unit:
+        return "a map could not name it, as it does not begin with a sector"
+    types = filesystem(content.kind).traits.partition_types
+    known = {"GPT": [name.upper() for name in types.gpt], "APM": list(types.apm), "MBR": ["AF"]}[scheme]
+    first, count = at // unit, -(-size // unit)
+    return (
+        f"the {scheme} entry for it: type {known[0]}, first sector {first:,}, {count:,} sectors of {unit:,} bytes "
+        f"(last sector {first + count - 1:,})"
+    )
+
+
+CORE_STORAGE: Final = "CoreStorage"
+FILEVAULT: Final = "FileVault 2 on CoreStorage"
+"""The layers that a logical volume lies in."""
+
+START_BYTES: Final = 2048
+"""The sectors by which most contents are told."""
+
+
+class _Foreign(NamedTuple):
+    """How a file system is told that is not read: its structure, where that stands, and the kind and label it gives."""
+
+    record_type: RecordType
+    volume_offset: int
+    name: Callable[[Any], tuple[str, str] | None]
+
+
+def recognise(
+    source: Source, image_offset: int, size_bytes: int, decoder: Decoder, *, thorough: bool = True
+) -> Content:
+    """Tell by its content what lies at a place."""
+    stretch = Window(source, image_offset, size_bytes)
+    content = _readable(stretch) or _core_storage(stretch, decoder) or _foreign(stretch)
+    if content is not None and not content.findings:
+        return content  # whatever lies around what tells it is needed by nobody
+    if content is None and thorough:
+        content = _readable(stretch, thorough=True) or _core_storage(stretch, decoder, is_lost=True)
+    content = content or _unknown(stretch)
+    return content._replace(findings=_unread_start(stretch) + content.findings)
+
+
+def _unread_start(stretch: Window) -> tuple[Finding, ...]:
+    """Report that the sectors were never read by which most contents are told."""
+    try:
+        stretch.read(0, min(START_BYTES, stretch.size_bytes))
+    except UnreadError as error:
+        return (from_error(error, code="unread-area"),)
+    return ()
+
+
+def _unknown(stretch: Window) -> Content:
+    return Content("unknown", "unknown", 0, stretch.size_bytes)
+
+
+def _readable(stretch: Window, *, thorough: bool = False) -> Content | None:
+    """Ask every file system that is read."""
+    return next(filter(None, (item.probe(stretch, thorough=thorough) for item in filesystems())), None)
+
+
+def _core_storage(stretch: Window, decoder: Decoder, *, is_lost: bool = False) -> Content | None:
+    """Find the volume in a physical volume of CoreStorage, which lies there as in a partition; or name what is there.
+
+    What is encrypted looks like nothing; where it was unlocked, the source gives it in the clear.
+    """
+    found = read_physical_volume(stretch, decoder, is_lost=is_lost)
+    if found is None:
+        return None
+    placed = [(item, item.volume_offset) for item in found.logical_volumes if item.volume_offset is not None]
+    for item, offset in placed:
+        inside = Window(stretch, offset, item.size_bytes)
+        content = _readable(inside) or _readable(inside, thorough=True)
+        if content is not None:
+            around = FILEVAULT if item.is_encrypted else CORE_STORAGE
+            layers = (around, f"logical volume {item.name!r:.200}", *content.layers)
+            return content._replace(
+                volume_offset=offset + content.volume_offset,
+                layers=layers,
+                name=content.name or item.name,
+                findings=(*found.findings, *content.findings),
+            )
+    kind = "filevault" if found.is_encrypted else "corestorage"
+    return Content(kind, found.label, 0, stretch.size_bytes, about=found.about, findings=found.findings)
+
+
+def _foreign(stretch: Window) -> Content | None:
+    for candidate in _FOREIGN:
+        found = parse_at(stretch, candidate.record_type, candidate.volume_offset)
+        named = None if found is None else candidate.name(found)
+        if named is not None:
+            return Content(named[0], named[1], 0, stretch.size_bytes)
+    return None
+
+
+def _ext(superblock: grammar.Foreign.ExtSuperblock) -> tuple[str, str]:
+    if superblock.has_extents:
+        return "ext4", "ext4"
+    return ("ext3", "ext3") if superblock.has_journal else ("ext2", "ext2")
+
+
+_OEM_NAMES: Final = {b"NTFS": "NTFS", b"EXFAT": "exFAT", b"-FVE-FS-": "BitLocker", b"ReFS": "ReFS"}
+
+
+def _boot_sector(sector: grammar.Foreign.BootSector) -> tuple[str, str] | None:
+    """Name what the boot sector says; a master boot record says nothing here."""
+    # FAT has the name of what formatted it there (MSDOS5.0), and its type in a text further on, which stands later in
+    # FAT32, whose parameters are more.
+    name = _OEM_NAMES.get(sector.oem_name.rstrip(b" \0"))
+    if name is None and sector.fat32_type.startswith(b"FAT32"):
+        name = "FAT32"
+    if name is None and sector.fat_type.startswith(b"FAT"):
+        name = sector.fat_type.rstrip(b" \0").decode("ascii", errors="replace")
+    return None if name is None else (name.lower(), name)
+
+
+_FOREIGN: Final = (
+    _Foreign(records.LUKS_HEADER, 0, lambda _: ("luks", "LUKS")),
+    _Foreign(records.XFS_SUPERBLOCK, 0, lambda _: ("xfs", "XFS")),
+    _Foreign(records.SQUASHFS_SUPERBLOCK, 0, lambda _: ("squashfs", "squashfs")),
+    _Foreign(records.LVM_LABEL, records.LVM_START.label.offset, lambda _: ("lvm", "Linux LVM")),
+    # ext leaves the first 1,024 bytes alone: a boot sector of what was there before may have survived.
+    _Foreign(records.EXT_SUPERBLOCK, records.EXT_START.superblock.offset, _ext),
+    _Foreign(records.BOOT_SECTOR, 0, _boot_sector),
+    _Foreign(records.BTRFS_SUPERBLOCK, records.BTRFS_START.superblock.offset, lambda _: ("btrfs", "btrfs")),
+    _Foreign(records.ISO9660_DESCRIPTOR, records.ISO9660_START.descriptor.offset, lambda _: ("iso9660", "ISO 9660")),
+)
+
 
 Depth = Literal["maps", "usual", "everywhere"]
 
@@ -110,7 +367,7 @@ def _with_unmapped(
 ) -> VolumeSearch:
     """Add the volumes that a search brings out beside what is known by its content."""
     taken = stretches((item.image_offset, item.size_bytes) for item in known)
-    if depth == "maps" or intervals.total(taken) >= source.size_bytes:
+    if depth == "maps" or lookup.total(taken) >= source.size_bytes:
         return found
     searched = search_unmapped(source, taken, whole=depth == "everywhere")
     contents = [item for item in searched.contents if not (is_doubtful(item) and known)]
@@ -142,7 +399,7 @@ def _with_gaps(source: Source, found: VolumeSearch) -> VolumeSearch:
     stale = {
         item.image_offset
         for item in added.candidates[len(found.candidates) :]
-        if len(intervals.intersect(taken, stretches([(item.image_offset, item.size_bytes)])))
+        if len(lookup.intersect(taken, stretches([(item.image_offset, item.size_bytes)])))
     }
     return replace(
         added,

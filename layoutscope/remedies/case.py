@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+import tomllib
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from layoutscope.access.descent import descend
+import numpy as np
+
+from layoutscope.access.driver import descend
 from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.trace import AccessTrace
 from layoutscope.analysis.counterfactual import ReadsOfNodes, walked
+from layoutscope.analysis.explanation import placement
+from layoutscope.arrays.lookup import find
+from layoutscope.arrays.ragged import ranges
+from layoutscope.drive import service
+from layoutscope.drive.simulation import is_sampled, on_host, sampled
+from layoutscope.drive.uncertain import LAYOUT, interval_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
+from layoutscope.results.plan import RemedyWords
+from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
 
 if TYPE_CHECKING:
-    from layoutscope.access.descent import Descent
-    from layoutscope.access.host import HostProfile
-    from layoutscope.access.model import Model
-    from layoutscope.access.trace import AccessTrace
-    from layoutscope.drive import DriveProfile
+    from numpy.typing import NDArray
+
+    from layoutscope.access.driver import Descent, HostProfile, Model
+    from layoutscope.drive import DriveProfile, ServiceResult
+    from layoutscope.drive.uncertain import Host, Interval
     from layoutscope.filesystems.traits import Traits
-    from layoutscope.results.plan import RemedyWords
     from layoutscope.tables import VolumeLayout
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
 
 LISTINGS: Final = ("fts", "readdir-stat", "du", "backup", "ls", "git-status")
 """Orders that ask for the attributes of every entry."""
@@ -137,3 +153,300 @@ def lying_so(case: Case, layout: VolumeLayout, effort_s: float | None) -> Change
     """Say that the same work is done on another layout."""
     then = case.on(layout)
     return Changed(read_by(then, then.reads).parts, effort_s, then)
+
+
+ERROR_SIGNS = np.array([0, -1, 1])
+"""How many times the error of a remedy's model draws have, in turn."""
+
+PHASES = 3
+"""Start angles that are tried of each; the first makes the time."""
+
+
+@frozen
+class Served:
+    """What work takes."""
+
+    seconds: float  # on the drive as it is named
+    draws_s: F64  # on each of the drives like it; those of two works belong together one by one
+
+    @property
+    def interval(self) -> Interval:
+        """Between which times it lies, that of the named drive among them."""
+        return interval_of(self.draws_s, {}, LAYOUT).reaching(self.seconds)
+
+    def scaled(self, factor: float) -> Served:
+        """Return so many times as much."""
+        return Served(self.seconds * factor, self.draws_s * factor)
+
+
+def served(changed: Changed, host: Host, scale: float = 1.0) -> Served:
+    """Serve what changed work reads."""
+    parts = [_served(part, host, scale) for part in changed.parts]
+    seconds = max(sum(part.seconds for part in parts), changed.least_s)
+    others = [_summed([_served(part, host, scale) for part in other]) for other in changed.otherwise]
+    every = np.array([_summed(parts), *others])
+    turn = np.arange(every.shape[1])
+    error = 1 + changed.error_share * ERROR_SIGNS[turn // len(every) % len(ERROR_SIGNS)]
+    return Served(seconds, np.maximum(every[turn % len(every), turn] * error, changed.least_s))
+
+
+def _summed(parts: list[Served]) -> F64:
+    return sum((part.draws_s for part in parts[1:]), parts[0].draws_s)
+
+
+def _served(part: Part, host: Host, scale: float) -> Served:
+    result, factor = _of_sample(part, PHASES, scale)
+    found = on_host(result, part.drive, host)
+    return Served(found.seconds, np.array(found.draws_s)).scaled(factor)
+
+
+def _of_sample(part: Part, phases: int, scale: float) -> tuple[ServiceResult, float]:
+    """Serve a part, or of a disk a sample of it; and say how many times as long the whole takes."""
+    chosen = sampled(part.reads) if serves_a_sample(part) else part.reads
+    result = service(
+        chosen,
+        part.drive,
+        start_offset_bytes=part.start_offset_bytes,
+        phases=phases,
+        queue_depth=part.queue_depth,
+    )
+    factor = scale * len(part.reads) / len(chosen) if len(chosen) < len(part.reads) else 1.0
+    return result, factor * part.times
+
+
+def seconds_alone(changed: Changed, scale: float = 1.0) -> float:
+    """Serve what changed work reads as :func:`served` does, for its time on the named drive alone."""
+    found = [_of_sample(part, 1, scale) for part in changed.parts]
+    return max(sum(result.seconds * factor for result, factor in found), changed.least_s)
+
+
+def serves_a_sample(part: Part) -> bool:
+    """Whether a part of the reads stands for all of them."""
+    return is_sampled(part.reads, part.drive)
+
+
+def whole(part: Part, host: Host) -> tuple[Served, float]:
+    """Serve all reads of unchanged work; and how many times its sample, reads counted, that is."""
+    result = service(part.reads, part.drive, start_offset_bytes=part.start_offset_bytes, phases=PHASES)
+    found = on_host(result, part.drive, host)
+    plain = Served(found.seconds, np.array(found.draws_s))
+    if not serves_a_sample(part):
+        return plain, 1.0
+    estimate = _served(part, host, 1.0)
+    return plain, plain.seconds / estimate.seconds if estimate.seconds else 1.0
+
+
+SAMPLE_FILES: Final = 2048
+STRETCHES: Final = 8
+"""Of more files so many are served, in so many stretches of the walk."""
+
+STREAM_READS: Final = 64
+STREAM_BYTES: Final = 1 << 20
+"""A stream is so many reads of this length, one behind the other."""
+
+
+def stream_rate(drive: DriveProfile) -> float:
+    """Return the bytes a second that a drive reads or writes in one stream at its start."""
+    offset = np.arange(STREAM_READS) * STREAM_BYTES
+    reads = AccessTrace.from_reads(offset, np.full(STREAM_READS, STREAM_BYTES))
+    return STREAM_READS * STREAM_BYTES / max(service(reads, drive, phases=1).seconds, 1e-9)
+
+
+def reading_everything_s(case: Case, listing_s: float) -> float:
+    """Return what reading all files takes: the listing, and their data file by file in the order of the walk."""
+    files = _files(case)
+    if not len(files):
+        return listing_s
+    chosen = _stretches(files)
+    table = case.layout.columns("extents")
+    rows = np.flatnonzero(np.isin(table["file_id"].data, chosen) & table["image_offset"].is_known)
+    if not len(rows):
+        return listing_s
+    place = {int(number): turn for turn, number in enumerate(chosen.tolist())}
+    turns = np.array([place[int(number)] for number in table["file_id"].data[rows]], np.int64)
+    rows = rows[np.lexsort((table["logical_offset"].signed()[rows], turns))]
+    reads = AccessTrace.from_reads(table["image_offset"].signed()[rows], table["length_bytes"].signed()[rows])
+    served = service(reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
+    return listing_s + served * len(files) / len(chosen)
+
+
+def _files(case: Case) -> NDArray[np.uint64]:
+    """Numbers of the files with data, in the order of the walk."""
+    entries, descent = case.model.entries, case.descent
+    listed = ranges(descent.first, descent.count)
+    listed = listed[entries.is_file[listed] & (entries.size_bytes[listed] > 0)]
+    return entries.file_id[listed]
+
+
+def _stretches(files: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Take some stretches of many files, all of few; each file once."""
+    if len(files) > SAMPLE_FILES:
+        long = SAMPLE_FILES // STRETCHES
+        starts = np.linspace(0, len(files) - long, STRETCHES).astype(np.int64)
+        files = files[(starts[:, None] + np.arange(long)).ravel()]
+    return files[np.sort(np.unique(files, return_index=True)[1])]
+
+
+def data_bytes(case: Case) -> int:
+    """Count the bytes that the contents of files take on the volume."""
+    table = case.layout.columns("extents")
+    return int(table["length_bytes"].signed()[table["image_offset"].is_known].sum())
+
+
+def copying_s(case: Case) -> float:
+    """Return what copying everything off and back takes at least: reading it all, and writing it in one stream."""
+    if "copying" not in case.efforts_s:
+        listing_s = service(case.reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
+        written_s = (data_bytes(case) + metadata_bytes(case)) / stream_rate(case.drive)
+        case.efforts_s["copying"] = reading_everything_s(case, listing_s) + written_s
+    return case.efforts_s["copying"]
+
+
+def metadata_bytes(case: Case) -> int:
+    """Count the bytes of the nodes that enumerations read."""
+    nodes = case.by_node.nodes
+    return int(nodes.size_bytes[(nodes.level >= 0) & nodes.is_own].sum())
+
+
+def rewriting_s(case: Case) -> float:
+    """Return what reading all nodes where they lie and writing them in one stream takes."""
+    if "rewriting" not in case.efforts_s:
+        reads = case.by_node.trace[case.by_node.by_place]
+        served = service(reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
+        case.efforts_s["rewriting"] = served + metadata_bytes(case) / stream_rate(case.drive)
+    return case.efforts_s["rewriting"]
+
+
+FILE: Final = Path(__file__).with_name("words.toml")
+
+ON_PAGES: Final = ("does", "helps", "unless", "links", "proof")
+"""What a remedy's page alone has: what it does, when it helps, when not, public sources, what it was held against."""
+
+OTHER: Final = "on-other"
+"""Entry of the remedy that there is one of for each file system."""
+
+
+@lru_cache(maxsize=1)
+def all_words() -> dict[str, dict[str, Any]]:
+    """Return the file as it stands."""
+    return tomllib.loads(FILE.read_text("utf-8"))
+
+
+def said(name: str) -> RemedyWords:
+    """Return the words of a remedy."""
+    about = {key: value for key, value in all_words()[name].items() if key not in ON_PAGES}
+    about["ways"] = tuple((system, command) for system, command in about["ways"])
+    return RemedyWords(name, **about)
+
+
+def said_of_other(name: str, label: str) -> RemedyWords:
+    """Return the words of the copy to another file system."""
+    plain = said(OTHER)
+    title, effects = (text.replace("{label}", label) for text in (plain.title, plain.side_effects))
+    return replace(plain, name=f"on-{name}", title=title, side_effects=effects)
+
+
+FIRST_NUMBER: Final = 16
+"""The first number that files get (TN1150, "Catalog Node IDs"; the reference of Apple's other one, inode numbers)."""
+
+HEAD_BYTES: Final = 24
+"""Names are told apart by so many bytes: those that agree in them may change places."""
+
+
+def in_walk_order(case: Case) -> I64:
+    """Return the entries directory by directory, as a walk comes to them and lists them."""
+    return ranges(case.descent.first, case.descent.count)
+
+
+def by_name(case: Case) -> I64:
+    """Return the entries as a program comes to them that sorts names: each folder's by name, folders by name."""
+    entries = case.model.entries
+    heads = entries.stored_names.take(np.arange(len(entries))[entries.order]).heads(HEAD_BYTES)
+    # Eight letters as one number, the first of them the highest.
+    words = heads.view(np.dtype(np.uint64).newbyteorder("big"))
+    group = np.repeat(np.arange(len(entries.group_id)), np.diff(entries.group_start))
+    place = np.lexsort((*words.T[::-1], group))
+    descent = descend(entries.chosen(place), ROOT_ID)
+    return place[ranges(descent.first, descent.count)]
+
+
+def level_by_level(case: Case) -> I64:
+    """Return the entries of the root, then those of its folders, then those of theirs."""
+    entries, descent = case.model.entries, case.descent
+    above = np.where(descent.entry >= 0, entries.parent_id[np.maximum(descent.entry, 0)], np.uint64(0))
+    parent = find(descent.directory_id, above)
+    depth = np.zeros(len(descent), np.int64)
+    # A parent stands before its folders, so that as many rounds as the tree is deep settle all of them.
+    for _ in range(len(descent)):
+        deeper = np.where((parent >= 0) & (np.arange(len(descent)) > 0), depth[np.maximum(parent, 0)] + 1, 0)
+        if np.array_equal(deeper, depth):
+            break
+        depth = deeper
+    chosen = np.argsort(depth, kind="stable")
+    return ranges(descent.first[chosen], descent.count[chosen])
+
+
+def as_dense(case: Case, made: VolumeLayout) -> VolumeLayout:
+    """Leave as much room between the nodes of a new volume as there is between those of the old one.
+
+    Where every node has a place of its own, a file system puts nodes among the data as these come, or keeps them
+    together; which of both it does is seen by how it did so before. A tree that is one file lies in one piece.
+    """
+    found = placement(case.by_node, 0.0)
+    if found is None or not filesystem_of(made).traits.maps_every_node:
+        return made
+    nodes = made.columns("nodes")
+    start = made.facts.image_offset
+    # Nodes begin at multiples of their size, and the last one must lie on the volume.
+    room = max(made.facts.size_bytes // max(len(nodes), 1), 1)
+    apart = nodes["size_bytes"].signed() * min(1 / found.density, room / NODE_BYTES)
+    offset = start + np.arange(len(nodes)) * np.maximum(apart // NODE_BYTES, 1).astype(np.int64) * NODE_BYTES
+    return made.changed(nodes=nodes.changed("image_offset", Values(offset.astype(nodes["image_offset"].data.dtype))))
+
+
+EMPTIER: Final = 1.68
+"""Leaves that a copy may have for each one that is modelled: a driver that splits leaves whose room is in pieces left
+1,510 bytes in a leaf of a fresh volume, where the one that was measured left 2,541."""
+
+
+def as_split(made: VolumeLayout) -> VolumeLayout:
+    """Move every second leaf behind all others.
+
+    A leaf that is full is split, and half of it goes to a new node, which lies where the disk is being filled by then:
+    far from its neighbours, where names come to folders that were made long before.
+    """
+    nodes = made.columns("nodes")
+    leaves = np.flatnonzero((nodes["level"].data == 0) & nodes["tree"].equals(filesystem_of(made).traits.main_tree))
+    leaves = leaves[np.argsort(nodes["key_rank"].signed()[leaves], kind="stable")]
+    offset = nodes["image_offset"].data.copy()
+    places = np.sort(offset[leaves])
+    offset[np.concatenate([leaves[::2], leaves[1::2]])] = places
+    return made.changed(nodes=nodes.changed("image_offset", Values(offset)))
+
+
+NODE_BYTES: Final = 4096
+"""Size of the nodes that are laid out one by one."""
+
+
+def numbered(case: Case, order: I64) -> VolumeLayout:
+    """Give the entries of a volume the numbers that they get when they are made in an order."""
+    entries, layout = case.model.entries, case.layout
+    rows = np.arange(len(entries))[entries.order]
+    left = np.ones(len(entries), bool)
+    left[order] = False
+    made = rows[np.concatenate([order, np.flatnonzero(left)])]
+    table = layout.columns("entries")
+    own, parent = table["file_id"].data, table["parent_id"].data
+    first = np.sort(np.unique(own[made], return_index=True)[1])
+    known = own[made][first]
+    number = np.arange(FIRST_NUMBER, FIRST_NUMBER + len(known), dtype=np.uint64)
+    # The root and what the file system keeps for itself have the numbers that they always have.
+    number = np.where(known < FIRST_NUMBER, known, number)
+
+    def new(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        place = find(known, ids)
+        # A folder that is gone keeps a number that nobody gets.
+        return np.where(place >= 0, number[np.maximum(place, 0)], np.where(ids < FIRST_NUMBER, ids, np.uint64(1)))
+
+    renumbered = table.changed("file_id", Values(new(own))).changed("parent_id", Values(new(parent)))
+    return layout.changed(entries=renumbered)

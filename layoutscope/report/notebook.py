@@ -12,7 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.display import PLAIN, Displayed, shorten
-from layoutscope.metrics.pieces import node_density
+from layoutscope.metrics.space import node_density
 from layoutscope.report import escape_text
 from layoutscope.results import Shown
 from layoutscope.results.scan import VolumeScan

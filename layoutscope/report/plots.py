@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.analysis.story import drive_words
+from layoutscope.analysis.explanation import drive_words
 from layoutscope.drive.seek import seek_curve
 from layoutscope.frozen import frozen
 from layoutscope.report import escape_text
-from layoutscope.report.map.encode import script_json
 from layoutscope.report.map.page import asset, packed_plotly, started
+from layoutscope.report.map.pyramid import script_json
 from layoutscope.units import GIB, KIB, MIB, TIB
 
 if TYPE_CHECKING:

@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.access.entries import ROOT_ID, path_component
 from layoutscope.analysis.frames import directory_name
 from layoutscope.report import escape_text
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.paths import Paths
+    from layoutscope.access.entries import Paths
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import ServiceResult
+    from layoutscope.tables import VolumeLayout
+
 
 SPEEDSCOPE_SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 PARTS: Final = ("seek", "rotation", "transfer", "overhead")
@@ -166,3 +169,44 @@ PROFILES: Final[dict[str, Callable[[Sequence[Profile]], Iterator[str]]]] = {
     "folded": folded,
 }
 """Writers of walks by the name of their format."""
+
+
+MAX_LEVELS: Final = 4096
+"""Directories within directories that are written; what is deeper is left out."""
+
+
+def ncdu_text(layout: VolumeLayout, milliseconds: Mapping[int, float]) -> Iterator[str]:
+    """Yield the text of an export, a directory a line."""
+    head = {"progname": "layoutscope", "progver": __version__}
+    yield f"[1,2,{json.dumps(head)}"
+    children = _children(layout)
+    # An explicit stack: directories may be deeper than the interpreter's own.
+    stack: list[tuple[int, str] | None] = [(ROOT_ID, layout.facts.name or "/")]
+    depth = 0
+    while stack:
+        item = stack.pop()
+        if item is None:
+            depth -= 1
+            yield "]"
+            continue
+        directory_id, name = item
+        cost = round(milliseconds.get(directory_id, 0.0))
+        yield ",\n[" + json.dumps({"name": escape_text(name), "asize": cost, "dsize": cost, "ino": directory_id})
+        stack.append(None)
+        depth += 1
+        if depth < MAX_LEVELS:
+            stack += children.pop(directory_id, [])
+    yield "]\n"
+
+
+def _children(layout: VolumeLayout) -> dict[int, list[tuple[int, str]]]:
+    """List the subdirectories of each directory; one that is listed twice is followed once."""
+    entries = layout.columns("entries")
+    folders = entries.take(entries["kind"].equals("directory") & (entries["file_id"].data != ROOT_ID))
+    found: dict[int, list[tuple[int, str]]] = {}
+    seen: set[int] = set()
+    for parent, number, name in zip(*map(folders.listed, ("parent_id", "file_id", "name")), strict=True):
+        if number not in seen:
+            seen.add(number)
+            found.setdefault(parent, []).append((number, path_component(name) if name else f"<{number}>"))
+    return found

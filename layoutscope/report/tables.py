@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from layoutscope.tables import VolumeLayout
-    from layoutscope.tables.rows import Rows
+    from layoutscope.tables.columns import Rows
 
 FORMULA: Final = re.compile("\\s*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 """How text starts that spreadsheets take for a formula (OWASP, CSV injection): also behind white space, which some

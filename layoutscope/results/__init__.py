@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
     from layoutscope.frames import pl
-    from layoutscope.tables.rows import Rows
+    from layoutscope.tables.columns import Rows
 
 
 NOTEBOOK_COLUMNS: Final = 110

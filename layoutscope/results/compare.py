@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
-from layoutscope.tables.rows import Rows
+from layoutscope.tables.columns import Rows
 from layoutscope.tables.schema import Column
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from layoutscope.results import Shown
 from layoutscope.results.verdict import HELPS_FROM
 
 if TYPE_CHECKING:
-    from layoutscope.drive.interval import Interval
+    from layoutscope.drive.uncertain import Interval
     from layoutscope.frames import pl
     from layoutscope.results.scan import ImageFacts
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive import DriveProfile
-    from layoutscope.drive.interval import Interval
+    from layoutscope.drive.uncertain import Interval
     from layoutscope.frames import pl
     from layoutscope.results.recorded import HostTimes, MeasuredTimes, Recording
     from layoutscope.results.scan import ImageFacts, Prediction, WalkFacts

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
-    from layoutscope.drive.interval import Interval
+    from layoutscope.drive.uncertain import Interval
     from layoutscope.findings import Finding
     from layoutscope.frames import pl
     from layoutscope.metrics import Metric, TreeSummary
@@ -138,7 +138,7 @@ class Prediction(Displayed):
     seconds_low, seconds_high : float
         Between which nine in ten draws of drives and computers like that lie; they reach to `seconds` where that
         lies outside. Where `interval` is None, as in a scan, the draws served a part of many reads
-        (`layoutscope.drive.draws.quick_service`), and the ends are somewhat others.
+        (`layoutscope.drive.simulation.quick_service`), and the ends are somewhat others.
     causes_s : tuple of (str, float)
         Seconds by cause; they sum up to `seconds`.
     seeks : int

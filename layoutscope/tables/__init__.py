@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layoutscope.tables.columns import TextColumn, Values
+from layoutscope.tables.columns import NULL_OFFSET, NULL_ROW, Later, Table, TextColumn, Values, build_table, stacked
 from layoutscope.tables.layout import (
     TreeFacts,
     VolumeFacts,
@@ -13,7 +13,6 @@ from layoutscope.tables.layout import (
     with_containers,
 )
 from layoutscope.tables.schema import LIVE_STATES, TABLES, Column
-from layoutscope.tables.table import NULL_OFFSET, NULL_ROW, Later, Table, build_table, stacked
 
 __all__ = [
     "LIVE_STATES",

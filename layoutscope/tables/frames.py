@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
-from layoutscope.tables.rows import Rows
+from layoutscope.tables.columns import Rows
 from layoutscope.tables.schema import Column
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from layoutscope.display import Displayed
 from layoutscope.findings import UNBOUNDED, Finding
 from layoutscope.frozen import frozen
+from layoutscope.tables.columns import Table, build_table
 from layoutscope.tables.schema import FLAG_INFERRED, TABLES
-from layoutscope.tables.table import Table, build_table
 
 if TYPE_CHECKING:
     import os

@@ -8,7 +8,7 @@ systems, in the words of :mod:`layoutscope.access`.
 
 from __future__ import annotations
 
-from layoutscope.access.host import Costs, HostProfile
+from layoutscope.access.driver import Costs, HostProfile
 from layoutscope.access.trace import AccessTrace
 from layoutscope.walk.data import random_records
 from layoutscope.walk.host import HOSTS, SOURCES, HostTime, host_profile, host_time

@@ -8,28 +8,32 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from layoutscope.access.descent import descend, turns_of
-from layoutscope.access.touches import columns, concatenated, interleaved
+from layoutscope.access.driver import descend, turns_of
+from layoutscope.access.trace import columns, concatenated, interleaved
 from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.errors import UsageError
-from layoutscope.walk.assemble import Timeline, read_pages_once, requested, requests
 from layoutscope.walk.cache import cached_by_mount, read_limited
-from layoutscope.walk.directories import listed_entries, lookups, reached, stat_walk, way_to
-from layoutscope.walk.elevator import QueueRules, send
-from layoutscope.walk.filemap import PAGE_BYTES, FilePieces, file_map, pieces
-from layoutscope.walk.listing import buffers
-from layoutscope.walk.readahead import ReadAhead, growing_windows, sequential_windows
-from layoutscope.walk.visits import clock_at
+from layoutscope.walk.directories import buffers, listed_entries, lookups, reached, stat_walk, way_to
+from layoutscope.walk.readahead import (
+    PAGE_BYTES,
+    FilePieces,
+    QueueRules,
+    ReadAhead,
+    file_map,
+    growing_windows,
+    pieces,
+    send,
+    sequential_windows,
+)
+from layoutscope.walk.visits import Timeline, clock_at, read_pages_once, requested, requests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.descent import Descent
-    from layoutscope.access.model import Model
-    from layoutscope.access.touches import Touches
-    from layoutscope.access.trace import AccessTrace
+    from layoutscope.access.driver import Descent, Model
+    from layoutscope.access.trace import AccessTrace, Touches
 
 
 class FileTouches(NamedTuple):

@@ -12,25 +12,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.access.descent import descend
+from layoutscope.access.driver import descend
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.steps import FixedPlaces, regions_of
-from layoutscope.access.touches import CODE, concatenated, touches
+from layoutscope.access.trace import CODE, FixedPlaces, concatenated, regions_of, touches
 from layoutscope.arrays.ragged import ranges
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
-from layoutscope.walk.assemble import Timeline, read_pages_once, requested, requests
 from layoutscope.walk.cache import cached_by_mount
 from layoutscope.walk.programs import deferred
-from layoutscope.walk.steps import named
-from layoutscope.walk.visits import clock_at
+from layoutscope.walk.visits import Timeline, clock_at, named, read_pages_once, requested, requests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.access.model import Model
-    from layoutscope.access.touches import Touches
-    from layoutscope.access.trace import AccessTrace
+    from layoutscope.access.driver import Model
+    from layoutscope.access.trace import AccessTrace, Touches
 
     I64 = NDArray[np.int64]
 

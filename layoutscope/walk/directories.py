@@ -1,28 +1,133 @@
 """Orders that walk directories: ``fts``, ``readdir-stat``, ``bulk`` and ``names``.
 
-Sources: glibc ``io/fts.c`` and ``readdir``; Apple Libc ``fts.c``; the drivers as in :mod:`layoutscope.access.host`.
+Sources: glibc ``io/fts.c`` and ``readdir``; Apple Libc ``fts.c``; the drivers as in :mod:`layoutscope.access.driver`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from math import exp
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 
-from layoutscope.access.descent import descend
-from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.touches import nothing
-from layoutscope.walk.listing import behind_the_first, buffer_start, buffers, read_ahead
+from layoutscope.access.driver import descend
+from layoutscope.access.entries import ROOT_ID, listed_bytes, padded, path_component, stored_bytes
+from layoutscope.access.trace import CODE, Touches, nothing
+from layoutscope.arrays.lookup import first_places
+from layoutscope.arrays.ragged import starts_of
+from layoutscope.frozen import frozen
+from layoutscope.walk.cache import evenly
 from layoutscope.walk.visits import Searches, Visits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
-    from layoutscope.access.descent import Descent
-    from layoutscope.access.model import Model
-    from layoutscope.access.touches import Touches
-    from layoutscope.walk.listing import Buffers
+    from layoutscope.access.driver import Descent, Model
+
+
+@frozen
+class Buffers:
+    """Fills of the listing's buffer, in the order of the walk; arrays of shape (n_buffers,)."""
+
+    directory: NDArray[np.int64]  # place of the directory in the descent
+    # first, count: entries that the buffer hands out
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+    is_first: NDArray[np.bool_]  # whether it is the directory's first
+    is_last: NDArray[np.bool_]  # whether no entry follows
+
+    def __len__(self) -> int:
+        return len(self.directory)
+
+
+def whole_directories(descent: Descent) -> Buffers:
+    """Treat each directory as one buffer."""
+    every = np.ones(len(descent), bool)
+    return Buffers(np.arange(len(descent)), descent.first, descent.count, every, every)
+
+
+def buffers(model: Model, descent: Descent) -> Buffers:
+    """Cut each directory into the buffers in which the host hands its names out."""
+    large = _larger_than_a_buffer(model, descent)
+    if not len(large):
+        return whole_directories(descent)
+    fills = [_fills(model, int(descent.first[place]), int(descent.count[place])) for place in large]
+    cuts = np.ones(len(descent), np.int64)
+    cuts[large] = [len(sizes) for sizes in fills]
+    directory = np.repeat(np.arange(len(descent)), cuts)
+    first, count = descent.first[directory], descent.count[directory]
+    begins = starts_of(cuts)
+    for place, sizes in zip(large, fills, strict=True):
+        own = slice(begins[place], begins[place] + len(sizes))
+        first[own] += starts_of(sizes)
+        count[own] = sizes
+    change = directory[1:] != directory[:-1]
+    edge = np.ones(1, bool)
+    return Buffers(directory, first, count, np.concatenate([edge, change]), np.concatenate([change, edge]))
+
+
+def _larger_than_a_buffer(model: Model, descent: Descent) -> NDArray[np.int64]:
+    host = model.host
+    room = host.listing_buffer_bytes - host.listing_dots_bytes
+    longest = int(padded(np.array([LONGEST_NAME_BYTES]), host.listing_entry_bytes)[0])
+    # Few volumes have a directory that large; of the others no name needs to be measured.
+    if int(descent.count.max(initial=0)) * longest <= room:
+        return np.empty(0, np.int64)
+    end = np.concatenate([[0], np.cumsum(stored_bytes(model.entries, host.listing_entry_bytes))])
+    return np.flatnonzero(end[descent.first + descent.count] - end[descent.first] > room)
+
+
+LONGEST_NAME_BYTES = 3 * 255
+"""255 UTF-16 units take at most so many bytes in UTF-8."""
+
+
+def _fills(model: Model, first: int, count: int) -> NDArray[np.int64]:
+    """How many entries of one directory go into each buffer."""
+    host = model.host
+    length = listed_bytes(model.entries, slice(first, first + count), host.listing_entry_bytes)
+    # Passed over by the driver before it counts room; read all the same.
+    length[model.entries.is_hidden[first : first + count]] = 0
+    end = np.cumsum(length)
+    fills, done, room = [], 0, host.listing_buffer_bytes - host.listing_dots_bytes
+    while done < count:
+        taken = int(np.searchsorted(end, (end[done - 1] if done else 0) + room, side="right"))
+        # A call returns one entry at least, or fails: no name is longer than a buffer.
+        taken = max(taken, done + 1)
+        fills.append(taken - done)
+        done, room = taken, host.listing_buffer_bytes
+    return np.array(fills, np.int64)
+
+
+def read_ahead(cut: Buffers) -> NDArray[np.int64]:
+    """How many entries are read for each buffer, shape (n_buffers,): those that it hands out, and one behind them."""
+    # The driver puts an entry into the buffer after it has read it; so the one that does not fit has been read, and its
+    # leaf belongs to this call, not to the next.
+    return cut.count + ~cut.is_last
+
+
+def behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32] | None:
+    """Leaf in which a backward listing sees that it has passed a directory's first record, -1 where there is none.
+
+    It is the leaf before where a leaf begins with the directory's own records.
+
+    None where nothing is listed backwards.
+    """
+    if not model.entries.backwards or not len(model.entries):
+        return None
+    own = descent.entry[cut.directory]
+    end = np.where(own >= 0, model.entries.listing_end_node[np.maximum(own, 0)], -1)
+    return np.where(cut.is_last, end, -1).astype(np.int32)
+
+
+def buffer_start(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:
+    """Leaf that the search for each buffer ends in: where the listing starts, or that of the entry that did not fit."""
+    start = model.driver.listing_start(model.entries, descent)[cut.directory]
+    if not model.driver.resumes_by_search or not len(model.entries):
+        return start
+    return np.where(cut.is_first, start, model.entries.name_node[np.minimum(cut.first, len(model.entries) - 1)])
 
 
 def searches_of_lookup(model: Model) -> Searches:
@@ -152,3 +257,149 @@ def way_to(model: Model, file_id: int) -> list[int]:
         way.append(int(found[0]))
         wanted = table.parent_id[found[0]]
     return way[::-1]
+
+
+def paths(model: Model, wanted: Sequence[str], start_id: int) -> tuple[Touches, NDArray[np.uint16]]:
+    """Look paths up, component by component.
+
+    Several threads take a slice of the list each, as git's ``preload-index`` does, and are taken to go forward in step:
+    what they read is certain, but whose read comes first differs from one run to the next (recorded).
+    """
+    return looked_up(model, entries_on_paths(model, wanted, start_id))
+
+
+def looked_up(
+    model: Model,
+    components: NDArray[np.int64],  # entries of each path from its start on; -1 for none
+) -> tuple[Touches, NDArray[np.uint16]]:
+    """Look up what was not seen before of each path, as :func:`paths` does."""
+    order, thread = _in_step(len(components), model.host.threads)
+    components = components[order]
+    exists = components >= 0
+    found, threads = components[exists], np.broadcast_to(thread[:, None], components.shape)[exists]
+    new = first_places(found, len(model.entries))
+    made, each = lookups(model, found[new])
+    return made, np.repeat(threads[new], each)
+
+
+def _in_step(count: int, threads: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+    """Order of the paths when each thread does one of its slice in turn, and the thread of each."""
+    size = -(-count // max(threads, 1)) or 1
+    thread, step = np.divmod(np.arange(count), size)
+    order = np.lexsort((thread, step))
+    return order, thread[order].astype(np.uint16)
+
+
+def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_ID) -> NDArray[np.int64]:
+    """Find the entry of every component.
+
+    Entries in the order of the components; -1 behind the last one, and from the first that does not exist.
+    """
+    # A list of paths may hold bytes that are no text; no name in the tables has them.
+    words = [path.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for path in wanted]
+    split = [components_of(path) for path in words]
+    depth = max(map(len, split), default=0)
+    result = np.full((len(split), depth), -1, np.int64)
+    reached = dict.fromkeys(range(len(split)), start_id)
+    for level in range(depth):
+        known = _by_name(model, set(reached.values()))
+        below: dict[int, int] = {}
+        for row, parent in reached.items():
+            entry = known.get((parent, _folded(split[row][level], model))) if level < len(split[row]) else None
+            if entry is not None:
+                result[row, level] = entry
+                below[row] = int(model.entries.file_id[entry])
+        reached = below
+    return result
+
+
+def components_of(path: str) -> list[str]:
+    r"""Part a path into its names; doubled slashes and ``.``, as ``find .`` prints it, lead nowhere else.
+
+    A ``..`` is taken for a name, which no file has: one that is called so is found as ``\u002e\u002e``.
+    """
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def missing_paths(wanted: Sequence[str], found: NDArray[np.int64]) -> tuple[str, ...]:
+    """List the paths that do not exist, though a part of the way to them may."""
+    there = (found >= 0).sum(axis=1).tolist()
+    return tuple(path for path, count in zip(wanted, there, strict=True) if count < len(components_of(path)))
+
+
+def _by_name(model: Model, parents: set[int]) -> dict[tuple[int, str], int]:
+    """The first entry of each name in some directories, by directory and name as it is compared."""
+    entries = model.entries
+    places = np.flatnonzero(np.isin(entries.parent_id, np.array(list(parents), np.uint64)))
+    rows = zip(places.tolist(), entries.parent_id[places].tolist(), entries.names(places).to_list(), strict=True)
+    known: dict[tuple[int, str], int] = {}
+    for entry, parent, name in rows:
+        if name is not None:
+            known.setdefault((parent, _folded(path_component(name), model)), entry)
+    return known
+
+
+def _folded(name: str, model: Model) -> str:
+    """Return a name as the file system compares it."""
+    facts = model.layout.facts
+    if not name.isascii():
+        return model.driver.compared_by(name, facts)
+    # ASCII, of which most names are, is the same in all rules of Unicode.
+    return name if facts.case_sensitive else name.lower()
+
+
+Beside = TypeVar("Beside", bound="NDArray[Any]")
+
+
+def repeated(model: Model, once: Callable[[Model], tuple[Touches, Beside]], times: int) -> list[tuple[Touches, Beside]]:
+    """Make the touches of each time that a workload is done.
+
+    Each look-up takes a place in the name cache. If it does not hold them all, the host says what it keeps of them.
+    """
+    first = once(model)
+    if times == 1:
+        return [first]
+    looked_up = int(np.count_nonzero(first[0].cause == CODE["name"]))
+    room = model.host.name_cache_entries
+    is_kept = room is None or looked_up <= room
+    if is_kept:
+        later = once(replace(model, names_are_cached=True))
+    else:
+        later = _partly_answered(model, first, kept_share(looked_up, room or 0) * model.host.name_cache_keeps)
+    return [first, *[later] * (times - 1)]
+
+
+def kept_share(names: int, room: int) -> float:
+    """Return the share of names that a cache still has when they are all asked for again, one after the other.
+
+    A cache that drops the least recently used would have none of them. Of one that drops any of its names with the same
+    chance, a name is left over from the last pass with the chance that none of the misses since then took its place:
+    ``h = (1 - 1 / room) ** ((1 - h) * names)``, which is solved here.
+
+    >>> round(kept_share(277_800, 263_168), 2), kept_share(10, 0)
+    (0.9, 0.0)
+    """
+    share = 0.0
+    for _ in range(FIXED_POINT_STEPS if room else 0):
+        share = exp(-(1 - share) * names / room)
+    return share
+
+
+FIXED_POINT_STEPS: Final = 2000
+
+
+def _partly_answered(model: Model, found: tuple[Touches, Beside], share: float) -> tuple[Touches, Beside]:
+    """Let the name cache answer a share of the look-ups."""
+    needed, beside = found
+    if not share:
+        return found
+    names = np.flatnonzero(needed.cause == CODE["name"])
+    kept = names[evenly(len(names), share)]
+    node, host_us = needed.node.copy(), needed.host_us.copy()
+    node[kept], host_us[kept] = -1, model.driver.costs.entry_us
+    # A look-up is a search by name, then those by number; what the cache answers needs none of them.
+    others = len(searches_of_lookup(model).nodes) - 1
+    is_left = np.ones(len(needed), bool)
+    is_left[(kept[:, None] + np.arange(1, others + 1)).ravel()] = False
+    answered = Touches(node[is_left], needed.cause[is_left], needed.directory_id[is_left], host_us[is_left])
+    return answered, cast("Beside", beside[is_left])

@@ -11,7 +11,7 @@ import dataclasses
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.access.host import Costs, HostProfile
+from layoutscope.access.driver import Costs, HostProfile
 from layoutscope.display import Displayed
 from layoutscope.filesystems.registry import filesystems
 from layoutscope.frozen import frozen
@@ -20,7 +20,7 @@ from layoutscope.units import KIB, MIB, parse_size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from layoutscope.access.host import DriverProperties
+    from layoutscope.access.driver import DriverProperties
     from layoutscope.filesystems.contract import FileSystem
 
 LINUX: Final = HostProfile(

@@ -8,37 +8,247 @@ An :class:`Order` says what it needs and how it makes the reads that reach the d
 
 from __future__ import annotations
 
+import unicodedata
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from layoutscope.access.descent import descend
-from layoutscope.access.entries import ROOT_ID, entry_table
-from layoutscope.access.model import Model
-from layoutscope.access.nodes import node_table
+from layoutscope.access.driver import Model, descend, turns_of
+from layoutscope.access.entries import ROOT_ID, entry_table, name_bytes, node_table
+from layoutscope.access.trace import concatenated, interleaved
+from layoutscope.arrays.lookup import first_places
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
-from layoutscope.walk import archive, data, directories, git, programs, scans
-from layoutscope.walk.assemble import metadata_reads, walked_reads
+from layoutscope.walk import data, directories, programs, visits
+from layoutscope.walk.data import FileTouches, WalkPart, files_in_turn, places_by_turn, read_in_turn
 from layoutscope.walk.deleting import delete, least_written
+from layoutscope.walk.directories import (
+    buffers,
+    bulk,
+    components_of,
+    entries_on_paths,
+    listed_entries,
+    looked_up,
+    lookups,
+    paths,
+    reached,
+    repeated,
+    searches_of_lookup,
+)
 from layoutscope.walk.host import host_profile
-from layoutscope.walk.namecache import repeated
-from layoutscope.walk.paths import paths
-from layoutscope.walk.steps import fsck, mount
-from layoutscope.walk.timemachine import changed_folders
-from layoutscope.walk.visits import Visits
+from layoutscope.walk.programs import followed_by, in_turn, names_alone
+from layoutscope.walk.visits import Visits, fsck, metadata_reads, mount, walked_reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.host import HostProfile
-    from layoutscope.access.touches import Touches
-    from layoutscope.access.trace import AccessTrace
+    from layoutscope.access.driver import Descent, HostProfile
+    from layoutscope.access.entries import EntryTable
+    from layoutscope.access.trace import AccessTrace, Touches
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.deleting import LeastWritten
+
+
+BLOCK_BYTES: Final = 512
+"""A member's header, and what its data are rounded up to."""
+
+RECORD_BYTES: Final = 20 * BLOCK_BYTES
+"""What is written at once; a file is read into what is left of a record."""
+
+NAME_BYTES: Final = 100
+"""Room for a name in a header; a longer one has a member of its own before."""
+
+
+def archive(model: Model, start_id: int) -> FileTouches:
+    """List a directory whole, then stat each entry in the order of the listing, read it, and go down into it at once.
+
+    Of a hard link's names the first one is read; where symbolic links lead is read, too.
+    """
+    table = model.entries
+    descent = listed_entries(model, descend(table, start_id))
+    entry, turns = turns_of(descent, len(table))
+    turn = np.full(len(table) + 1, -1, np.int64)
+    turn[entry] = turns
+    listed, per_buffer, cut = names_alone(model, descent)
+    shown = in_turn(model, descent, turn)
+    searches, has_data = searches_of_lookup(model), table.is_file
+    if model.driver.links_are_attributes:
+        target = np.where(table.is_symlink, table.xattr_node, -1).astype(np.int32)
+        searches = followed_by(searches, target, "xattr")
+    else:
+        has_data = has_data | table.is_symlink
+    found = searches.of(shown, table.parent_id[shown])
+    # A directory is read to its end when its turn comes; the start, which has none, before all others.
+    when = 2 * turn[descent.entry[cut.directory]] + 1
+    steps = [
+        WalkPart(listed, when, per_buffer),
+        WalkPart(found, 2 * turn[shown], np.full(len(shown), len(searches.nodes))),
+    ]
+    files, file_turns = files_in_turn(model, descent, has_data)
+    first = np.minimum(_space_left(model, descent, shown)[files], table.size_bytes[files])
+    return read_in_turn(model, steps, (files, 2 * file_turns), reached(model, start_id), first)
+
+
+def _space_left(model: Model, descent: Descent, shown: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bytes of the archive's record behind the header of each entry, in the order of the table."""
+    table = model.entries
+    name = _path_bytes(model, descent)[shown]
+    # A long name stands in a member of its own, with a zero byte behind it.
+    header = np.where(name > NAME_BYTES, 2 * BLOCK_BYTES + _rounded(name + 1), BLOCK_BYTES)
+    is_first = np.zeros(len(shown), bool)
+    is_first[np.unique(table.file_id[shown], return_index=True)[1]] = True
+    data = np.where(table.is_file[shown] & is_first, _rounded(table.size_bytes[shown]), 0)
+    # The header of the start comes first.
+    at = BLOCK_BYTES + np.cumsum(header + data) - data
+    left = np.zeros(len(table), np.int64)
+    left[shown] = RECORD_BYTES - at % RECORD_BYTES
+    return left
+
+
+def _rounded(size: NDArray[np.int64]) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = -(-size // BLOCK_BYTES) * BLOCK_BYTES
+    return found
+
+
+def _path_bytes(model: Model, descent: Descent) -> NDArray[np.int64]:
+    """Length of each entry's path from the start, ``./`` before it and a slash behind directories."""
+    table = model.entries
+    own = name_bytes(table) + table.is_directory
+    order = np.argsort(descent.directory_id, kind="stable")
+    ids = descent.directory_id[order]
+    above = order[np.minimum(np.searchsorted(ids, table.parent_id), len(ids) - 1)]
+    entry = np.maximum(descent.entry, 0)
+    path = np.full(len(descent), len("./"), np.int64)
+    # Directory by directory from the top: as many rounds as the tree is deep.
+    for _ in range(len(descent)):
+        longer = path[above[entry]] + own[entry]
+        longer[0] = len("./")
+        if np.array_equal(longer, path):
+            break
+        path = longer
+    return path[above] + own
+
+
+OWN: Final = ".git"
+
+
+def git_status(model: Model, start_id: int) -> tuple[Touches, NDArray[np.uint16]]:
+    """Stat all files in the order of the index, then go through all directories as they list their entries.
+
+    Several threads share the first part, as of `paths`; git has one for each 500 files,
+    20 at most.
+    """
+    descent = _without_own(model.entries, listed_entries(model, descend(model.entries, start_id)))
+    files = _in_index_order(model.entries, descent, start_id)
+    components = _components(model.entries, descent, files)
+    stats, threads = looked_up(model, components)
+    way, later = reached(model, start_id), _untracked(model, descent, np.unique(components))
+    before, behind = (np.zeros(len(each), np.uint16) for each in (way, later))
+    return concatenated([way, stats, later]), np.concatenate([before, threads, behind])
+
+
+def _without_own(entries: EntryTable, descent: Descent) -> Descent:
+    """Leave git's own directory out."""
+    first, count = int(descent.first[0]), int(descent.count[0])
+    names = entries.names(slice(first, first + count)).to_list()
+    place = first + names.index(OWN) if OWN in names else -2  # the start has none, which is -1
+    own = np.flatnonzero(descent.entry == place)
+    if not len(own):
+        return descent
+    begin = int(descent.turn[own[0]])
+    is_inside = (descent.turn >= begin) & (descent.turn <= begin + int(descent.under[own[0]]))
+    return descent.take(np.flatnonzero(~is_inside))
+
+
+def _in_index_order(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.int64]:
+    """Entries of all files, sorted by the bytes of their paths."""
+    names = entries.names()
+    # What readdir hands out on Linux, and what git makes of it on macOS (core.precomposeUnicode).
+    texts = (unicodedata.normalize("NFC", name or "").encode() for name in names.to_list())
+    # The slash behind a directory's name takes part: "a-b" comes before "a/b", though "a" is less than "a-b".
+    keys = [text + b"/" * is_folder for text, is_folder in zip(texts, entries.is_directory.tolist(), strict=True)]
+    group = np.repeat(np.arange(len(entries.group_id)), np.diff(entries.group_start))
+    place = np.array(sorted(range(len(entries)), key=keys.__getitem__), np.int64)
+    place = place[np.argsort(group[place], kind="stable")]
+    entry, turn = turns_of(descend(entries.chosen(place), start_id), len(entries))
+    ordered = place[entry[np.argsort(turn, kind="stable")]]
+    is_known = np.isin(entries.parent_id[ordered], descent.directory_id)
+    found: NDArray[np.int64] = ordered[is_known & ~entries.is_directory[ordered] & ~entries.is_hidden[ordered]]
+    return found
+
+
+def _components(entries: EntryTable, descent: Descent, files: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Entries on the way to each file from the start on; -1 before and behind."""
+    order = np.argsort(descent.directory_id, kind="stable")
+    ids = descent.directory_id[order]
+    columns, entry = [files], files
+    # No way is longer than there are directories, though damage may lead in a circle.
+    for _ in range(len(descent)):
+        parent = entries.parent_id[np.maximum(entry, 0)]
+        row = order[np.minimum(np.searchsorted(ids, parent), len(ids) - 1)]
+        # The start is on every way, and looked up before them.
+        entry = np.where((entry >= 0) & (row > 0), descent.entry[row], -1)
+        if not (entry >= 0).any():
+            break
+        columns.append(entry)
+    return np.stack(columns[::-1], axis=1)
+
+
+def _untracked(model: Model, descent: Descent, known: NDArray[np.int64]) -> Touches:
+    """List directories, each when its name comes; those that hold no tracked file are looked up first."""
+    entry, turns = turns_of(descent, len(model.entries))
+    turn = np.full(len(model.entries) + 1, -1, np.int64)
+    turn[entry] = turns
+    listed, per_buffer, cut = names_alone(model, descent)
+    own = turn[descent.entry[cut.directory]]
+    # A directory is not read on before what its names so far lead to was gone through.
+    later = turn[np.minimum(cut.first, len(turn) - 1)]
+    when = np.where(cut.is_first, 4 * own + 2, 4 * later - 1)
+    new = descent.entry[1:][~np.isin(descent.entry[1:], known)]
+    found, each = lookups(model, new)
+    places = places_by_turn([when, 4 * turn[new]], [per_buffer, np.full(len(new), each)])
+    return interleaved([listed, found], places)
+
+
+def changed_folders(
+    model: Model,
+    wanted: Sequence[str],  # paths of folders from the root; an empty one or `/` is the root itself
+) -> Touches:
+    """List folders one after the other, names and attributes at once, each after a look-up of the way to it.
+
+    What was looked up for an earlier folder is not looked up again. Paths that lead to no folder cost their look-ups.
+    """
+    components = entries_on_paths(model, wanted)
+    owner = np.broadcast_to(np.arange(len(components))[:, None], components.shape)
+    exists = components >= 0
+    new = first_places(components[exists], len(model.entries))
+    found, each = lookups(model, components[exists][new])
+    folder, named = _folders(model, components, wanted)
+    every = descend(model.entries, ROOT_ID)
+    row = np.full(len(model.entries) + 1, -1, np.int64)
+    row[every.entry] = np.arange(len(every))
+    chosen = every.take(row[folder])
+    listed, per_buffer = bulk(model, chosen, start_id=ROOT_ID).laid_out()
+    listings = named[buffers(model, listed_entries(model, chosen)).directory]
+    turns = [2 * owner[exists][new], 2 * listings + 1]
+    return interleaved([found, listed], places_by_turn(turns, [np.full(len(new), each), per_buffer]))
+
+
+def _folders(
+    model: Model, components: NDArray[np.int64], wanted: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the entries of the paths that lead to folders, -1 for the root, and which of the paths these are."""
+    found, named = [], []
+    for number, path in enumerate(wanted):
+        names = components_of(path)
+        last = int(components[number, len(names) - 1]) if names else -1
+        if not names or (last >= 0 and bool(model.entries.is_directory[last])):
+            found.append(last)
+            named.append(number)
+    return np.array(found, np.int64), np.array(named, np.int64)
 
 
 @frozen
@@ -185,11 +395,11 @@ def _ls_folder(model: Model, work: Work) -> Visits | data.FileTouches:
 
 
 def _archive(model: Model, work: Work) -> data.FileTouches:
-    return archive.archive(model, work.start_directory_id)
+    return archive(model, work.start_directory_id)
 
 
 def _git_status(model: Model, work: Work) -> tuple[Touches, NDArray[np.uint16]]:
-    return git.git_status(model, work.start_directory_id)
+    return git_status(model, work.start_directory_id)
 
 
 def _search(model: Model, work: Work) -> AccessTrace:
@@ -225,11 +435,11 @@ def _fsck(model: Model, _: Work) -> AccessTrace:
 
 
 def _catalog(model: Model, _: Work) -> Touches:
-    return scans.leaves(model)
+    return visits.leaves(model)
 
 
 def _searchfs(model: Model, work: Work) -> AccessTrace:
-    return scans.all_nodes(model) if model.driver.scans_by_number else by_touches(_catalog)(model, work)
+    return visits.all_nodes(model) if model.driver.scans_by_number else by_touches(_catalog)(model, work)
 
 
 def _paths(model: Model, work: Work) -> tuple[Touches, NDArray[np.uint16]]:

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.descent import Descent, descend, turns_of
-from layoutscope.access.touches import concatenated, interleaved
+from layoutscope.access.driver import Descent, descend, turns_of
+from layoutscope.access.trace import concatenated, interleaved
 from layoutscope.arrays.ragged import ranges
 from layoutscope.walk.data import FileTouches, places_by_turn
-from layoutscope.walk.directories import bulk, listed_entries, lookups, reached, stat_walk, type_asks_for_stat
-from layoutscope.walk.filemap import file_map, pieces
-from layoutscope.walk.listing import buffers
-from layoutscope.walk.readahead import sequential_windows
+from layoutscope.walk.directories import buffers, bulk, listed_entries, lookups, reached, stat_walk, type_asks_for_stat
+from layoutscope.walk.readahead import file_map, pieces, sequential_windows
 from layoutscope.walk.visits import Searches
 
 if TYPE_CHECKING:
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.driver import Model
     from layoutscope.access.entries import EntryTable
-    from layoutscope.access.model import Model
-    from layoutscope.access.touches import Touches
-    from layoutscope.walk.listing import Buffers
+    from layoutscope.access.trace import Touches
+    from layoutscope.walk.directories import Buffers
     from layoutscope.walk.visits import Visits
 
     Also = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], tuple[Touches, NDArray[np.int64]]]

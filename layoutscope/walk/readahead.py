@@ -7,17 +7,128 @@ followed page by page (:class:`ReadAhead`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.ragged import ranges
-from layoutscope.walk.filemap import PAGE_BYTES
+from layoutscope.arrays.lookup import order_of
+from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.walk.filemap import FileMap
+    from layoutscope.access.driver import Model
+    from layoutscope.tables import Table
+
+
+PAGE_BYTES = 4096
+
+
+@frozen
+class FileMap:
+    """Extents of files; arrays of shape (n_extents,) in ascending position."""
+
+    base: NDArray[np.int64]  # position at which each file begins
+    is_packed: NDArray[np.bool_]  # whether it is compressed, so that another fork is read, and at once
+    file: NDArray[np.int64]  # place of each extent's file
+    # start, stop: positions of the extents
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    image_offset: NDArray[np.int64]  # where they lie, -1 for holes
+    device: NDArray[np.uint8]  # image of a Fusion set
+    node: NDArray[np.int32]  # leaf in which the host must look the extent up, -1 where the inode has it
+
+
+@frozen
+class FilePieces:
+    """Parts of windows that lie in one extent; arrays of shape (n_pieces,)."""
+
+    window: NDArray[np.int64]  # the window it is part of
+    # image_offset, length_bytes: where it lies, -1 for holes, and its length
+    image_offset: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+    device: NDArray[np.uint8]  # image of a Fusion set
+    node: NDArray[np.int32]  # leaf to look it up in, or -1
+
+    def __len__(self) -> int:
+        return len(self.window)
+
+
+def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
+    """Lay the data forks of some files end to end."""
+    ids = model.entries.file_id[entries]
+    packed = model.entries.is_compressed[entries] & model.driver.reads_compressed
+    table, file = _extents_of(model, ids, packed)
+    logical = table["logical_offset"].data
+    length = np.minimum(table["length_bytes"].data, model.layout.facts.size_bytes)
+    size = _sizes(model, entries, packed, file, logical + length)
+    base = starts_of(size)
+    start = base[file] + logical
+    stop = base[file] + np.minimum(logical + length, size[file])
+    order = order_of(start)
+    order = order[stop[order] > start[order]]
+    return FileMap(
+        base,
+        packed,
+        file[order],
+        start[order],
+        stop[order],
+        table["image_offset"].signed()[order],
+        table["device"].filled(0)[order],
+        _looked_up(model, table)[order],
+    )
+
+
+def _extents_of(model: Model, ids: NDArray[np.uint64], packed: NDArray[np.bool_]) -> tuple[Table, NDArray[np.int64]]:
+    """Extents of the forks that are read, and the places of their files; compressed data lie in the resource fork."""
+    extents = model.layout.columns("extents")
+    if not len(ids):
+        return extents.take(slice(0)), np.empty(0, np.int64)
+    by_id = np.argsort(ids)
+    found = extents["file_id"].data
+    place = by_id[np.minimum(np.searchsorted(ids[by_id], found), len(ids) - 1)]
+    is_resource = extents["fork"].equals("resource")
+    kept = (ids[place] == found) & (is_resource == packed[place]) & (is_resource | extents["fork"].equals("data"))
+    return extents.take(kept), place[kept]
+
+
+def _sizes(
+    model: Model,
+    entries: NDArray[np.int64],
+    packed: NDArray[np.bool_],
+    file: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Room of each file on the axis: up to its last block or page, but not behind its last extent."""
+    # Read-ahead stops at the file's last page: blocks that were allocated beyond it are never read.
+    unit = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
+    last = np.zeros(len(entries), np.int64)
+    np.maximum.at(last, file, ends)
+    listed = -(-np.minimum(model.entries.size_bytes[entries], last) // unit) * unit
+    return np.where(packed, last, np.minimum(listed, last))
+
+
+def _looked_up(model: Model, table: Table) -> NDArray[np.int32]:
+    """Leaves in which extents must be looked up: not those that stand beside the inode."""
+    node = model.nodes.nodes_of(table["node_row"])
+    if model.driver.inode_holds_extents:
+        node[(node >= 0) & (model.nodes.tree[node] == model.main_tree_code)] = -1
+    return node
+
+
+def pieces(files: FileMap, start: NDArray[np.int64], stop: NDArray[np.int64]) -> FilePieces:
+    """Cut windows, given by their positions, into what lies in one extent."""
+    first = np.searchsorted(files.stop, start, side="right")
+    count = np.maximum(np.searchsorted(files.start, stop, side="left") - first, 0)
+    extent = ranges(first, count)
+    window = np.repeat(np.arange(len(start)), count)
+    begin = np.maximum(files.start[extent], start[window])
+    end = np.minimum(files.stop[extent], stop[window])
+    offset = files.image_offset[extent]
+    offset = np.where(offset >= 0, offset + begin - files.start[extent], -1)
+    return FilePieces(window, offset, end - begin, files.device[extent], files.node[extent])
 
 
 def sequential_windows(
@@ -239,3 +350,167 @@ class ReadAhead:
         while page < last and page < self.n_pages and page in self.cached:
             page += 1
         return page
+
+
+@frozen
+class Sent:
+    """Requests as they are sent; arrays of shape (n_sent,)."""
+
+    source: NDArray[np.int64]  # request that it began as
+    skipped_bytes: NDArray[np.int64]  # how far behind that request's start it starts
+    length_bytes: NDArray[np.int64]  # its length, with what was merged into it
+
+
+class QueueRules(NamedTuple):
+    """How requests are queued."""
+
+    holds_last: bool  # whether the piece before a read of metadata is not queued yet
+    sorts: bool = True  # whether there is a queue that sorts; without it the file's order is kept
+    largest_bytes: int = 2**40  # what the drive takes at once
+
+
+def send(
+    offset: NDArray[np.int64],
+    length_bytes: NDArray[np.int64],
+    # read-ahead window that each is made for, data or the look-up of where they lie; those of a window stand together,
+    # and requests outside of any have -1
+    window: NDArray[np.int64],
+    waits: NDArray[np.bool_],
+    queue: QueueRules,
+) -> Sent:
+    """Order and merge requests."""
+    joined = np.zeros(len(offset), bool)
+    joined[1:] = (window[1:] == window[:-1]) & (offset[1:] == offset[:-1] + length_bytes[:-1])
+    joined[1:] &= ~(waits[1:] | waits[:-1])
+    first = np.flatnonzero(~joined)
+    lengths = np.add.reduceat(length_bytes, first) if len(first) else length_bytes
+    source, length = first.copy(), lengths.copy()
+    kept = np.ones(len(first), bool)
+    for begin, end in _disorderly(offset[first], window[first], waits[first]) if queue.sorts else ():
+        window_queue = _Queue(queue.holds_last)
+        for place in range(begin, end):
+            request = _Request(place, int(offset[first[place]]), int(lengths[place]))
+            window_queue.add(request, waits=bool(waits[first[place]]))
+        sent = window_queue.finish()
+        kept[begin + len(sent) : end] = False
+        source[begin : begin + len(sent)] = [first[request.place] for request in sent]
+        length[begin : begin + len(sent)] = [request.length for request in sent]
+    return _cut(source[kept], length[kept], queue.largest_bytes)
+
+
+def _cut(source: NDArray[np.int64], length_bytes: NDArray[np.int64], largest_bytes: int) -> Sent:
+    count = -(-length_bytes // largest_bytes)
+    place = np.repeat(np.arange(len(source)), count)
+    skipped = (np.arange(len(place)) - starts_of(count)[place]) * largest_bytes
+    return Sent(source[place], skipped, np.minimum(length_bytes[place] - skipped, largest_bytes))
+
+
+def _disorderly(
+    offset: NDArray[np.int64], window: NDArray[np.int64], waits: NDArray[np.bool_]
+) -> list[tuple[int, int]]:
+    """Find windows that do not simply go upwards: from their first request to behind their last."""
+    goes_on = (window[1:] == window[:-1]) & (window[1:] >= 0)
+    wrong = goes_on & (waits[1:] | (offset[1:] < offset[:-1]))
+    begins = np.append(True, ~goes_on)
+    run = np.unique((np.cumsum(begins) - 1)[1:][wrong])
+    edge = np.append(np.flatnonzero(begins), len(window))
+    return list(zip(edge[run].tolist(), edge[run + 1].tolist(), strict=True))
+
+
+PLUG_REQUESTS = 32
+PLUG_BYTES = 128 * 1024
+"""A plug is emptied when it holds so many requests, or when the last one is so long (``blk_add_rq_to_plug``)."""
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """A request on its way; `place` is that of the first one it was merged from."""
+
+    place: int
+    offset: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.length
+
+
+class _Queue:
+    """Requests of one window, waiting to be sent."""
+
+    def __init__(self, holds_last: bool) -> None:
+        self.holds_last = holds_last
+        self.waiting: list[_Request] = []
+        self.held: _Request | None = None
+        self.sent: list[_Request] = []
+
+    def add(self, request: _Request, *, waits: bool) -> None:
+        """Take the next request; one that waits for its answer sends what is queued."""
+        if waits:
+            self._queue(request)
+            self._send()
+        elif not self.holds_last:
+            self._queue(request)
+        elif self.held and self.held.end == request.offset:
+            self.held.length += request.length
+        else:
+            self._release()
+            self.held = request
+
+    def finish(self) -> list[_Request]:
+        """Send what is left, and return all in the order in which it was sent."""
+        self._release()
+        self._send()
+        return self.sent
+
+    def _release(self) -> None:
+        if self.held:
+            self._queue(self.held)
+        self.held = None
+
+    def _queue(self, request: _Request) -> None:
+        """Queue a request, or merge it at either end of the one queued last."""
+        last = self.waiting[-1] if self.waiting else None
+        if last and last.end == request.offset:
+            last.length += request.length
+        elif last and request.end == last.offset:
+            last.place, last.offset, last.length = request.place, request.offset, request.length + last.length
+        else:
+            # A plug is the task's own list: nothing of it can be sorted with what other tasks have queued until it is
+            # flushed.
+            if len(self.waiting) >= PLUG_REQUESTS or (last and last.length >= PLUG_BYTES):
+                self._send()
+            self.waiting.append(request)
+
+    def _send(self) -> None:
+        """Send all that waits: the oldest, then upwards; merging what begins where an older request ends."""
+        waiting: list[_Request] = []
+        for request in self.waiting:
+            _insert(waiting, request)
+        self.waiting = []
+        head = None
+        while waiting:
+            # deadline_next_request goes on above the last address that was sent; where nothing is above, dispatch
+            # starts at the head of the FIFO, which need not be the lowest address.
+            above = [request for request in waiting if head is not None and request.offset >= head]
+            request = min(above, key=lambda item: item.offset) if above else waiting[0]
+            waiting.remove(request)
+            head = request.end
+            self.sent.append(request)
+
+
+def _insert(waiting: list[_Request], request: _Request) -> None:
+    """Put a request behind older ones; what ends where it begins takes it over, and so on."""
+    # elv_attempt_insert_merge looks for back merges alone, and tries again with what it has merged.
+    older = _ends_at(waiting, request.offset)
+    if older is None:
+        waiting.append(request)
+    while older is not None:
+        older.length += request.length
+        if request in waiting:
+            waiting.remove(request)
+        request, older = older, _ends_at(waiting, older.offset)
+
+
+def _ends_at(waiting: list[_Request], offset: int) -> _Request | None:
+    return next((other for other in waiting if other.end == offset), None)

@@ -15,7 +15,7 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
 from layoutscope.tables import LIVE_STATES, Values
-from layoutscope.tables.table import are_walked
+from layoutscope.tables.columns import are_walked
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.orders import trace
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.host import HostProfile
+    from layoutscope.access.driver import HostProfile
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.arrays.columns import I64, Mask
+    from layoutscope.arrays.ragged import I64, Mask
     from layoutscope.tables import Table, VolumeLayout
 
 

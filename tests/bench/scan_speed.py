@@ -24,7 +24,7 @@ DECODE = """
 import json, resource, sys, time
 from layoutscope.api.reading import opened
 from layoutscope.options import ReadRequest
-import layoutscope.filesystems.hfsplus.layout, layoutscope.filesystems.apfs.reader
+import layoutscope.filesystems.hfsplus.layout, layoutscope.filesystems.apfs.plugin
 def used():
     now = resource.getrusage(resource.RUSAGE_SELF)
     return time.perf_counter(), now.ru_utime, now.ru_stime
@@ -39,7 +39,7 @@ with opened(sys.argv[1], ReadRequest()) as image:
 RANGES = """
 import sys
 import numpy as np
-from layoutscope.api.identity import metadata_ranges
+from layoutscope.api.naming import metadata_ranges
 from layoutscope.api.reading import opened
 from layoutscope.options import ReadRequest
 with opened(sys.argv[1], ReadRequest()) as image:

@@ -7,7 +7,7 @@ import pytest
 from layoutscope import read_layouts
 from layoutscope.analysis.counterfactual import CAUSES, seconds_of, walked
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.draws import SAMPLE_READS
+from layoutscope.drive.simulation import SAMPLE_READS
 from layoutscope.walk import trace
 
 WORST = 0.02

@@ -15,7 +15,7 @@ from layoutscope.api.scan import scan
 from layoutscope.report.map.scans import disks
 
 if TYPE_CHECKING:
-    from layoutscope.report.map.model import MapDisk
+    from layoutscope.report.map.scans import MapDisk
     from layoutscope.results.scan import ScanResult
     from tests.browser.conftest import Visit
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.report.fleetfacts import CardMetric, FleetPage, VolumeCard
-from layoutscope.report.fleetpage import BINS, fleet_page
+from layoutscope.report.fleetpage import BINS, CardMetric, FleetPage, VolumeCard, fleet_page
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 SCORE = CardMetric("walk request-layout-score", "Requests in sequence", "share")

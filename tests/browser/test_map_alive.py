@@ -247,7 +247,7 @@ def test_wheel_and_drag_keep_the_place_under_the_pointer(visit, pages):
 )
 def test_a_page_without_paths_says_that_it_has_none(visit, scans, tmp_path, monkeypatch, given, told):
     """Past the budget a search says in words what it cannot find and how it could; with all paths it finds each one."""
-    monkeypatch.setattr("layoutscope.report.map.entries.NAME_BUDGET", 3)
+    monkeypatch.setattr("layoutscope.report.map.panels.NAME_BUDGET", 3)
     layout = scans["hfsplus"].volumes[0].layout
     (tmp_path / "page.html").write_text(map_page([scans["hfsplus"]], **given), "utf-8")
     seen = visit(tmp_path / "page.html")

@@ -12,8 +12,8 @@ import pytest
 from layoutscope.api.map import layout_map, map_page
 from layoutscope.api.scan import scan
 from layoutscope.report.map.page import disk_shares
+from layoutscope.report.map.pyramid import from_layouts
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.segments import from_layouts
 from tests.browser.conftest import READY_MS, Visit, unfold
 from tests.browser.kinds import FIXTURES, KINDS
 

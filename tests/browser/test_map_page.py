@@ -12,9 +12,8 @@ import polars as pl
 import pytest
 
 from layoutscope.api.map import layout_map, map_page
-from layoutscope.report.map.pyramid import held_by, partition
+from layoutscope.report.map.pyramid import from_layouts, held_by, partition
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.segments import from_layouts
 from tests.browser.conftest import READY_MS, cells_of, drag, unfold
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"

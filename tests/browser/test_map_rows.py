@@ -14,8 +14,7 @@ from fixtures.hfsplus.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.report.map.page import disk_shares
-from layoutscope.report.map.pyramid import held_by
-from layoutscope.report.map.segments import METADATA, UNKNOWN, from_layouts
+from layoutscope.report.map.pyramid import METADATA, UNKNOWN, from_layouts, held_by
 from tests.browser.conftest import Visit, cells_of, drag, unfold
 from tests.browser.kinds import KINDS, Opened, nodes_of
 

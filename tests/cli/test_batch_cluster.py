@@ -16,8 +16,7 @@ import layoutscope
 from layoutscope.errors import LayoutscopeError, UnsupportedError, UsageError
 from layoutscope.fleet import cluster
 from layoutscope.fleet.cluster import attempt_there
-from layoutscope.fleet.jobs import FleetJob, FleetLimits
-from layoutscope.fleet.sources import FleetSource
+from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.store import FleetFolder
 from tests.cli.conftest import files_of
 
@@ -68,7 +67,7 @@ WORKER = ("worker", "--nthreads", "1", "--memory-limit", "0", "--no-nanny", "--n
 HELD = """
 import time
 from layoutscope.fleet import cluster
-from layoutscope.fleet.attempt import attempt
+from layoutscope.fleet.engines import attempt
 def hold(job, readers):
     while job.source.path.endswith("disk 9.img.zst"):
         time.sleep(0.1)

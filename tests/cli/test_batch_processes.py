@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from layoutscope.fleet.attempt import attempt
-from layoutscope.fleet.jobs import FleetJob, FleetLimits
+from layoutscope.fleet.engines import attempt
+from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.readers import MOST_SOURCES, Readers
-from layoutscope.fleet.sources import FleetSource
 from layoutscope.fleet.store import FleetFolder
 from tests.cli.conftest import ends, files_of
 

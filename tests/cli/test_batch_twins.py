@@ -13,7 +13,7 @@ from fixtures.hfsplus import writer as hfsplus
 from fixtures.hfsplus.plan import File
 from fixtures.hfsplus.plan import VolumePlan as HfsVolume
 from fixtures.partitions import mbr_of_several
-from layoutscope.analysis.owners import volume_names
+from layoutscope.analysis.frames import volume_names
 from layoutscope.api.documents import export_document
 
 FILES = {1: 140, 2: 190, 3: 120}

@@ -148,7 +148,7 @@ def test_a_password_is_not_called_wrong_where_its_keys_are_damaged(run, tmp_path
 
 def test_a_key_that_asks_for_too_much_is_not_tried(run, locked, monkeypatch):
     """Rounds of PBKDF2 beyond a limit are damage of the bag; no password is called wrong that was not tried."""
-    monkeypatch.setattr("layoutscope.filesystems.apfs.container.keybag.MAX_ITERATIONS", 999)
+    monkeypatch.setattr("layoutscope.filesystems.apfs.keybag.MAX_ITERATIONS", 999)
     result = run("scan", locked, "--json", "--password", PASSWORD)
     assert result.exit_code == 3
     assert "rounds of PBKDF2" in result.stdout

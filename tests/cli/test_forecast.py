@@ -15,9 +15,8 @@ from fixtures.apfs.scenarios import SCENARIOS as APFS_SCENARIOS
 from fixtures.apfs.writer import write as write_apfs
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
-from layoutscope.aging.errors import model_errors
+from layoutscope.aging.model import model_errors, workload
 from layoutscope.aging.remade import aged_layout
-from layoutscope.aging.workloads import workload
 from layoutscope.analysis.aged import churn_of, planned, readable
 from layoutscope.errors import LayoutscopeError, UsageError
 

@@ -11,8 +11,7 @@ import typer
 import layoutscope
 from layoutscope.cli import app
 from layoutscope.cli.application import COMMANDS as OVERVIEW
-from layoutscope.cli.examples import EXAMPLES
-from layoutscope.cli.help import PANELS, Verb, described
+from layoutscope.cli.help import EXAMPLES, PANELS, Verb, described
 from layoutscope.native import core as core_name
 from tests.cli.conftest import ROOT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from layoutscope import inputs
-from layoutscope.drive.calibration.log import MOST_LOG_BYTES
-from layoutscope.image.ddrescue import _MAX_MAP_BYTES
+from layoutscope.drive.calibration.plan import MOST_LOG_BYTES
+from layoutscope.image.failing import _MAX_MAP_BYTES
 
 LONGEST = {
     ("drives", "fit", "mine", "--fio", "FILE"): inputs.MOST_PARSED_BYTES,

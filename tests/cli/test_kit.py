@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import layoutscope
-from layoutscope.drive.calibration.log import read_log
+from layoutscope.drive.calibration.plan import read_log
 from tests.recordings import fs_usage_lines
 
 SIZE = 96 << 20

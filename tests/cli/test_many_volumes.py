@@ -10,7 +10,7 @@ import pytest
 from fixtures.hfsplus.plan import File, Fork, VolumePlan
 from fixtures.hfsplus.writer import render
 from layoutscope import read_layouts, save, scan
-from layoutscope.drive import draws
+from layoutscope.drive import simulation
 from layoutscope.tables.capture import digests
 from layoutscope.units import MOST_LISTED
 from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
@@ -122,7 +122,7 @@ def test_no_drive_is_drawn_for_volumes_that_read_nothing(capture, monkeypatch):
     def refuse(*given):
         raise AssertionError(f"a drive was drawn: {given}")
 
-    monkeypatch.setattr(draws, "drawn_drive", refuse)
+    monkeypatch.setattr(simulation, "drawn_drive", refuse)
     found = scan(f"{capture}:1", drives=("generic-7200",))
     (volume,) = found.volumes
     assert volume.walk.reads == 0

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 from layoutscope.api.measure import OF_A_FILE
-from layoutscope.drive.calibration.log import read_log
-from layoutscope.image import direct
-from layoutscope.image.direct import mounted_from
+from layoutscope.drive.calibration.plan import read_log
+from layoutscope.image import raw
+from layoutscope.image.raw import mounted_from
 
 SIZE = 96 << 20
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ print(opened)
 @pytest.fixture
 def disk(tmp_path, monkeypatch):
     """Return a file on a file system that can be read past the cache; in this process a read takes 0.1 ms."""
-    monkeypatch.setattr(direct, "time", SimpleNamespace(perf_counter_ns=itertools.count(step=100_000).__next__))
+    monkeypatch.setattr(raw, "time", SimpleNamespace(perf_counter_ns=itertools.count(step=100_000).__next__))
     path = tmp_path / "disk.img"
     path.write_bytes(os.urandom(1 << 20))
     os.truncate(path, SIZE)

@@ -299,7 +299,7 @@ def test_no_output_becomes_a_part_of_a_set(run, disk, tmp_path, case):
 @pytest.mark.parametrize("case", FREE_NAMES)
 def test_other_names_beside_a_set_are_free(tmp_path, case):
     """No name is refused by which no reader would take a file for a part."""
-    from layoutscope.image.sets import refuse_part
+    from layoutscope.image.split import refuse_part
 
     there, wanted = FREE_NAMES[case]
     for name in there:
@@ -310,7 +310,7 @@ def test_other_names_beside_a_set_are_free(tmp_path, case):
 
 def test_a_link_that_leads_to_itself_is_no_part_of_a_set(tmp_path):
     """It lies beside the new file, and has a name as parts do."""
-    from layoutscope.image.sets import refuse_part
+    from layoutscope.image.split import refuse_part
 
     (tmp_path / "loop").symlink_to("loop")
     refuse_part(tmp_path / "zero")

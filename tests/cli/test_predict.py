@@ -9,7 +9,7 @@ import pytest
 
 import layoutscope
 from layoutscope import read_layouts, trace
-from layoutscope.analysis.owners import paths_of
+from layoutscope.analysis.frames import paths_of
 from layoutscope.drive import load_profile, service
 
 

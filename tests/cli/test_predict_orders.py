@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from layoutscope import predict, read_layouts
-from layoutscope.analysis.owners import paths_of
+from layoutscope.analysis.frames import paths_of
 from layoutscope.api import reading
 from layoutscope.walk import ORDERS
 

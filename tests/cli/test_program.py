@@ -17,7 +17,7 @@ from layoutscope.analysis.advice import ADVICE, what_to_do
 from layoutscope.api.explain import glossary_text
 from layoutscope.filesystems.registry import finding_codes
 from layoutscope.metrics import DEFINITIONS
-from layoutscope.remedies.words import OTHER, all_words
+from layoutscope.remedies.case import OTHER, all_words
 from tests.cli.conftest import ROOT
 
 PACKED = ROOT / "fixtures" / "images" / "hfsplus-scattered.img.zst"

@@ -13,7 +13,7 @@ from layoutscope.errors import LayoutscopeError, UsageError
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
 
-from layoutscope.fleet import asking, views  # noqa: E402  (needs DuckDB)
+from layoutscope.fleet import views  # noqa: E402  (needs DuckDB)
 from tests.peak import run_measured  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def test_a_query_ends_when_its_time_is_over(fleet, sql):
     with pytest.raises(LayoutscopeError, match=r"takes longer than 0\.5 s; timeout_ms allows more") as ended:
         layoutscope.query(fleet, sql, timeout_ms=500)
     assert ended.value.typed == "the query takes longer than 0.5 s; --timeout allows more"
-    assert not asking.is_at_work()
+    assert not views.is_at_work()
     assert layoutscope.query(fleet, "SELECT 1 AS a").frame.rows() == [(1,)]
 
 
@@ -76,14 +76,14 @@ def test_a_limit_that_leaves_nothing_is_refused(option, value):
 def test_without_options_there_are_limits(fleet, monkeypatch):
     """A quarter of the memory of this machine, five minutes; and a spill has no place."""
     found = []
-    monkeypatch.setattr("layoutscope.fleet.query.Limits", lambda *given: found.append(given) or asking.Limits(*given))
+    monkeypatch.setattr("layoutscope.fleet.query.Limits", lambda *given: found.append(given) or views.Limits(*given))
     sql = "SELECT current_setting('memory_limit') AS m, current_setting('temp_directory') AS t"
     told = layoutscope.query(fleet, sql).frame.rows()[0]
     assert found[-1] == (None, 300.0)
-    assert asking.usual_memory_bytes() >= 1 << 30
+    assert views.usual_memory_bytes() >= 1 << 30
     number, unit = told[0].split()
     assert float(number) * 1024 ** ["KiB", "MiB", "GiB"].index(unit) * 1024 == pytest.approx(
-        asking.usual_memory_bytes(), rel=0.1
+        views.usual_memory_bytes(), rel=0.1
     )
     assert told[1] == ""
 
@@ -116,18 +116,18 @@ def test_a_query_hears_signals(fleet, sql, name):
 
 def test_who_does_not_hear_is_left_alone(fleet, monkeypatch):
     """A single piece of work may be of any size; nobody waits for its end, and what it holds is not taken away."""
-    release = asking.Event()
+    release = views.Event()
     monkeypatch.setattr(views.FleetViews, "_frame", lambda *_: release.wait())
     before = len(views._LEFT)
     with pytest.raises(LayoutscopeError, match="takes longer than"):
         layoutscope.query(fleet, "SELECT 1", timeout_ms=200)
-    assert asking.is_at_work()
+    assert views.is_at_work()
     assert len(views._LEFT) == before + 1
     release.set()
-    for thread in asking.threading.enumerate():
-        if thread.name == asking.WORKER:
+    for thread in views.threading.enumerate():
+        if thread.name == views.WORKER:
             thread.join()
-    assert not asking.is_at_work()
+    assert not views.is_at_work()
 
 
 STATEMENTS = [

@@ -12,8 +12,7 @@ import pytest
 
 import layoutscope
 from layoutscope.errors import UsageError
-from layoutscope.report.fleetfacts import CardMetric, FleetPage, Ranking, VolumeCard
-from layoutscope.report.fleetpage import BINS, fleet_page, strip
+from layoutscope.report.fleetpage import BINS, CardMetric, FleetPage, Ranking, VolumeCard, fleet_page, strip
 from layoutscope.units import format_share
 
 IMAGES = Path(__file__).parents[2] / "fixtures/images"

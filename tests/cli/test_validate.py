@@ -19,7 +19,7 @@ import pytest
 import layoutscope
 from layoutscope.api.measure import measured_on
 from layoutscope.errors import ImageError
-from layoutscope.image import archive
+from layoutscope.image import opening
 from tests.recordings import fs_usage_lines
 from tests.unit.drive.fakes import FakeDrive
 from tests.unit.drive.toys import flash
@@ -278,8 +278,8 @@ def test_hostile_archives_are_refused_in_one_line(run, packed, files, bad, messa
 
 def test_an_archive_that_unpacks_without_end_is_refused(run, tmp_path, monkeypatch):
     """A member too large, too many, and headers that are files of their own: refused before they fill the memory."""
-    monkeypatch.setattr(archive, "MOST_UNPACKED_BYTES", 1 << 24)
-    monkeypatch.setattr(archive, "MOST_MEMBER_BYTES", 1 << 23)
+    monkeypatch.setattr(opening, "MOST_UNPACKED_BYTES", 1 << 24)
+    monkeypatch.setattr(opening, "MOST_MEMBER_BYTES", 1 << 23)
     target = tmp_path / "kit.tar.gz"
     header = member("kit/x", size=1 << 36)
     with gzip.open(target, "wb", 1) as file:
@@ -293,7 +293,7 @@ def test_an_archive_that_unpacks_without_end_is_refused(run, tmp_path, monkeypat
             file.write(bytes(1 << 20))
     tracemalloc.start()
     with pytest.raises(ImageError, match="unpacks to more than 16,777,216 bytes"):
-        archive.packed_files(target, "kit")
+        opening.packed_files(target, "kit")
     assert tracemalloc.get_traced_memory()[1] < 1 << 26
     tracemalloc.stop()
 

@@ -8,7 +8,7 @@ import pty
 import subprocess
 import sys
 
-from layoutscope.cli import watch
+from layoutscope.cli import running
 from layoutscope.progress import Step
 
 IMAGE = "fixtures/images/apfs-scattered.img.zst"
@@ -98,10 +98,10 @@ def test_what_is_quick_shows_nothing():
 
 def test_a_share_is_told_where_it_is_known():
     """Decompressing has a share; how much there is to read nobody knows before it is read."""
-    bar = watch._new_bar(io.StringIO())
+    bar = running._new_bar(io.StringIO())
     shown = []
     for step in (Step("decompressing", 512, 1024), Step("reading", 2048)):
-        watch.draw(bar, step)
+        running.draw(bar, step)
         shown.append([(task.description, task.percentage if task.total else None, task.fields) for task in bar.tasks])
     assert shown == [
         [("decompressing", 50.0, {"counted": "512 B of 1.00 KiB"})],

@@ -11,7 +11,7 @@ from layoutscope.api.documents import FORMATS as DOCUMENT_FORMATS
 from layoutscope.api.export import ALL, EXPORTED
 from layoutscope.api.predict import WHAT_IF_NAMES
 from layoutscope.api.trace import FORMATS as TRACE_FORMATS
-from layoutscope.cli import choices
+from layoutscope.cli import options
 from layoutscope.cli.help import RENAMED, renamed
 from layoutscope.drive.replay import FORMS
 from layoutscope.report.tables import FORMATS
@@ -22,15 +22,15 @@ from layoutscope.walk.orders import ORDERS
 @pytest.mark.parametrize(
     ("offered", "known"),
     [
-        (get_args(choices.Order), ORDERS),
-        (get_args(choices.OrderOrAll), [*ORDERS, "all"]),
-        (get_args(choices.Host), HOSTS),
-        (get_args(choices.Table), [*EXPORTED, ALL]),
-        (get_args(choices.ExportFormat), [*FORMATS, *DOCUMENT_FORMATS]),
-        (get_args(choices.TraceFormat), TRACE_FORMATS),
-        (get_args(choices.ReplayFormat), [*FORMS]),
-        (get_args(choices.Ordering), ORDERINGS),
-        (choices.what_ifs(), WHAT_IF_NAMES),
+        (get_args(options.Order), ORDERS),
+        (get_args(options.OrderOrAll), [*ORDERS, "all"]),
+        (get_args(options.Host), HOSTS),
+        (get_args(options.Table), [*EXPORTED, ALL]),
+        (get_args(options.ExportFormat), [*FORMATS, *DOCUMENT_FORMATS]),
+        (get_args(options.TraceFormat), TRACE_FORMATS),
+        (get_args(options.ReplayFormat), [*FORMS]),
+        (get_args(options.Ordering), ORDERINGS),
+        (options.what_ifs(), WHAT_IF_NAMES),
     ],
     ids=["orders", "orders and all", "hosts", "tables", "export formats", "traces", "replay", "orderings", "what-ifs"],
 )

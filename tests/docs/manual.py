@@ -12,8 +12,7 @@ import typer
 
 from layoutscope.cli import app
 from layoutscope.cli.application import COMMANDS, GROUPS
-from layoutscope.cli.examples import EXAMPLES
-from layoutscope.cli.help import EXIT_CODES, RENAMED, described
+from layoutscope.cli.help import EXAMPLES, EXIT_CODES, RENAMED, described
 from layoutscope.errors import REFUSALS
 from tests.conftest import ROOT
 

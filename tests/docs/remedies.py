@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutscope.remedies.words import all_words
+from layoutscope.remedies.case import all_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

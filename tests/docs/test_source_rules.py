@@ -24,7 +24,7 @@ ALLOWED = {
 CATCHES_ALL = {
     "bounded.py",  # the program's end, where memory is limited
     "filesystems/registry.py",  # a stranger's package is loaded
-    "fleet/asking.py",  # what a thread ends in is raised in the one that waits for it
+    "fleet/views.py",  # what a thread ends in is raised in the one that waits for it
     "fleet/nursery.py",  # a copy of the nursery must not go on
     "image/containers/parserprocess.py",  # a stranger's library, in a process of its own
 }

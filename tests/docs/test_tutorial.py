@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from layoutscope.drive.interval import QUANTILES
+from layoutscope.drive.uncertain import QUANTILES
 from tests.docs.imports import ROOT
 
 TEXT = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.container.container import open_container
+from layoutscope.filesystems.apfs.container import open_container
 from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
 from layoutscope.ondisk import grammar
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.container import Container
 
 KIND: Final = slice(24, 26)
 SUBTYPE: Final = slice(28, 30)

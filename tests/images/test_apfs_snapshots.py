@@ -22,14 +22,19 @@ from fixtures.apfs.plan import (
 )
 from fixtures.apfs.structures import records as disk
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.container.container import open_container
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
-from layoutscope.filesystems.apfs.store.btree import as_rows
-from layoutscope.filesystems.apfs.store.nodes import join
-from layoutscope.filesystems.apfs.store.walk import Pool, read_levels
-from layoutscope.filesystems.apfs.volume.states import list_snapshots, open_all
-from layoutscope.filesystems.apfs.volume.trees import fs_source, read_fs_nodes, read_fs_tree, read_physical_tree
-from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume
+from layoutscope.filesystems.apfs.btree import Pool, as_rows, read_levels
+from layoutscope.filesystems.apfs.container import open_container
+from layoutscope.filesystems.apfs.nodes import join
+from layoutscope.filesystems.apfs.plugin import Options, read_layouts
+from layoutscope.filesystems.apfs.snapshots import list_snapshots, open_all
+from layoutscope.filesystems.apfs.volume import (
+    fs_source,
+    list_volumes,
+    open_volume,
+    read_fs_nodes,
+    read_fs_tree,
+    read_physical_tree,
+)
 from layoutscope.findings import FindingLog
 from layoutscope.image.raw import RawFile
 from layoutscope.ondisk.decoder import decoder_named

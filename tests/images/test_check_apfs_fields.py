@@ -8,8 +8,8 @@ import pytest
 
 from fixtures.apfs import locate as at
 from fixtures.fault import Fault, planted
-from layoutscope.filesystems.apfs.check import checkpoint_fields, object_fields, space_fields
-from layoutscope.filesystems.apfs.reader import Options, check_container
+from layoutscope.filesystems.apfs.check import objects, space
+from layoutscope.filesystems.apfs.plugin import Options, check_container
 from layoutscope.image import open_image
 from layoutscope.ondisk.records import NX_SUPERBLOCK
 
@@ -27,12 +27,12 @@ def container_map(image, expected):
 
 
 PLACES = {
-    "superblock": (at.superblock, checkpoint_fields.SUPERBLOCK_RULES),
-    "checkpoint map": (at.checkpoint_map, checkpoint_fields.MAP_RULES),
-    "reaper": (at.ephemeral("nx_reaper_oid"), object_fields.REAPER_RULES),
-    "space manager": (at.ephemeral("nx_spaceman_oid"), space_fields.SPACE_RULES),
-    "container object map": (container_map, object_fields.OMAP_RULES),
-    "volume object map": (at.region("object-map"), object_fields.OMAP_RULES[:5]),
+    "superblock": (at.superblock, objects.SUPERBLOCK_RULES),
+    "checkpoint map": (at.checkpoint_map, objects.MAP_RULES),
+    "reaper": (at.ephemeral("nx_reaper_oid"), objects.REAPER_RULES),
+    "space manager": (at.ephemeral("nx_spaceman_oid"), space.SPACE_RULES),
+    "container object map": (container_map, objects.OMAP_RULES),
+    "volume object map": (at.region("object-map"), objects.OMAP_RULES[:5]),
 }
 CASES = {(name, str(rule.field)): rule for name, (_, declared) in PLACES.items() for rule in declared}
 
@@ -67,7 +67,7 @@ def test_broken_rule_is_found_at_its_field(name, field, victims):
     assert (rule.code, field) in {(item.code, re.split(r"[:\\[]", item.message)[0]) for item in found}
 
 
-COPIED = [each for each in checkpoint_fields.copied_fields() if each.offset >= NX_SUPERBLOCK.xp_desc_next.offset][::5]
+COPIED = [each for each in objects.copied_fields() if each.offset >= NX_SUPERBLOCK.xp_desc_next.offset][::5]
 
 
 @pytest.mark.parametrize("field", COPIED, ids=str)

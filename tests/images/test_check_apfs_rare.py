@@ -10,8 +10,8 @@ from fixtures.apfs.encryption import encrypt_keybag
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from fixtures.fault import Fault, planted
-from layoutscope.filesystems.apfs.check import rare_fields
-from layoutscope.filesystems.apfs.store.crypto import decrypt_blocks
+from layoutscope.filesystems.apfs.blocks import decrypt_blocks
+from layoutscope.filesystems.apfs.check import objects
 from layoutscope.ondisk.records import ENTRY_HEAD, KEYBAG, NX_SUPERBLOCK, SPACEMAN_PHYS
 from tests.fields.faults import found_on, outcomes
 from tests.fields.places import fields_in_use
@@ -42,7 +42,7 @@ def test_changes_of_rare_structures_are_found(scenario, tmp_path):
     assert {each.change for each in missed} <= {"bit", "plus", "minus"}
 
 
-BAG = [*((rule, 0) for rule in rare_fields.BAG_RULES), *((rule, KEYBAG.width) for rule in rare_fields.ENTRY_RULES)]
+BAG = [*((rule, 0) for rule in objects.BAG_RULES), *((rule, KEYBAG.width) for rule in objects.ENTRY_RULES)]
 
 
 @pytest.mark.parametrize(("rule", "start"), BAG, ids=lambda item: str(getattr(item, "field", item)))

@@ -12,11 +12,11 @@ import zstandard
 import layoutscope
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
-from layoutscope.filesystems.apfs import reader
-from layoutscope.filesystems.apfs.check import needs as apfs_needs
+from layoutscope.filesystems.apfs import plugin
+from layoutscope.filesystems.apfs.check import rules as apfs_needs
 from layoutscope.filesystems.apfs.check import rules as apfs_rules
 from layoutscope.filesystems.hfsplus import contents, layout
-from layoutscope.filesystems.hfsplus.check import needs, rules
+from layoutscope.filesystems.hfsplus.check import rules
 from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
 
 BLOCK, MIB = 4096, 1 << 20
@@ -25,8 +25,8 @@ IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
 
 def test_every_rule_says_what_it_needs():
     """No check is without its needs, and no needs are of a check that there is not."""
-    assert set(needs.NEEDS) == set(rules.CHECKS)
-    assert set(rules.CHECKS) >= needs.OF_HEADER
+    assert set(rules.NEEDS) == set(rules.CHECKS)
+    assert set(rules.CHECKS) >= rules.OF_HEADER
     assert set(apfs_needs.VOLUME_NEEDS) == set(apfs_rules.VOLUME_CHECKS)
     assert set(apfs_rules.CONTAINER_CHECKS) >= apfs_needs.OF_SPACE | apfs_needs.OF_CLAIMS
 
@@ -175,7 +175,7 @@ def test_a_check_reads_once_and_finds_what_it_finds_in_an_open_image(tmp_path, m
         with path.open("r+b") as file:
             file.seek(leaves[3] + 100)
             file.write(bytes(range(200)))
-    module, name = {"hfsplus": (contents, "open_contents"), "apfs": (reader, "read_container")}[filesystem]
+    module, name = {"hfsplus": (contents, "open_contents"), "apfs": (plugin, "read_container")}[filesystem]
     opened, real = [], getattr(module, name)
     monkeypatch.setattr(module, name, lambda *given: opened.append(1) or real(*given))
     monkeypatch.setattr(layout, "open_contents", contents.open_contents)

@@ -17,7 +17,7 @@ from fixtures.apfs.scenarios import many
 from fixtures.apfs.writer import write
 from fixtures.hfsplus.writer import render
 from layoutscope import check, scan
-from layoutscope.filesystems.hfsplus.volume import fork
+from layoutscope.filesystems.hfsplus import forks
 from tests.fuzz.of_hfsplus import PLANS
 
 HEADER = 1024
@@ -55,7 +55,7 @@ def test_a_sweep_follows_what_is_stored(sound, tmp_path):
 
 def test_data_behind_holes_are_swept(sound, tmp_path):
     """A node that lies far behind, and in the very last bytes, is looked at like any other."""
-    from layoutscope.filesystems.hfsplus.contents.sweep import CHUNK_BYTES, _stored_chunks
+    from layoutscope.filesystems.hfsplus.sweep import CHUNK_BYTES, _stored_chunks
     from layoutscope.image import open_image
 
     size = 100 * CHUNK_BYTES + 4096
@@ -96,7 +96,7 @@ def test_free_runs_go_on_from_stretch_to_stretch(sound, tmp_path, monkeypatch, s
     """However little of the allocation file is held at once, the free blocks are the same."""
     (tmp_path / "a").write_bytes(sound)
     whole = scan(tmp_path / "a", drives=()).volumes[0].layout.free
-    monkeypatch.setattr(fork, "STRETCH_BYTES", stretch)
+    monkeypatch.setattr(forks, "STRETCH_BYTES", stretch)
     assert scan(tmp_path / "a", drives=()).volumes[0].layout.free.equals(whole)
     assert np.all(whole["length_bytes"].to_numpy() > 0)
 

@@ -11,7 +11,7 @@ import layoutscope
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.structures import space
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.store.blocks import Blocks, DirtyRuns
+from layoutscope.filesystems.apfs.blocks import Blocks, DirtyRuns
 
 BLOCK = 4096
 FAR = 500

@@ -10,16 +10,15 @@ from fixtures.faults_hfsplus import FAULTS
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus import btree, forks, journal, tree, volume
 from layoutscope.filesystems.hfsplus.check.rules import CHECKS
-from layoutscope.filesystems.hfsplus.tree import btree, shape, tree
-from layoutscope.filesystems.hfsplus.volume import fork, journal, volume
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import find_volumes
 from tests.hfsplus import check_volume, read_layout, rendered
 
 READING = {
     "alternate header": (volume, "_compare"),
-    "free count": (fork, "check_free_count"),
+    "free count": (forks, "check_free_count"),
     "header node": (btree, "_read_header_node"),
     "tree size": (btree, "_with_map"),
     "map nodes": (btree, "_read_map"),
@@ -27,7 +26,7 @@ READING = {
     "shape": (tree, "check_reach"),
     "node map": (tree, "_report_map"),
     "unreached": (tree, "_report_unreached"),
-    "leaf links": (shape, "_check_links"),
+    "leaf links": (tree, "_check_links"),
     "journal place": (journal, "_has_place"),
     "journal header": (journal, "_read_header"),
     "journal lists": (journal, "_report_invalid"),

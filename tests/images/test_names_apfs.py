@@ -14,7 +14,7 @@ from fixtures.apfs.structures.records import RecordType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs.check import names
-from layoutscope.filesystems.apfs.store.names import Names
+from layoutscope.filesystems.apfs.fsrecords import Names
 
 HEAD = 12
 """Bytes before the name in the key of a directory record with a hash: number and type, length and hash."""

@@ -75,7 +75,7 @@ def test_newest_object_map_lost(without, regions, sound):
 
 def test_older_object_map_is_read_where_much_is_in_use(without, regions, monkeypatch):
     """Where more is in use than is searched unasked, the state before it is shown as what it is."""
-    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.salvage.SEARCHED_BYTES", 0)
+    monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.SEARCHED_BYTES", 0)
     result = layoutscope.scan(without(place(regions, "object-map", "container object map")), drives=())
     assert result.exit_code == 3
     assert {volume.layout.facts.view for volume in result.volumes} == {f"xid {BEFORE}"}

@@ -8,8 +8,8 @@ from layoutscope import plan, predict, read_layouts, scan
 from layoutscope.drive import load_profile, service
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.remedies.case import Case
-from layoutscope.remedies.copies import CopiedByName
-from layoutscope.remedies.quick import QUICK
+from layoutscope.remedies.changes import CopiedByName
+from layoutscope.remedies.planning import QUICK
 from layoutscope.walk import trace
 from layoutscope.walk.host import host_profile
 

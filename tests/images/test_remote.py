@@ -13,7 +13,7 @@ import zstandard
 
 import layoutscope
 from layoutscope.errors import ImageError, UnsupportedError
-from layoutscope.image import remote, web
+from layoutscope.image import remote
 from layoutscope.image.remote import BLOCK_BYTES, RemoteSource, is_address, whole_address
 from layoutscope.units import format_bytes
 
@@ -81,7 +81,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    monkeypatch.setattr(web, "WAITS_S", (0.0, 0.0))
+    monkeypatch.setattr(remote, "WAITS_S", (0.0, 0.0))
     (tmp_path / "served").mkdir()
     made = Server(tmp_path / "served")
     thread = threading.Thread(target=made.serve_forever, args=(0.05,))

@@ -14,10 +14,10 @@ from fixtures.apfs.structures.objects import ObjectType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
-from layoutscope.arrays import intervals
+from layoutscope.arrays import lookup
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
-from layoutscope.filesystems.apfs.store.sweep import sweep as sweep_blocks
+from layoutscope.filesystems.apfs.plugin import Options, check_container, read_layouts
+from layoutscope.filesystems.apfs.sweep import sweep as sweep_blocks
 from layoutscope.image import open_image
 from layoutscope.tables import coverage_of
 from tests.layouts import listing
@@ -82,15 +82,15 @@ def test_tree_is_rebuilt_where_its_leaves_are_left(name, sweep, victim, broken):
 @pytest.mark.parametrize("name", WAYS)
 def test_no_more_than_the_limit_is_searched_unasked(name, broken, monkeypatch):
     """Above the limit what is in use is not read; it is said that a sweep would find more, where it could."""
-    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.search.SEARCHED_BYTES", 0)
-    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.salvage.SEARCHED_BYTES", 0)
+    monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.SEARCHED_BYTES", 0)
+    monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.SEARCHED_BYTES", 0)
     looked_at = []
 
     def note(blocks, decoder, within=None):
-        looked_at.append(intervals.total(within))
+        looked_at.append(lookup.total(within))
         return sweep_blocks(blocks, decoder, within)
 
-    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.search.sweep", note)
+    monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.sweep", note)
     layouts = read(broken(name), sweep=False)
     messages = [text for layout in layouts for text in layout.findings["message"]]
     assert bool(looked_at) == any("--sweep would find more" in text for text in messages)
@@ -100,14 +100,14 @@ def test_no_more_than_the_limit_is_searched_unasked(name, broken, monkeypatch):
 
 def test_sound_container_is_not_searched(victim, monkeypatch):
     """Nothing is looked for where nothing is lost."""
-    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.search.sweep", None)
-    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.salvage.sweep", None)
+    monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.sweep", None)
+    monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.sweep", None)
     assert not is_told(read(victim[0], sweep=False))
 
 
 def test_lost_leaf_is_not_searched_for(victim, tmp_path, monkeypatch):
     """What a damaged leaf held is nowhere else: nothing is looked for where the way to all others is whole."""
-    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.search.sweep", None)
+    monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.sweep", None)
     path, expected = victim
     leaf = next(node for node in expected.live.nodes if (node.tree, node.level) == ("fs", 0))
     copy = tmp_path / "broken.img"

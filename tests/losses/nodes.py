@@ -24,8 +24,8 @@ from layoutscope import check, scan
 from layoutscope.errors import UsageError
 from layoutscope.findings import first_cause
 from layoutscope.report.map.page import disk_data, disk_shares
+from layoutscope.report.map.pyramid import from_layouts
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.segments import from_layouts
 from tests.losses.campaign import damaged
 from tests.losses.damage import Damage
 from tests.losses.images import images

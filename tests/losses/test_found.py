@@ -6,7 +6,7 @@ import pytest
 
 import layoutscope
 from fixtures.apfs.checksum import with_checksum
-from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
+from layoutscope.filesystems.apfs.fsrecords import RecordTables
 from tests.losses.campaign import damaged, read
 from tests.losses.damage import Damage
 from tests.losses.images import written_images

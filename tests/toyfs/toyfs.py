@@ -11,8 +11,7 @@ import struct
 
 import numpy as np
 
-from layoutscope.access.driver import Driver, Mounted
-from layoutscope.access.host import Costs, PlainProperties
+from layoutscope.access.driver import Costs, Driver, Mounted, PlainProperties
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.contract import Checked, PlainView
 from layoutscope.filesystems.recognition import Content

@@ -67,7 +67,7 @@ def test_maps_of_ddrescue(tmp_path, limit):
     (tmp_path / "disk.img").write_bytes(bytes(4096))
     (tmp_path / "a.map").write_text("0x0 ? 1\n0x0 0x1000 +\n")
     open_image(tmp_path / "disk.img", map_file=tmp_path / "a.map").close()
-    limit("image.ddrescue._MAX_MAP_BYTES", 20)
+    limit("image.failing._MAX_MAP_BYTES", 20)
     with pytest.raises(ImageError, match="too large for a ddrescue map file"):
         open_image(tmp_path / "disk.img", map_file=tmp_path / "a.map")
 
@@ -77,7 +77,7 @@ def test_dictionaries_of_xz(tmp_path, limit):
     filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 64 * MIB}]
     (tmp_path / "a.img.xz").write_bytes(lzma.compress(b"\1" * MIB, filters=filters))
     assert open_image(tmp_path / "a.img.xz").size_bytes == MIB
-    limit("image.compressed._MAX_XZ_MEMORY_BYTES", MIB)
+    limit("image.cache._MAX_XZ_MEMORY_BYTES", MIB)
     with pytest.raises(ImageError, match="damaged xz data"):
         open_image(tmp_path / "a.img.xz")
 
@@ -114,7 +114,7 @@ def test_property_lists_of_bundles(tmp_path, limit):
     (bundle / "Info.plist").write_bytes(plistlib.dumps({"size": MIB, "band-size": MIB}))
     (bundle / "token").touch()
     assert open_image(bundle).size_bytes == MIB
-    limit("image.containers.bundle.MAX_PLIST_BYTES", 64)
+    limit("image.containers.sparse.MAX_PLIST_BYTES", 64)
     with pytest.raises(ImageError, match="is not that of a sparse bundle"):
         open_image(bundle)
 
@@ -188,7 +188,7 @@ def test_keys_of_encrypted_images(tmp_path, limit):
 
 def test_extents_of_descriptions():
     """A description that names more files than allowed is refused before any of them is opened."""
-    from layoutscope.image.containers.parser import Parser, ParserError
+    from layoutscope.image.containers.foreign import Parser, ParserError
 
     opened = []
     parser = object.__new__(Parser)
@@ -200,13 +200,13 @@ def test_extents_of_descriptions():
 
 def test_what_a_library_asks_for(limit):
     """More bytes at once than any sound container needs are not read."""
-    from layoutscope.image.containers.parser import Parser, ParserError
+    from layoutscope.image.containers.foreign import Parser, ParserError
 
     parser, sent = object.__new__(Parser), []
     parser._sources, parser._send = [MemorySource(bytes(64))], sent.append
     parser._serve(0, 0, 64)
     assert sent == [b"64\n", bytes(64)]
-    limit("image.containers.parser.MAX_NEED_BYTES", 63)
+    limit("image.containers.foreign.MAX_NEED_BYTES", 63)
     for length in (64, -1):
         with pytest.raises(ParserError, match="its reader asks for"):
             parser._serve(0, 0, length)
@@ -214,14 +214,14 @@ def test_what_a_library_asks_for(limit):
 
 def test_logs_of_timed_reads(limit):
     """A log of more reads than anybody makes, and one whose numbers are those of no drive, are none."""
-    from layoutscope.drive.calibration.log import read_log
+    from layoutscope.drive.calibration.plan import read_log
     from layoutscope.errors import UsageError
 
     head = "step,offset,length,at_ns,ns\ncapacity,0,8192,0,0\n"
     assert len(read_log(head + "pairs,0,4096,0,1\n" * 3, "a.csv")) == 3
     with pytest.raises(UsageError, match="line 3 has a number that no drive gives"):
         read_log(head + f"pairs,0,4096,0,{2**62 + 1}\n", "a.csv")
-    limit("drive.calibration.log.MOST_LINES", 3)
+    limit("drive.calibration.plan.MOST_LINES", 3)
     with pytest.raises(UsageError, match="or there are too many lines"):
         read_log(head + "pairs,0,4096,0,1\n" * 3, "a.csv")
 
@@ -310,7 +310,7 @@ def test_metadata_of_core_storage(limit):
 def test_bags_of_keys(apfs, limit):
     """A bag of more blocks than any is not read, and the volume stays locked."""
     assert scan(apfs / "locked.img", drives=(), password=PASSWORD).exit_code == 0
-    limit("filesystems.apfs.container.keybag.MAX_BAG_BLOCKS", 0)
+    limit("filesystems.apfs.keybag.MAX_BAG_BLOCKS", 0)
     result = scan(apfs / "locked.img", drives=(), password=PASSWORD)
     assert result.exit_code == 3
     assert "impossible length" in messages(result)
@@ -319,14 +319,14 @@ def test_bags_of_keys(apfs, limit):
 def test_rings_of_checkpoints(apfs, limit):
     """An area of more blocks than any is not read, and that is what is said."""
     assert scan(apfs / "plain.img", drives=()).exit_code == 0
-    limit("filesystems.apfs.container.checkpoint.MAX_RING_BLOCKS", 4)
+    limit("filesystems.apfs.checkpoint.MAX_RING_BLOCKS", 4)
     with pytest.raises(FormatError, match="impossibly large"):
         scan(apfs / "plain.img", drives=())
 
 
 def test_ephemeral_objects(apfs, limit):
     """An object that claims to be larger than any is none; what needs it says so."""
-    limit("filesystems.apfs.container.checkpoint.MAX_OBJECT_BYTES", 1024)
+    limit("filesystems.apfs.checkpoint.MAX_OBJECT_BYTES", 1024)
     result = scan(apfs / "plain.img", drives=())
     assert result.exit_code == 3
     assert "impossible size" in messages(result)
@@ -334,7 +334,7 @@ def test_ephemeral_objects(apfs, limit):
 
 def test_regions_beyond_every_device(apfs, limit):
     """A region that no device can hold is left out, and told."""
-    limit("filesystems.apfs.container.regions.MAX_BLOCKS", 8)
+    limit("filesystems.apfs.spaceman.MAX_BLOCKS", 8)
     result = scan(apfs / "plain.img", drives=())
     assert result.exit_code == 3
     assert "impossible address: block" in messages(result)
@@ -342,7 +342,7 @@ def test_regions_beyond_every_device(apfs, limit):
 
 def test_levels_of_trees(apfs, limit):
     """A root that claims more levels than any tree needs is none, and is not followed."""
-    limit("filesystems.apfs.store.btree.MAX_LEVELS", 0)
+    limit("filesystems.apfs.btree.MAX_LEVELS", 0)
     result = scan(apfs / "plain.img", drives=())
     assert result.exit_code == 3
     assert "tree of 1 levels" in messages(result)
@@ -350,15 +350,15 @@ def test_levels_of_trees(apfs, limit):
 
 def swept(path) -> list[int]:
     """Return the levels of the nodes that a sweep of a container finds."""
-    from layoutscope.filesystems.apfs import reader
+    from layoutscope.filesystems.apfs import plugin
 
     found = []
     with open_image(path) as source, pytest.MonkeyPatch.context() as patch:
-        from layoutscope.filesystems.apfs.store import sweep
+        from layoutscope.filesystems.apfs import sweep
 
         objects_in = sweep._objects_in
         patch.setattr(sweep, "_objects_in", lambda *words: found.append(objects_in(*words)) or found[-1])
-        reader.read_layouts(source, options=reader.Options(sweep=True))
+        plugin.read_layouts(source, options=plugin.Options(sweep=True))
     return [level for each in found for level in each.level[each.is_node].tolist()]
 
 
@@ -372,13 +372,13 @@ def test_levels_of_swept_nodes(tmp_path, limit):
     data[:4096] = bytes(4096)
     (tmp_path / "a.img").write_bytes(data)
     assert max(swept(tmp_path / "a.img")) >= 1
-    limit("filesystems.apfs.store.sweep.MOST_LEVELS", 1)
+    limit("filesystems.apfs.sweep.MOST_LEVELS", 1)
     assert set(swept(tmp_path / "a.img")) == {0}
 
 
 def test_sizes_of_swept_nodes(tmp_path, limit):
     """What is no sound block is tried as a node of several, up to the limit and no further."""
-    from layoutscope.filesystems.apfs.store import sweep
+    from layoutscope.filesystems.apfs import sweep
     from tests.fuzz.of_apfs import PLANS
 
     write(PLANS["deep"], tmp_path / "a.img")
@@ -386,11 +386,11 @@ def test_sizes_of_swept_nodes(tmp_path, limit):
     data[:4096] = bytes(4096)
     (tmp_path / "a.img").write_bytes(data)
     tried, try_size = [], sweep._try_size
-    limit("filesystems.apfs.store.sweep._try_size", lambda *words: tried.append(words[-1]) or try_size(*words))
+    limit("filesystems.apfs.sweep._try_size", lambda *words: tried.append(words[-1]) or try_size(*words))
     swept(tmp_path / "a.img")
     assert set(tried) == {8192, 16384, 32768, 65536}
     tried.clear()
-    limit("filesystems.apfs.store.sweep.LARGEST_NODE", 8192)
+    limit("filesystems.apfs.sweep.LARGEST_NODE", 8192)
     swept(tmp_path / "a.img")
     assert set(tried) == {8192}
 
@@ -398,7 +398,7 @@ def test_sizes_of_swept_nodes(tmp_path, limit):
 def test_heights_of_a_sweep(victim, limit):
     """Nodes of HFS+ above the limit are none: the leaves are found all the same."""
     whole = scan(victim / "lost.img", drives=(), sweep=True)
-    limit("filesystems.hfsplus.tree.shape.MAX_HEIGHT", 1)
+    limit("filesystems.hfsplus.tree.MAX_HEIGHT", 1)
     leaves = scan(victim / "lost.img", drives=(), sweep=True)
     counts = [len(each.volumes[0].layout.nodes) for each in (whole, leaves)]
     assert 0 < counts[1] <= counts[0]
@@ -416,31 +416,31 @@ def test_roots_that_are_tried(victim, limit):
     struct.pack_into(">I", data, header + 16, 2**31)
     (victim / "rootless.img").write_bytes(data)
     assert len(scan(victim / "rootless.img", drives=(), sweep=True).volumes[0].layout.entries)
-    limit("filesystems.hfsplus.contents.rebuild.MOST_ROOTS", 0)
+    limit("filesystems.hfsplus.rescue.MOST_ROOTS", 0)
     result = scan(victim / "rootless.img", drives=(), sweep=True)
     assert result.exit_code == 3
 
 
 def test_headers_that_are_tried(victim, limit):
     """A disk full of headers is looked through up to the limit; behind it a header is not found."""
-    from layoutscope.filesystems.hfsplus.contents import salvage
+    from layoutscope.filesystems.hfsplus import rescue
 
     tried = []
-    fitting = salvage._fitting
-    limit("filesystems.hfsplus.contents.salvage._fitting", lambda *words: tried.append(1) or fitting(*words))
+    fitting = rescue._fitting
+    limit("filesystems.hfsplus.rescue._fitting", lambda *words: tried.append(1) or fitting(*words))
     data = bytearray((victim / "lost.img").read_bytes())
     free = len(data) // 512 * 512 - 4096
     for at in range(free - 64 * 512, free, 512):
         data[at : at + 4] = b"H+\0\4"
     (victim / "full.img").write_bytes(data)
-    limit("filesystems.hfsplus.contents.salvage.MOST_HEADERS", 10)
+    limit("filesystems.hfsplus.rescue.MOST_HEADERS", 10)
     scan(victim / "full.img", drives=(), sweep=True)
     assert len(tried) == 10
 
 
 def test_blocks_of_a_made_up_header():
     """A stretch of 2^50 bytes has blocks so large that 32 bits count them."""
-    from layoutscope.filesystems.hfsplus.contents.salvage import MOST_BLOCKS, _stand_in
+    from layoutscope.filesystems.hfsplus.rescue import MOST_BLOCKS, _stand_in
 
     header = _stand_in(2**50)
     assert header.len_block * MOST_BLOCKS >= 2**50
@@ -453,7 +453,7 @@ def test_nodes_that_are_compared_with_the_journal(tmp_path, limit):
 
     (tmp_path / "a.img").write_bytes(render(PLANS["journal"])[0].to_bytearray())
     whole = scan(tmp_path / "a.img", drives=(), sweep=True)
-    limit("filesystems.hfsplus.contents.journalcopies.MOST_COMPARED", 0)
+    limit("filesystems.hfsplus.sweep.MOST_COMPARED", 0)
     without = scan(tmp_path / "a.img", drives=(), sweep=True)
     assert len(without.volumes[0].layout.entries) == len(whole.volumes[0].layout.entries) > 0
 

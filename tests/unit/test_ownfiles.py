@@ -33,7 +33,7 @@ OF_MODULES = ALWAYS | {
 EXCEPTIONS = {
     "native/build.py: built.replace": "compiles the library where a developer says; the package never calls it",
     "api/extract.py: self._file.truncate": "the length of an open file that nobody else has",
-    "image/unpack.py: target.truncate": "the length of an open file that nobody else has",
+    "image/cache.py: target.truncate": "the length of an open file that nobody else has",
 }
 
 
@@ -61,7 +61,7 @@ WRITERS = {
     "api/outputs.py: target.open": "the null device",
     "api/validate.py: (folder / place).write_bytes": "a temporary folder of its own",
     "bounded.py: open": "standard error, by its number",
-    "fleet/child.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
+    "fleet/readers.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
     "tables/capture.py: open": "the null device",
     "__main__.py: open": "standard streams, by their numbers",
 }

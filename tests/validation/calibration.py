@@ -16,7 +16,7 @@ from layoutscope.api.measure import measured_on
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.calibration.assemble import Disk, fitted_disk, track_numbers
 from layoutscope.drive.geometry import build_surface, turn_ms
-from layoutscope.drive.surface import SECTOR_BYTES, TURN, move_ticks, run_at
+from layoutscope.drive.hdd import SECTOR_BYTES, TURN, move_ticks, run_at
 from tests.unit.drive.fakes import FakeDrive
 from tests.validation.disksim import CHEETAHS, Witness
 from tests.validation.reference import save

@@ -20,12 +20,23 @@ import numpy as np
 
 from fixtures.ager.fileset import FileSet, populate
 from layoutscope.access.trace import AccessTrace
-from layoutscope.analysis.width import PLACEMENT
+from layoutscope.analysis.comparison import PLACEMENT
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.draws import drawn_seconds
-from layoutscope.drive.interval import VOLUME, Interval, interval_of
-from layoutscope.drive.priors import drawn, fingerprint, num_draws, priors
-from layoutscope.drive.uncertain import HOST, UNSAID, Host, Uncertain, uncertain
+from layoutscope.drive.simulation import drawn_seconds
+from layoutscope.drive.uncertain import (
+    HOST,
+    UNSAID,
+    VOLUME,
+    Host,
+    Interval,
+    Uncertain,
+    drawn,
+    fingerprint,
+    interval_of,
+    num_draws,
+    priors,
+    uncertain,
+)
 from layoutscope.walk import Work, host_profile, trace
 from tests.unit.drive.lesser import LESS
 from tests.validation.disksim import CHEETAHS, Witness

@@ -16,7 +16,7 @@ import numpy as np
 from fixtures.ager.fileset import FileSet
 from fixtures.ager.policies import MACOS_APFS, MACOS_HFSPLUS
 from layoutscope.access.trace import AccessTrace
-from layoutscope.drive.priors import drawn, priors
+from layoutscope.drive.uncertain import drawn, priors
 from layoutscope.walk import trace
 from tests.validation.plans import aging
 

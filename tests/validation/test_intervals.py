@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from layoutscope.drive import load_profile
-from layoutscope.drive.priors import fingerprint, num_draws
-from layoutscope.drive.uncertain import model_error
+from layoutscope.drive.uncertain import fingerprint, model_error, num_draws
 from tests.validation import intervals, reference
 from tests.validation.disksim import CHEETAHS, Witness
 from tests.validation.placements import VOLUMES, draws, volume

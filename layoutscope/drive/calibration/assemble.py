@@ -9,19 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive.calibration.plan import SEED, quick_ms
-from layoutscope.drive.calibration.rotation import Tracks, fitted_tracks, measured_turn, stream_rates
-from layoutscope.drive.calibration.seeks import SeekCurve, fitted_curve
 from layoutscope.drive.geometry import turn_ms
+from layoutscope.drive.hdd import SECTOR_BYTES, TURN
 from layoutscope.drive.members import split
 from layoutscope.drive.profile import DriveProfile, Figure
 from layoutscope.drive.simulation import lay_out, serve
-from layoutscope.drive.surface import SECTOR_BYTES, TURN
+from layoutscope.errors import UsageError
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
@@ -29,9 +28,275 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.drive.calibration.log import ReadLog
+    from layoutscope.drive.calibration.plan import ReadLog
 
     F64 = NDArray[np.float64]
+
+SWEEP_FEWEST: Final = 8
+SKEWS: Final = 64
+"""Skews that are tried, shares of a turn."""
+LEAST_REACH: Final = 0.001
+LEAST_MS: Final = 1e-6
+"""Of a stream: a clock's tick."""
+MARGIN: Final = 8.0
+"""Around the size of a track by equal steps, how far others are tried: a share, and so many of its errors."""
+NEAR: Final = 0.02
+"""Of a turn, how far steps may differ that are called equal."""
+
+
+@frozen
+class Tracks:
+    """Tracks at places of a disk; arrays have shape (n_places,)."""
+
+    offset: NDArray[np.float64]  # where, in bytes
+    track_bytes: NDArray[np.float64]  # what a track holds
+    skew_turns: NDArray[np.float64]  # turns between the end of a track and the start of the next
+    error: NDArray[np.float64]  # by how much angles miss those of such tracks, root mean square, in turns
+
+
+def measured_turn(log: ReadLog) -> float:
+    """Return the milliseconds of a turn.
+
+    Each read of a step lies lower than the one before it by a stride, and is complete a turn later, less what that
+    stride takes to pass. Two strides tell the two apart.
+    """
+    strides, periods = [], []
+    for name in ("turn", "turn-wide"):
+        part = log.of(name)
+        steps = np.diff(part.done_ms)[2:]
+        if len(steps) < 10:
+            raise UsageError("the log has too few reads that tell the turn of the disk")
+        middle = float(np.median(steps))
+        regular = np.abs(steps - middle) < NEAR * middle
+        if regular.sum() < len(steps) / 2:
+            raise UsageError("the reads have no rhythm of a turning disk; is something else reading it?")
+        strides.append(float(np.median(-np.diff(part.offset))))
+        periods.append(_period(part.done_ms[2:], regular))
+    per_byte = (periods[0] - periods[1]) / (strides[1] - strides[0])
+    return periods[0] + strides[0] * per_byte
+
+
+def _period(done_ms: F64, regular: NDArray[np.bool_]) -> float:
+    """Return the step between reads, by one slope for all rows of them of which none crosses a track."""
+    row = np.cumsum(~np.concatenate([[True], regular]))
+    count = np.bincount(row)
+    place, time = (
+        values - (np.bincount(row, values) / np.maximum(count, 1))[row]
+        for values in (np.arange(len(row), dtype=np.float64), done_ms)
+    )
+    return float(place @ time / (place @ place))
+
+
+def stream_rates(log: ReadLog) -> F64:
+    """Return the bytes a millisecond that came where streams were read, place by place."""
+    part = log.of("rates")
+    if not len(part):
+        return np.empty(0)
+    starts = np.flatnonzero(np.diff(part.offset, prepend=-(1 << 62)) != np.concatenate([[0], part.length[:-1]]))
+    rates = []
+    for first, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(part)], strict=True):
+        # The first read has to find its place.
+        taken = part.done_ms[stop - 1] - part.done_ms[first]
+        rates.append(max(float(part.length[first + 1 : stop].sum()), 1.0) / max(taken, LEAST_MS))
+    return np.array(rates)
+
+
+def rough_tracks(log: ReadLog, turn_ms: float) -> F64:
+    """Return about what a track holds where streams were read: what comes in a turn, and a skew of a tenth more."""
+    return stream_rates(log) * turn_ms * 1.1
+
+
+def fitted_tracks(log: ReadLog, turn_ms: float) -> Tracks:
+    """Return what tracks hold and how they are skewed, at each place where some were read downwards."""
+    part = log.of("tracks")
+    if not len(part):
+        raise UsageError("the log has no reads that tell the tracks of the disk")
+    ends = np.append(np.flatnonzero(np.diff(part.offset) > 0), len(part) - 1)
+    rows = []
+    first = 0
+    for last in ends.tolist():
+        one = part.where(np.arange(first, last + 1))
+        first = last + 1
+        if len(one) < SWEEP_FEWEST:
+            raise UsageError("the log has too few reads that tell the tracks of the disk")
+        angle = one.done_ms / turn_ms % 1
+        rows.append((float(one.offset.mean()), *one_place(one.offset + one.length, angle)))
+    columns = np.array(rows).T
+    return Tracks(*columns)
+
+
+def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Return what a track holds, its skew, and how well angles fit, of reads that each end a share of a turn lower."""
+    stride = float(-np.diff(ends).mean())
+    steps = -np.diff(angle) % 1
+    # Most steps stay on a track, and turn by the same share; the others have the skew in addition.
+    ordered = np.sort(np.concatenate([steps, steps + 1]))
+    width = len(steps) // 2
+    first = int(np.argmin(ordered[width:] - ordered[:-width]))
+    equal = ordered[first : first + width + 1]
+    share = float(equal.mean()) % 1
+    # Where the clock is exact the equal steps tell the track; where it jitters, all angles together tell it better.
+    reach = LEAST_REACH + MARGIN * float(equal.std()) / share / np.sqrt(width)
+    best = (np.inf, 0.0, 0.0, 0.0)
+    for rough in stride / share * np.linspace(1 - reach, 1 + reach, 33):
+        best = min(best, _best_skew(ends, angle, float(rough)))
+    return _straightened(ends, angle, best)
+
+
+def _best_skew(ends: NDArray[np.int64], angle: F64, size: float) -> tuple[float, float, float, float]:
+    """Return how badly tracks of a size fit at best, the size, the skew with which they do, and where one begins."""
+    begins = (np.arange(24) / 24) * size
+    crossed = np.floor((ends - begins[:, None]) / size)
+    crossed -= crossed.min()
+    skews = (np.arange(SKEWS) / SKEWS)[:, None, None]
+    left = angle - ends / size - skews * crossed
+    misfit = 1 - np.abs(np.exp(2j * np.pi * left).mean(axis=-1))
+    at = np.unravel_index(int(np.argmin(misfit)), misfit.shape)
+    return float(misfit[at]), size, float(at[0] / SKEWS), float(begins[at[1]])
+
+
+def _straightened(
+    ends: NDArray[np.int64], angle: F64, best: tuple[float, float, float, float]
+) -> tuple[float, float, float]:
+    """Return size and skew between the steps of which they were tried, by the line through what these leave."""
+    misfit, size, skew, begin = best
+    crossed = np.floor((ends - begin) / size)
+    left = angle - ends / size - skew * crossed
+    centre = np.angle(np.exp(2j * np.pi * left).mean()) / (2 * np.pi)
+    left = (left - centre + 0.5) % 1 - 0.5
+    table = np.stack([np.ones(len(ends)), ends - ends.mean(), crossed - crossed.mean()], axis=1)
+    change, *_ = np.linalg.lstsq(table, left, rcond=None)
+    # Where zones meet there is no line; then what was tried stays.
+    if (np.abs(left) < NEAR).all():
+        misfit = 1 - float(np.abs(np.exp(2j * np.pi * (left - table @ change)).mean()))
+        size, skew = 1 / (1 / size + float(change[1])), (skew + float(change[2])) % 1
+    return size, skew, float(np.sqrt(-2 * np.log(max(1 - misfit, 1e-12))) / (2 * np.pi))
+
+
+SOFT: Final = (0.01, 0.02, 0.04)
+"""Softness of the edges, in turns, among which the likelihood chooses."""
+KNEES: Final = (0.02, 0.05, 0.1, 0.2, 0.35)
+"""Shares of the stroke at which the arm may reach its greatest speed; the likelihood chooses."""
+STRAY_SHARE: Final = 0.05
+STRAY_TURNS: Final = 4.0
+"""Of reads that lose a turn, cross a track, or were disturbed, and how far their times spread."""
+BENDS: Final = 16
+BEND_SHARE: Final = 0.06
+"""Places at which the curve may leave the formula, and by how much it is believed to do so (assumed)."""
+FEWEST: Final = 100
+TRIES: Final = 60
+
+
+@frozen
+class SeekCurve:
+    """Overhead and seek by distance: ``a + b sqrt(d) + c log(d)`` up to the knee, beyond it linear in `d`."""
+
+    # milliseconds of the constant, of the root, of the logarithm, of the line beyond the knee, and of what the curve
+    # leaves that formula by at `bends`
+    weights: F64
+    knee: float  # tracks
+    bends: F64  # tracks
+    soft: float  # softness of the edges of the wait, in turns
+    likelihood: float  # logarithm of the likelihood of the reads
+
+    def at(self, tracks: F64) -> F64:
+        """Return milliseconds by distance in tracks."""
+        return np.asarray(terms(tracks, self.knee, self.bends) @ self.weights)
+
+
+def terms(tracks: F64, knee: float, bends: F64) -> F64:
+    """Return the terms of the curve."""
+    near = np.clip(tracks, 1, knee)
+    beyond = np.maximum(tracks - knee, 0) / knee
+    formula = [np.ones_like(near), np.sqrt(near / knee), np.log(near / knee), beyond]
+    hats = [np.interp(np.sqrt(tracks), np.sqrt(bends), row) for row in np.eye(len(bends))]
+    return np.stack([*formula, *hats], axis=1)
+
+
+def fitted_curve(tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
+    """Fit the curve."""
+    if len(tracks) < FEWEST:
+        raise UsageError(f"{len(tracks)} reads at known distances are too few for a seek curve; {FEWEST} are needed")
+    stroke = float(tracks.max())
+    reads = Timed(tracks, times_ms, turn_ms)
+    plain = [
+        _most_likely(reads, SeekCurve(np.zeros(4), stroke * knee, np.empty(0), soft, 0.0))
+        for knee in KNEES
+        for soft in SOFT
+    ]
+    best = max(plain, key=lambda curve: curve.likelihood)
+    bends = np.geomspace(1, stroke, BENDS)
+    return _most_likely(reads, replace(best, bends=bends, weights=np.append(best.weights, np.zeros(BENDS))))
+
+
+def refitted(curve: SeekCurve, tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
+    """Fit the curve to other reads of the same drive."""
+    return _most_likely(Timed(tracks, times_ms, turn_ms), curve)
+
+
+class Timed(NamedTuple):
+    """Reads at distances."""
+
+    tracks: F64
+    times_ms: F64
+    turn_ms: float
+
+
+def _most_likely(reads: Timed, start: SeekCurve) -> SeekCurve:
+    """Climb to the curve of the greatest likelihood: Newton's steps, each halved until it leads upwards."""
+    basis = terms(reads.tracks, start.knee, start.bends)
+    believed = _prior(start)
+    weights = start.weights
+    if not weights.any():
+        weights = np.asarray(np.linalg.lstsq(basis, reads.times_ms - reads.turn_ms / 2, rcond=None)[0], np.float64)
+    scale = reads.turn_ms * start.soft
+
+    def judged(tried: F64) -> tuple[float, F64, F64]:
+        value, slope, bend = _likelihood(reads.times_ms - basis @ tried, reads.turn_ms, scale)
+        return value - float(believed @ tried**2) / 2, slope, bend
+
+    value, slope, bend = judged(weights)
+    for _ in range(TRIES):
+        matrix = (basis * bend[:, None]).T @ basis + np.diag(believed + 1e-6)
+        step = np.linalg.solve(matrix, basis.T @ slope - believed * weights)
+        for _ in range(30):
+            tried = judged(weights + step)
+            if tried[0] >= value:
+                break
+            step /= 2
+        else:
+            break
+        gained = tried[0] - value
+        weights = weights + step
+        value, slope, bend = tried
+        if gained < 1e-6:
+            break
+    return replace(start, weights=weights, likelihood=value)
+
+
+def _prior(curve: SeekCurve) -> F64:
+    """Return how strongly each weight is held to zero: those of bends to a share of the curve there."""
+    formula = terms(curve.bends, curve.knee, np.empty(0)) @ curve.weights[:4]
+    return np.append(np.zeros(4), 1 / (BEND_SHARE * np.maximum(formula, 0.1)) ** 2)
+
+
+def _likelihood(waits: F64, turn_ms: float, scale: float) -> tuple[float, F64, F64]:
+    """Return the logarithm of the likelihood of waits, its slope by the curve, and its bend.
+
+    A wait is anything from 0 to a turn, and an error of logistic distribution; few are strays.
+    """
+    low, high = (_logistic(waits / scale), _logistic((waits - turn_ms) / scale))
+    share = (1 - STRAY_SHARE) / turn_ms
+    chance = share * (low - high) + STRAY_SHARE / STRAY_TURNS / turn_ms
+    steep_low, steep_high = low * (1 - low) / scale, high * (1 - high) / scale
+    slope = -share * (steep_low - steep_high) / chance
+    second = share * (steep_low * (1 - 2 * low) - steep_high * (1 - 2 * high)) / scale / chance
+    return float(np.log(chance).sum()), slope, np.maximum(slope**2 - second, 0)
+
+
+def _logistic(value: F64) -> F64:
+    return np.asarray(1 / (1 + np.exp(-np.clip(value, -500, 500))))
+
 
 ZONES: Final = 63
 """Zones of a profile; between places that were measured tracks are taken to shrink evenly."""

@@ -17,18 +17,20 @@ from layoutscope.drive.calibration.assemble import (
     buffered,
     disk_profile,
     fitted_disk,
+    fitted_tracks,
     hit_figures,
     longest_step_ms,
+    measured_turn,
     moves,
     profile_of,
+    refitted,
     replay_of,
+    rough_tracks,
     track_numbers,
 )
 from layoutscope.drive.calibration.plan import DEPTHS, FLASH_DEPTHS, SEED, SMALL, Calibration
-from layoutscope.drive.calibration.rotation import fitted_tracks, measured_turn, rough_tracks
-from layoutscope.drive.calibration.seeks import refitted
+from layoutscope.drive.profile import Spread
 from layoutscope.drive.simulation import service
-from layoutscope.drive.spread import Spread
 from layoutscope.errors import UsageError
 from layoutscope.frozen import frozen
 
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.drive.calibration.log import ReadLog
-    from layoutscope.drive.calibration.seeks import SeekCurve
+    from layoutscope.drive.calibration.assemble import SeekCurve
+    from layoutscope.drive.calibration.plan import ReadLog
     from layoutscope.drive.profile import DriveProfile
 
 ROUND: Final = 480

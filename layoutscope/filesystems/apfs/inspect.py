@@ -13,10 +13,10 @@ from uuid import UUID
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.container.container import open_container
-from layoutscope.filesystems.apfs.container.keybag import unlock
-from layoutscope.filesystems.apfs.store import toc
-from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES
+from layoutscope.filesystems.apfs import nodes as toc
+from layoutscope.filesystems.apfs.container import open_container
+from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES
+from layoutscope.filesystems.apfs.keybag import unlock
 from layoutscope.filesystems.contract import InodeStats
 from layoutscope.findings import FindingLog
 from layoutscope.frozen import frozen
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.crypto import Cipher
+    from layoutscope.filesystems.apfs.blocks import Blocks, Cipher
     from layoutscope.filesystems.contract import Piece, Row
     from layoutscope.image.source import Source
     from layoutscope.ondisk.grammar import FieldValue

@@ -12,7 +12,7 @@ from layoutscope.filesystems.features import Feature, FeatureField
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.filesystems.hfsplus.volume import Volume
 
 _ATTRIBUTE, _JOURNAL = grammar.HfsplusVolume.VolumeAttribute, grammar.HfsplusJournal.JournalInfoFlag
 _VERSION, _SIGNATURE = grammar.HfsplusVolume.Version, grammar.HfsplusVolume.Signature

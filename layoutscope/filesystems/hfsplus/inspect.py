@@ -9,8 +9,8 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay_journal
-from layoutscope.filesystems.hfsplus.volume.volume import open_volume
+from layoutscope.filesystems.hfsplus.journal import find_journal, replay_journal
+from layoutscope.filesystems.hfsplus.volume import open_volume
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.ondisk.grammar import Described, describe_structure

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import Driver
-    from layoutscope.access.host import DriverProperties, HostProfile
+    from layoutscope.access.driver import Driver, DriverProperties, HostProfile
     from layoutscope.aging.model import AgingVolume
     from layoutscope.filesystems.contract import (
         Checked,
@@ -94,7 +93,7 @@ class MountedView:
 
     def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats:
         """Decode what catalog records say of owners, modes and times."""
-        from layoutscope.filesystems.hfsplus.layout.entries import inode_stats
+        from layoutscope.filesystems.hfsplus.layout import inode_stats
 
         return inode_stats(nodes)
 
@@ -121,13 +120,13 @@ class Hfsplus:
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
         """Tell HFS+, HFSX, a wrapper around either, and classic HFS, which is only named."""
-        from layoutscope.filesystems.hfsplus.volume.probe import probe
+        from layoutscope.filesystems.hfsplus.probe import probe
 
         return probe(stretch, thorough=thorough)
 
     def find_in(self, stretch: Window, data: NDArray[np.uint8], offset: int) -> list[Content]:
         """Find volumes by their headers, or by the copies of them."""
-        from layoutscope.filesystems.hfsplus.volume.probe import find_in
+        from layoutscope.filesystems.hfsplus.probe import find_in
 
         return find_in(stretch, data, offset)
 
@@ -146,8 +145,8 @@ class Hfsplus:
 
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
-        from layoutscope.filesystems.hfsplus.check.causes import CAUSES
-        from layoutscope.ondisk.consequences import with_causes
+        from layoutscope.filesystems.hfsplus.check.rules import CAUSES
+        from layoutscope.ondisk.fieldrules import with_causes
 
         return with_causes(findings, CAUSES, volumes)
 
@@ -155,7 +154,7 @@ class Hfsplus:
         """Open the bytes of a volume, after the journal's replay if that was asked for."""
         start = layout.facts.image_offset
         from layoutscope.filesystems.hfsplus.inspect import mounted
-        from layoutscope.filesystems.hfsplus.volume.journal import is_applied
+        from layoutscope.filesystems.hfsplus.journal import is_applied
 
         if not is_applied(request):
             return MountedView(request.source, 0)
@@ -176,26 +175,26 @@ class Hfsplus:
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
         """Lay the entries out into a catalog in one piece; None where their names were left out or hashed."""
-        from layoutscope.filesystems.hfsplus.driver.remade import has_names, remade
+        from layoutscope.filesystems.hfsplus.writing import has_names, remade
 
         return remade(layout) if has_names(layout) else None
 
     def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
         """Fill a catalog file by file; nothing where names were left out or hashed."""
-        from layoutscope.filesystems.hfsplus.driver.remade import filled_catalogs
+        from layoutscope.filesystems.hfsplus.writing import filled_catalogs
 
         return filled_catalogs(layout, host.name)
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
         """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""
-        from layoutscope.filesystems.hfsplus.driver.writing import POLICIES, read_hfsplus
+        from layoutscope.filesystems.hfsplus.writing import POLICIES, read_hfsplus
 
         return read_hfsplus(layout, POLICIES[host])
 
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""
         from layoutscope.filesystems.hfsplus.driver import driver
-        from layoutscope.filesystems.hfsplus.layout.entries import compared_by
+        from layoutscope.filesystems.hfsplus.layout import compared_by
 
         return driver(host, compared_by)
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.intervals import runs_of, subtract, total
+from layoutscope.arrays.lookup import runs_of, subtract, total
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
-from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK

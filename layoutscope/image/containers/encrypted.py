@@ -17,7 +17,7 @@ import numpy as np
 
 from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (

@@ -1,6 +1,6 @@
 """The process in which a library for containers runs: whatever a hostile file makes of it, it harms nobody else.
 
-Started as a script by :mod:`layoutscope.image.containers.parser`, so that it loads nothing but the library. It has no
+Started as a script by :mod:`layoutscope.image.containers.foreign`, so that it loads nothing but the library. It has no
 file but its pipes, may open none, has no network, and is bounded in memory and processor time. The bytes of the
 container come from the other side, piece by piece, as the library asks for them.
 

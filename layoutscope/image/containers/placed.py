@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import UUID
 
 import numpy as np
 
-from layoutscope.arrays.intervals import runs_of, subtract
+from layoutscope.arrays.lookup import runs_of, subtract
+from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.records import (
+    QCOW_HEADER,
+    QCOW_REFERENCE,
+    VHD_DYNAMIC_HEADER,
+    VHD_FOOTER,
+    VHD_REFERENCE,
+    VHDX_DISK_SIZE,
+    VHDX_FILE_PARAMETERS,
+    VHDX_METADATA,
+    VHDX_METADATA_ENTRY,
+    VHDX_REFERENCE,
+    VHDX_REGION,
+    VHDX_REGIONS,
+    VHDX_SECTOR_SIZE,
+    VMDK_HEADER,
+    VMDK_REFERENCE,
+)
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from layoutscope.ondisk.grammar import Struct
+    from layoutscope.recordtypes import RecordColumn, RecordType
+
     I64 = NDArray[np.int64]
+    T = TypeVar("T", bound=Struct)
 
 
 def open_placed(
@@ -185,3 +211,342 @@ class JoinedSource(FillingSource):
             done += length
             number += 1
         return done
+
+
+SECTOR_BYTES: Final = 512
+DESCRIPTION: Final = b"# Disk DescriptorFile"
+MAX_UNPACKED_A_BYTE: Final = 4096
+"""What a byte of a file may stand for: deflate makes 1,032 of one, and nothing here packs better."""
+
+MAX_TABLE_BYTES: Final = 1 << 28
+"""Tables are read up to this length; what longer ones say is not looked at."""
+
+NOT_STORED: Final = 0xFFFF_FFFF
+"""An entry of a VHD's table of blocks that names none."""
+
+AT_END: Final = 2**64 - 1
+"""The place of a VMDK's directory in the header of a file that was written as a stream."""
+
+FOOTER_FROM_END: Final = 1024
+"""Where such a file has its header once more, before the marker that ends it."""
+
+_PLACE: Final = np.uint64(0x00FF_FFFF_FFFF_FE00)
+"""Bits of a reference of a QCOW that name a place (``qcow_reference`` in ``ksy/sparse_disks.ksy``)."""
+
+REGION_TABLES: Final = (192 << 10, 256 << 10)
+CHUNK_SECTORS: Final = 1 << 23
+"""Sectors whose blocks come before an entry for their bitmap in the table of a VHDX ([MS-VHDX] 2.5)."""
+
+MOST_NAMED: Final = 2047
+"""Tables of regions and of items have room for no more entries ([MS-VHDX] 2.2.3.1 and 2.6.1.1)."""
+
+BAT: Final = UUID("2dc27766-f623-4200-9d64-115e9bfd4a08")
+METADATA: Final = UUID("8b7ca206-4790-4b9a-b8fe-575f050f886e")
+FILE_PARAMETERS: Final = UUID("caa16737-fa36-4d43-b3b6-33f0aa44e76b")
+DISK_SIZE: Final = UUID("2fa54224-cd1b-4876-b211-5dbed83bf4b8")
+SECTOR_SIZE: Final = UUID("8141bf1d-a96f-4709-ba47-f233a8faab5f")
+"""What a VHDX calls its regions and items ([MS-VHDX] 2.2.3.2 and 2.6.1.2)."""
+
+
+class UnknownError(Exception):
+    """What is stored cannot be told."""
+
+
+def stored_runs(sources: Sequence[Source], size_bytes: int) -> I64:
+    """Say which parts of a disk its container stores.
+
+    Offset and length in bytes, in address order; all of the disk where it cannot be told.
+    """
+    everything = np.array([[0, size_bytes]], np.int64)
+    try:
+        magic = sources[0].read(0, min(len(DESCRIPTION), sources[0].size_bytes))
+        runs, length = _join_stretches(sources[1:]) if magic == DESCRIPTION else _read(sources[0])
+    except (UnknownError, FormatError, KeyError):
+        return everything
+    # A container that means another disk than its library is none that is understood here.
+    if not size_bytes <= length <= size_bytes + SECTOR_BYTES:
+        return everything
+    start, stop = np.minimum(runs[:, 0], size_bytes), np.minimum(runs.sum(axis=1), size_bytes)
+    return runs_of(start, stop - start)
+
+
+def refuse_expansion(name: str, stored_bytes: int, file_bytes: int) -> None:
+    """Refuse to go through more of a disk than its file can hold, however it is packed."""
+    if stored_bytes > MAX_UNPACKED_A_BYTE * file_bytes:
+        raise ImageError(
+            f"{name}: claims to store {format_bytes(stored_bytes)} in {format_bytes(file_bytes)}, "
+            "which is not gone through"
+        )
+
+
+def _join_stretches(sources: Sequence[Source]) -> tuple[I64, int]:
+    """Join the extents of a description, one behind the other; flat ones are the disk as it is."""
+    parts, length = [np.empty((0, 2), np.int64)], 0
+    for source in sources:
+        try:
+            runs, size = _read(source)
+        except UnknownError:
+            size = source.size_bytes
+            runs = subtract(np.array([[0, size]], np.int64), source.holes)
+        parts.append(runs + np.array([length, 0]))
+        length += size
+    return np.concatenate(parts), length
+
+
+def _read(source: Source) -> tuple[I64, int]:
+    """Return runs that a file stores, and the length of its disk."""
+    magic = source.read(0, min(8, source.size_bytes))
+    for start, reader in _READERS.items():
+        if magic.startswith(start):
+            return reader(source)
+    raise UnknownError
+
+
+def _structure(kind: type[T], record: RecordType, source: Source, at: int) -> T:
+    return grammar.parse(kind, source.read(at, record.width), structure=record.type_name, image_offset=at)
+
+
+def _table(
+    source: Source, at: int, count: int, record: RecordType, *fields: RecordColumn
+) -> dict[str, NDArray[np.uint64]]:
+    """Decode a table of references; one that does not lie in the file says nothing."""
+    if count * record.width > MAX_TABLE_BYTES or not 0 <= at <= source.size_bytes - count * record.width:
+        raise UnknownError
+    buffer = np.frombuffer(source.read(at, count * record.width), np.uint8)
+    columns = BULK.columns(record, buffer, np.arange(count) * record.width, fields)
+    return {name: column.astype(np.uint64) for name, column in columns.items()}
+
+
+def _units(numbers: I64, unit_bytes: int, size_bytes: int) -> tuple[I64, int]:
+    """Turn numbers of units of the disk into runs of bytes."""
+    return runs_of(numbers * unit_bytes, np.full(len(numbers), unit_bytes)), size_bytes
+
+
+def _count(size: int, unit: int) -> int:
+    """How many units a disk has; nothing of these lengths is stored with units of none, or beyond 62 bits."""
+    if not 0 < unit <= 2**40 or size > 2**62:
+        raise UnknownError
+    return -(-size // unit)
+
+
+def _second_tables(
+    source: Source, tables: NDArray[np.uint64], count: int, record: RecordType, is_stored: Callable[[int], I64]
+) -> I64:
+    """Number what the tables of a directory name, each of which is read once; two names for one say nothing."""
+    used = np.flatnonzero(tables)
+    if len(np.unique(tables[used])) < len(used) or len(used) * record.width * count > source.size_bytes:
+        raise UnknownError
+    parts = [is_stored(int(tables[row])) + int(row) * count for row in used]
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def refuse_qcow(source: Source) -> None:
+    """Refuse a qcow2 of which its library gives other bytes than are stored."""
+    try:
+        header, unit, first = _qcow_directory(source)
+        packed = _qcow_clusters(source, unit, first, lambda _, packed, zeros: (packed > 0) & (zeros > 0))
+        odd = _qcow_clusters(source, unit, first, lambda entry, packed, _: (packed == 0) & _is_odd(entry, unit))
+    except (UnknownError, FormatError):
+        return
+    reasons = {
+        "is encrypted": header.crypt_method,
+        "has compressed clusters, which the library misreads": header.version > 2 and len(packed),
+        "refers to clusters where none can be, or by bits that are reserved": len(odd),
+    }
+    for reason in (each for each, is_so in reasons.items() if is_so):
+        advice = "convert it with: qemu-img convert -O raw IMAGE RAW"
+        raise UnsupportedError(f"{source.name}: the qcow2 image {reason}", code="container", advice=advice)
+
+
+def _is_odd(entry: NDArray[np.uint64], unit: int) -> NDArray[np.bool_]:
+    """Whether a reference to a cluster has bits that it cannot have: all but its place and three marks."""
+    meant = np.uint64(int(_PLACE) & -unit | 0xC000_0000_0000_0001)
+    odd: NDArray[np.bool_] = (entry & ~meant) != 0
+    return odd
+
+
+def _qcow(source: Source) -> tuple[I64, int]:
+    header, unit, first = _qcow_directory(source)
+    # The lowest bit of what is compressed belongs to its place.
+    numbers = _qcow_clusters(
+        source, unit, first, lambda entry, packed, zeros: (packed > 0) | ((entry & _PLACE > 0) & (zeros == 0))
+    )
+    return _units(numbers, unit, header.len_disk)
+
+
+def _qcow_directory(source: Source) -> tuple[grammar.SparseDisks.QcowHeader, int, NDArray[np.uint64]]:
+    header = _structure(grammar.SparseDisks.QcowHeader, QCOW_HEADER, source, 0)
+    # The first version has another header.
+    if header.version not in (2, 3) or not 9 <= header.cluster_bits <= 21:
+        raise UnknownError
+    unit = 1 << header.cluster_bits
+    wanted = min(header.num_tables, -(-_count(header.len_disk, unit) // (unit // QCOW_REFERENCE.width)))
+    field = QCOW_REFERENCE.ofs_target
+    return header, unit, _table(source, header.ofs_tables, wanted, QCOW_REFERENCE, field)[field]
+
+
+def _qcow_clusters(
+    source: Source, unit: int, first: NDArray[np.uint64], is_meant: Callable[..., NDArray[np.bool_]]
+) -> I64:
+    """Number the clusters that are meant by their reference, and whether they are compressed or zeros."""
+    fields = (QCOW_REFERENCE.entry, QCOW_REFERENCE.is_compressed, QCOW_REFERENCE.reads_as_zeros)
+    count = unit // QCOW_REFERENCE.width
+
+    def chosen(at: int) -> I64:
+        return np.flatnonzero(is_meant(*_table(source, at, count, QCOW_REFERENCE, *fields).values()))
+
+    return _second_tables(source, first, count, QCOW_REFERENCE, chosen)
+
+
+def last_block(source: Source) -> int:
+    """Where the last block that a container's tables name begins in its file, in bytes; 0 if they do not tell."""
+    magic = source.read(0, min(8, source.size_bytes))
+    finder = next((finder for start, finder in _LAST_BLOCKS.items() if magic.startswith(start)), None)
+    try:
+        places = np.empty(0, np.uint64) if finder is None else finder(source)
+    except (UnknownError, FormatError, KeyError):
+        return 0
+    return int(places.max()) if len(places) else 0
+
+
+def _qcow_places(source: Source) -> NDArray[np.uint64]:
+    _, unit, first = _qcow_directory(source)
+    found = [np.empty(0, np.uint64)]
+
+    def kept(entry: NDArray[np.uint64], packed: NDArray[np.uint64], zeros: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        found.append((entry & _PLACE)[(packed == 0) & (zeros == 0)])
+        return (entry & _PLACE) > 0
+
+    _qcow_clusters(source, unit, first, kept)
+    return np.concatenate(found)
+
+
+def _vhdx_places(source: Source) -> NDArray[np.uint64]:
+    _, _, is_stored, place, _ = _vhdx_table(source)
+    return place[is_stored]
+
+
+def _vmdk_places(source: Source) -> NDArray[np.uint64]:
+    found = [np.empty(0, np.uint64)]
+    _vmdk_sectors(source, found.append)
+    return np.concatenate(found) * SECTOR_BYTES
+
+
+def refuse_extent(source: Source) -> None:
+    """Refuse a part of a VMware disk that is in several files: which, and in what order, its description says."""
+    try:
+        header = _structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0)
+        text = source.read(header.descriptor_sector * SECTOR_BYTES, len(DESCRIPTION))
+    except FormatError:
+        return
+    # Room for one is left in every file by some programs.
+    if not header.descriptor_sector or text != DESCRIPTION:
+        raise UnsupportedError(
+            f"{source.name}: is one of the files of a VMware disk (vmdk)", code="container",
+            advice="open the .vmdk file beside it that names it",
+        )  # fmt: skip
+
+
+def vhd_end(source: Source) -> int | None:
+    """Where the last block of a dynamic VHD ends in its file, in bytes; None if its tables do not tell."""
+    try:
+        _, header, sectors = _vhd_table(source)
+    except (UnknownError, FormatError):
+        return None
+    # A bit for each sector, in whole sectors, stands before a block.
+    bits = -(-header.len_block // SECTOR_BYTES)
+    length = -(-bits // (8 * SECTOR_BYTES)) * SECTOR_BYTES + header.len_block
+    stored = sectors[sectors != NOT_STORED]
+    return int(stored.max()) * SECTOR_BYTES + length if len(stored) else 0
+
+
+def _vhd(source: Source) -> tuple[I64, int]:
+    footer, header, sectors = _vhd_table(source)
+    return _units(np.flatnonzero(sectors != NOT_STORED), header.len_block, footer.len_disk)
+
+
+def _vhd_table(
+    source: Source,
+) -> tuple[grammar.SparseDisks.VhdFooter, grammar.SparseDisks.VhdDynamicHeader, NDArray[np.uint64]]:
+    footer = _structure(grammar.SparseDisks.VhdFooter, VHD_FOOTER, source, 0)
+    header = _structure(grammar.SparseDisks.VhdDynamicHeader, VHD_DYNAMIC_HEADER, source, footer.ofs_next)
+    count = min(header.num_blocks, _count(footer.len_disk, header.len_block))
+    sectors = _table(source, header.ofs_table, count, VHD_REFERENCE, VHD_REFERENCE.sector)[VHD_REFERENCE.sector]
+    return footer, header, sectors
+
+
+def _vhdx(source: Source) -> tuple[I64, int]:
+    block, size, is_stored, _, between = _vhdx_table(source)
+    found = np.flatnonzero(is_stored)
+    return _units(found - found // (between + 1), block, size)
+
+
+def _vhdx_table(source: Source) -> tuple[int, int, NDArray[np.bool_], NDArray[np.uint64], int]:
+    """Return size of a block and of the disk, which entries store one, where, and how many come before a bitmap's."""
+    kinds = grammar.SparseDisks
+    regions = _named(source, REGION_TABLES[0], (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION))
+    table, place = regions[BAT].ofs_region, regions[METADATA].ofs_region
+    items = _named(source, place, (kinds.VhdxMetadata, VHDX_METADATA), (kinds.VhdxMetadataEntry, VHDX_METADATA_ENTRY))
+
+    def item(name: UUID, kind: type[T], record: RecordType) -> T:
+        return _structure(kind, record, source, place + items[name].ofs_item)
+
+    block = item(FILE_PARAMETERS, kinds.VhdxFileParameters, VHDX_FILE_PARAMETERS).len_block
+    size = item(DISK_SIZE, kinds.VhdxDiskSize, VHDX_DISK_SIZE).len_disk
+    sector = item(SECTOR_SIZE, kinds.VhdxSectorSize, VHDX_SECTOR_SIZE).len_sector
+    blocks = _count(size, block)
+    between = CHUNK_SECTORS * sector // block
+    if not between:
+        raise UnknownError
+    entries = blocks + (max(blocks, 1) - 1) // between
+    fields = (VHDX_REFERENCE.state, VHDX_REFERENCE.ofs_block)
+    state, place = _table(source, table, entries, VHDX_REFERENCE, *fields).values()
+    is_stored = np.isin(state, [int(kinds.VhdxState.present), int(kinds.VhdxState.partial)])
+    is_stored &= np.arange(entries) % (between + 1) != between
+    return block, size, is_stored, place, between
+
+
+def _named(source: Source, at: int, head: tuple[Any, RecordType], entry: tuple[Any, RecordType]) -> dict[UUID, Any]:
+    """Read a table of things that have names behind its head."""
+    count = _structure(*head, source, at).num_entries
+    first, width = at + head[1].width, entry[1].width
+    found = [_structure(*entry, source, first + number * width) for number in range(min(count, MOST_NAMED))]
+    return {UUID(bytes_le=each.guid): each for each in found}
+
+
+def _vmdk(source: Source) -> tuple[I64, int]:
+    return _vmdk_sectors(source, lambda _: None)
+
+
+def _vmdk_sectors(source: Source, found: Callable[[NDArray[np.uint64]], None]) -> tuple[I64, int]:
+    """Say what is stored, and tell of the sectors that each table names."""
+    kind = grammar.SparseDisks.VmdkHeader
+    header = _structure(kind, VMDK_HEADER, source, 0)
+    if header.directory_sector == AT_END:
+        header = _structure(kind, VMDK_HEADER, source, source.size_bytes - FOOTER_FROM_END)
+    grain, count, field = header.num_grain_sectors, header.num_references, VMDK_REFERENCE.sector
+    tables = _count(_count(header.num_sectors, grain), count)
+    first = _table(source, header.directory_sector * SECTOR_BYTES, tables, VMDK_REFERENCE, field)[field]
+
+    def is_stored(sector: int) -> I64:
+        # A grain in sector 1 is all zeros: there the description lies.
+        sectors = _table(source, sector * SECTOR_BYTES, count, VMDK_REFERENCE, field)[field]
+        found(sectors)
+        return np.flatnonzero(sectors > 1)
+
+    numbers = _second_tables(source, first, count, VMDK_REFERENCE, is_stored)
+    return _units(numbers, grain * SECTOR_BYTES, header.num_sectors * SECTOR_BYTES)
+
+
+_READERS: Final[dict[bytes, Callable[[Source], tuple[I64, int]]]] = {
+    b"QFI\xfb": _qcow,
+    b"conectix": _vhd,
+    b"vhdxfile": _vhdx,
+    b"KDMV": _vmdk,
+}
+
+_LAST_BLOCKS: Final[dict[bytes, Callable[[Source], NDArray[np.uint64]]]] = {
+    b"QFI\xfb": _qcow_places,
+    b"vhdxfile": _vhdx_places,
+    b"KDMV": _vmdk_places,
+}

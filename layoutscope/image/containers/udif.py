@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from layoutscope.arrays.intervals import runs_of, subtract, total, union
+from layoutscope.arrays.lookup import runs_of, subtract, total, union
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
-from layoutscope.image.containers.allocation import refuse_expansion
+from layoutscope.image.containers.placed import refuse_expansion
 from layoutscope.image.signatures import udif_trailer_at
 from layoutscope.image.source import FillingSource, Source, overlaps
 from layoutscope.ondisk import grammar

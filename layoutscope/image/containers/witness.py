@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.intervals import runs_of, subtract, total, union
+from layoutscope.arrays.lookup import runs_of, subtract, total, union
 from layoutscope.errors import FormatError, ImageError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.allocation import refuse_expansion
+from layoutscope.image.containers.placed import refuse_expansion
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.ondisk import grammar

@@ -1,4 +1,4 @@
-/* Runs of two tables laid out in turn. Twin of plain_merged in layoutscope/access/touches.py. */
+/* Runs of two tables laid out in turn. Twin of plain_merged in layoutscope/access/trace.py. */
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The order of names in folders, which lie one after the other. Twin of Keys.misplaced in
- * layoutscope/filesystems/hfsplus/tree/keys.py.
+ * layoutscope/filesystems/hfsplus/nodes.py.
  */
 
 #include "kernel.h"

@@ -2,7 +2,7 @@
  * many pairs of numbers stand in falling order.
  *
  * Twins of first_places in layoutscope/arrays/lookup.py, of plain_once in layoutscope/walk/cache.py, and of
- * plain_inversions in layoutscope/metrics/order.py.
+ * plain_inversions in layoutscope/metrics/files.py.
  */
 
 #include "reads.h"

@@ -1,6 +1,6 @@
-/* Sets of blocks as sorted runs, each a first block and a length. Twins of layoutscope/arrays/intervals.py.
+/* Sets of blocks as sorted runs, each a first block and a length. Twins of layoutscope/arrays/lookup.py.
  *
- * `join_pieces` is the twin of plain_merged_pieces in layoutscope/metrics/pieces.py.
+ * `join_pieces` is the twin of plain_merged_pieces in layoutscope/metrics/space.py.
  */
 
 #include "kernel.h"

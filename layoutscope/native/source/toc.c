@@ -1,5 +1,5 @@
 /* Where the records of APFS B-tree nodes lie, and the numbers that lead their keys. Twins of plain_slots in
- * layoutscope/filesystems/apfs/store/toc.py and of plain_order in layoutscope/filesystems/apfs/store/source.py.
+ * layoutscope/filesystems/apfs/nodes.py and of plain_order in layoutscope/filesystems/apfs/source.py.
  *
  * Apple File System Reference, "btree_node_phys_t": the table of contents stands behind the head of a node, keys grow
  * behind the table, values from the end of the node towards them; in a root they end before the tree's information.

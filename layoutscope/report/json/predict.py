@@ -13,7 +13,7 @@ from layoutscope.units import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.drive.interval import Interval
+    from layoutscope.drive.uncertain import Interval
     from layoutscope.results.predict import DriveCase, DriveFacts, OrdersCase
     from layoutscope.results.recorded import PlacedDevice, Recording
 

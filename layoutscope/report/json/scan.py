@@ -169,7 +169,7 @@ def scan_document(result: ScanResult) -> dict[str, Any]:
 
 
 def _volume(volume: VolumeScan) -> dict[str, Any]:
-    from layoutscope.analysis.story import story
+    from layoutscope.analysis.explanation import story
 
     facts = volume.layout.facts
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
 from layoutscope.report.map.page import render
+from layoutscope.report.map.scans import MapDisk, MapFact, MapWalk
 
 __all__ = ["MapDisk", "MapFact", "MapWalk", "render"]

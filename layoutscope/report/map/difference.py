@@ -12,16 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.analysis import changes
-from layoutscope.analysis.story import drive_words
-from layoutscope.arrays.intervals import intersect, runs_of, subtract, union
-from layoutscope.arrays.lookup import dense_codes
+from layoutscope.analysis import comparison
+from layoutscope.analysis.explanation import drive_words
+from layoutscope.arrays.lookup import dense_codes, intersect, runs_of, subtract, union
 from layoutscope.errors import UsageError
 from layoutscope.frozen import frozen
-from layoutscope.report.map.model import MapDisk, MapFact, first_walks
-from layoutscope.report.map.pyramid import Share, partition
-from layoutscope.report.map.scans import DEVICES
-from layoutscope.report.map.segments import (
+from layoutscope.report.map.pyramid import (
     CAME,
     CHANGES,
     DAMAGED,
@@ -39,8 +35,11 @@ from layoutscope.report.map.segments import (
     WENT,
     MapClass,
     Segments,
+    Share,
     from_layouts,
+    partition,
 )
+from layoutscope.report.map.scans import DEVICES, MapDisk, MapFact, first_walks
 from layoutscope.results.compare import NODE_APPEARED, NODE_MOVED, NODE_STAYED, NODE_WENT
 from layoutscope.units import format_bytes, format_count, format_seconds
 
@@ -119,7 +118,7 @@ def _tally(before: Sequence[VolumeLayout], now: Sequence[VolumeLayout]) -> Tally
     found: Tally = {}
     for earlier, later in _twins(before, now):
         one, other = earlier or later, later or earlier
-        nodes = changes.node_changes(one, other)  # type: ignore[arg-type]  # one of the two is there
+        nodes = comparison.node_changes(one, other)  # type: ignore[arg-type]  # one of the two is there
         change = nodes.change if earlier and later else np.full(len(nodes), NODE_WENT if earlier else NODE_APPEARED)
         for tree in nodes.tree.words:
             counts = np.bincount(change[nodes.tree.equals(tree)], minlength=4)
@@ -247,7 +246,7 @@ def _followed(
     nodes = layout.columns("nodes")
     if twin is None:
         return np.full(len(nodes), ALONE, np.uint8), np.full(len(nodes), -1, np.int64)
-    followed = changes.node_changes(twin, layout) if is_later else changes.node_changes(layout, twin)
+    followed = comparison.node_changes(twin, layout) if is_later else comparison.node_changes(layout, twin)
     here, there = followed.earlier_offset, followed.later_offset
     if is_later:
         here, there = there, here
@@ -256,18 +255,18 @@ def _followed(
     own, placed = (_keys(table, words, start) for table in (nodes, twins))
     is_placed = nodes["image_offset"].is_known
     live = np.flatnonzero(here.is_known)
-    keys = (changes.codes_in(followed.tree, words)[live], followed.node_id[live], here.data[live])
-    row = np.where(is_placed, changes.matching(own, keys), changes.NONE)
+    keys = (comparison.codes_in(followed.tree, words)[live], followed.node_id[live], here.data[live])
+    row = np.where(is_placed, comparison.matching(own, keys), comparison.NONE)
     change, other = (np.append(values, -1)[row] for values in (followed.change[live].astype(np.int8), there.data[live]))
     has_other = np.append(there.is_known[live], values=False)[row]
     # A node that no live state has is known by its place.
-    is_there = is_placed & (changes.matching(own, placed) != changes.NONE)
+    is_there = is_placed & (comparison.matching(own, placed) != comparison.NONE)
     code = np.where((change == NODE_STAYED) | is_there, STAYED, np.where(change == NODE_MOVED, MOVED, ALONE))
     return code.astype(np.uint8), np.where(has_other, other + start, -1)
 
 
 def _keys(nodes: Table, words: list[str], start: int) -> tuple[NDArray[Any], ...]:
-    return changes.codes_in(nodes["tree"], words), nodes["node_id"].data, nodes["image_offset"].signed() - start
+    return comparison.codes_in(nodes["tree"], words), nodes["node_id"].data, nodes["image_offset"].signed() - start
 
 
 def changed_shares(disk: MapDisk) -> tuple[Share, ...]:

@@ -11,11 +11,10 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.report.map.first import headline_of
-from layoutscope.report.map.model import images_of
 from layoutscope.report.map.panels import walk_words
-from layoutscope.report.map.pyramid import held_by, partition, used_span
-from layoutscope.report.map.segments import DAMAGED, METADATA, from_layouts, tree_class
+from layoutscope.report.map.pyramid import DAMAGED, METADATA, from_layouts, held_by, partition, tree_class, used_span
+from layoutscope.report.map.scans import images_of
+from layoutscope.report.map.screen import headline_of
 from layoutscope.report.notebook import framed
 from layoutscope.units import MIB, format_bytes
 
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.report.map.model import MapDisk
-    from layoutscope.report.map.pyramid import Share
-    from layoutscope.report.map.segments import MapClass
+    from layoutscope.report.map.pyramid import MapClass, Share
+    from layoutscope.report.map.scans import MapDisk
 
     Traces = list[go.Scatter | go.Heatmap]
 

@@ -1,4 +1,4 @@
-"""One offline HTML page from the data of one or more disks, each a :class:`~layoutscope.report.map.model.MapDisk`."""
+"""One offline HTML page from the data of one or more disks, each a :class:`~layoutscope.report.map.scans.MapDisk`."""
 
 from __future__ import annotations
 
@@ -11,24 +11,30 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.report.map import encode
-from layoutscope.report.map.bands import scale_of
-from layoutscope.report.map.directories import directories
-from layoutscope.report.map.entries import entries
-from layoutscope.report.map.nodes import NODE_BUDGET, identifiers, packed_nodes
-from layoutscope.report.map.panels import costs, distances, first_of, walk_panel, written_when
-from layoutscope.report.map.pyramid import Cells, Share, partition, pyramid, used_span
-from layoutscope.report.map.segments import from_layouts, merge_touching
-from layoutscope.report.map.text import sections
-from layoutscope.tables.table import stacked
+from layoutscope.report.map import pyramid as encode
+from layoutscope.report.map.panels import (
+    NODE_BUDGET,
+    costs,
+    directories,
+    distances,
+    entries,
+    first_of,
+    identifiers,
+    packed_nodes,
+    walk_panel,
+    written_when,
+)
+from layoutscope.report.map.pyramid import Cells, Share, from_layouts, merge_touching, partition, pyramid, used_span
+from layoutscope.report.map.screen import scale_of, sections
+from layoutscope.tables.columns import stacked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.report.map.model import MapDisk
-    from layoutscope.report.map.segments import Segments
+    from layoutscope.report.map.pyramid import Segments
+    from layoutscope.report.map.scans import MapDisk
 
 
 def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths: bool = False) -> str:

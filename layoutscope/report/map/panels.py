@@ -7,17 +7,22 @@ head is over time, and what it costs.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.analysis.story import drive_words
-from layoutscope.arrays.lookup import dense_codes, find, first_places
+from layoutscope.access.entries import ROOT_ID, path_component
+from layoutscope.analysis.explanation import drive_words
+from layoutscope.arrays.lookup import dense_codes, find, first_places, match
+from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.report.map import encode
-from layoutscope.report.map.nodes import NODE_BUDGET
-from layoutscope.report.map.segments import verified_xids
-from layoutscope.tables.schema import LIVE_STATES
+from layoutscope.frozen import frozen
+from layoutscope.report import escape_text
+from layoutscope.report.map import pyramid
+from layoutscope.report.map.pyramid import verified_xids
+from layoutscope.tables.columns import stacked
+from layoutscope.tables.schema import CONDITIONS, LIVE_STATES
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
@@ -26,9 +31,135 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.report.map.model import MapDisk, MapWalk
+    from layoutscope.report.map.pyramid import Segments
+    from layoutscope.report.map.scans import MapDisk, MapWalk
     from layoutscope.tables import VolumeLayout
-    from layoutscope.tables.table import Table
+    from layoutscope.tables.columns import Table, TextColumn, Values
+
+
+KINDS: Final = ("leaf", "index", "header", "map", "free", "locked", "unreadable")
+
+NODE_BUDGET: Final = 250_000
+"""Nodes whose records, keys and xid the page can tell."""
+
+NOT_KNOWN: Final = 255
+"""In place of a level, or of how full a node is in per cent."""
+
+DIGITS: Final = 3
+"""So many digits of a cost are kept: more are never told, and would not compress."""
+
+
+def packed_nodes(nodes: Table, item: MapDisk, segments: Segments, classes: list[str]) -> dict[str, Any]:
+    """Pack the nodes of all layouts, in the order in which the segments number them."""
+    kept = nodes.take(slice(None, NODE_BUDGET))
+    codes, trees = kept["tree"].numbered()
+    # What has no place on this disk ends before it begins.
+    is_here = nodes["device"].data == item.device
+    place = np.where(is_here, nodes["image_offset"].signed(), -1)
+    seconds = node_seconds(place, segments, item.walks, item.device)[: len(kept)]
+    size, offset = kept["size_bytes"].data, place[: len(kept)]
+    return {
+        "trees": list(trees),
+        "classes": [classes.index(tree) if tree in classes else -1 for tree in trees],
+        "kinds": list(KINDS),
+        "conditions": list(CONDITIONS),
+        "tree": pyramid.array(codes),
+        "kind": pyramid.array(_codes(kept["kind"], KINDS)),
+        "condition": pyramid.array(_codes(kept["condition"], CONDITIONS)),
+        "level": pyramid.array(kept["level"].filled(NOT_KNOWN)),
+        "offset": pyramid.array(np.where(offset < 0, -1 - size, offset), delta=True),
+        "size": pyramid.array(size),
+        "records": pyramid.array(kept["num_records"].filled(0)),
+        "xid": pyramid.array(verified_xids(kept)),
+        "rank": pyramid.array(kept["key_rank"].signed()),
+        "fill": pyramid.array(_fill(kept)),
+        "cost": pyramid.array(_microseconds(seconds)),
+        "id": identifiers(ids_of(kept["node_id"])),
+        "first": identifiers(ids_of(kept["first_key_id"])),
+        "last": identifiers(ids_of(kept["last_key_id"])),
+        "total": len(nodes),
+        **({name: pyramid.array(of[: len(kept)]) for name, of in _changes(item).items()} if item.num_earlier else {}),
+    }
+
+
+def _changes(item: MapDisk) -> dict[str, NDArray[Any]]:
+    """Return what happened to each node between two states."""
+    from layoutscope.report.map.difference import disk_changes
+
+    return disk_changes(item)
+
+
+def _codes(column: Values, known: Sequence[str]) -> NDArray[np.uint8]:
+    """Return the place of each row's word among those that the page knows."""
+    number, words = column.numbered()
+    return np.array([known.index(word) for word in words], np.uint8)[number]
+
+
+def _fill(nodes: Table) -> NDArray[np.uint8]:
+    """Return how full nodes are, in per cent of what their records could take."""
+    used, room = (nodes[name].filled(0).astype(np.float64) for name in ("used_bytes", "free_bytes"))
+    known = nodes["used_bytes"].is_known & nodes["free_bytes"].is_known & (used + room > 0)
+    return np.where(known, np.round(100 * used / np.maximum(used + room, 1)), NOT_KNOWN).astype(np.uint8)
+
+
+def node_seconds(
+    place: NDArray[np.int64],  # where each node begins, -1 where that is not known
+    segments: Segments,
+    walks: Sequence[MapWalk],
+    device: int = 0,
+) -> NDArray[np.float64]:
+    """Charge each node with the service time of the reads that bring it in.
+
+    Seconds; 0 of nodes that no read touches. A read of several nodes is charged to each by its bytes in the read.
+    """
+    seconds = np.zeros(len(place))
+    if not walks:
+        return seconds
+    nodes = segments.take(np.flatnonzero(segments.owner > 0))
+    for walk in walks:
+        if (walk.order, walk.drive) == (walks[0].order, walks[0].drive):
+            seconds += _charged(nodes, walk, device, len(place))
+    # The tables of several volumes, or states, have the same node in a row each; the map has it once.
+    first, same = np.unique(place, return_inverse=True)
+    shared = np.zeros(len(first))
+    np.maximum.at(shared, same, seconds)
+    return np.where(place >= 0, shared[same], 0.0)
+
+
+def _charged(nodes: Segments, walk: MapWalk, device: int, num_nodes: int) -> NDArray[np.float64]:
+    begin, end = nodes.start, np.maximum.accumulate(nodes.start + nodes.length)
+    on_this = walk.trace.device == device
+    start = walk.trace.image_offset[on_this]
+    stop = start + walk.trace.length_bytes[on_this]
+    low = np.searchsorted(end, start, side="right")
+    many = np.maximum(np.searchsorted(begin, stop, side="left") - low, 0)
+    piece, read = ranges(low, many), owners(many)
+    held = np.minimum(end[piece], stop[read]) - np.maximum(begin[piece], start[read])
+    whole = np.bincount(read, held, minlength=len(start))
+    share = walk.service_s[on_this][read] * held / whole[read]
+    return np.bincount(nodes.owner[piece] - 1, share, minlength=num_nodes).astype(np.float64)
+
+
+def _microseconds(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Round to whole microseconds, of few digits; what costs anything is never 0."""
+    micro = np.maximum(seconds * 1e6, (seconds > 0).astype(float))
+    unit = 10.0 ** np.maximum(0, np.floor(np.log10(np.maximum(micro, 1))) - DIGITS + 1)
+    rounded: NDArray[np.int64] = (np.round(micro / unit) * unit).astype(np.int64)
+    return rounded
+
+
+def identifiers(ids: NDArray[np.uint64]) -> dict[str, Any]:
+    """Pack identifiers of 64 bits in two halves, which doubles cannot hold whole."""
+    return {
+        "low": pyramid.array(ids & np.uint64(0xFFFFFFFF), delta=True),
+        "high": pyramid.array(ids >> np.uint64(32), delta=True),
+    }
+
+
+def ids_of(column: Values) -> NDArray[np.uint64]:
+    """Return a column of identifiers as whole numbers, 0 where there is none."""
+    return column.filled(0).astype(np.uint64)
+
 
 COLUMNS: Final = 240
 
@@ -54,7 +185,7 @@ def density(x: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
         "y": y_range,
         "columns": COLUMNS,
         "rows": ROWS,
-        "counts": encode.array(counts.ravel().astype(np.int64)),
+        "counts": pyramid.array(counts.ravel().astype(np.int64)),
     }
 
 
@@ -90,7 +221,7 @@ def _seeks(item: MapDisk) -> dict[str, Any] | None:
     jump = np.abs(trace.image_offset[1:] - (trace.image_offset[:-1] + trace.length_bytes[:-1]))
     found, bins = _histogram(jump)
     drawn = np.concatenate([[NO_BIN], bins])[: len(trace)][:: drawn_step(len(trace))]
-    return {**found, "reads": encode.array(drawn.astype(np.uint8))}
+    return {**found, "reads": pyramid.array(drawn.astype(np.uint8))}
 
 
 def own_reads(trace: AccessTrace, device: int) -> AccessTrace:
@@ -155,7 +286,7 @@ def _to_data(item: MapDisk) -> dict[str, Any]:
     told, bins = _histogram(found)
     order = np.argsort(node, kind="stable")
     order = order[: np.searchsorted(node[order], NODE_BUDGET)]
-    return {**told, "node": encode.array(node[order], delta=True), "bin": encode.array(bins[order].astype(np.uint8))}
+    return {**told, "node": pyramid.array(node[order], delta=True), "bin": pyramid.array(bins[order].astype(np.uint8))}
 
 
 def _to_first_extents(layout: VolumeLayout, device: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -214,9 +345,9 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
     step = drawn_step(len(trace))
     shown = slice(None, None, step)
     reads = {
-        "offset": encode.array(trace.image_offset[shown], delta=True),
-        "length": encode.array(trace.length_bytes[shown]),
-        "tree": encode.array(trace.tree[shown]),
+        "offset": pyramid.array(trace.image_offset[shown], delta=True),
+        "length": pyramid.array(trace.length_bytes[shown]),
+        "tree": pyramid.array(trace.tree[shown]),
     }
     return {
         "label": walk_words(item),
@@ -229,7 +360,7 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
         "step": step,
         "trees": list(trace.trees),
         "ticks": TICKS_PER_SECOND,
-        "time": encode.array(np.floor(begin[shown] * TICKS_PER_SECOND).astype(np.int64), delta=True),
+        "time": pyramid.array(np.floor(begin[shown] * TICKS_PER_SECOND).astype(np.int64), delta=True),
         "reads_of": first,
         **(reads if disk.walks[first] is item else {}),
         "rates": _rates(item.seconds, begin, trace),
@@ -278,3 +409,197 @@ def costs(item: MapWalk) -> dict[str, Any]:
         "best": item.best,
         "interval_s": item.interval_s,
     }
+
+
+MOST: Final = 1_500
+"""The costliest directories of a disk that have a box each; their ancestors have one, too."""
+
+NO_DIRECTORY: Final = 0
+"""Reads that no directory caused, such as those of a mount, are charged to this number."""
+
+
+@frozen
+class Directories:
+    """The directories of one volume by rising number; all arrays have shape (n,)."""
+
+    volume: int  # place of the volume's layout on its disk
+    ids: NDArray[np.uint64]  # their numbers
+    parent: NDArray[np.int64]  # place of the directory that each lies in; -1 where there is none
+    name_row: NDArray[np.int64]  # row of entries that names each; -1 where there is none
+    seconds: NDArray[np.float64]  # of the walk, caused by each
+    # entries, held_bytes: what each lists, and the sizes of that
+    entries: NDArray[np.int64]
+    held_bytes: NDArray[np.int64]
+
+
+def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
+    """Return the costliest directories of a disk with their ancestors: time of a walk, entries and bytes.
+
+    Of each volume its first walk counts. None where nothing was walked.
+    """
+    walks = {walk.volume: walk for walk in reversed(item.walks)}
+    volumes = [_of_volume(number, item.layouts[number], walks[number]) for number in sorted(walks)]
+    if not volumes:
+        return None
+    chosen = [_with_ancestors(one, rows) for one, rows in zip(volumes, _costliest(volumes), strict=True)]
+    kept = list(zip(volumes, chosen, strict=True))
+    return {
+        "id": [key for one, rows in kept for key in _keys(one, rows)],
+        "parent": [key for one, rows in kept for key in _keys(one, one.parent[rows])],
+        "name": [name for one, rows in kept for name in _names(one, item, rows, names=names)],
+        "seconds": rounded(np.concatenate([one.seconds[rows] for one, rows in kept])),
+        "entries": [count for one, rows in kept for count in one.entries[rows].tolist()],
+        "bytes": [count for one, rows in kept for count in one.held_bytes[rows].tolist()],
+        "whole": {
+            "seconds": math.fsum(math.fsum(one.seconds) for one in volumes),  # the same in whatever order
+            "entries": sum(int(one.entries.sum()) for one in volumes),
+            "bytes": sum(int(one.held_bytes.sum()) for one in volumes),
+        },
+        "shown": sum(map(len, chosen)),
+        "total": sum(len(one.ids) for one in volumes),
+    }
+
+
+def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
+    """Add up what the directories of a volume list, and what of a walk each of them caused."""
+    entries = layout.columns("entries")
+    folder_rows = np.flatnonzero(entries["kind"].equals("directory"))
+    folders = entries["file_id"].data[folder_rows]
+    parents = entries["parent_id"].data
+    # What the root lies in is no directory, unless damage made it one: nobody lists it.
+    above = parents[folder_rows[folders == ROOT_ID]]
+    inside = ~np.isin(parents, above[~np.isin(above, folders)])
+    (listing, folder, caused), bound = dense_codes(parents, folders, walk.trace.directory_id)
+    codes = np.concatenate([listing[inside], folder, caused])
+    there = np.zeros(bound, np.bool_)
+    there[codes] = True
+    place = np.where(there, np.cumsum(there) - 1, -1)
+    numbers = np.concatenate([parents[inside], folders, walk.trace.directory_id])
+    ids = np.sort(numbers[first_places(codes, bound)])
+    name_row, parent = np.full(len(ids), -1), np.full(len(ids), -1)
+    # Of a directory that several entries name, as damage and links to directories have it, the first one counts.
+    own = place[folder][::-1]
+    name_row[own] = folder_rows[::-1]
+    parent[own] = place[listing[folder_rows]][::-1]
+    parent[_circles(parent)] = -1
+    size = np.maximum(entries["size_bytes"].filled(0), 0)
+    return Directories(
+        number,
+        ids,
+        parent,
+        name_row,
+        np.bincount(place[caused], walk.read_seconds, minlength=len(ids)).astype(np.float64),
+        np.bincount(place[listing[inside]], minlength=len(ids)),
+        np.bincount(place[listing[inside]], size[inside], minlength=len(ids)).astype(np.int64),
+    )
+
+
+def _circles(parent: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which directories have no topmost one: damage made one of their ancestors lie in itself."""
+    above = np.append(parent, -1)  # -1 stands for the last place, too: what has no parent stays there
+    for _ in range(len(parent).bit_length()):
+        above = above[above]
+    return above[:-1] >= 0
+
+
+def _costliest(volumes: Sequence[Directories]) -> list[NDArray[np.int64]]:
+    """Choose the costliest of all volumes; of equally costly ones those of lower numbers."""
+    seconds = np.concatenate([one.seconds for one in volumes])
+    chosen = np.zeros(len(seconds), np.bool_)
+    chosen[np.argsort(-seconds, kind="stable")[:MOST]] = True
+    return [np.flatnonzero(part) for part in np.split(chosen, np.cumsum([len(one.ids) for one in volumes])[:-1])]
+
+
+def _with_ancestors(volume: Directories, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Add what lies between directories and the root; a damaged tree's circles end where they began."""
+    chosen = np.zeros(len(volume.ids), np.bool_)
+    while len(rows):
+        chosen[rows] = True
+        above = volume.parent[rows]
+        above = above[above >= 0]
+        rows = np.unique(above[~chosen[above]])
+    return np.flatnonzero(chosen)
+
+
+def _keys(volume: Directories, rows: NDArray[np.int64]) -> list[str | None]:
+    """Name directories across volumes, as the page's files are; None for no directory."""
+    return [f"{volume.volume}:{volume.ids[row]}" if row >= 0 else None for row in rows.tolist()]
+
+
+def _names(volume: Directories, item: MapDisk, rows: NDArray[np.int64], *, names: bool) -> list[str]:
+    entries = item.layouts[volume.volume].columns("entries")
+    texts = entries.texts("name").take(np.maximum(volume.name_row[rows], 0)).to_list()
+    told = []
+    for row, text in zip(rows.tolist(), texts, strict=True):
+        number = int(volume.ids[row])
+        if number == NO_DIRECTORY:
+            told.append("no directory")
+        elif number == ROOT_ID:
+            told.append(f"{item.called.get(volume.volume, '')} /".lstrip())
+        elif volume.name_row[row] >= 0 and names:
+            told.append(escape_text(path_component(text or "")))
+        else:
+            told.append(f"directory {number}")
+    return told
+
+
+NAME_BUDGET: Final = 100_000
+"""Entries whose paths the page carries in any case; of a disk that has more, only where all are asked for."""
+
+BLOCK: Final = 16_384
+"""Names that are compressed together: the page unpacks and searches them in slices between two pictures."""
+
+_ZERO: Final = b"\0"
+"""What stands before each name; paths spell a zero of a name, as private directories of old volumes have it."""
+
+
+def entries(item: MapDisk, *, names: bool, all_paths: bool) -> dict[str, Any]:
+    """Pack the entries of all volumes of a disk by their numbers: these and their nodes rise then, and take a fifth.
+
+    `total` entries, whether they are `withheld`, and `packed`, None where the page has none of them.
+    """
+    tables = [layout.columns("entries") for layout in item.layouts]
+    total = sum(map(len, tables))
+    carried = names and (all_paths or total <= NAME_BUDGET) and total > 0
+    return {"total": total, "withheld": not names, "packed": _packed(item) if carried else None}
+
+
+def _packed(item: MapDisk) -> dict[str, Any]:
+    tables = [layout.columns("entries") for layout in item.layouts]
+    base = np.cumsum([0, *(len(layout.columns("nodes")) for layout in item.layouts)])
+    rows = [table["inode_node_row"].signed() for table in tables]
+    nodes = np.concatenate([np.where(row >= 0, row + first, -1) for row, first in zip(rows, base, strict=False)])
+    volume = np.repeat(np.arange(len(tables)), list(map(len, tables)))
+    stack = stacked(tables)
+    order = np.lexsort((ids_of(stack["file_id"]), volume))
+    found, volume = stack.take(order), volume[order]
+    ids, parents = ids_of(found["file_id"]), ids_of(found["parent_id"])
+    above = _above(volume, ids, parents, len(tables))
+    return {
+        "volume": pyramid.array(volume),
+        "node": pyramid.array(nodes[order], delta=True),
+        "id": identifiers(ids),
+        "above": pyramid.array(above, delta=True),
+        "orphan": identifiers(parents[above < 0]),
+        "block": BLOCK,
+        "names": packed_names(found.texts("name")),
+    }
+
+
+def _above(
+    volume: NDArray[np.int64], ids: NDArray[np.uint64], parents: NDArray[np.uint64], num_volumes: int
+) -> NDArray[np.int64]:
+    """Return the place of the first entry of each one's directory, -1 where none names it; all by volume and number."""
+    above = np.full(len(ids), -1, np.int64)
+    for number, first in enumerate(np.searchsorted(volume, np.arange(num_volumes)).tolist()):
+        own = slice(first, int(np.searchsorted(volume, number, side="right")))
+        place, is_there = match(ids[own], parents[own])
+        above[own] = np.where(is_there, place + first, -1)
+    return above
+
+
+def packed_names(names: TextColumn) -> Sequence[str]:
+    """Compress names, spelled as components of paths, block by block, each with a zero before it."""
+    spelled = [path_component(name or "").encode("utf-8", "surrogatepass") for name in names.to_list()]
+    blocks = (spelled[first : first + BLOCK] for first in range(0, len(spelled), BLOCK))
+    return [pyramid.packed_bytes(b"".join(_ZERO + name for name in block)) for block in blocks]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from layoutscope.analysis.width import bound, width
+from layoutscope.analysis.comparison import bound, width
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import image_line, plain_table, print_parts
 from layoutscope.report.text.recorded import host_line, measured_table, recording_lines

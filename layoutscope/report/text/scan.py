@@ -10,7 +10,7 @@ from rich.text import Text
 
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.findings import RANK
-from layoutscope.metrics.pieces import main_tree
+from layoutscope.metrics.space import main_tree
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import STYLES, count_findings, image_line, plain_table, print_parts
 from layoutscope.report.text.predict import prediction_notes, prediction_table

@@ -16,7 +16,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from layoutscope.analysis.advice import what_to_do
-from layoutscope.analysis.story import (
+from layoutscope.analysis.explanation import (
     SHORT,
     WHY,
     besides,
@@ -33,7 +33,7 @@ from layoutscope.analysis.story import (
 )
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.findings import ABSENT, UNBOUNDED, first_cause
-from layoutscope.metrics.pieces import node_density
+from layoutscope.metrics.space import node_density
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import count_findings
 from layoutscope.results.verdict import WORTH_S

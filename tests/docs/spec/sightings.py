@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from layoutscope.api import views
+from layoutscope.api import documents
 from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import LayoutscopeError
 from layoutscope.ondisk import bulk, decoder, grammar
@@ -153,7 +153,7 @@ def look_at(sightings: Sightings, path: Path, **options: Any) -> None:
     """
     request = request_of({**options, "decoder": "grammar"})
     with opened(path, request) as image:
-        view = views.views_of(image, request)
+        view = documents.views_of(image, request)
         for layout in image.layouts:
             sightings.is_showing = True
             _show(sightings, layout, view(layout))
@@ -162,7 +162,7 @@ def look_at(sightings: Sightings, path: Path, **options: Any) -> None:
 
 def _show(sightings: Sightings, layout: VolumeLayout, view: Any) -> None:
     for row in layout.nodes.group_by("tree", maintain_order=True).head(NODES_OF_A_TREE).iter_rows(named=True):
-        pieces = views.parts_of_node(layout, row)
+        pieces = documents.parts_of_node(layout, row)
         if row["kind"] == "locked":
             continue
         sightings.around = (pieces[0][0], pieces[0][1]) if len(pieces) == 1 and row["device"] == 0 else None

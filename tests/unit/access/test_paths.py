@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.access.paths import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths, can_be_component, path_component
-from layoutscope.analysis.files import with_paths
-from layoutscope.analysis.owners import paths_of, resolve
+from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths, can_be_component, path_component
+from layoutscope.analysis.frames import paths_of, resolve, with_paths
 from tests.layouts import entries, layout
 
 
@@ -114,7 +113,7 @@ def test_long_paths_keep_their_end():
 
 def test_a_path_takes_as_many_steps_as_it_is_long(monkeypatch):
     """All paths of a chain of 4,000 folders are the sum of their bytes, and what is kept of them is bounded."""
-    monkeypatch.setattr("layoutscope.access.paths.MAX_KNOWN_BYTES", 10_000)
+    monkeypatch.setattr("layoutscope.access.entries.MAX_KNOWN_BYTES", 10_000)
     rows = [(100 + k, 2 if not k else 99 + k, "a") for k in range(4000)]
     paths = Paths(volume(*rows))
     texts = [paths.folder(100 + k).text for k in range(4000)]

@@ -13,8 +13,7 @@ import pytest
 from fixtures.hfsplus.plan import File, Fork, VolumePlan
 from fixtures.hfsplus.writer import write
 from layoutscope import forecast, read_layouts
-from layoutscope.aging.space import FreeBlocks, FullError
-from layoutscope.aging.volume import _within
+from layoutscope.aging.volume import FreeBlocks, FullError, _within
 from layoutscope.errors import LayoutscopeError, UsageError
 from layoutscope.image import open_image
 

@@ -7,11 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutscope.aging.edits import Edits, edited
-from layoutscope.aging.growth import RecordWrites, SplitRule, grown, grown_tree
-from layoutscope.aging.records import NAME, key_of
-from layoutscope.aging.space import FreeBlocks, FullError
-from layoutscope.aging.trees import FIRST, AgingTree, NodeRule, TreeLevel, split_full
+from layoutscope.aging.trees import (
+    FIRST,
+    NAME,
+    AgingTree,
+    Edits,
+    NodeRule,
+    RecordWrites,
+    SplitRule,
+    TreeLevel,
+    edited,
+    grown,
+    grown_tree,
+    key_of,
+    split_full,
+)
+from layoutscope.aging.volume import FreeBlocks, FullError
 
 RULE = NodeRule(40)
 NONE = np.empty(0, np.int64)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import layoutscope
+from layoutscope.aging.model import WORKLOADS, workload
 from layoutscope.aging.remade import aged_layout
 from layoutscope.aging.trees import NOWHERE
-from layoutscope.aging.workloads import WORKLOADS, workload
 from layoutscope.analysis.aged import LAID_OUT, VOLUMES, readable, volumes_alike
-from layoutscope.filesystems.apfs.driver import writing
-from layoutscope.filesystems.apfs.driver.policies import POLICIES, policy_of
+from layoutscope.filesystems.apfs import writing
+from layoutscope.filesystems.apfs.driver import POLICIES, policy_of
 from layoutscope.metrics import measure
 from layoutscope.walk.whatif import what_if
 

@@ -11,10 +11,9 @@ from layoutscope import plan, predict, read_layouts, scan
 from layoutscope.access.trace import AccessTrace
 from layoutscope.analysis import counterfactual
 from layoutscope.analysis.counterfactual import CAUSES, seconds_of, walked
-from layoutscope.analysis.story import SHORT, WHY, lie
-from layoutscope.analysis.verdict import placement
+from layoutscope.analysis.explanation import SHORT, WHY, lie, placement
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.draws import SAMPLE_READS, is_sampled
+from layoutscope.drive.simulation import SAMPLE_READS, is_sampled
 from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why
 from layoutscope.walk import Work, trace
 from tests.layouts import NODE, entries, layout, leaves

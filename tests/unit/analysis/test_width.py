@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutscope.analysis.width import WORDS, advice, bound, ends, width
-from layoutscope.drive.interval import LAYOUT, VOLUME, Interval
+from layoutscope.analysis.comparison import WORDS, advice, bound, ends, width
+from layoutscope.drive.uncertain import LAYOUT, VOLUME, Interval
 from layoutscope.results.predict import Alternative, DriveCase
 from layoutscope.results.scan import Prediction
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.container.regions import Region, as_runs, inside, rest
-from layoutscope.filesystems.apfs.volume.accounting import balance
+from layoutscope.filesystems.apfs.contents import balance
+from layoutscope.filesystems.apfs.spaceman import Region, as_runs, inside, rest
 from layoutscope.findings import FindingLog
 from tests.unit.apfs.toys import BLOCK, store_of
 

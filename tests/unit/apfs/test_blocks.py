@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.image.source import MemorySource
 
 MARK = 2**62 // 512

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from fixtures.apfs.checksum import with_checksum
-from layoutscope.filesystems.apfs.container.checkpoint import open_checkpoint, read_descriptor_area, superblocks
-from layoutscope.filesystems.apfs.container.container import newest_xid
-from layoutscope.filesystems.apfs.store.blocks import Blocks
-from layoutscope.filesystems.apfs.store.source import Store
+from layoutscope.filesystems.apfs.blocks import Blocks
+from layoutscope.filesystems.apfs.checkpoint import open_checkpoint, read_descriptor_area, superblocks
+from layoutscope.filesystems.apfs.container import newest_xid
+from layoutscope.filesystems.apfs.source import Store
 from layoutscope.findings import FindingLog
 from layoutscope.image import MemorySource
 from layoutscope.ondisk.decoder import decoder_named

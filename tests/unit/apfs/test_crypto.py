@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.store.crypto import Cipher, decrypt_blocks, is_authentic
+from layoutscope.filesystems.apfs.blocks import Cipher, decrypt_blocks, is_authentic
 from layoutscope.image.crypto import password_key, unwrap_key
 
 

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.apfs.checksum import with_checksum
-from layoutscope.filesystems.apfs.store.fsrecords import read_record_tree
-from layoutscope.filesystems.apfs.store.names import Names
-from layoutscope.filesystems.apfs.store.source import TreeSource
+from layoutscope.filesystems.apfs.fsrecords import Names, read_record_tree
+from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.ondisk.leaves import LeafTables
 from tests.unit.apfs.toys import BLOCK, record_root, store_of
 

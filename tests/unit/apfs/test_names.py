@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.names import Names
+from layoutscope.filesystems.apfs.fsrecords import Names
 
 
 def names_of(*raw: bytes) -> Names:

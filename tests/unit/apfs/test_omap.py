@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.nodes import join
-from layoutscope.filesystems.apfs.store.omap import ObjectMap, view_at
+from layoutscope.filesystems.apfs.nodes import join
+from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
 
 
 def make_map(rows: list[tuple[int, int, int, bool]]) -> ObjectMap:

@@ -10,18 +10,23 @@ import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.container.container import find_superblock, parse_superblock, search_superblock
-from layoutscope.filesystems.apfs.container.location import locate, probe_near, superblock_places
-from layoutscope.filesystems.apfs.container.regions import Region, inside, node_runs, type_name
-from layoutscope.filesystems.apfs.store.blocks import Blocks, DirtyRuns
-from layoutscope.filesystems.apfs.store.names import Names
-from layoutscope.filesystems.apfs.store.nodes import DAMAGED, join, lost_of, rows_of, without_others
-from layoutscope.filesystems.apfs.store.sweep import sweep
-from layoutscope.filesystems.apfs.volume.accounting import balance
-from layoutscope.filesystems.apfs.volume.volume import list_volumes, program, stored_name
-from layoutscope.filesystems.apfs.volume.witnesses import times_listed
+from layoutscope.filesystems.apfs.blocks import Blocks, DirtyRuns
+from layoutscope.filesystems.apfs.container import (
+    find_superblock,
+    locate,
+    parse_superblock,
+    probe_near,
+    search_superblock,
+    superblock_places,
+)
+from layoutscope.filesystems.apfs.contents import balance, times_listed
+from layoutscope.filesystems.apfs.fsrecords import Names
+from layoutscope.filesystems.apfs.nodes import DAMAGED, join, lost_of, rows_of, without_others
+from layoutscope.filesystems.apfs.spaceman import Region, inside, node_runs, type_name
+from layoutscope.filesystems.apfs.sweep import sweep
+from layoutscope.filesystems.apfs.volume import list_volumes, program, stored_name
 from layoutscope.findings import FindingLog
-from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource, Window
 from layoutscope.ondisk.decoder import decoder_named
 from tests.unit.apfs.toys import BLOCK, mapping, node, store_of

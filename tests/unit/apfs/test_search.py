@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.recovery.search import used_blocks
-from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.blocks import Blocks
+from layoutscope.filesystems.apfs.rescue import used_blocks
 from layoutscope.image import MemorySource
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.store.omap import view_at
-from layoutscope.filesystems.apfs.store.source import TreeSource
-from layoutscope.filesystems.apfs.store.walk import Pool, read_nodes, read_omap, read_shared
-from layoutscope.filesystems.apfs.volume.parts import stretches
+from layoutscope.filesystems.apfs.btree import Pool, read_nodes, read_omap, read_shared
+from layoutscope.filesystems.apfs.contents import stretches
+from layoutscope.filesystems.apfs.omap import view_at
+from layoutscope.filesystems.apfs.source import TreeSource
 from tests.unit.apfs.toys import BLOCK, child, mapping, node, store_of
 
 ROOT = [child(10, 3, 2), child(20, 4, 3)]

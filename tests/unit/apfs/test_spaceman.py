@@ -9,8 +9,8 @@ import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, Ephemeral
-from layoutscope.filesystems.apfs.container.spaceman import device_blocks, read_space
+from layoutscope.filesystems.apfs.checkpoint import Checkpoint, Ephemeral
+from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space
 from tests.unit.apfs.toys import BLOCK, record_root, store_of
 
 OID, XID, FIXED, FREE_QUEUE = 1024, 7, 344, 9

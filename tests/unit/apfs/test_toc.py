@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.store.toc import Sizes, node_heads, slots
+from layoutscope.filesystems.apfs.nodes import Sizes, node_heads, slots
 from layoutscope.ondisk.decoder import decoder_named
 from tests.unit.apfs.toys import BLOCK, FIXED, HEAD, INFO, LEAF, child, mapping, node
 

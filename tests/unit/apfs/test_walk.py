@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from fixtures.apfs.checksum import with_checksum
-from layoutscope.filesystems.apfs.store.btree import as_rows, read_batch, read_root
-from layoutscope.filesystems.apfs.store.source import TreeSource
-from layoutscope.filesystems.apfs.store.verify import VALID_NAMES
-from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
+from layoutscope.filesystems.apfs.btree import as_rows, read_batch, read_nodes, read_omap, read_root
+from layoutscope.filesystems.apfs.source import TreeSource
+from layoutscope.filesystems.apfs.verify import VALID_NAMES
 from tests.unit.apfs.toys import BLOCK, HEAD, child, mapping, node, store_of
 
 LEFT = [mapping(10, 3, 90), mapping(10, 5, 91)]

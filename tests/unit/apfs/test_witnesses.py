@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.volume.witnesses import inodes_by_kind, num_missing_entries, times_listed
+from layoutscope.filesystems.apfs.contents import inodes_by_kind, num_missing_entries, times_listed
 
 FILE, DIRECTORY, SYMLINK, FIFO = 0o100000, 0o040000, 0o120000, 0o010000
 

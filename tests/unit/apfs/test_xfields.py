@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.store.xfields import extended_fields
+from layoutscope.filesystems.apfs.fsrecords import extended_fields
 from layoutscope.ondisk.decoder import decoder_named
 
 # Two fields: type 13 of 8 bytes and type 4 of 3 bytes ("ab" and a zero byte), the latter padded to 8.

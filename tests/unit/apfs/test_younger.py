@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.container.checkpoint import DescriptorArea
-from layoutscope.filesystems.apfs.container.younger import find_younger
+from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, find_younger
 from layoutscope.ondisk import grammar
 
 KINDS = grammar.ApfsObject.ObjectType

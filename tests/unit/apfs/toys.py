@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 
 from fixtures.apfs.checksum import with_checksum
-from layoutscope.filesystems.apfs.store.blocks import Blocks
-from layoutscope.filesystems.apfs.store.source import Store
+from layoutscope.filesystems.apfs.blocks import Blocks
+from layoutscope.filesystems.apfs.source import Store
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import MemorySource
 from layoutscope.ondisk.decoder import decoder_named

@@ -7,10 +7,8 @@ import numpy as np
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import service
 from layoutscope.drive.geometry import build_surface, num_segments, turn_ms
-from layoutscope.drive.hdd import serve_read
-from layoutscope.drive.loops import drive_of, new_drives
+from layoutscope.drive.hdd import SECTOR_BYTES, TURN, drive_of, new_drives, serve_read
 from layoutscope.drive.simulation import flash_ms
-from layoutscope.drive.surface import SECTOR_BYTES, TURN
 
 
 class FakeDrive:

@@ -12,15 +12,16 @@ from layoutscope.drive import load_profile
 from layoutscope.drive.calibration import measuring
 from layoutscope.drive.calibration.assemble import (
     UNKNOWN_SEGMENTS,
+    fitted_curve,
     fitted_disk,
     held_segments,
     hit_figures,
     late_ms,
     longest_step_ms,
+    measured_turn,
     modelled_ms,
     unlike,
 )
-from layoutscope.drive.calibration.log import logged, read_log
 from layoutscope.drive.calibration.measuring import (
     FEWEST_ROUNDS,
     KNOWN,
@@ -30,9 +31,7 @@ from layoutscope.drive.calibration.measuring import (
     moves_of,
     redrawn_curves,
 )
-from layoutscope.drive.calibration.plan import Calibration
-from layoutscope.drive.calibration.rotation import measured_turn
-from layoutscope.drive.calibration.seeks import fitted_curve
+from layoutscope.drive.calibration.plan import Calibration, logged, read_log
 from layoutscope.drive.fit import profile_text
 from layoutscope.drive.geometry import listed_zones
 from layoutscope.drive.profile import parse_profile

@@ -9,22 +9,27 @@ import pytest
 
 from layoutscope import fit
 from layoutscope.drive import fusion_set, load_profile, service
-from layoutscope.drive.draws import SAMPLE_READS, SAMPLES, drawn_interval, drawn_seconds, sampled
-from layoutscope.drive.interval import QUANTILES, contributions, interval_of
-from layoutscope.drive.priors import drawn, factors, fingerprint, num_draws, priors, uniform
-from layoutscope.drive.profile import Figure
-from layoutscope.drive.result import on_host
-from layoutscope.drive.spread import Spread
+from layoutscope.drive.profile import Figure, Spread
+from layoutscope.drive.simulation import SAMPLE_READS, SAMPLES, drawn_interval, drawn_seconds, on_host, sampled
 from layoutscope.drive.uncertain import (
     FIGURES,
+    QUANTILES,
     UNSAID,
     Host,
+    contributions,
+    drawn,
     drawn_drive,
+    factors,
+    fingerprint,
+    interval_of,
     is_any_set,
     is_measured,
     kind_of,
     model_error,
+    num_draws,
+    priors,
     uncertain,
+    uniform,
 )
 from tests.unit.drive.toys import disk, flash, trace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutscope.drive import list_profiles, load_profile
-from layoutscope.drive.limits import check_figures
+from layoutscope.drive.profile import check_figures
 from layoutscope.errors import ImageError, UsageError
 
 SOUND = {"capacity_bytes": 10**9, "rpm": 7200, "latency_bytes": [512, 4096], "latency_us": [80, 90], "join": "never",
@@ -67,9 +67,9 @@ def test_compressed_trace_cannot_fill_the_memory(tmp_path, monkeypatch):
     """What is more than the limit after decompression is refused."""
     import zstandard
 
-    from layoutscope.drive import limits, replay
+    from layoutscope.drive import profile, replay
 
-    monkeypatch.setattr(limits, "MAX_UNPACKED_BYTES", 1000)
+    monkeypatch.setattr(profile, "MAX_UNPACKED_BYTES", 1000)
     path = tmp_path / "bomb.trace.zst"
     path.write_bytes(zstandard.ZstdCompressor().compress(bytes(1008)))
     with pytest.raises(ImageError, match="more than 1,000 bytes"):

@@ -7,10 +7,16 @@ import pytest
 
 from layoutscope import read_layouts
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.draws import QUICK_READS, QUICK_STRETCHES, WARM_UP, drawn_interval, evenly_taken, quick_service
-from layoutscope.drive.interval import interval_of, quantiles
-from layoutscope.drive.result import on_host
-from layoutscope.drive.uncertain import Host, uncertain
+from layoutscope.drive.simulation import (
+    QUICK_READS,
+    QUICK_STRETCHES,
+    WARM_UP,
+    drawn_interval,
+    evenly_taken,
+    on_host,
+    quick_service,
+)
+from layoutscope.drive.uncertain import Host, interval_of, quantiles, uncertain
 from layoutscope.walk import trace as walked
 from tests.unit.drive.test_draws import MAC, NAMES, scattered
 from tests.unit.drive.toys import trace

@@ -14,10 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layoutscope.drive.fsusage import read_fs_usage
-from layoutscope.drive.recorded import CHUNK, FILE_SYSTEM, HIGHEST_BLOCK, Place
+from layoutscope.drive.recorded import CHUNK, FILE_SYSTEM, HIGHEST_BLOCK, Place, read_fs_usage, read_snoop
 from layoutscope.drive.replay import load_trace, read_trace
-from layoutscope.drive.snoops import read_snoop
 from layoutscope.errors import ImageError
 
 FOLDER = Path(__file__).parent / "recordings"

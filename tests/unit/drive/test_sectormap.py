@@ -7,8 +7,8 @@ import pytest
 import zstandard
 
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.sectormap import mapped_runs
-from layoutscope.drive.surface import CYLINDER, HEAD, LBN, TRACK_BEGIN, TRACK_END
+from layoutscope.drive.geometry import mapped_runs
+from layoutscope.drive.hdd import CYLINDER, HEAD, LBN, TRACK_BEGIN, TRACK_END
 from layoutscope.errors import UsageError
 from layoutscope.walk import AccessTrace
 
@@ -97,6 +97,6 @@ def test_only_a_file_beside_the_profile_is_read(disk, tmp_path, name):
 
 def test_a_map_without_end_is_not_read(disk, monkeypatch):
     """What is longer than any map is refused by its length, what unpacks to more by that."""
-    monkeypatch.setattr("layoutscope.drive.sectormap.MAX_PACKED_BYTES", 20)
+    monkeypatch.setattr("layoutscope.drive.geometry.MAX_PACKED_BYTES", 20)
     with pytest.raises(UsageError, match="longer than 20 bytes"):
         mapped_runs(disk(packed(ROWS)))

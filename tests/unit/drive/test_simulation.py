@@ -9,8 +9,7 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.result import service_percentiles
-from layoutscope.drive.simulation import slowest_parts, start_angles
+from layoutscope.drive.simulation import service_percentiles, slowest_parts, start_angles
 from layoutscope.drive.uncertain import model_error
 from layoutscope.errors import UsageError
 from tests.unit.drive.toys import disk, drive_set, flash, trace

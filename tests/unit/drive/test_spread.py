@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from layoutscope.drive.fit import profile_text
-from layoutscope.drive.profile import parse_profile
-from layoutscope.drive.spread import Spread
+from layoutscope.drive.profile import Spread, parse_profile
 from layoutscope.errors import UsageError
 from tests.unit.drive.toys import disk
 

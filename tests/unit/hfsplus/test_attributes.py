@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.records.attributes import (
+from layoutscope.filesystems.hfsplus.attributes import (
     COMPRESSION_ATTRIBUTE,
     DECMPFS,
     EXTENTS,

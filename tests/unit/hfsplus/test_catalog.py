@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, THREAD, CatalogLeaves, collect_catalog
+from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, KEY, THREAD, CatalogLeaves, collect_catalog
 from tests.unit.hfsplus.written import decoded, named, node
 
 FOLDER_RECORD = FOLDER.blank({"record_type": 1, "folder_id": 16, "valence": 3, "create_date": 7})

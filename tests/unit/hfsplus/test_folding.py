@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.tree.folding import case_table
-from layoutscope.filesystems.hfsplus.tree.keys import Keys, without_case
+from layoutscope.filesystems.hfsplus.names import case_table
+from layoutscope.filesystems.hfsplus.nodes import Keys, without_case
 
 
 def keys(*items):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.volume.fork import Fork, joined_pieces, locate
+from layoutscope.filesystems.hfsplus.forks import Fork, joined_pieces, locate
 
 
 @dataclass

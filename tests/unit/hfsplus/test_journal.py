@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.volume.overlay import Overlay
+from layoutscope.filesystems.hfsplus.volume import Overlay
 from layoutscope.image import MemorySource
 from layoutscope.ondisk.checksum import journal_checksums
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.tree.keys import FORMS, Keys, _with_tail
+from layoutscope.filesystems.hfsplus.nodes import FORMS, Keys, _with_tail
 
 
 def numbers(*values):

@@ -7,17 +7,17 @@ from types import SimpleNamespace
 import numpy as np
 
 from layoutscope.filesystems.hfsplus import FILE_LINKS_DIRECTORY
-from layoutscope.filesystems.hfsplus.records.catalog import (
+from layoutscope.filesystems.hfsplus.btree import TreeFile
+from layoutscope.filesystems.hfsplus.catalog import (
     EPOCH_SECONDS,
     FILE,
     FOLDER,
     KEY,
     CatalogLeaves,
     collect_catalog,
+    resolve_links,
 )
-from layoutscope.filesystems.hfsplus.records.links import resolve_links
-from layoutscope.filesystems.hfsplus.tree.btree import TreeFile
-from layoutscope.filesystems.hfsplus.volume.fork import Fork
+from layoutscope.filesystems.hfsplus.forks import Fork
 from layoutscope.findings import FindingLog
 from layoutscope.ondisk.decoder import BULK
 from tests.unit.hfsplus.written import decoded, named, node

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.volume.fork import (
+from layoutscope.filesystems.hfsplus.forks import (
     Fork,
     extended,
     inline_fork,
@@ -19,10 +19,9 @@ from layoutscope.filesystems.hfsplus.volume.fork import (
     read_free_runs,
     read_parts,
 )
-from layoutscope.filesystems.hfsplus.volume.location import confirming, header_at, start_by_copy, starts_by_copy
-from layoutscope.filesystems.hfsplus.volume.overlay import Overlay
-from layoutscope.filesystems.hfsplus.volume.probe import find_in, probe
-from layoutscope.filesystems.hfsplus.volume.volume import (
+from layoutscope.filesystems.hfsplus.probe import confirming, find_in, header_at, probe, start_by_copy, starts_by_copy
+from layoutscope.filesystems.hfsplus.volume import (
+    Overlay,
     attribute_names,
     open_volume,
     read_header,
@@ -31,7 +30,7 @@ from layoutscope.filesystems.hfsplus.volume.volume import (
     volume_uuid,
 )
 from layoutscope.image import MemorySource
-from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import Window
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import VOLUME_HEADER

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.tree import names
+from layoutscope.filesystems.hfsplus import names
 from layoutscope.ondisk.leaves import Texts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.tree.nodes import INDEX, LEAF, decode_nodes, locate_records
+from layoutscope.filesystems.hfsplus.nodes import INDEX, LEAF, decode_nodes, locate_records
 from layoutscope.ondisk.decoder import decoder_named
 
 NODE_BYTES = 64

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.records.overflow import extend_fork, flatten
-from layoutscope.filesystems.hfsplus.volume.fork import Fork
+from layoutscope.filesystems.hfsplus.extents import extend_fork, flatten
+from layoutscope.filesystems.hfsplus.forks import Fork
 
 
 def eight(*values):

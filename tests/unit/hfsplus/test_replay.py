@@ -12,8 +12,8 @@ import struct
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay_journal, report_pending, unrolled
-from layoutscope.filesystems.hfsplus.volume.volume import open_volume
+from layoutscope.filesystems.hfsplus.journal import find_journal, replay_journal, report_pending, unrolled
+from layoutscope.filesystems.hfsplus.volume import open_volume
 from layoutscope.image import MemorySource
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import VOLUME_HEADER

@@ -2,12 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.contents.rules import (
-    are_outside,
-    counted_entries,
-    overflow_blocks,
-)
-from layoutscope.filesystems.hfsplus.records.catalog import orphaned_threads
+from layoutscope.filesystems.hfsplus.catalog import orphaned_threads
+from layoutscope.filesystems.hfsplus.contents import are_outside, counted_entries, overflow_blocks
 
 
 def numbers(*values):

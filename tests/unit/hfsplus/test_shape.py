@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.tree.nodes import INDEX, LEAF, UNKNOWN_KIND, NodeRows
-from layoutscope.filesystems.hfsplus.tree.shape import find_reach, follow_chain
+from layoutscope.filesystems.hfsplus.nodes import INDEX, LEAF, UNKNOWN_KIND, NodeRows
+from layoutscope.filesystems.hfsplus.tree import find_reach, follow_chain
 
 ROOT = 1
 KINDS = [UNKNOWN_KIND, INDEX, LEAF, LEAF, LEAF]

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.records.overflow import overflow_leaves
-from layoutscope.filesystems.hfsplus.tree.btree import TreePlace, open_tree
-from layoutscope.filesystems.hfsplus.tree.nodes import HEADER, INDEX, LEAF
-from layoutscope.filesystems.hfsplus.tree.tree import read_tree
-from layoutscope.filesystems.hfsplus.volume.fork import Fork
-from layoutscope.filesystems.hfsplus.volume.volume import Volume
+from layoutscope.filesystems.hfsplus.btree import TreePlace, open_tree
+from layoutscope.filesystems.hfsplus.extents import overflow_leaves
+from layoutscope.filesystems.hfsplus.forks import Fork
+from layoutscope.filesystems.hfsplus.nodes import HEADER, INDEX, LEAF
+from layoutscope.filesystems.hfsplus.tree import read_tree
+from layoutscope.filesystems.hfsplus.volume import Volume
 from layoutscope.findings import FindingLog
 from layoutscope.image import MemorySource
 from layoutscope.ondisk.decoder import BULK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.volume.volume import open_volume
+from layoutscope.filesystems.hfsplus.volume import open_volume
 from layoutscope.image import MemorySource
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import VOLUME_HEADER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.tree.nodes import INDEX, LEAF, decode_nodes, locate_records
+from layoutscope.filesystems.hfsplus.nodes import INDEX, LEAF, decode_nodes, locate_records
 from layoutscope.ondisk.records import NODE_DESCRIPTOR
 
 

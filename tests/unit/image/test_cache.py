@@ -62,9 +62,9 @@ def test_a_file_that_is_written_anew_is_another_image(tmp_path):
 
 def test_a_file_that_changes_meanwhile_is_not_kept(tmp_path, monkeypatch):
     """What was read of two states of a file stands under no name."""
-    from layoutscope.image import unpack
+    from layoutscope.image import cache
 
-    whole = unpack._decompress
+    whole = cache._decompress
     path = packed(tmp_path / "disk.zst", 1)
 
     def slow(*given):
@@ -72,7 +72,7 @@ def test_a_file_that_changes_meanwhile_is_not_kept(tmp_path, monkeypatch):
         os.utime(path, (1_000_000, 1_000_000))
         return digest
 
-    monkeypatch.setattr(unpack, "_decompress", slow)
+    monkeypatch.setattr(cache, "_decompress", slow)
     assert first_byte(path, tmp_path / "kept") == 1
     assert names(tmp_path / "kept") == [cache.TAG]
 
@@ -256,13 +256,13 @@ def test_an_image_that_was_changed_where_it_is_kept_is_made_anew(tmp_path, chang
 
 def test_an_image_that_was_touched_is_read_and_kept(tmp_path, monkeypatch):
     """Its contents are what they were, so nothing is decompressed again; the next use need not read it."""
-    from layoutscope.image import unpack
+    from layoutscope.image import cache
 
     image = sparse(tmp_path / "disk.zst")
     first_byte(tmp_path / "disk.zst", tmp_path / "kept")
     (item,) = cache.kept_images(tmp_path / "kept")
     os.utime(item.path, (1_000_000, 1_000_000))
-    monkeypatch.setattr(unpack, "_to_cache", None)
+    monkeypatch.setattr(cache, "_to_cache", None)
     read, digests = cache.digest_of, []
     monkeypatch.setattr(cache, "digest_of", lambda kept: digests.append(read(kept)) or digests[-1])
     for _ in range(2):

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutscope.errors import ImageError, LayoutscopeError
-from layoutscope.image import open_image, unpack
-from layoutscope.image.compressed import in_blocks
+from layoutscope.image import cache, open_image
+from layoutscope.image.cache import in_blocks
 from layoutscope.progress import reporting
 
 pytestmark = pytest.mark.images
@@ -142,7 +142,7 @@ def test_progress_ends_at_the_size_of_the_file(tmp_path, way):
 
 def test_a_bomb_of_zeros_is_refused(tmp_path, monkeypatch):
     """A small file that holds nothing but zeros for a long way is no disk image."""
-    monkeypatch.setattr(unpack, "MAX_LEADING_ZEROS_BYTES", 16 * MIB)
+    monkeypatch.setattr(cache, "MAX_LEADING_ZEROS_BYTES", 16 * MIB)
     path = tmp_path / "bomb.zst"
     path.write_bytes(COMPRESS["zstd"](bytes(64 * MIB)))
     with pytest.raises(ImageError, match="nothing but zeros"):
@@ -151,7 +151,7 @@ def test_a_bomb_of_zeros_is_refused(tmp_path, monkeypatch):
 
 def test_a_bomb_beyond_the_largest_size_is_refused(tmp_path, monkeypatch):
     """However it starts, an image is not decompressed beyond a bound."""
-    monkeypatch.setattr(unpack, "MAX_IMAGE_BYTES", 16 * MIB)
+    monkeypatch.setattr(cache, "MAX_IMAGE_BYTES", 16 * MIB)
     path = tmp_path / "bomb.gz"
     path.write_bytes(COMPRESS["gzip"](b"\x01" + bytes(32 * MIB)))
     with pytest.raises(ImageError, match=r"decompresses to more than 16\.0 MiB"):
@@ -160,8 +160,8 @@ def test_a_bomb_beyond_the_largest_size_is_refused(tmp_path, monkeypatch):
 
 def test_a_full_disk_is_told_before_it_is_full(tmp_path, monkeypatch):
     """When the space left falls below the reserve, decompression ends with advice."""
-    monkeypatch.setattr(unpack, "_CHECK_EVERY_BYTES", MIB)
-    monkeypatch.setattr(unpack, "RESERVE_BYTES", 2**62)
+    monkeypatch.setattr(cache, "_CHECK_EVERY_BYTES", MIB)
+    monkeypatch.setattr(cache, "RESERVE_BYTES", 2**62)
     path = tmp_path / "disk.zst"
     path.write_bytes(COMPRESS["zstd"](IMAGE))
     with pytest.raises(ImageError, match="with cache_dir or TMPDIR"):

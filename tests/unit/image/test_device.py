@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from layoutscope.errors import ImageError
-from layoutscope.image import device, open_image
+from layoutscope.image import open_image, raw
 from layoutscope.image.raw import pread_into
 
 
@@ -18,7 +18,7 @@ from layoutscope.image.raw import pread_into
 )
 def test_reads_are_widened_to_sectors(start, length, whole):
     """A raw device accepts only whole sectors of 512 bytes."""
-    assert device.aligned(start, length, 512) == whole
+    assert raw.aligned(start, length, 512) == whole
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def disk(tmp_path, monkeypatch):
     """Return a device of 64 sectors of 4096 bytes that accepts nothing but whole sectors."""
     path = tmp_path / "rdisk9"
     path.write_bytes(bytes(range(256)) * 1024)
-    monkeypatch.setattr(device, "_measure", lambda *_: (64 * 4096, 4096))
+    monkeypatch.setattr(raw, "_measure", lambda *_: (64 * 4096, 4096))
 
     def whole_sectors_only(descriptor, image_offset, target):
         if image_offset % 4096 or len(target) % 4096:
@@ -34,7 +34,7 @@ def disk(tmp_path, monkeypatch):
         return pread_into(descriptor, image_offset, target)
 
     monkeypatch.setattr("layoutscope.image.raw.pread_into", whole_sectors_only)
-    with device.Device(path) as source:
+    with raw.Device(path) as source:
         yield source
 
 
@@ -47,13 +47,13 @@ def test_a_device_reads_what_is_asked(disk):
 
 def test_darwin_is_asked_for_blocks(monkeypatch):
     """On macOS the size is the block count times the block size."""
-    answers = {device.DARWIN_BLOCK_SIZE: 4096, device.DARWIN_BLOCK_COUNT: 250_000_000}
+    answers = {raw.DARWIN_BLOCK_SIZE: 4096, raw.DARWIN_BLOCK_COUNT: 250_000_000}
 
     def ioctl(_descriptor, request, answer, _mutate):
         answer[0] = answers[request]
 
     monkeypatch.setattr(fcntl, "ioctl", ioctl)
-    assert device._darwin_size(0) == (1_024_000_000_000, 4096)
+    assert raw._darwin_size(0) == (1_024_000_000_000, 4096)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the devices are Linux's")
@@ -73,7 +73,7 @@ def test_a_denied_device_says_what_to_do(tmp_path, monkeypatch, platform, advice
     monkeypatch.setattr("os.open", deny)
     monkeypatch.setattr(sys, "platform", platform)
     with pytest.raises(ImageError, match=advice):
-        device.Device(tmp_path / "disk")
+        raw.Device(tmp_path / "disk")
 
 
 @pytest.fixture

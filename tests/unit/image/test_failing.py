@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from layoutscope.errors import FormatError, UnreadError
-from layoutscope.image.ddrescue import RescuedSource
 from layoutscope.image.failing import (
     COARSE_BYTES,
     MOST_ATTEMPTS,
     MOST_FAILED_READS,
     FailingError,
     FailingSource,
+    RescuedSource,
     around_failures,
 )
 from layoutscope.image.source import MemorySource, ReadCounter, Source, Window

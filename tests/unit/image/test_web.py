@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from layoutscope.errors import ImageError
-from layoutscope.image import web
-from layoutscope.image.web import WebFile
+from layoutscope.image import remote
+from layoutscope.image.remote import WebFile
 
 DATA = bytes(range(256)) * 256
 TOTAL = len(DATA)
@@ -162,7 +162,7 @@ def ranged(first, stop, *fields):
 @pytest.fixture
 def serve(monkeypatch):
     """Return a function that starts a server; attempts follow one another at once."""
-    monkeypatch.setattr(web, "WAITS_S", (0.0, 0.0))
+    monkeypatch.setattr(remote, "WAITS_S", (0.0, 0.0))
     started = []
 
     def start(*answers):
@@ -257,8 +257,8 @@ def test_a_server_that_misbehaves_is_named_and_bounded(serve, monkeypatch, name)
     server = serve(good, answer)
     file = WebFile(server.address, FIRST)
     if "0.5 seconds" in message:
-        monkeypatch.setattr(web, "TIMEOUT_S", 0.5)
-        monkeypatch.setattr(web, "SLOWEST_BYTES_S", 2**60)
+        monkeypatch.setattr(remote, "TIMEOUT_S", 0.5)
+        monkeypatch.setattr(remote, "SLOWEST_BYTES_S", 2**60)
     with pytest.raises(ImageError, match=f"^{server.address}: .*{message}") as caught:
         file.read_ranges([(8192, 12288)])
     assert "\n" not in str(caught.value)
@@ -320,11 +320,11 @@ def test_what_passes_is_asked_again(serve, answer):
 
 def test_the_waits_end_with_the_deadline(serve, monkeypatch):
     """An hour between the attempts is cut to the time of the request."""
-    monkeypatch.setattr(web, "WAITS_S", (3600.0,))
+    monkeypatch.setattr(remote, "WAITS_S", (3600.0,))
     server = serve(good, status(503))
     file = WebFile(server.address, FIRST)
-    monkeypatch.setattr(web, "TIMEOUT_S", 0.05)
-    monkeypatch.setattr(web, "SLOWEST_BYTES_S", 2**60)
+    monkeypatch.setattr(remote, "TIMEOUT_S", 0.05)
+    monkeypatch.setattr(remote, "SLOWEST_BYTES_S", 2**60)
     with pytest.raises(ImageError, match="it answered 503"):
         file.read_ranges([(0, 10)])
     assert len(server.requests) == 2
@@ -342,7 +342,7 @@ def test_many_ranges_come_in_order_over_few_connections(serve):
     file = WebFile(failing.address, FIRST)
     with pytest.raises(ImageError, match="no such file"):
         file.read_ranges(ranges)
-    assert len(failing.requests) <= 1 + 2 * web.MAX_CONNECTIONS
+    assert len(failing.requests) <= 1 + 2 * remote.MAX_CONNECTIONS
 
 
 def test_an_empty_file_is_empty(serve):
@@ -374,7 +374,7 @@ def test_where_a_server_leads_is_remembered_and_asked_again_if_it_ends(serve):
 
 def test_a_password_is_told_to_its_own_server_alone(serve, monkeypatch):
     """Neither it nor configured fields go where a server redirects to; messages do not name it."""
-    monkeypatch.setattr(web, "_configured", lambda: {"X-Token": "abc"})
+    monkeypatch.setattr(remote, "_configured", lambda: {"X-Token": "abc"})
     other = serve(good)
     server = serve(status(302, f"Location: {other.address}"))
     WebFile(server.address.replace("//", "//me:a%20b@"), FIRST).close()
@@ -402,8 +402,10 @@ def test_https_leads_to_no_http():
         status = 302
         headers = {"Location": "http://host/disk.img"}  # noqa: RUF012
 
-    with pytest.raises(web.ServerError, match=r"redirects from https to http \(http://host\), which is not followed"):
-        web._redirected(urlsplit("https://host/disk.img"), Answer())
+    with pytest.raises(
+        remote.ServerError, match=r"redirects from https to http \(http://host\), which is not followed"
+    ):
+        remote._redirected(urlsplit("https://host/disk.img"), Answer())
 
 
 @pytest.mark.parametrize("address", ["http://", "http:///disk.img", "http://host:99999/x", "http://[::1/x"])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutscope.metrics.pieces import (
+from layoutscope.metrics.space import (
     Pieces,
     clump_bytes,
     merged_pieces,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutscope.metrics.order import disk_rank, inversions, order_metrics
+from layoutscope.metrics.files import disk_rank, inversions, order_metrics
 from tests.layouts import NODE, layout, leaves
 
 

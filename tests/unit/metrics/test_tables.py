@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from layoutscope.metrics import DEFINITIONS, measure, tree_summaries
-from layoutscope.metrics.distance import distance_metrics
-from layoutscope.metrics.files import file_metrics, free_metrics, power_of_two_histogram
-from layoutscope.metrics.ranks import PERCENTILES, median_and_percentiles
-from layoutscope.metrics.space import zone_bytes, zone_metric
-from layoutscope.metrics.trees import health_metrics
+from layoutscope.metrics.definition import PERCENTILES, median_and_percentiles
+from layoutscope.metrics.files import file_metrics, free_metrics, health_metrics, power_of_two_histogram
+from layoutscope.metrics.space import distance_metrics, zone_bytes, zone_metric
 from layoutscope.units import GIB, MIB
 from tests.layouts import NODE, data, entries, layout, leaves
 

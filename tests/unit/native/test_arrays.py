@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.access.touches import CODE, Touches
-from layoutscope.arrays import intervals, lookup
+from layoutscope.access.trace import CODE, Touches
+from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import FIRST_PLACES, first_places, plain_first_places
-from layoutscope.metrics import order
+from layoutscope.metrics import files
 from layoutscope.walk import cache
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 
@@ -35,7 +35,7 @@ def test_joined_runs_are_the_blocks_of_all(runs):
     """Each block once, in runs that do not touch: counted block by block."""
     first, count = np.array(runs, np.int64).reshape(-1, 2).T
     blocks = {block for start, length in runs for block in range(start, start + length)}
-    found = intervals.runs_of(first, count)
+    found = lookup.runs_of(first, count)
     assert [block for start, length in found.tolist() for block in range(start, start + length)] == sorted(blocks)
     assert (found[1:, 0] > found[:-1].sum(axis=1)).all()
 
@@ -46,9 +46,9 @@ def test_sets_are_combined_as_by_sweeping(data, wanted):
     """Blocks of one set alone, or of both; the kernel takes whatever is in order."""
     runs, other = a_set(data.draw), a_set(data.draw)
     found = np.empty((len(runs) + len(other), 2), np.int64)
-    count = intervals.COMBINE_RUNS(runs, other, wanted, found)
+    count = lookup.COMBINE_RUNS(runs, other, wanted, found)
     assert count is not None
-    assert found[:count].tolist() == intervals.plain_combine(runs, other, wanted).tolist()
+    assert found[:count].tolist() == lookup.plain_combine(runs, other, wanted).tolist()
 
 
 @EXAMPLES
@@ -58,16 +58,16 @@ def test_hostile_runs_are_refused_or_give_the_same(data, wanted, room):
     fenced = Fenced(*spoil(data.draw, [a_set(data.draw), a_set(data.draw)]), np.zeros(room, np.int64))
     runs, other, found = fenced.copies
     wanted = data.draw(st.sampled_from([1, 2, 3, wanted]))
-    count = intervals.COMBINE_RUNS(runs, other, wanted, found)
+    count = lookup.COMBINE_RUNS(runs, other, wanted, found)
     assert fenced.hold()
     assert fenced.unchanged(0, 1)
     if count is not None:
-        theirs = intervals.plain_combine(runs.reshape(-1, 2), other.reshape(-1, 2), wanted)
+        theirs = lookup.plain_combine(runs.reshape(-1, 2), other.reshape(-1, 2), wanted)
         assert found[: 2 * count].tolist() == theirs.ravel().tolist()
-    count = intervals.JOIN_RUNS(runs, other, found)
+    count = lookup.JOIN_RUNS(runs, other, found)
     assert fenced.hold()
     if count is not None:
-        theirs = intervals.plain_join(runs.ravel(), other.ravel()) if len(runs) else np.empty(0, np.int64)
+        theirs = lookup.plain_join(runs.ravel(), other.ravel()) if len(runs) else np.empty(0, np.int64)
         assert found[: 2 * count].tolist() == theirs.ravel().tolist()
 
 
@@ -170,7 +170,7 @@ def test_inversions_are_the_same(values, count):
     numbers = permutation.tolist()
     expected = sum(numbers[k] > later for k in range(count) for later in numbers[k + 1 :])
     work = permutation.copy(), np.empty(count, np.int64)
-    assert order.COUNT_INVERSIONS(*work) == order.plain_inversions(permutation) == expected
+    assert files.COUNT_INVERSIONS(*work) == files.plain_inversions(permutation) == expected
     assert permutation.tolist() == numbers
 
 
@@ -181,7 +181,7 @@ def test_any_numbers_are_counted_in_their_buffers(data, values, room):
     fenced = Fenced(*spoil(data.draw, [np.array(values, np.int64), np.zeros(room, np.int64)]))
     given_values, scratch = fenced.copies
     numbers = given_values.tolist()
-    found = order.COUNT_INVERSIONS(given_values, scratch)
+    found = files.COUNT_INVERSIONS(given_values, scratch)
     assert fenced.hold()
     assert (found is None) == (len(numbers) != len(scratch))
     expected = sum(numbers[k] > later for k in range(len(numbers)) for later in numbers[k + 1 :])

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.arrays.pieces import COPY_PIECES, plain_copy, take_ranges
-from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.arrays.ragged import COPY_PIECES, plain_copy, ranges, starts_of, take_ranges
 from layoutscope.image.raw import READ_PIECES, SMALL_BYTES, plain_pieces
 from layoutscope.ondisk.checksum import FLETCHER64, fletcher64, plain_fletcher64
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced

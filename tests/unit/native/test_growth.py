@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.aging import growth
-from layoutscope.aging.growth import GROW_LEVEL, RecordWrites, SplitRule, plain_grown
+from layoutscope.aging import trees
+from layoutscope.aging.trees import GROW_LEVEL, RecordWrites, SplitRule, plain_grown
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -43,7 +43,7 @@ def work_space(num_records: int, most: int, width: int, num_takes: int) -> list[
     ]  # fmt: skip
 
 
-def same(ours: growth.Grown, theirs: growth.Grown) -> bool:
+def same(ours: trees.Grown, theirs: trees.Grown) -> bool:
     """Whether all columns are."""
     pairs = zip(ours, theirs, strict=True)
     return all(np.array_equal(mine, other) and mine.dtype == other.dtype for mine, other in pairs)
@@ -53,7 +53,7 @@ def same(ours: growth.Grown, theirs: growth.Grown) -> bool:
 @given(written=writes(), rule=RULES)
 def test_the_same_grows(written, rule):
     """Nodes, when they were split off, and which blocks transactions took; whether or not the kernel had the room."""
-    assert same(growth.grown(written, rule), plain_grown(written, rule))
+    assert same(trees.grown(written, rule), plain_grown(written, rule))
 
 
 @EXAMPLES
@@ -101,5 +101,5 @@ def test_what_python_alone_can_do_is_done_there(spoilt):
     record = np.array([0, 1, 3, 2]) if spoilt.endswith("size") else np.array([0, 1, 3, 3])
     more = np.array([10, 10, 10, 0 if spoilt.endswith("size") else 10])
     written = RecordWrites(record, more, np.zeros(4, np.int64), np.arange(4), np.zeros(4, np.int64))
-    ours, theirs = (make(written, SplitRule(20, stays_at_cut=True)) for make in (growth.grown, plain_grown))
+    ours, theirs = (make(written, SplitRule(20, stays_at_cut=True)) for make in (trees.grown, plain_grown))
     assert ours.born.tolist() == theirs.born.tolist()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.filesystems.apfs.check.names import HASH_PLAIN_NAMES, MASK, hash_names, hash_plain_names
-from layoutscope.filesystems.apfs.store.names import Names
+from layoutscope.filesystems.apfs.fsrecords import Names
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil
 
 pytestmark = pytest.mark.usefixtures("native")

@@ -11,9 +11,19 @@ from hypothesis import strategies as st
 
 from layoutscope.ondisk import leaves
 from layoutscope.ondisk.decoder import BULK, GRAMMAR
-from layoutscope.ondisk.leafplan import ItemCase, Items, Kind, Leaf, LeafBatch, LeafPlan, Repeated, Text
-from layoutscope.ondisk.leafprogram import compiled
-from layoutscope.ondisk.leaves import DECODE_LEAVES, LeafTables
+from layoutscope.ondisk.leaves import (
+    DECODE_LEAVES,
+    ItemCase,
+    Items,
+    Kind,
+    Leaf,
+    LeafBatch,
+    LeafPlan,
+    LeafTables,
+    Repeated,
+    Text,
+    compiled,
+)
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD, J_KEY
 from layoutscope.recordtypes import RecordType
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil

@@ -9,18 +9,16 @@ import zlib
 import numpy as np
 import pytest
 
-from layoutscope.arrays.intervals import COMBINE_RUNS, JOIN_RUNS
-from layoutscope.arrays.lookup import FIRST_PLACES
-from layoutscope.arrays.pieces import COPY_PIECES
-from layoutscope.drive.loops import CLOSED_LOOP, QUEUED_LOOP
+from layoutscope.arrays.lookup import COMBINE_RUNS, FIRST_PLACES, JOIN_RUNS
+from layoutscope.arrays.ragged import COPY_PIECES
+from layoutscope.drive.hdd import CLOSED_LOOP, QUEUED_LOOP
 from layoutscope.image.raw import READ_PIECES
 from layoutscope.native import Kernel
 from layoutscope.native.build import build, compiler
 from layoutscope.native.library import SOURCES
 from layoutscope.ondisk.checksum import FLETCHER64
 from layoutscope.ondisk.leaves import DECODE_LEAVES
-from layoutscope.walk.cache import READ_ONCE
-from layoutscope.walk.lru import LRU_MISSES
+from layoutscope.walk.cache import LRU_MISSES, READ_ONCE
 from tests.cli.conftest import ROOT
 
 SAY = "from layoutscope.native import core; print(core())"

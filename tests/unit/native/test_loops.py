@@ -7,25 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.drive import loops
+from layoutscope.drive import hdd
 from layoutscope.drive.geometry import build_surface, num_segments
-from layoutscope.drive.surface import Surface
+from layoutscope.drive.hdd import Surface
 from tests.unit.drive.toys import SECTOR, disk
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil
 
 pytestmark = pytest.mark.usefixtures("native")
 
-KERNELS = {"closed": (loops.CLOSED_LOOP, loops.closed_loop), "queued": (loops.QUEUED_LOOP, loops.queued_loop)}
+KERNELS = {"closed": (hdd.CLOSED_LOOP, hdd.closed_loop), "queued": (hdd.QUEUED_LOOP, hdd.queued_loop)}
 
 
-def new_drives(profile, count) -> loops.Drives:
+def new_drives(profile, count) -> hdd.Drives:
     """Return disks of a kind, of which the first sectors are laid out."""
     tracks = build_surface(profile, 0, 3000)
-    return loops.new_drives(tracks, count, num_segments(profile, tracks.segment_sectors))
+    return hdd.new_drives(tracks, count, num_segments(profile, tracks.segment_sectors))
 
 
 @st.composite
-def drives(draw) -> loops.Drives:
+def drives(draw) -> hdd.Drives:
     """Return disks of every kind that the model knows, and as many of them as a set may have."""
     zones = [[0, 0, 100], [500, 5, 7], [640, 25, 3]] if draw(st.booleans()) else [[0, 0, 100]]
     profile = disk(
@@ -47,7 +47,7 @@ def drives(draw) -> loops.Drives:
 
 
 @st.composite
-def reads(draw, some: loops.Drives, *, queued: bool) -> tuple[np.ndarray, np.ndarray]:
+def reads(draw, some: hdd.Drives, *, queued: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return pieces of reads on these disks and on flash, near and far, and what else the loop takes."""
     last = int(some.surface.runs[-1, 0])
     count = draw(st.integers(0, 40))
@@ -63,7 +63,7 @@ def reads(draw, some: loops.Drives, *, queued: bool) -> tuple[np.ndarray, np.nda
     return parts, rng.integers(0, draw(st.sampled_from([1, 2**30, 2**34])), count + 1)
 
 
-def buffers(some: loops.Drives, parts: np.ndarray, extra: np.ndarray) -> list[np.ndarray]:
+def buffers(some: hdd.Drives, parts: np.ndarray, extra: np.ndarray) -> list[np.ndarray]:
     """Return all buffers of a kernel in its order, the answers last."""
     surface = some.surface
     figures = np.array([surface.guess_shift, *surface[4:]], np.int64)
@@ -87,7 +87,7 @@ def run_twin(loop, given: list[np.ndarray], now: int) -> list[np.ndarray]:
     runs, guess, seek, figures, arms, segments, parts, extra, spent, outcomes = (each.copy() for each in given)
     shift, *rest = (int(figure) for figure in figures)
     surface = Surface(runs, guess, shift, seek, *rest)
-    loop(loops.Drives(surface, arms, segments), parts, extra, now, loops.ServedPieces(spent, outcomes))
+    loop(hdd.Drives(surface, arms, segments), parts, extra, now, hdd.ServedPieces(spent, outcomes))
     return [arms, segments, extra, spent, outcomes]
 
 
@@ -133,8 +133,8 @@ def test_what_is_refused_is_served_in_python(monkeypatch):
     some = new_drives(profile, 1)
     parts = np.array([[0, 0, 5, 9, 0], [1, 0, 700, 705, 0]])
     think = np.zeros(2, np.int64)
-    native = loops.serve_in_order(some, parts, think, 0)
-    monkeypatch.setattr(loops, "CLOSED_LOOP", lambda *given: given[4].fill(7))
-    plain = loops.serve_in_order(some, parts, think, 0)
+    native = hdd.serve_in_order(some, parts, think, 0)
+    monkeypatch.setattr(hdd, "CLOSED_LOOP", lambda *given: given[4].fill(7))
+    plain = hdd.serve_in_order(some, parts, think, 0)
     assert np.array_equal(native.times, plain.times)
     assert np.array_equal(native.outcomes, plain.outcomes)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.access.touches import MERGE_RUNS, Touches, merged, plain_merged
+from layoutscope.access.trace import MERGE_RUNS, Touches, merged, plain_merged
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 
 pytestmark = pytest.mark.usefixtures("native")

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.metrics import distance, pieces
-from layoutscope.metrics.distance import Firsts
-from layoutscope.metrics.pieces import Pieces
+from layoutscope.metrics import space
+from layoutscope.metrics.space import Firsts, Pieces
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -23,10 +22,10 @@ def test_pieces_are_joined_as_by_columns(stretches, gap):
     """Also where pieces overlap, or end before they begin."""
     starts, lengths = np.array(sorted(stretches), np.int64).reshape(-1, 2).T
     given_pieces = Pieces(starts.copy(), starts + lengths)
-    found, twin = pieces.merged_pieces(given_pieces, gap), pieces.plain_merged_pieces(given_pieces, gap)
+    found, twin = space.merged_pieces(given_pieces, gap), space.plain_merged_pieces(given_pieces, gap)
     assert [each.tolist() for each in found] == [each.tolist() for each in twin]
     room = [np.empty(len(starts), np.int64) for _ in range(2)]
-    assert pieces.JOIN_PIECES(*given_pieces, gap, *room) == len(twin.start)
+    assert space.JOIN_PIECES(*given_pieces, gap, *room) == len(twin.start)
 
 
 @EXAMPLES
@@ -37,7 +36,7 @@ def test_hostile_pieces_are_refused_or_stay_in_their_buffers(data, stretches, ga
     room = [np.zeros(data.draw(st.sampled_from([len(starts), 3])), np.int64) for _ in range(2)]
     fenced = Fenced(*spoil(data.draw, [starts, starts + lengths, *room]))
     start, stop, *joined = fenced.copies
-    found = pieces.JOIN_PIECES(start, stop, gap, *joined)
+    found = space.JOIN_PIECES(start, stop, gap, *joined)
     assert fenced.hold()
     assert fenced.unchanged(0, 1)
     assert found is None or len(start) == len(stop) == len(joined[0]) == len(joined[1])
@@ -60,7 +59,7 @@ def volumes(draw) -> tuple:
 def flat(given_volume: tuple) -> list[np.ndarray]:
     """Return the buffers of a volume as the kernel takes them."""
     firsts, place, node_start, node_stop = given_volume
-    columns = [distance._flat(each) for each in firsts]
+    columns = [space._flat(each) for each in firsts]
     room = min(len(firsts.file_id), len(firsts.entry_file_id))
     return [*columns, np.full(20, -1, np.int32), place, node_start, node_stop, np.zeros(room, np.int64)]
 
@@ -69,9 +68,9 @@ def flat(given_volume: tuple) -> list[np.ndarray]:
 @given(given_volume=volumes())
 def test_distances_to_data_are_the_same(given_volume):
     """In the order of the extents, each file once."""
-    expected = distance.plain_apart(*given_volume).tolist()
-    assert distance.apart_from_inodes(*given_volume).tolist() == expected
-    assert distance.APART_FROM_INODES(*flat(given_volume)) == len(expected)
+    expected = space.plain_apart(*given_volume).tolist()
+    assert space.apart_from_inodes(*given_volume).tolist() == expected
+    assert space.APART_FROM_INODES(*flat(given_volume)) == len(expected)
 
 
 @EXAMPLES
@@ -79,7 +78,7 @@ def test_distances_to_data_are_the_same(given_volume):
 def test_hostile_files_lead_nowhere(data, given_volume):
     """With any number replaced and any end cut off nothing is touched outside."""
     fenced = Fenced(*spoil(data.draw, flat(given_volume)))
-    distance.APART_FROM_INODES(*fenced.copies)
+    space.APART_FROM_INODES(*fenced.copies)
     assert fenced.hold()
     assert fenced.unchanged(*range(7), 8, 9, 10)
 
@@ -91,4 +90,4 @@ def test_files_with_numbers_far_apart_are_found_too():
         np.array([5, 2**60], np.uint64), np.array([True, True]), np.array([0, 1], np.uint32),
     )  # fmt: skip
     nodes = np.array([0, 1], np.int32), np.array([100, 200]), np.array([150, 250])
-    assert distance.apart_from_inodes(firsts, *nodes).tolist() == [750, 90]
+    assert space.apart_from_inodes(firsts, *nodes).tolist() == [750, 90]

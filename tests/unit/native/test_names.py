@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.filesystems.hfsplus.tree.folding import case_table
-from layoutscope.filesystems.hfsplus.tree.keys import MISPLACED_NAMES, Keys, misplaced, without_case
-from layoutscope.filesystems.hfsplus.tree.names import KeptNames, in_disk_order
+from layoutscope.filesystems.hfsplus.names import KeptNames, case_table, in_disk_order
+from layoutscope.filesystems.hfsplus.nodes import MISPLACED_NAMES, Keys, misplaced, without_case
 from layoutscope.ondisk.leaves import Texts
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.filesystems.hfsplus.tree import nodes as tree_nodes
-from layoutscope.filesystems.hfsplus.tree.nodes import (
+from layoutscope.filesystems.hfsplus import nodes as tree_nodes
+from layoutscope.filesystems.hfsplus.nodes import (
     INDEX,
     LEAF,
     LOCATE_RECORDS,

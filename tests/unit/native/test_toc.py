@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.filesystems.apfs.store import toc
-from layoutscope.filesystems.apfs.store.source import LEADING_NUMBERS, decoded_order, low_keys
-from layoutscope.filesystems.apfs.store.toc import LOCATE_SLOTS, Sizes, node_heads, plain_slots, slots
+from layoutscope.filesystems.apfs import nodes as toc
+from layoutscope.filesystems.apfs.nodes import LOCATE_SLOTS, Sizes, node_heads, plain_slots, slots
+from layoutscope.filesystems.apfs.source import LEADING_NUMBERS, decoded_order, low_keys
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import BTREE_INFO, FREE_QUEUE_KEY, J_KEY, OMAP_KEY
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.access.touches import nothing, touches
+from layoutscope.access.trace import nothing, touches
 from layoutscope.walk import visits as module
 from layoutscope.walk.visits import Searches, Visits
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil

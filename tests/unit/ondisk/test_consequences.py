@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import layoutscope.filesystems.hfsplus  # noqa: F401  (declares the codes)
 from layoutscope.findings import CODES, Finding
-from layoutscope.ondisk.consequences import About, Causes, Follows, told_once, with_causes
+from layoutscope.ondisk.fieldrules import About, Causes, Follows, told_once, with_causes
 
 BROKEN = Finding("records-invalid", "error", "catalog node 3", 300, "a key has an impossible length")
 OTHER = Finding("records-invalid", "error", "attributes node 3", 900, "a key has an impossible length")

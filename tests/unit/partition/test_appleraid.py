@@ -98,7 +98,7 @@ def test_a_member_whose_property_list_was_never_read():
     """Its level is not known, so that nothing is read of it."""
     import numpy as np
 
-    from layoutscope.image.ddrescue import RescuedSource
+    from layoutscope.image.failing import RescuedSource
 
     disk = member("Mirror", 0)
     source = RescuedSource(MemorySource(bytes(disk.data), "disk"), np.array([[2 * MIB + 4096 + 512, 512]]))

@@ -34,7 +34,7 @@ from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
 from layoutscope import check, extract, read_layouts, scan
 from layoutscope.errors import FormatError, LayoutscopeError, LockedError, UnsupportedError
-from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource
 from layoutscope.image.unlocked import EncryptedStretch, UnlockedSource
 from layoutscope.partition import find_volumes

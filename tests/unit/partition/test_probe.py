@@ -5,7 +5,7 @@ import pytest
 
 from layoutscope.errors import ImageError
 from layoutscope.image import MemorySource
-from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.image.failing import RescuedSource
 from layoutscope.partition import choose, find_volumes
 from tests.unit.partition.builders import HFS, Disk, apfs, apm, gpt_disk, gpt_entry, hfs_plus, search, wrapper
 

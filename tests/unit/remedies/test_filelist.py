@@ -11,7 +11,7 @@ import pytest
 
 from layoutscope.drive import load_profile
 from layoutscope.remedies.case import Case
-from layoutscope.remedies.filelist import INODES, NAMES, PLACE, WALK, file_list, new_on_the_way
+from layoutscope.remedies.changes import INODES, NAMES, PLACE, WALK, file_list, new_on_the_way
 from layoutscope.report.filescript import file_script
 from layoutscope.results.plan import MissingFiles
 from layoutscope.walk.host import host_profile

@@ -11,15 +11,10 @@ from rich.console import Console
 
 from layoutscope import read_layouts
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.interval import interval_of
-from layoutscope.drive.uncertain import Host
-from layoutscope.remedies.case import Case, Changed, NotHere, Part, read_by
-from layoutscope.remedies.copies import BlockCopy, CopiedInWalkOrder, OnOtherFileSystem
-from layoutscope.remedies.hardware import SolidState
-from layoutscope.remedies.planning import plan_of
-from layoutscope.remedies.quick import QUICK, quick_remedies
-from layoutscope.remedies.serving import served, whole
-from layoutscope.remedies.software import NamesOnly
+from layoutscope.drive.uncertain import Host, interval_of
+from layoutscope.remedies.case import Case, Changed, NotHere, Part, read_by, served, whole
+from layoutscope.remedies.changes import BlockCopy, CopiedInWalkOrder, NamesOnly, OnOtherFileSystem, SolidState
+from layoutscope.remedies.planning import QUICK, plan_of, quick_remedies
 from layoutscope.report.text.plan import lasting, print_plan
 from layoutscope.results.plan import Pace, PlannedRemedy, PlanResult
 from layoutscope.results.scan import ImageFacts

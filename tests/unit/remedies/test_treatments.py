@@ -10,31 +10,34 @@ import pytest
 from layoutscope import read_layouts
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.remedies import effort
+from layoutscope.remedies import case as effort
 from layoutscope.remedies.case import Case, Changed, NotHere
-from layoutscope.remedies.copies import BlockCopy, CopiedInWalkOrder, OnOtherFileSystem
-from layoutscope.remedies.hardware import MetadataOnFlash, OtherDisk, SolidState, Striped
-from layoutscope.remedies.planning import every_treatment
-from layoutscope.remedies.software import (
+from layoutscope.remedies.changes import (
     AttributesAtOnce,
+    BlockCopy,
+    CatalogRebuilt,
+    Condensed,
+    CopiedInWalkOrder,
     FilesByPlace,
+    FilesDefragmented,
     LargerRequests,
+    MetadataOnFlash,
+    MetadataZoneFree,
     MoreInFlight,
     NamesOnly,
     OneSweep,
+    OnOtherFileSystem,
+    OtherDisk,
+    OuterHalf,
     RememberedWalk,
+    SnapshotsRemoved,
+    SolidState,
     StatAllByInode,
     StatByInode,
+    Striped,
     TreeInKeyOrder,
 )
-from layoutscope.remedies.volume import (
-    CatalogRebuilt,
-    Condensed,
-    FilesDefragmented,
-    MetadataZoneFree,
-    OuterHalf,
-    SnapshotsRemoved,
-)
+from layoutscope.remedies.planning import every_treatment
 from layoutscope.results.plan import HARDWARE, SOFTWARE, VOLUME
 from layoutscope.walk.host import host_profile
 from tests.layouts import NODE, data, entries, layout, leaves

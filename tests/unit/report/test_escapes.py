@@ -11,13 +11,12 @@ import unicodedata
 import polars as pl
 
 from layoutscope.report import UNSAFE, escape_text
-from layoutscope.report.dfxml import text
+from layoutscope.report.forensic import field, text
 from layoutscope.report.tables import write_csv, write_jsonl
 from layoutscope.report.text.fleet import markdown
-from layoutscope.report.timeline import field
 from layoutscope.results.fleet import QueryResult
+from layoutscope.tables.columns import Rows
 from layoutscope.tables.frames import FRAMES
-from layoutscope.tables.rows import Rows
 
 ALL = [chr(code) for code in range(sys.maxunicode + 1)]
 UNSEEN = ("Cc", "Cf", "Zl", "Zp", "Cs")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from layoutscope.report.tables import joined_table, write_table
-from layoutscope.tables.rows import Rows
+from layoutscope.tables.columns import Rows
 from tests.layouts import entries, layout, leaves
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import layoutscope
 from layoutscope.access.trace import AccessTrace
-from layoutscope.analysis.costs import costs_of
+from layoutscope.analysis.explanation import costs_of
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 from layoutscope.findings import Finding

@@ -11,8 +11,7 @@ import zstandard
 from layoutscope import read_layouts, save, scan
 from layoutscope.api.naming import with_hashed_names, without_names
 from layoutscope.errors import ImageError
-from layoutscope.tables.capture import digests
-from layoutscope.tables.manifest import TREE_TYPES
+from layoutscope.tables.capture import TREE_TYPES, digests
 
 IMAGE = Path(__file__).resolve().parents[3] / "fixtures" / "images" / "apfs-scattered.img.zst"
 

@@ -7,9 +7,7 @@ import pytest
 
 from layoutscope.errors import UsageError
 from layoutscope.walk import Work, host_profile, random_records, trace
-from layoutscope.walk.elevator import QueueRules, send
-from layoutscope.walk.filemap import FileMap
-from layoutscope.walk.readahead import ReadAhead, sequential_windows
+from layoutscope.walk.readahead import FileMap, QueueRules, ReadAhead, send, sequential_windows
 
 KIB = 1024
 

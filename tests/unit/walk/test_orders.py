@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from layoutscope.walk import Work, host_profile, trace
-from layoutscope.walk.lru import spared
-from layoutscope.walk.namecache import kept_share
+from layoutscope.walk.cache import spared
+from layoutscope.walk.directories import entries_on_paths, kept_share
 from layoutscope.walk.orders import model_of
-from layoutscope.walk.paths import entries_on_paths
 from tests.unit.walk.conftest import rows_read
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.walk import Work, trace
-from layoutscope.walk.filemap import FileMap
-from layoutscope.walk.readahead import growing_windows, sequential_windows
+from layoutscope.walk.readahead import FileMap, growing_windows, sequential_windows
 from tests.unit.walk.conftest import rows_read
 
 

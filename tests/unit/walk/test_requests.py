@@ -5,8 +5,8 @@ import pytest
 
 from layoutscope.tables import build_table
 from layoutscope.walk import host_profile
-from layoutscope.walk.assemble import requests
 from layoutscope.walk.orders import model_of
+from layoutscope.walk.visits import requests
 
 
 def pieces(layout, row, host="linux"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.access.trace import AccessTrace
-from layoutscope.filesystems.hfsplus.layout.nodes import with_locators
+from layoutscope.filesystems.hfsplus.layout import with_locators
 from layoutscope.walk import host_profile, trace
 from layoutscope.walk.whatif import WHAT_IFS, first_reads, what_if
 

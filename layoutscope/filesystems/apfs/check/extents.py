@@ -5,24 +5,145 @@ Apple File System Reference, Data Streams.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays import intervals
-from layoutscope.filesystems.apfs.check.snapshots import check_snapshots
-from layoutscope.filesystems.apfs.check.subject import Report
-from layoutscope.filesystems.apfs.volume.parts import streams, stretches
+from layoutscope.arrays import lookup
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.btree import read_levels
+from layoutscope.filesystems.apfs.check.subject import Report, of_volume, snapshot_places, volume_sources
+from layoutscope.filesystems.apfs.contents import streams, stretches
+from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot
+from layoutscope.filesystems.apfs.verify import hash_objects, read_object
+from layoutscope.filesystems.apfs.volume import fs_source, read_fext_tree, read_fs_tree
 from layoutscope.findings import Contradiction
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.fsrecords import Columns
-    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.filesystems.apfs.blocks import Blocks
+    from layoutscope.filesystems.apfs.btree import ReadNodes
+    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.contents import VolumeParts
+    from layoutscope.filesystems.apfs.fsrecords import Columns
+    from layoutscope.filesystems.apfs.source import TreeSource
+    from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import FindingLog
+
+
+_NO_OBJECT: Final = np.uint64(2**60 - 1)
+"""What stands in keys of names in place of an object's number (reference, j_snap_name_key_t)."""
+
+
+def check_snapshot_records(subject: Subject) -> None:
+    """Names, the object map's list and the superblocks of snapshots fit the snapshots' metadata."""
+    for parts in subject.volumes:
+        _check_superblocks(subject, parts)
+        xids = np.array([item.xid for item in parts.snapshots], np.uint64)
+        names = parts.snapmeta.records.get("snap_name")
+        if "snap_xid" in names:
+            report = Report(subject.log, parts.snapmeta.nodes)
+            field, sides = "val.snap_name_val.snap_xid", (None, names["snap_xid"])
+            wrong = ~np.isin(names["snap_xid"], xids)
+            message = "a name leads to no snapshot"
+            report.cases(
+                wrong, names, "snapshot name", Contradiction("snapshot-differs", message, "warning", *sides), field
+            )
+            _check_names(parts, report)
+        for source in volume_sources(subject, parts):
+            if source.tree != "omap-snapshots":
+                continue
+            for batch in read_levels(source):
+                _check_listed(subject, batch, xids)
+
+
+def _check_names(parts: VolumeParts, report: Report) -> None:
+    """The key of a name has no number of an object, and the name of the snapshot that it leads to."""
+    names, metadata = parts.snapmeta.records.get("snap_name"), parts.snapmeta.records.get("snap_metadata")
+    known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True)) if "name" in metadata else {}
+    pairs = zip(names["snap_xid"].tolist(), names["name"].raw(), strict=True)
+    renamed = np.array([known.get(xid, name) != name for xid, name in pairs], bool)
+    for wrong, message, field in (
+        (renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name"),
+        (names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr"),
+    ):
+        report.cases(wrong, names, "snapshot name", Contradiction("snapshot-differs", message, "warning"), field)
+
+
+def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) -> None:
+    """Compare what the object map lists with the snapshots that there are."""
+    kind = batch.tree.source.kind
+    found = batch.column("key", kind.key_type, kind.key_field)
+    for row in np.flatnonzero(~np.isin(found, xids)).tolist() if not batch.level else ():
+        node = int(batch.slots.node[row])
+        plus = int(batch.slots.key_start[row]) - node * batch.size_bytes
+        log = subject.log.at("object map", int(batch.places.paddr[node]), plus=plus)
+        message = "the object map lists a snapshot that there is not"
+        log.add("snapshot-differs", "warning", message, found=found[row])
+
+
+def _check_superblocks(subject: Subject, parts: VolumeParts) -> None:
+    for snapshot, log in snapshot_places(subject, parts, "sblock_oid"):
+        if not snapshot.sblock_paddr:
+            continue
+        try:
+            read_object(
+                subject.container.blocks, grammar.ApfsVolume.ApfsSuperblock, snapshot.sblock_paddr, snapshot.view
+            )
+        except FormatError as error:
+            message = f"its superblock cannot be used: {error.reason}"
+            log.add("snapshot-differs", "error", message, found=snapshot.sblock_paddr)
+
+
+def check_seals(subject: Subject) -> None:
+    """The hash of a sealed volume's root is that in its integrity metadata."""
+    blocks = subject.container.blocks
+    for parts in subject.volumes:
+        seal, nodes = parts.state.seal, parts.fs.nodes
+        if seal is None or not seal.hash_type or not len(nodes):
+            continue
+        # Each hash of a child stands in its parent; the root has none, and so its hash stands apart from the tree.
+        data = blocks.read(nodes.paddr[:1], int(nodes.size_bytes[0]))
+        found = hash_objects(seal.hash_type, data).tobytes()
+        if found != seal.root_hash:
+            meta = read_object(
+                blocks, grammar.ApfsSealed.IntegrityMeta, seal.paddr, "integrity metadata",
+                oid=parts.state.superblock.integrity_meta_oid,
+            )  # fmt: skip
+            log = subject.log.at("integrity metadata", seal.paddr, plus=int(meta.ofs_root_hash))
+            message, stored = "the hash of the root is another", seal.root_hash.hex()
+            log.add("seal-broken", "error", message, expected=found.hex(), found=stored)
+
+
+def check_snapshots(parts: VolumeParts) -> None:
+    """Snapshot metadata, names and the object map's list name the same snapshots."""
+    if parts.view != "live":
+        return
+    xids = sorted(item.xid for item in parts.snapshots)
+    names, header = parts.snapmeta.records.get("snap_name"), parts.state.omap_header
+    known = parts.state.omap_snapshots
+    listed = int(known.num_records[known.level == 0].sum())
+    leaves = np.flatnonzero((known.level == 0) & (known.num_records > 0))
+    ends = [int(known.first_key_id[leaves[0]]), int(known.last_key_id[leaves[-1]])] if len(leaves) else []
+    newest = xids[-1] if xids else 0
+    named = sorted(names["snap_xid"].tolist()) if "snap_xid" in names else []
+    log = parts.log.at("snapshots", parts.state.superblock.omap_oid)
+    for message, expected, found in (
+        ("names lead to other transactions than the metadata", str(xids), str(named)),
+        ("the object map counts other snapshots", str(len(xids)), str(header.num_snapshots)),
+        ("the object map's newest snapshot is another", str(newest), str(header.most_recent_snap)),
+        ("the object map lists other snapshots", str(len(xids)), str(listed)),
+        ("the object map lists snapshots of other transactions", str(xids[:1] + xids[-1:]), str(ends)),
+    ):
+        if expected != found:
+            log.add("snapshot-differs", "warning", message, expected=expected, found=found)
+
 
 LENGTH = "val.file_extent_val.len_and_flags"
 
@@ -113,12 +234,12 @@ def check_extent_references(parts: VolumeParts, physical: Columns, report: Repor
     message = "it counts other references than extents refer to it"
     found = Contradiction(code, message, found=physical["refcnt"])
     report.cases(is_touched(wrong, start, count), physical, what, found, "val.phys_ext_val.refcnt")
-    _report_uncounted(parts, report, wrong, intervals.runs_of(start, count))
+    _report_uncounted(parts, report, wrong, lookup.runs_of(start, count))
 
 
 def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int64], counted: NDArray[np.int64]) -> None:
     """Report extents of files on blocks that no reference counts: `wrong` are those on which sums differ."""
-    extents, lacking = parts.file_extents(), intervals.subtract(wrong, intervals.union([counted]))
+    extents, lacking = parts.file_extents(), lookup.subtract(wrong, lookup.union([counted]))
     if not len(lacking):
         return
     first, length = stretches(extents, parts.state.store.blocks.block_size)
@@ -132,7 +253,7 @@ def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int6
 def _match_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
     """Tell whether references and extents are the same blocks, each of them once: as it is where nothing is cloned."""
     held, referred = parts.file_runs(parts.state.store.blocks.block_size), parts.data_runs()
-    is_once = intervals.total(held) == length.sum() and intervals.total(referred) == count.sum()
+    is_once = lookup.total(held) == length.sum() and lookup.total(referred) == count.sum()
     return bool(is_once and np.array_equal(held, referred))
 
 
@@ -149,7 +270,7 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
     length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
     first, size = stretches(extents, parts.state.store.blocks.block_size)
     wrong = _unbalanced((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
-    _report_uncounted(parts, Report(log, parts.fs.nodes, most), wrong, intervals.runs_of(start, length))
+    _report_uncounted(parts, Report(log, parts.fs.nodes, most), wrong, lookup.runs_of(start, length))
     begin = 0
     for tree, table in zip(trees, tables, strict=True):
         rows = slice(begin, begin + len(table["obj_id"]))
@@ -173,7 +294,7 @@ def _unbalanced(*weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[n
     total = np.cumsum(np.concatenate([weight, -weight])[order])
     edges = edges[order]
     odd = np.flatnonzero((total[:-1] != 0) & (np.diff(edges) > 0))
-    return intervals.runs_of(edges[odd], np.diff(edges)[odd])
+    return lookup.runs_of(edges[odd], np.diff(edges)[odd])
 
 
 def is_touched(
@@ -209,3 +330,46 @@ def check_owners(
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.owning_obj_id"
     message, sides = "its owner does not exist", (None, physical["owning_obj_id"])
     report.cases(lost, physical, what, Contradiction(code, message, "warning", *sides), field)
+
+
+def snapshot_states(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume]]:
+    """Open each snapshot that can be read, the newest first, by its view; findings go to logs of their own."""
+    if parts.view != LIVE or parts.is_locked:
+        return
+    live = replace(parts.state, store=subject.apart)
+    for snapshot in reversed(parts.snapshots):
+        # What cannot be opened is found where snapshots are listed.
+        with suppress(FormatError):
+            if snapshot.view in parts.views:
+                yield snapshot.view, open_snapshot(live, snapshot)
+
+
+def snapshot_sources(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume, TreeSource]]:
+    """Describe the file-system tree of each snapshot."""
+    for view, state in snapshot_states(subject, parts):
+        yield view, state, fs_source(state.store, state, parts.cipher)
+
+
+def _snapshot_parts(subject: Subject, parts: VolumeParts) -> Iterator[VolumeParts]:
+    """Read the records of each snapshot; those of states that are made of the same nodes once."""
+    known = parts
+    for view, state in snapshot_states(subject, parts):
+        own = replace(state, store=subject.apart)
+        fs, fext = known.fs, known.fext
+        if not np.array_equal(parts.views[view].paddr, fs.nodes.paddr):
+            fs, fext = read_fs_tree(own, parts.cipher), read_fext_tree(own)
+        known = replace(parts, state=own, view=view, fs=fs, fext=fext)
+        yield known
+
+
+def check_states(subject: Subject, checks: Sequence[Callable[[Subject], None]]) -> None:
+    """Put the records of each snapshot to comparisons; what was found in another state is not said again."""
+    for live in subject.whole:
+        seen = {*subject.log.findings, *live.log.findings}
+        for parts in _snapshot_parts(subject, live):
+            one = replace(of_volume(subject, parts), whole=[parts])
+            for check in checks:
+                check(one)
+            found = [item for item in (*parts.log.findings, *one.log.findings) if item not in seen]
+            seen.update(found)
+            subject.log.extend(replace(item, structure=f"{parts.view}, {item.structure}") for item in found)

@@ -5,21 +5,73 @@ Apple File System Reference, File-System Objects, Sibling Map Keys and Data Stre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import match
+from layoutscope.arrays.lookup import Index, index_of, match
+from layoutscope.filesystems.apfs.btree import children_of, read_levels
+from layoutscope.filesystems.apfs.check.extents import snapshot_sources
+from layoutscope.filesystems.apfs.check.inodes import FLAG, check_extended, check_inodes
+from layoutscope.filesystems.apfs.check.names import IN_KEYS, check_names, check_texts
+from layoutscope.filesystems.apfs.check.nodes import TreeNodes
+from layoutscope.filesystems.apfs.check.objects import OBSERVED, REFERENCE, RESERVED, UNKNOWN
+from layoutscope.filesystems.apfs.check.subject import (
+    INVALID,
+    MOST_CASES,
+    CheckedRows,
+    InodeNotes,
+    container_sources,
+    traits_of,
+    volume_sources,
+)
+from layoutscope.filesystems.apfs.fsrecords import SHAPES
+from layoutscope.filesystems.apfs.source import low_keys
 from layoutscope.findings import Contradiction
-from layoutscope.ondisk import grammar
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar, records
+from layoutscope.ondisk.fieldrules import (
+    NOT_ZERO,
+    ZERO,
+    FieldRule,
+    Structures,
+    Want,
+    check_fields,
+    equals,
+    one_of,
+    only_bits,
+    rules,
+)
+from layoutscope.ondisk.records import (
+    BTREE_NODE,
+    CRYPTO_VAL,
+    DREC_HASHED_KEY,
+    DREC_VAL_FIXED,
+    FILE_EXTENT_VAL,
+    FILE_INFO_VAL,
+    FREE_QUEUE_KEY,
+    INODE_VAL_FIXED,
+    J_KEY,
+    OMAP_SNAPSHOT,
+    OMAP_VAL,
+    PHYS_EXT_VAL,
+    SNAP_METADATA_VAL,
+    XATTR_VAL,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.store.fsrecords import Columns
-    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
-    from layoutscope.findings import Level
+    from layoutscope.filesystems.apfs.btree import ReadNodes
+    from layoutscope.filesystems.apfs.check.subject import RowTraits, Subject
+    from layoutscope.filesystems.apfs.contents import VolumeParts
+    from layoutscope.filesystems.apfs.fsrecords import Columns, RecordShape
+    from layoutscope.filesystems.apfs.source import TreeSource
+    from layoutscope.filesystems.apfs.volume import Volume
+    from layoutscope.findings import FindingLog, Level
+    from layoutscope.recordtypes import RecordColumn, RecordType
+
 
 MAX_DEPTH: Final = 64
 """Steps of doubling length: more than any chain of directories needs."""
@@ -147,3 +199,458 @@ def check_lost_inodes(subject: Subject) -> None:
         subject.extents(parts).cases(
             wrong, extents, "extent of data stream", Contradiction("record-differs", message), field
         )
+
+
+INODE, EXTENT, SNAPSHOT = INODE_VAL_FIXED, FILE_EXTENT_VAL, SNAP_METADATA_VAL.fixed
+_NAMES: Final = {int(kind): kind.name for kind in grammar.ApfsRecord.RecordType}
+KEY_STATE: Final = CRYPTO_VAL.fixed
+_CRYPTO_VERSION: Final = 5
+_CLASSES: Final = (0, 1, 2, 3, 4, 6, 14)
+_PHYSICAL_TREE: Final = 0x40000002
+_NAME_LENGTH: Final = 0x3FF
+"""The part of a hashed directory key's number that is the length of the name."""
+
+
+@frozen
+class _Facts:
+    """What is known of the records of a batch."""
+
+    xid: int
+    traits: RowTraits
+    notes: InodeNotes | None = None
+    has_size: NDArray[np.bool_] | None = None
+    is_update: NDArray[np.bool_] | None = None
+
+    def no_size(self) -> Want | None:
+        has_size = self.has_size
+        return None if has_size is None else Want(lambda found: (found == 0) | has_size, "0 without the flag for it")
+
+    def no_key(self) -> Want | None:
+        return ZERO if self.traits.is_plain else None
+
+    def owner(self) -> Want | None:
+        """New blocks name their first owner; a change of references to older ones names none."""
+        is_update = self.is_update
+        return (
+            None
+            if is_update is None
+            else Want(
+                lambda found: ((found == _NO_OWNER) == is_update) & ((found == _NO_OWNER) | self._is_number(found)),
+                "of new blocks alone a number that was given",
+            )
+        )
+
+    def _is_number(self, found: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Tell which are numbers of objects that the volume gave."""
+        return (found >= _FIRST_NUMBER) & (found < np.uint64(self.traits.next_number))
+
+    def past(self) -> Want:
+        return Want(lambda found: (found > 0) & (found <= self.xid), f"1 to {self.xid}")
+
+
+def _declared(*rows: Any, of: str) -> tuple[FieldRule[_Facts], ...]:
+    return rules(INVALID, f"{REFERENCE}, {of}; {OBSERVED}", *rows, level="warning")
+
+
+_INODE_FLAGS: Final = sum(int(flag) for flag in FLAG if flag != FLAG.flag_unused) | 0x0200_0000
+"""The highest one is not in the reference; apfsck knows it, and macOS sets it with flags of what may be purged."""
+_FIRST_NUMBER: Final = np.uint64(grammar.ApfsInode.InodeNumber.min_user)
+_NO_OWNER: Final = 0xFFFF_FFFF_FFFF_FFFF
+_UPDATE: Final = int(grammar.ApfsExtents.PhysExtKind.update)
+
+VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] = {
+    "inode": (
+        INODE,
+        _declared(
+            (INODE.pad1, ZERO, RESERVED),
+            (INODE.default_protection_class, one_of(*_CLASSES), "no class of protection"),
+            (INODE.internal_flags, only_bits(_INODE_FLAGS), UNKNOWN),
+            (INODE.len_uncompressed, _Facts.no_size, "a size that the flags do not announce"),
+            of="j_inode_val_t",
+        ),
+    ),
+    "dir_rec": (DREC_VAL_FIXED, _declared((DREC_VAL_FIXED.flags, only_bits(0xF), UNKNOWN), of="j_drec_val_t")),
+    "file_extent": (
+        EXTENT,
+        _declared(
+            (EXTENT.len_and_flags, only_bits((1 << 57) - 1), UNKNOWN),
+            (EXTENT.crypto_id, _Facts.no_key, "a key in a volume that is not encrypted"),
+            of="j_file_extent_val_t",
+        ),
+    ),
+    "xattr": (
+        XATTR_VAL,
+        _declared(
+            (
+                XATTR_VAL.fixed.flags,
+                Want(lambda found: np.isin(found & 3, (1, 2)) & (found & 0xFFE8 == 0), "a stream, or embedded"),
+                "not either in a stream or embedded, or bits that have no meaning",
+            ),
+            of="j_xattr_val_t",
+        ),
+    ),
+    "extent": (
+        PHYS_EXT_VAL,
+        _declared(
+            (PHYS_EXT_VAL.len_and_kind, Want(lambda found: np.isin(found >> 60, (1, 2)), "1 or 2"), "no such kind"),
+            (
+                PHYS_EXT_VAL.len_and_kind,
+                Want(lambda found: found & ((1 << 60) - 1) != 0, "one block at least"),
+                "an extent without blocks",
+            ),
+            (PHYS_EXT_VAL.owning_obj_id, _Facts.owner, "an owner of no new blocks, or new blocks without one"),
+            (PHYS_EXT_VAL.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
+            of="j_phys_ext_val_t",
+        ),
+    ),
+    "crypto_state": (
+        CRYPTO_VAL,
+        _declared(
+            (KEY_STATE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
+            # Of the state that stands for software encryption, macOS writes no version.
+            (KEY_STATE.major_version, one_of(0, _CRYPTO_VERSION), "the only version"),
+            (KEY_STATE.minor_version, ZERO, "the only version"),
+            (KEY_STATE.cpflags, ZERO, UNKNOWN),
+            (KEY_STATE.persistent_class, one_of(*_CLASSES), "no class of protection"),
+            of="j_crypto_val_t, wrapped_crypto_state_t",
+        ),
+    ),
+    "file_info": (
+        FILE_INFO_VAL,
+        _declared(
+            (FILE_INFO_VAL.fixed.num_hashed_blocks, NOT_ZERO, "a hash of no blocks"),
+            (FILE_INFO_VAL.fixed.len_hash, NOT_ZERO, "no hash"),
+            of="j_file_data_hash_val_t",
+        ),
+    ),
+    "snap_metadata": (
+        SNAP_METADATA_VAL,
+        _declared(
+            (SNAPSHOT.extentref_tree_type, equals(_PHYSICAL_TREE), "another type or storage than that of its tree"),
+            (SNAPSHOT.flags, only_bits(3), UNKNOWN),
+            (SNAPSHOT.inum, NOT_ZERO, "no number"),
+            of="j_snap_metadata_val_t",
+        ),
+    ),
+}
+"""Rules of values by the kind of record."""
+
+FIXED_RULES: Final[dict[str, tuple[str, RecordType, tuple[FieldRule[_Facts], ...]]]] = {
+    "omap": ("val", OMAP_VAL, _declared((OMAP_VAL.flags, only_bits(0x1F), UNKNOWN), of="omap_val_t")),
+    "container-omap": ("val", OMAP_VAL, _declared((OMAP_VAL.flags, only_bits(0x1F), UNKNOWN), of="omap_val_t")),
+    "omap-snapshots": (
+        "val",
+        OMAP_SNAPSHOT,
+        _declared(
+            (OMAP_SNAPSHOT.flags, only_bits(3), UNKNOWN),
+            (OMAP_SNAPSHOT.pad, ZERO, RESERVED),
+            (OMAP_SNAPSHOT.oid, ZERO, RESERVED),
+            of="omap_snapshot_t",
+        ),
+    ),
+    "spaceman": (
+        "key",
+        FREE_QUEUE_KEY,
+        _declared(
+            (FREE_QUEUE_KEY.xid, _Facts.past, "not a transaction of this container's past"),
+            of="spaceman_free_queue_key_t",
+        ),
+    ),
+}
+"""Rules of keys or values in trees of one kind of record."""
+
+
+def check_records(subject: Subject, batch: ReadNodes, traits: RowTraits, notes: InodeNotes | None = None) -> None:
+    """Hold the records of a batch against the rules of their fields."""
+    source, slots = batch.tree.source, batch.slots
+    if not len(slots):
+        return
+    facts = _Facts(subject.container.xid, traits, notes)
+    if source.tree in FIXED_RULES and not batch.level:
+        part, kind, declared = FIXED_RULES[source.tree]
+        _hold(CheckedRows(subject, batch, np.arange(len(slots))), part, kind, declared, facts)
+    elif source.kind.key_type is J_KEY:
+        kinds = batch.column("key", J_KEY, J_KEY.record_type)
+        for kind in np.unique(kinds).tolist():
+            rows = CheckedRows(subject, batch, np.flatnonzero(kinds == kind))
+            _check_kind(rows, _NAMES.get(kind, ""), facts)
+
+
+def _hold(
+    rows: CheckedRows, part: str, kind: RecordType, declared: tuple[FieldRule[_Facts], ...], facts: _Facts
+) -> None:
+    structures = Structures(kind, rows.batch.buffer, rows.starts(part), rows.batch.tree.source.decoder)
+    check_fields(structures, declared, facts, rows.at(part), MOST_CASES)
+
+
+def _check_kind(rows: CheckedRows, name: str, facts: _Facts) -> None:
+    shape = SHAPES.get(name)
+    if shape is None:
+        return
+    key_type = DREC_HASHED_KEY if name == "dir_rec" and facts.traits.hashed_names else shape.key_type
+    long_enough = rows.lengths("key") >= key_type.width
+    if not rows.batch.level:
+        long_enough &= rows.lengths("val") >= shape.val_type.width
+    rows = rows.take(long_enough)
+    if not len(rows.row):
+        return
+    _check_length(rows, "key", name, key_type, shape.key_tail)
+    if name in IN_KEYS:
+        check_names(rows, name, key_type, facts.traits)
+    if not rows.batch.level:
+        _check_value(rows, name, shape, facts)
+
+
+def _check_value(rows: CheckedRows, name: str, shape: RecordShape, facts: _Facts) -> None:
+    fields = None
+    if shape.has_xfields:
+        fields = check_extended(rows, name, shape.val_type.width)
+    else:
+        _check_length(rows, "val", name, shape.val_type, shape.val_tail)
+        check_texts(rows, name)
+    if name == "inode":
+        has_size = rows.column("val", INODE, INODE.has_uncompressed_size)
+        facts = replace(facts, has_size=has_size.astype(bool))
+        check_inodes(rows, fields, facts.notes, is_plain=facts.traits.is_plain)
+    elif name == "extent":
+        facts = replace(facts, is_update=rows.column("val", PHYS_EXT_VAL, PHYS_EXT_VAL.kind) == _UPDATE)
+    if name in VALUE_RULES:
+        _hold(rows, "val", *VALUE_RULES[name], facts)
+
+
+def _check_length(rows: CheckedRows, part: str, name: str, kind: RecordType, tail: RecordColumn | None) -> None:
+    """A key or value is as long as its fixed part, and what one of its fields says that follows."""
+    expected = np.full(len(rows.row), kind.width, np.int64)
+    if kind is DREC_HASHED_KEY:
+        expected += rows.column(part, kind, DREC_HASHED_KEY.len_name_and_hash).astype(np.int64) & _NAME_LENGTH
+    elif tail is not None:
+        expected += rows.column(part, kind, tail).astype(np.int64)
+    found = rows.lengths(part)
+    what = "key" if part == "key" else "value"
+    rows.report(found != expected, part, f"{name}: its {what} has another length than it says", (expected, found))
+
+
+UNORDERED: Final = "keys-unordered"
+RECORD: Final = grammar.ApfsRecord.RecordType
+SECOND: Final = {
+    "omap": records.OMAP_KEY.xid,
+    "container-omap": records.OMAP_KEY.xid,
+    "spaceman": records.FREE_QUEUE_KEY.paddr,
+    "fext": records.FEXT_KEY.logical_addr,
+}
+"""The field that decides where the leading one is the same, in trees of one kind of record."""
+
+NUMBERED: Final[dict[str, tuple[RecordType, RecordColumn]]] = {
+    "file_extent": (records.FILE_EXTENT_KEY, records.FILE_EXTENT_KEY.logical_addr),
+    "sibling_link": (records.SIBLING_KEY, records.SIBLING_KEY.sibling_id),
+    "file_info": (records.FILE_INFO_KEY, records.FILE_INFO_KEY.lba),
+}
+"""The same for records of volumes."""
+
+NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, "dir_rec": records.DREC_KEY}
+"""Records whose keys end with a name."""
+
+
+class WholeKeys(NamedTuple):
+    """Keys of consecutive records: two numbers that sort as the tree does, where the rest is, and each one's address.
+
+    `name` is the place of the name in the buffer, `stop` where the key ends; equal where there is none. `child` is the
+    node that an index record leads to.
+    """
+
+    lead: NDArray[np.uint64]
+    second: NDArray[np.uint64]
+    name: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    image_offset: NDArray[np.int64]
+    child: NDArray[np.uint64]
+
+
+@dataclass(slots=True)
+class BoundedLevel:
+    """Keys of one level of a tree: those of the level above with the nodes that they lead to, and what was seen."""
+
+    above: WholeKeys | None = None
+    children: Index = field(default_factory=lambda: index_of(np.empty(0, np.uint64)))
+    own: list[WholeKeys] = field(default_factory=list)
+    number: int = -1
+    last: tuple[int, int, bytes] | None = None
+
+    def enter(self, number: int) -> None:
+        """Go down to a level."""
+        if number != self.number:
+            if self.own:
+                self.above = WholeKeys(*(np.concatenate(column) for column in zip(*self.own, strict=True)))
+                self.children = index_of(self.above.child)
+            self.own, self.number, self.last = [], number, None
+
+
+def check_container_keys(subject: Subject) -> None:
+    """Compare all keys of the container's own trees."""
+    for source in container_sources(subject):
+        check_tree(subject, source)
+
+
+def check_keys(subject: Subject) -> None:
+    """Compare all keys of a volume's trees."""
+    for parts in subject.volumes:
+        for source in volume_sources(subject, parts):
+            check_tree(
+                subject, source, parts.state, notes=_notes(subject, parts, parts.view) if source.tree == "fs" else None
+            )
+        # States of a volume share most of their leaves; each is looked at once.
+        known = parts.fs.nodes.paddr
+        for view, state, source in snapshot_sources(subject, parts):
+            check_tree(subject, source, state, known=known, notes=_notes(subject, parts, view))
+            known = np.union1d(known, parts.views[view].paddr)
+
+
+def _notes(subject: Subject, parts: VolumeParts, view: str) -> InodeNotes:
+    return subject.inodes.setdefault((parts.state.number, view), InodeNotes())
+
+
+def check_tree(
+    # the container under check; its log is told which keys are out of order and which nodes are empty
+    subject: Subject,
+    source: TreeSource,
+    state: Volume | None = None,
+    known: NDArray[np.uint64] | None = None,
+    notes: InodeNotes | None = None,
+) -> None:
+    """Compare the keys of one tree, level by level."""
+    traits = traits_of(state)
+    level, nodes = BoundedLevel(), TreeNodes(subject)
+    for batch in read_levels(source, known=known):
+        level.enter(batch.level)
+        keys = whole_keys(batch, hashed_names=traits.hashed_names)
+        _check_order(subject, batch, keys, level)
+        _check_bounds(subject, batch, keys, level)
+        _check_empty(subject, batch)
+        nodes.add(batch)
+        check_records(subject, batch, traits, notes)
+        if batch.level:
+            level.own.append(keys)
+        if len(keys.lead):
+            level.last = _whole(batch.buffer, keys, -1)
+    nodes.close()
+
+
+def whole_keys(batch: ReadNodes, *, hashed_names: bool) -> WholeKeys:
+    """Decode the keys of a batch of nodes."""
+    source, slots = batch.tree.source, batch.slots
+    # Whole keys do not sort by their bytes: numbers are little-endian, and the type of a record stands above its
+    # object's number in one field, but counts after it (reference, j_key_t).
+    lead = low_keys(source, batch.buffer, slots.key_start)
+    second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
+    if source.kind.key_type is records.J_KEY:
+        _volume_keys(batch, second, name, hashed_names=hashed_names)
+    elif source.tree in SECOND:
+        second = batch.column("key", source.kind.key_type, SECOND[source.tree])
+    within = slots.key_start - slots.node * batch.size_bytes
+    where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
+    child = np.zeros(len(slots), np.uint64)
+    if batch.level:
+        child[slots.val_len >= batch.tree.shape.sizes.child] = children_of(batch)[1]
+    return WholeKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
+
+
+def _volume_keys(batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool) -> None:
+    """Fill in what follows object and type in keys of file-system records."""
+    slots = batch.slots
+    kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
+    forms = dict(NUMBERED)
+    if hashed_names:
+        # The length in the lower bits does not count, neither for linux-apfs-rw nor for apfsck.
+        forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
+    for record, (key_type, column) in forms.items():
+        rows = _of_kind(kinds, slots.key_len, record, key_type)
+        second[rows] = batch.tree.source.decoder.column(key_type, batch.buffer, slots.key_start[rows], column)
+    for record, plain in NAMED.items():
+        form = records.DREC_HASHED_KEY if record in forms else plain
+        rows = _of_kind(kinds, slots.key_len, record, form)
+        name[rows] = slots.key_start[rows] + form.width
+
+
+def _of_kind(
+    kinds: NDArray[np.uint64], length: NDArray[np.int32], record: str, key_type: RecordType
+) -> NDArray[np.int64]:
+    return np.flatnonzero((kinds == int(RECORD[record])) & (length >= key_type.width))
+
+
+def _whole(buffer: NDArray[np.uint8], keys: WholeKeys, row: int) -> tuple[int, int, bytes]:
+    name = buffer[int(keys.name[row]) : int(keys.stop[row])].tobytes()
+    return int(keys.lead[row]), int(keys.second[row]), name
+
+
+def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: BoundedLevel) -> None:
+    """Each key comes after the one before it."""
+    if not len(keys.lead):
+        return
+    before, after = (keys.lead[:-1], keys.second[:-1]), (keys.lead[1:], keys.second[1:])
+    same = (before[0] == after[0]) & (before[1] == after[1])
+    wrong = (after[0] < before[0]) | ((after[0] == before[0]) & (after[1] < before[1]))
+    pairs = [(row + 1, _whole(batch.buffer, keys, row), _whole(batch.buffer, keys, row + 1)) for row in _rows(same)]
+    if level.last is not None:
+        pairs.insert(0, (0, level.last, _whole(batch.buffer, keys, 0)))
+    rows = sorted(
+        {row + 1 for row in _rows(wrong)} | {row for row, *both in pairs if _falls(batch.tree.source.tree, *both)}
+    )
+    for row in rows[:MOST_CASES]:
+        _at_key(subject, batch, row).add(UNORDERED, "warning", "key is out of order")
+    ties = [row for row, one, other in pairs if one[:2] == other[:2] and other[2] < one[2] and row not in rows]
+    for row in ties[:MOST_CASES]:
+        message = "of names with one hash, this one stands after one with greater bytes"
+        _at_key(subject, batch, row).add(UNORDERED, "info", message)
+
+
+def _rows(chosen: NDArray[np.bool_]) -> list[int]:
+    return np.flatnonzero(chosen).tolist()
+
+
+def _falls(tree: str, one: tuple[int, int, bytes], other: tuple[int, int, bytes]) -> bool:
+    """Tell whether a key is not after the one before it.
+
+    Names of one hash may stand in any order: apfsck asks for that of their bytes, while linux-apfs-rw leaves them as
+    they were created and finds them by the hash alone. What macOS does is not documented.
+    """
+    is_hashed = one[1] != 0 or tree not in {"fs", "snapmeta"}
+    return other == one if is_hashed and other[:2] == one[:2] else other <= one
+
+
+def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: BoundedLevel) -> None:
+    """The first key of a node is not before the key that leads to it."""
+    if level.above is None:
+        return
+    lead, second, where = level.above.lead, level.above.second, level.above.image_offset
+    firsts = np.flatnonzero(np.diff(batch.slots.node, prepend=-1) != 0)
+    node = batch.slots.node[firsts]
+    entry, known = level.children.find(batch.places.node_id[node])
+    known &= lead[entry] == batch.places.low_key[node]
+    firsts, node, entry = firsts[known], node[known], entry[known]
+    wrong = (keys.lead[firsts] < lead[entry]) | (
+        (keys.lead[firsts] == lead[entry]) & (keys.second[firsts] < second[entry])
+    )
+    # Drivers keep the keys of an index exact (apfsck asks for that), though a search needs no more than a bound.
+    other = ~wrong & ((keys.lead[firsts] != lead[entry]) | (keys.second[firsts] != second[entry]))
+    for chosen, message in (
+        (wrong, "the key that leads to it is after its first key"),
+        (other, "the key that leads to it is not its first key"),
+    ):
+        for number, row in zip(node[chosen].tolist(), entry[chosen].tolist(), strict=True):
+            log = batch.at(number, log=subject.log)
+            # The finding is about the node; the key that may be wrong stands in its parent.
+            at = log.at_byte(log.structure, int(where[row]), log.device)
+            at.add(UNORDERED, "warning", message)
+
+
+def _check_empty(subject: Subject, batch: ReadNodes) -> None:
+    """No node but a root is empty: a driver gives it back."""
+    wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
+    for number in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+        at = number * batch.size_bytes + BTREE_NODE.num_keys.offset
+        log = batch.at(number, at, log=subject.log)
+        log.add("node-header-differs", "error", "a node that is no root is empty")
+
+
+def _at_key(subject: Subject, batch: ReadNodes, row: int) -> FindingLog:
+    return batch.at(int(batch.slots.node[row]), int(batch.slots.key_start[row]), log=subject.log)

@@ -8,75 +8,261 @@ the message says.
 
 from __future__ import annotations
 
+import re
 from dataclasses import field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems import contract
-from layoutscope.filesystems.apfs.check import (
-    checkpoint_fields,
-    claims,
-    consistency,
-    extents,
-    inodes,
-    keys,
-    names,
-    object_fields,
-    pointers,
-    rare_fields,
-    records,
-    snapshots,
-    space,
-    space_fields,
-    states,
-    volume_fields,
-)
-from layoutscope.filesystems.apfs.check.causes import CAUSES
-from layoutscope.filesystems.apfs.check.needs import (
-    unchecked_of_container,
-    unchecked_rules,
-    unread_trees,
-    whole_for,
-)
+from layoutscope.filesystems.apfs.check import extents, inodes, names, nodes, objects, records, space, volume_fields
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, of_volume, open_subject
-from layoutscope.filesystems.apfs.container.container import report_changes, uuid_text
-from layoutscope.filesystems.apfs.store.fsrecords import no_records
+from layoutscope.filesystems.apfs.container import report_changes, uuid_text
+from layoutscope.filesystems.apfs.fsrecords import no_records
+from layoutscope.filesystems.contract import Unchecked
 from layoutscope.findings import Finding, FindingLog, refined
 from layoutscope.frozen import frozen
-from layoutscope.ondisk.consequences import told_once, with_causes
+from layoutscope.ondisk.fieldrules import About, Causes, Follows, from_one, told_once, with_causes
+from layoutscope.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.store.fsrecords import Columns
-    from layoutscope.filesystems.apfs.volume.parts import ContainerContents, VolumeParts
-    from layoutscope.filesystems.contract import Unchecked
+    from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
+    from layoutscope.filesystems.apfs.fsrecords import Columns
+
+
+_MAPS: Final = ("omap", "omap-snapshots")
+_EVERY: Final = ("fs", "fext", "extentref", "snapmeta", *_MAPS)
+_FILES: Final = ("fs", "omap")
+
+VOLUME_NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("entries", "links", "sibling-links", "directories", "name-hashes"), _FILES),
+    **dict.fromkeys(("streams", "stream-sizes", "attributes", "lost-records"), _FILES),
+    **dict.fromkeys(("extents", "inodes"), (*_FILES, "fext")),
+    **dict.fromkeys(
+        ("volume-counts", "references", "reference-owners", "keys", "object-maps", "roots", "states"), _EVERY
+    ),
+    **dict.fromkeys(("snapshots", "snapshot-records"), ("snapmeta", *_MAPS)),
+    "seals": ("fs",),
+    # These are about objects of their own, of which reading tells.
+    **dict.fromkeys(("map-heads", "superblocks", "integrity-metadata", "volume-identity", "extended-metadata"), ()),
+}
+"""By the name of each check of a volume the trees that must be whole for it."""
+
+OF_SPACE: Final = frozenset(
+    {
+        "space-fields",
+        "chunk-heads",
+        "chunk-checksums",
+        "sizes",
+        "internal-pool",
+        "pool-versions",
+        "chunks",
+        "free-queues",
+        "bitmaps",
+    }
+)
+OF_CLAIMS: Final = frozenset({"double-claims", "file-claims", "bitmaps"})
+"""Checks of a container that compare what all volumes claim."""
+
+HALF_ALONE: Final = Unchecked("all rules", "this is half of a set, and the other one leads to all of it")
+
+
+def unread_trees(parts: VolumeParts) -> dict[str, str]:
+    """Say of each tree of a volume that was not read whole why not; of "" what concerns all of them."""
+    found: dict[str, str] = {}
+    for item in parts.log.findings:
+        if item.level == "error":
+            tree = re.match(r"([\w-]+) tree", item.structure)
+            name = tree[1] if tree and tree[1] in _EVERY else ""
+            what = f"the {name} tree" if name else f"the {item.structure}"
+            found.setdefault(name, f"{what} has errors ({item.code})")
+    # Names, extents of files and all that stands beside them are encrypted together; the maps are not.
+    return {"fs": "the volume is locked"} | found if parts.is_locked else found
+
+
+def reasons(name: str, unread: Mapping[str, str]) -> list[str]:
+    """Say why a check of a volume cannot be held against everything; nothing where it can."""
+    needs = VOLUME_NEEDS[name]
+    return [reason for tree, reason in unread.items() if needs and (not tree or tree in needs)]
+
+
+def whole_for(subject: Subject, name: str, unread: Mapping[str, str]) -> Subject:
+    """Look at the volume of a subject as whole where all is whole that a check needs."""
+    return replace(subject, whole=[] if reasons(name, unread) else subject.volumes)
+
+
+def unchecked_rules(names: Iterable[str], unread: Mapping[str, str]) -> list[Unchecked]:
+    """List the checks of a volume that could not be held against everything."""
+    return [Unchecked(name, ", ".join(why)) for name in names if (why := reasons(name, unread))]
+
+
+def unchecked_of_container(
+    contents: ContainerContents, subject: Subject, unread: Mapping[int, Mapping[str, str]]
+) -> Iterator[Unchecked]:
+    """Yield the checks of a container that were not held against everything."""
+    lost = contents.num_volumes - len(contents.volumes)
+    claims = [f"{format_count(lost, 'volume')} cannot be opened"] if lost else []
+    whys = dict.fromkeys(why for volume in unread.values() for why in volume.values())
+    claims += [f"of one of its volumes: {why}" for why in whys]
+    if subject.container.superblock.is_fusion and len(subject.container.blocks.sources) < len(("main", "second")):
+        claims.append("half of the set is missing")
+    broken = [item for item in contents.container.log.findings if item.level == "error"]
+    claims += [f"the {broken[0].structure} has errors ({broken[0].code})"] if broken else []
+    space = ["the space manager cannot be read"] if contents.parts.space is None else []
+    for name in sorted(OF_SPACE | OF_CLAIMS):
+        why = [*(space if name in OF_SPACE else ()), *(claims if name in OF_CLAIMS else ())]
+        if why:
+            yield Unchecked(name, ", ".join(why))
+
+
+_BLOCKS: Final = frozenset({"block-claimed-twice", "block-claimed-free", "block-unclaimed"})
+_RECORDS: Final = frozenset(
+    {
+        *("inode-missing", "record-differs", "extent-invalid", "reference-differs", "snapshot-differs"),
+        *("count-differs", "name-hash-differs", "seal-broken"),
+    }
+)
+"""What differs where records are missing."""
+
+_NODES: Final = frozenset(
+    {
+        *("tree-unreadable", "node-missing", "node-invalid", "record-invalid", "subtree-missing", "tree-rebuilt"),
+        *("node-header-differs", "keys-unordered", "checksum-mismatch", "stale-nodes"),
+    }
+)
+_LOST: Final = frozenset({"tree-unreadable", "node-missing", "node-invalid", "record-invalid", "subtree-missing"})
+_DAMAGE: Final = _LOST | {"checksum-mismatch", "node-header-differs", "keys-unordered"}
+_EVERYTHING: Final = _BLOCKS | _RECORDS | _NODES
+
+
+_ROWS: Final[tuple[Follows, ...]] = (
+    *(
+        Follows(causes, _EVERYTHING | {"volume-unreadable", "spaceman-invalid", "checkpoint-invalid"})
+        for causes in (frozenset({"truncated", "fusion-half", "container-changed"}), frozenset({"unread-area"}))
+    ),
+    # A wrong entry of a map loses the object that it names; what that held follows from the object.
+    Follows(frozenset({"object-map-differs"}), _NODES | {"volume-unreadable"}, is_of_named=True),
+    # What a map has lost of itself it cannot name: nodes of the trees that it leads to, or a volume.
+    Follows(
+        _DAMAGE,
+        frozenset({"node-missing", "tree-unreadable", "volume-unreadable"}),
+        r"(container-)?omap tree",
+        r"fs tree|volume",
+    ),
+    # Without the container's map, volumes are what a search made of them.
+    Follows(
+        _DAMAGE | {"checkpoint-invalid"},
+        _EVERYTHING | {"volume-unreadable", "superblock-differs", "spaceman-invalid"},
+        "container-omap tree|container object map",
+        r"(?!container-omap tree)",
+    ),
+    Follows(
+        _DAMAGE | {"volume-unreadable"}, frozenset({"tree-rebuilt"}), r"[\w-]+ tree|volume superblock|virtual object"
+    ),
+    # What waits to become free is in trees of its own.
+    Follows(_DAMAGE | {"checkpoint-invalid"}, _BLOCKS | {"spaceman-invalid"}, "ephemeral object|spaceman tree"),
+    from_one("volume-unreadable", _BLOCKS),
+    *(
+        from_one(code, _NODES | {"count-differs"}, of_tree=True)
+        for code in ("checksum-mismatch", "node-invalid", "record-invalid", "node-missing", "node-header-differs")
+    ),
+    from_one("keys-unordered", _NODES | {"count-differs"}, of_tree=True),
+    Follows(_LOST | {"checksum-mismatch"}, _RECORDS | _BLOCKS, r"(fs|fext|omap) tree"),
+    Follows(_LOST | {"checksum-mismatch"}, frozenset({"reference-differs", *_BLOCKS}), "extentref tree"),
+    Follows(_LOST | {"checksum-mismatch"}, frozenset({"snapshot-differs", *_BLOCKS}), "(snapmeta|omap-snapshots) tree"),
+    Follows(frozenset({"checksum-mismatch"}), _BLOCKS | {"spaceman-invalid"}, "chunk information"),
+    from_one("spaceman-invalid", _BLOCKS),
+    from_one("inode-missing", frozenset({"record-differs", "count-differs"})),
+    from_one("extent-invalid", frozenset({"reference-differs", "count-differs", *_BLOCKS})),
+    from_one("reference-differs", _BLOCKS),
+    *(from_one(code, _BLOCKS) for code in ("block-claimed-twice", "block-claimed-free")),
+)
+"""Rows of causes, the deepest first."""
+
+_NODE: Final = re.compile(r"([\w-]+) tree, node (\d+)$")
+_OBJECT: Final = re.compile(r"(virtual|ephemeral) object (\d+)$")
+_MAPPING: Final = re.compile(r"checkpoint map of xid \d+, object (\d+)$")
+_ENTRY: Final = re.compile(r"((?:container-)?omap) tree, entry of object (\d+)$")
+_TREE: Final = re.compile(r"([\w-]+) tree")
+_VOLUME: Final = re.compile(r"volume (\d+)$")
+
+_ROOTS: Final = {
+    "root_tree_oid": "fs",
+    "extentref_tree_oid": "extentref",
+    "snap_meta_tree_oid": "snapmeta",
+    "fext_tree_oid": "fext",
+    "tree_oid": "omap",
+    "snapshot_tree_oid": "omap-snapshots",
+}
+"""The trees that fields lead to, by the names of the fields."""
+
+_BY_PLACE: Final = {"chunk information": "chunk", "container object map": "container-omap"}
+"""What has no number, and is told by its address."""
+
+_VIRTUAL: Final = {"omap": "fs", "container-omap": "volume"}
+"""Which objects are found through an object map."""
+
+
+def about(item: Finding) -> About:
+    """Tell which object a finding is about: readers and checks name nodes, objects and volumes by their numbers."""
+    if found := _NODE.match(item.structure):
+        # Nodes of free queues are ephemeral objects, which the maps of a checkpoint lead to.
+        names = (("ephemeral", int(found[2])),) if found[1] == "spaceman" else ()
+        return About(found[1], int(found[2]), names)
+    if found := _ENTRY.match(item.structure):
+        # An entry whose object has another number is about both: one of them is not found where it should be.
+        numbers = [found[2], *([item.found] if item.expected == found[2] else [])]
+        return About(found[1], names=tuple((_VIRTUAL[found[1]], int(number)) for number in numbers))
+    if found := _OBJECT.match(item.structure):
+        return About("fs" if found[1] == "virtual" else found[1], int(found[2]))
+    if found := _MAPPING.match(item.structure):
+        return About(names=(("ephemeral", int(found[1])),))
+    if item.code == "spaceman-invalid" and item.field.startswith("free_queues.tree_oid"):
+        return About(names=(("ephemeral", int(item.found)),))
+    if item.code == "tree-unreadable" and item.field in _ROOTS:
+        return About(names=((_ROOTS[item.field], int(item.found.rpartition(" ")[2])),))
+    if item.structure in _BY_PLACE:
+        return About(_BY_PLACE[item.structure], item.image_offset)
+    if found := _VOLUME.match(item.structure):
+        return About("volume", int(found[1]))
+    found = _TREE.match(item.structure)
+    return About(found[1] if found else "")
+
+
+CAUSES: Final = Causes(
+    _ROWS,
+    ("checksum-mismatch", "checkpoint-invalid", "tree-unreadable", "node-invalid", "unread-area"),
+    ("record-invalid", "node-header-differs", "keys-unordered"),
+    ("object-map-differs",),
+    about,
+)
 
 
 def _identity(subject: Subject) -> None:
     for parts in subject.volumes:
-        consistency.check_identity(parts, subject.slots[parts.state.number])
+        inodes.check_identity(parts, subject.slots[parts.state.number])
 
 
 def _counts(subject: Subject) -> None:
     for parts in subject.whole:
-        consistency.check_counts(parts)
+        inodes.check_counts(parts)
 
 
 def _links(subject: Subject) -> None:
     for parts in subject.whole:
-        consistency.check_links(parts, subject.records(parts))
+        inodes.check_links(parts, subject.records(parts))
 
 
 def _streams(subject: Subject) -> None:
     for parts in subject.whole:
-        consistency.check_streams(parts, subject.records(parts))
+        inodes.check_streams(parts, subject.records(parts))
 
 
 def _attributes(subject: Subject) -> None:
     for parts in subject.whole:
-        consistency.check_attributes(parts, subject.records(parts))
+        inodes.check_attributes(parts, subject.records(parts))
 
 
 def _extents(subject: Subject) -> None:
@@ -106,53 +292,53 @@ def _with_references(subject: Subject) -> list[tuple[VolumeParts, Columns]]:
 
 def _snapshots(subject: Subject) -> None:
     for parts in subject.whole:
-        snapshots.check_snapshots(parts)
+        extents.check_snapshots(parts)
 
 
 def _container_trees(subject: Subject) -> None:
-    pointers.check_container_trees(subject)
-    pointers.check_container_map(subject)
-    keys.check_container_keys(subject)
+    nodes.check_container_trees(subject)
+    nodes.check_container_map(subject)
+    records.check_container_keys(subject)
 
 
 CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
-    "numbers": lambda subject: consistency.check_numbers(subject.reporting),
-    "checkpoint-maps": lambda subject: consistency.check_maps(subject.reporting),
-    "superblock-fields": checkpoint_fields.check_superblock,
-    "superblock-copy": checkpoint_fields.check_copy,
-    "map-fields": checkpoint_fields.check_map_headers,
-    "reaper-fields": object_fields.check_reaper,
-    "mapping-fields": checkpoint_fields.check_mappings,
-    "space-fields": space_fields.check_space,
-    "chunk-heads": space_fields.check_heads,
-    "pool-versions": space_fields.check_versions,
-    "map-head": object_fields.check_container_omap,
-    "jumpstart": rare_fields.check_jumpstart,
-    "key-bags": rare_fields.check_keybags,
-    "write-cache": rare_fields.check_write_cache,
-    "newer-superblocks": lambda subject: consistency.check_newer(subject.reporting),
-    "chunk-checksums": lambda subject: consistency.check_space_blocks(subject.container, subject.parts),
-    "checkpoints": pointers.check_checkpoints,
-    "volumes": pointers.check_lost_volumes,
+    "numbers": lambda subject: inodes.check_numbers(subject.reporting),
+    "checkpoint-maps": lambda subject: inodes.check_maps(subject.reporting),
+    "superblock-fields": objects.check_superblock,
+    "superblock-copy": objects.check_copy,
+    "map-fields": objects.check_map_headers,
+    "reaper-fields": objects.check_reaper,
+    "mapping-fields": objects.check_mappings,
+    "space-fields": space.check_space,
+    "chunk-heads": space.check_heads,
+    "pool-versions": space.check_versions,
+    "map-head": objects.check_container_omap,
+    "jumpstart": objects.check_jumpstart,
+    "key-bags": objects.check_keybags,
+    "write-cache": objects.check_write_cache,
+    "newer-superblocks": lambda subject: inodes.check_newer(subject.reporting),
+    "chunk-checksums": lambda subject: inodes.check_space_blocks(subject.container, subject.parts),
+    "checkpoints": nodes.check_checkpoints,
+    "volumes": nodes.check_lost_volumes,
     "sizes": space.check_sizes,
     "internal-pool": space.check_pool,
     "chunks": space.check_chunks,
-    "free-queues": claims.check_queues,
-    "double-claims": claims.check_double_claims,
-    "file-claims": claims.check_file_claims,
-    "bitmaps": claims.check_bitmaps,
+    "free-queues": space.check_queues,
+    "double-claims": space.check_double_claims,
+    "file-claims": space.check_file_claims,
+    "bitmaps": space.check_bitmaps,
     "container-trees": _container_trees,
 }
 """Every check of a container as a whole, in the order in which they run."""
 
 VOLUME_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
-    "roots": pointers.check_roots,
-    "map-heads": object_fields.check_volume_omaps,
+    "roots": nodes.check_roots,
+    "map-heads": objects.check_volume_omaps,
     "superblocks": volume_fields.check_superblocks,
     "integrity-metadata": volume_fields.check_integrity,
-    "extended-metadata": rare_fields.check_extended_metadata,
-    "object-maps": pointers.check_object_maps,
-    "keys": keys.check_keys,
+    "extended-metadata": objects.check_extended_metadata,
+    "object-maps": nodes.check_object_maps,
+    "keys": records.check_keys,
     "volume-identity": _identity,
     "volume-counts": _counts,
     "entries": records.check_entries,
@@ -169,8 +355,8 @@ VOLUME_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "references": _references,
     "reference-owners": _owners,
     "snapshots": _snapshots,
-    "snapshot-records": snapshots.check_snapshot_records,
-    "seals": snapshots.check_seals,
+    "snapshot-records": extents.check_snapshot_records,
+    "seals": extents.check_seals,
 }
 """Every check of one volume; what is found while reading comes before all of them."""
 
@@ -182,7 +368,7 @@ OF_STATES: Final = (
 
 
 def _states(subject: Subject) -> None:
-    states.check_states(subject, [VOLUME_CHECKS[name] for name in OF_STATES])
+    extents.check_states(subject, [VOLUME_CHECKS[name] for name in OF_STATES])
 
 
 VOLUME_CHECKS["states"] = _states

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.check.object_fields import (
+from layoutscope.filesystems.apfs.check.objects import (
     OBSERVED,
     REFERENCE,
     RESERVED,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.filesystems.apfs.container import Container
+    from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.ondisk.grammar import ApfsVolume
 
 VOLUME, SEAL = APFS_SUPERBLOCK, INTEGRITY_META

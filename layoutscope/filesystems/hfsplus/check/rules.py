@@ -7,45 +7,257 @@ the wrong one, is reported at one of them, as the message says.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.contract import Checked
-from layoutscope.filesystems.hfsplus.check import (
-    catalog_fields,
-    compression,
-    forks,
-    header_nodes,
-    headers,
-    links,
-    nodes,
-    records,
-    space,
-    volume_fields,
-)
-from layoutscope.filesystems.hfsplus.check.causes import CAUSES
-from layoutscope.filesystems.hfsplus.check.needs import OF_HEADER, unchecked_rules
+from layoutscope.filesystems.contract import Checked, Unchecked
+from layoutscope.filesystems.hfsplus.check import catalog, nodes, space, volume_fields
 from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
 from layoutscope.filesystems.hfsplus.contents import reopened
 from layoutscope.findings import refined
-from layoutscope.ondisk.consequences import told_once, with_causes
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.fieldrules import About, Causes, Follows, from_one, told_once, with_causes
+from layoutscope.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Iterator
 
     from layoutscope.filesystems.contract import VolumeRequest
+    from layoutscope.filesystems.hfsplus.check.subject import TreeRecords
     from layoutscope.findings import Finding
 
+
+CNID = grammar.HfsplusVolume.Cnid
+
+OF_HEADER: Final = frozenset(
+    {
+        *("unmounted", "volume-counts", "volume-fields", "special-sizes", "allocation-size", "overflow-starts"),
+        *("double-claims", "allocation"),
+    }
+)
+"""Checks of what the volume header says, which contradict nothing where it was made up, or is an old copy."""
+
+_CATALOG, _ATTRIBUTES, _OVERFLOW, _HOT_FILES = "catalog", "attributes", "extents-overflow", "hot-files"
+_SPACE, _UNUSED, _HEADERS = "allocation file", "unused nodes", "header nodes"
+_TREES: Final = (_CATALOG, _ATTRIBUTES, _OVERFLOW, _HOT_FILES)
+
+NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("unmounted", "special-sizes", "allocation-size"), ()),
+    **dict.fromkeys(("volume-counts", "key-compare"), (_CATALOG,)),
+    "volume-fields": (_CATALOG, _OVERFLOW),
+    **dict.fromkeys(("tree-headers", "key-lengths", "header-nodes", "map-nodes"), (*_TREES, _HEADERS)),
+    "descriptors": _TREES,
+    "unused-nodes": (*_TREES, _UNUSED),
+    **dict.fromkeys(("record-offsets", "keys", "index-links", "pointers", "index-keys", "key-order"), _TREES),
+    "record-types": (_CATALOG, _ATTRIBUTES, _OVERFLOW),
+    **dict.fromkeys(("ids", "parents", "threads", "valence", "subfolders", "catalog-fields"), (_CATALOG,)),
+    **dict.fromkeys(("link-targets", "link-counts", "link-chains", "first-links"), (_CATALOG,)),
+    **dict.fromkeys(("fork-sizes", "unused-extents", "overflow-records", "overflow-starts"), (_CATALOG, _OVERFLOW)),
+    "extents": (_CATALOG, _OVERFLOW, _ATTRIBUTES),
+    "attribute-values": (_ATTRIBUTES,),
+    **dict.fromkeys(("attribute-owners", "attribute-flags", "compressed-files"), (_CATALOG, _ATTRIBUTES)),
+    "hot-files": (_CATALOG, _HOT_FILES),
+    "double-claims": (_CATALOG, _OVERFLOW, _ATTRIBUTES),
+    "allocation": (_CATALOG, _OVERFLOW, _ATTRIBUTES, _SPACE),
+}
+"""By the name of each check what must have been read whole for it to be about everything."""
+
+_FILES: Final = {
+    _CATALOG: int(CNID.catalog_file),
+    _OVERFLOW: int(CNID.extents_file),
+    _ATTRIBUTES: int(CNID.attributes_file),
+}
+
+
+def unchecked_rules(subject: Subject) -> Iterator[Unchecked]:
+    """Yield the checks that were not held against all that they are about, each with its reasons."""
+    lacking = _lacking(subject)
+    for name, needs in NEEDS.items():
+        reasons = [lacking[need] for need in needs if need in lacking]
+        if subject.volume.is_inferred and name in OF_HEADER:
+            reasons.insert(0, "the volume header is lost")
+        if reasons:
+            yield Unchecked(name, ", ".join(reasons))
+
+
+def _lacking(subject: Subject) -> dict[str, str]:
+    """Say of each part of the volume that was not read whole what is lacking."""
+    told = {(item.code, item.structure.partition(" ")[0]) for item in subject.volume.log.findings}
+    found = {}
+    for tree in _TREES:
+        fork = subject.contents.special.get(_FILES.get(tree, 0))
+        if tree not in subject.trees:
+            # Every volume has a catalog; of the other trees one without blocks was never made.
+            if tree == _CATALOG or ("tree-header-invalid", tree) in told or (fork is not None and fork.num_blocks):
+                found[tree] = f"the {tree} B-tree cannot be read"
+        elif reason := _unread_part(subject.trees[tree]):
+            found[tree] = reason
+    if any(code == "allocation-file-unreadable" for code, _ in told):
+        found[_SPACE] = "the allocation file cannot be read"
+    if headers := sorted({tree for code, tree in told if code == "tree-header-invalid"}):
+        found[_HEADERS] = f"the header node of the {headers[0]} B-tree is damaged"
+    files = [located.tree.file for located in subject.trees.values()]
+    if unused := sum(int((~file.used & ~file.readable).sum()) for file in files):
+        found[_UNUSED] = _count(unused, "unused node")
+    return found
+
+
+def _unread_part(located: TreeRecords) -> str:
+    """Say what of a tree was not read; nothing where all of it was."""
+    file, reach = located.tree.file, located.tree.reach
+    if not len(reach.leaves) and int(file.header.leaf_records):
+        return f"no leaf of the {located.name} B-tree can be reached"
+    lost = max(int((file.used & ~file.readable).sum()), len(reach.missing) + len(reach.misled))
+    flaws = len(located.flaws["at"])
+    noun = "node" if lost else "record"
+    return _count(lost or flaws, noun, f" of the {located.name} B-tree") if lost or flaws else ""
+
+
+def _count(number: int, noun: str, of: str = "") -> str:
+    return f"{format_count(number, noun)}{of} cannot be read"
+
+
+_BLOCKS: Final = frozenset(
+    {"block-claimed-twice", "block-claimed-free", "block-unclaimed", "free-count-differs", "allocation-file-unreadable"}
+)
+"""What the allocation file is compared with comes last of all."""
+
+_TREE: Final = frozenset(
+    {
+        *("tree-unreachable", "tree-rebuilt", "subtree-missing", "leaf-chain-broken", "node-links-differ"),
+        *("node-unreached", "node-map-differs", "node-map-short", "tree-count-differs", "tree-size-differs"),
+        *("tree-header-differs", "index-key-differs", "node-not-zeroed", "stale-nodes"),
+    }
+)
+"""What shows in the shape of a tree."""
+
+_OF_CATALOG: Final = frozenset(
+    {
+        *("thread-differs", "thread-orphaned", "parent-missing", "cnid-duplicate", "next-cnid-used"),
+        *("valence-differs", "folder-count-differs", "file-count-differs", "hard-link-broken", "link-count-differs"),
+        *("link-chain-broken", "link-invalid", "flags-invalid", "permissions-invalid", "encodings-differ"),
+        *("attribute-orphaned", "attribute-flag-differs", "extents-orphaned", "extents-gap", "hot-file-differs"),
+    }
+)
+"""What differs where a record of the catalog is missing."""
+
+_OF_OVERFLOW: Final = frozenset(
+    {"extents-gap", "extents-orphaned", "extents-invalid", "fork-size-differs", "tree-size-differs", "node-unreadable"}
+)
+_OF_ATTRIBUTES: Final = frozenset({"attribute-invalid", "attribute-flag-differs", "attribute-orphaned"})
+_NODE: Final = ("node-invalid", "records-invalid", "pointer-invalid", "keys-unordered")
+_LOST: Final = frozenset(
+    {
+        *("tree-header-invalid", "node-unreadable", "tree-unreachable", "subtree-missing", "unread-area", "truncated"),
+        *_NODE,
+        *("tree-count-differs", "index-key-differs", "leaf-chain-broken"),
+    }
+)
+"""Behind which records of a tree may be missing."""
+
+_EXTENTS: Final = frozenset({"extent-outside", "extents-invalid", "fork-size-differs"})
+_EVERYTHING: Final = _BLOCKS | _TREE | _OF_CATALOG | _OF_OVERFLOW | _OF_ATTRIBUTES
+
+
+_ROWS: Final[tuple[Follows, ...]] = (
+    # What was never read explains whatever is missing.
+    Follows(frozenset({"truncated", "unread-area"}), _EVERYTHING | _LOST),
+    # What continues in a lost part of the overflow tree is shorter than its header says, and pointers of a tree lead
+    # behind its end.
+    Follows(
+        frozenset({"tree-header-invalid", "node-unreadable", *_NODE}),
+        frozenset({"fork-size-differs", "extents-gap", "allocation-file-short", "pointer-invalid"}),
+        "extents-overflow",
+        "(?!extents-overflow)",
+    ),
+    # Of the header's own faults a fork's is the deepest: its copy differs, and its tree lies elsewhere.
+    Follows(
+        _EXTENTS | {"allocation-file-short", "clump-size-invalid", "volume-field-invalid", "block-claimed-twice"},
+        _EVERYTHING | _LOST | {"alternate-header-differs"},
+        r"volume header|the \w+ file",
+    ),
+    Follows(
+        frozenset({"volume-header-invalid"}),
+        _EVERYTHING | _LOST | {"alternate-header-differs", "clump-size-invalid", "volume-header-lost"},
+    ),
+    from_one("tree-header-invalid", _TREE | {*_NODE}, of_tree=True),
+    from_one("node-unreadable", _TREE | {*_NODE}, of_tree=True),
+    from_one("node-invalid", _TREE | {*_NODE}, of_tree=True),
+    from_one("records-invalid", _TREE | {*_NODE}, of_tree=True),
+    from_one("pointer-invalid", _TREE | {"keys-unordered"}, of_tree=True),
+    from_one("keys-unordered", _TREE, of_tree=True),
+    from_one("index-key-differs", _TREE, of_tree=True),
+    from_one("tree-unreachable", _TREE, of_tree=True),
+    from_one("subtree-missing", _TREE, of_tree=True),
+    from_one("leaf-chain-broken", _TREE, of_tree=True),
+    from_one("node-links-differ", _TREE, of_tree=True),
+    from_one("node-map-short", _TREE, of_tree=True),
+    from_one("node-map-differs", _TREE, of_tree=True),
+    Follows(_LOST, _OF_CATALOG | _BLOCKS, "catalog"),
+    Follows(_LOST, _OF_OVERFLOW | _OF_CATALOG | _BLOCKS | _TREE, "extents-overflow"),
+    # Attributes hold the first link of a folder, and what a compressed file is made of.
+    Follows(_LOST, _OF_ATTRIBUTES | _BLOCKS | {"link-chain-broken", "compression-differs"}, "attributes"),
+    Follows(_LOST, frozenset({"hot-file-differs"}), "hot-files"),
+    Follows(frozenset({"cnid-duplicate", "cnid-reserved"}), (_OF_CATALOG | _BLOCKS) - {"cnid-duplicate"}),
+    from_one("thread-differs", _OF_CATALOG - {"flags-invalid", "encodings-differ"}),
+    from_one("thread-orphaned", _OF_CATALOG | _BLOCKS),
+    from_one("parent-missing", frozenset({"valence-differs", "folder-count-differs"})),
+    from_one("flags-invalid", frozenset({"link-chain-broken", "link-count-differs", "attribute-flag-differs"})),
+    from_one("hard-link-broken", frozenset({"link-chain-broken", "link-count-differs", "link-invalid"})),
+    from_one("link-chain-broken", frozenset({"link-count-differs"})),
+    from_one("extents-orphaned", frozenset({"fork-size-differs", "extents-gap", *_BLOCKS})),
+    from_one("extents-invalid", frozenset({"fork-size-differs", "extents-gap", *_BLOCKS})),
+    from_one("extent-outside", frozenset({"fork-size-differs", "extents-gap", "extents-invalid", *_BLOCKS})),
+    from_one("fork-size-differs", frozenset({"extents-gap", *_BLOCKS})),
+    from_one("extents-gap", _BLOCKS),
+    from_one("attribute-orphaned", frozenset({"attribute-flag-differs"})),
+    from_one("attribute-invalid", _OF_ATTRIBUTES | _BLOCKS),
+    from_one("block-claimed-twice", _BLOCKS),
+    from_one("block-claimed-free", _BLOCKS),
+    from_one("block-unclaimed", _BLOCKS),
+)
+"""Rows of causes, the deepest first."""
+
+_OF_TREE: Final = re.compile(r"(catalog|attributes|extents-overflow|hot-files) (?:(?:node|record)s?(?: (\d+))?|B-tree)")
+_LINKS: Final = frozenset({"leaf-chain-broken", "node-links-differ"})
+"""Codes of links, which say by number where they lead, and where they should."""
+
+
+def about(item: Finding) -> About:
+    """Tell which node of which tree a finding is about: readers and checks name both by their numbers.
+
+    A subtree that is missing is named by its topmost node, though the pointer to that tells of it.
+    """
+    found = _OF_TREE.match(item.structure)
+    if found is None:
+        return About()
+    if item.structure.endswith("B-tree header node"):
+        return About(found[1], 0)
+    ends = (item.found, item.expected) if item.code in _LINKS else ()
+    names = tuple((found[1], int(end)) for end in ends if end.isdigit() and int(end))
+    return About(found[1], int(found[2]) if found[2] else None, names)
+
+
+CAUSES: Final = Causes(
+    _ROWS,
+    ("tree-header-invalid", "node-unreadable", "node-invalid", "records-invalid"),
+    ("pointer-invalid", "keys-unordered"),
+    (),
+    about,
+)
+
+
 CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
-    "unmounted": headers.check_unmounted,
-    "volume-counts": headers.check_volume_counts,
+    "unmounted": space.check_unmounted,
+    "volume-counts": space.check_volume_counts,
     "volume-fields": volume_fields.check_volume_fields,
-    "special-sizes": headers.check_special_sizes,
-    "allocation-size": headers.check_allocation_size,
-    "tree-headers": headers.check_tree_headers,
-    "key-compare": headers.check_key_compare,
-    "key-lengths": headers.check_key_lengths,
-    "header-nodes": header_nodes.check_header_nodes,
-    "map-nodes": header_nodes.check_map_nodes,
+    "special-sizes": space.check_special_sizes,
+    "allocation-size": space.check_allocation_size,
+    "tree-headers": space.check_tree_headers,
+    "key-compare": space.check_key_compare,
+    "key-lengths": space.check_key_lengths,
+    "header-nodes": nodes.check_header_nodes,
+    "map-nodes": nodes.check_map_nodes,
     "unused-nodes": nodes.check_unused_nodes,
     "descriptors": nodes.check_descriptors,
     "record-offsets": nodes.check_record_offsets,
@@ -54,27 +266,27 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "pointers": nodes.check_pointers,
     "index-keys": nodes.check_index_keys,
     "key-order": nodes.check_key_order,
-    "record-types": records.check_record_types,
-    "ids": records.check_ids,
-    "parents": records.check_parents,
-    "threads": records.check_threads,
-    "valence": records.check_valence,
-    "subfolders": records.check_subfolders,
-    "catalog-fields": catalog_fields.check_catalog_fields,
-    "link-targets": links.check_link_targets,
-    "link-counts": links.check_link_counts,
-    "link-chains": links.check_link_chains,
-    "first-links": links.check_first_links,
-    "fork-sizes": forks.check_fork_sizes,
-    "extents": forks.check_extents,
+    "record-types": catalog.check_record_types,
+    "ids": catalog.check_ids,
+    "parents": catalog.check_parents,
+    "threads": catalog.check_threads,
+    "valence": catalog.check_valence,
+    "subfolders": catalog.check_subfolders,
+    "catalog-fields": catalog.check_catalog_fields,
+    "link-targets": catalog.check_link_targets,
+    "link-counts": catalog.check_link_counts,
+    "link-chains": catalog.check_link_chains,
+    "first-links": catalog.check_first_links,
+    "fork-sizes": space.check_fork_sizes,
+    "extents": space.check_extents,
     "unused-extents": volume_fields.check_unused_extents,
-    "overflow-records": forks.check_overflow_records,
-    "overflow-starts": forks.check_overflow_starts,
-    "attribute-values": forks.check_attribute_values,
-    "attribute-owners": forks.check_attribute_owners,
-    "attribute-flags": forks.check_attribute_flags,
-    "compressed-files": compression.check_compressed_files,
-    "hot-files": records.check_hot_files,
+    "overflow-records": space.check_overflow_records,
+    "overflow-starts": space.check_overflow_starts,
+    "attribute-values": space.check_attribute_values,
+    "attribute-owners": space.check_attribute_owners,
+    "attribute-flags": space.check_attribute_flags,
+    "compressed-files": catalog.check_compressed_files,
+    "hot-files": catalog.check_hot_files,
     "double-claims": space.check_double_claims,
     "allocation": space.check_allocation,
 }

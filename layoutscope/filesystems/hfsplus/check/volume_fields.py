@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.check.forks import FORKS, fork_arrays
-from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
-from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET, alternate_header, read_at
+from layoutscope.filesystems.hfsplus.check.space import FORKS, SPECIAL_FILES, fork_arrays
+from layoutscope.filesystems.hfsplus.volume import HEADER_OFFSET, alternate_header, read_at
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.fieldrules import (
@@ -29,9 +28,8 @@ from layoutscope.ondisk.fieldrules import (
 from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR, VOLUME_HEADER
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.columns import I64, Mask
-    from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
-    from layoutscope.filesystems.hfsplus.check.subject import Subject
+    from layoutscope.arrays.ragged import I64, Mask
+    from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, Subject
 
 FAR_ENCODINGS: Final = {140: 49, 152: 48, 126: 0}
 """Bits of text encodings whose numbers are too large to be bits (TN1150, "Volume Header", encodingsBitmap).

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from layoutscope import scan
-from layoutscope.arrays.intervals import total
+from layoutscope.arrays.lookup import total
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import open_image
-from layoutscope.image.containers.allocation import MAX_TABLE_BYTES, refuse_expansion, refuse_qcow, stored_runs
+from layoutscope.image.containers.placed import MAX_TABLE_BYTES, refuse_expansion, refuse_qcow, stored_runs
 from layoutscope.image.source import MemorySource
 
 MIB = 1024**2

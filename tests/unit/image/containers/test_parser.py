@@ -11,7 +11,7 @@ import pytest
 
 from layoutscope.errors import ImageError, UnreadError
 from layoutscope.image import open_image
-from layoutscope.image.containers import foreign, parser
+from layoutscope.image.containers import foreign
 
 STAND_IN = """
 import ctypes, os, socket, sys, time
@@ -87,9 +87,9 @@ def container(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "pyqcow.py").write_text(STAND_IN.format(outside=str(tmp_path / "escaped"), port=9))
     monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setattr(parser, "READ_SECONDS", 1.0)
-    monkeypatch.setattr(parser, "WAIT_SECONDS", 600.0)  # a second of a processor may take long
-    monkeypatch.setattr(parser, "MEMORY_BYTES", 1 << 28)
+    monkeypatch.setattr(foreign, "READ_SECONDS", 1.0)
+    monkeypatch.setattr(foreign, "WAIT_SECONDS", 600.0)  # a second of a processor may take long
+    monkeypatch.setattr(foreign, "MEMORY_BYTES", 1 << 28)
 
     def write(words: str):
         path = tmp_path / "disk.qcow2"
@@ -127,7 +127,7 @@ def test_whatever_a_parser_does_ends_in_one_line(container, tmp_path, monkeypatc
     """Crash, loop, sleep, hunger, escape: an error of one line, and no process is left."""
     path = container(f"{when} {way}")
     if way == "sleep":
-        monkeypatch.setattr(parser, "WAIT_SECONDS", 1.0)
+        monkeypatch.setattr(foreign, "WAIT_SECONDS", 1.0)
     started, start_one = [], subprocess.Popen
     monkeypatch.setattr(
         subprocess, "Popen", lambda *args, **kept: started.append(start_one(*args, **kept)) or started[-1]

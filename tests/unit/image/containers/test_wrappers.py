@@ -11,8 +11,7 @@ import pytest
 from fixtures.wrappers import apple_single, der, disc, disk_copy, im4p, mac_binary
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import MemorySource, open_image
-from layoutscope.image.files import files_of
-from layoutscope.image.opening import unwrap
+from layoutscope.image.opening import files_of, unwrap
 from tests.unit.image.containers.test_udif import ZLIB, udif
 
 DISK = np.random.default_rng(9).integers(1, 256, 100 * 2048, np.uint8).tobytes()

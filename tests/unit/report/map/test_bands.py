@@ -12,12 +12,21 @@ import pytest
 import zstandard
 
 from layoutscope.api.scan import scan
-from layoutscope.report.map import bands
-from layoutscope.report.map.bands import COLUMNS, PARTS, UPPER, file_list_reach, legend, parts_of, picture, scale_of
-from layoutscope.report.map.first import first_screen
+from layoutscope.report.map import screen
 from layoutscope.report.map.page import disk_shares
+from layoutscope.report.map.pyramid import FREE_SPACE, UNCLAIMED, from_layouts
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.segments import FREE_SPACE, UNCLAIMED, from_layouts
+from layoutscope.report.map.screen import (
+    COLUMNS,
+    PARTS,
+    UPPER,
+    file_list_reach,
+    first_screen,
+    legend,
+    parts_of,
+    picture,
+    scale_of,
+)
 from layoutscope.units import format_bytes
 
 FUSION = Path(__file__).resolve().parents[5] / "shared" / "images" / "fusion"
@@ -163,11 +172,11 @@ def test_a_disk_that_ends_early_leaves_the_rest_of_its_band_empty(result):
 
 def test_bands_and_cells_have_the_same_steps():
     """One legend serves both: what is a strong colour above is one below."""
-    cells = Path(bands.__file__).with_name("web") / "src" / "cells.ts"
+    cells = Path(screen.__file__).with_name("web") / "src" / "cells.ts"
     steps = re.search(r"SHADES: \[number, number\]\[\] = \[(.*?)\];", cells.read_text("utf-8"), re.DOTALL)
     assert steps is not None
     found = [(float(least), float(strength)) for least, strength in re.findall(r"\[([\d.]+), ([\d.]+)\]", steps[1])]
-    assert tuple(found) == bands.SHADES
+    assert tuple(found) == screen.SHADES
 
 
 def test_names_are_escaped(result):

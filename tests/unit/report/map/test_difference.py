@@ -14,12 +14,11 @@ from fixtures.apfs.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
-from layoutscope.report.map.bands import CHANGED, PARTS, picture
 from layoutscope.report.map.difference import changed_shares, difference
 from layoutscope.report.map.page import asset
-from layoutscope.report.map.pyramid import held_by
+from layoutscope.report.map.pyramid import CHANGES, FREE_NOW, NOT_TOLD, STILL_THERE, held_by
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.segments import CHANGES, FREE_NOW, NOT_TOLD, STILL_THERE
+from layoutscope.report.map.screen import CHANGED, PARTS, picture
 from layoutscope.units import format_seconds
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"

@@ -11,7 +11,7 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.report.map import MapDisk, MapWalk
-from layoutscope.report.map.directories import directories
+from layoutscope.report.map.panels import directories
 from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
 
 IMAGES = Path(__file__).resolve().parents[4] / "fixtures" / "images"

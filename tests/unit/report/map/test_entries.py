@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutscope.report.map import MapDisk
-from layoutscope.report.map.entries import BLOCK, NAME_BUDGET, entries, packed_names
+from layoutscope.report.map.panels import BLOCK, NAME_BUDGET, entries, packed_names
 from layoutscope.tables.columns import TextColumn
 from tests import layouts
 from tests.pages import ids, inflated, unpacked
@@ -68,7 +68,7 @@ def test_a_disk_of_many_entries_has_its_paths_where_they_are_asked_for(monkeypat
     """Past the budget the page says how many there are; without names it has none, however few."""
     assert NAME_BUDGET == 100_000  # as docs/map.md says
     disk = _disk(HOME)
-    monkeypatch.setattr("layoutscope.report.map.entries.NAME_BUDGET", 4)
+    monkeypatch.setattr("layoutscope.report.map.panels.NAME_BUDGET", 4)
     told = {all_paths: entries(disk, names=True, all_paths=all_paths) for all_paths in (False, True)}
     assert (told[False]["total"], told[False]["packed"], told[False]["withheld"]) == (5, None, False)
     assert len(_names(told[True]["packed"])) == 5

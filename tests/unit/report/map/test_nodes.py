@@ -10,10 +10,9 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.api.scan import scan
-from layoutscope.report.map.model import MapWalk
-from layoutscope.report.map.nodes import node_seconds
-from layoutscope.report.map.scans import disks
-from layoutscope.report.map.segments import from_layouts
+from layoutscope.report.map.panels import node_seconds
+from layoutscope.report.map.pyramid import from_layouts
+from layoutscope.report.map.scans import MapWalk, disks
 from tests.unit.report.map.test_segments import segments
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"

@@ -13,9 +13,9 @@ import pytest
 
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
-from layoutscope.report.map import MapDisk, MapWalk, encode
-from layoutscope.report.map.first import comparison
+from layoutscope.report.map import MapDisk, MapWalk, pyramid
 from layoutscope.report.map.scans import disks
+from layoutscope.report.map.screen import comparison
 from tests.pages import bytes_of, unpacked
 
 IMAGE = Path(__file__).resolve().parents[4] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
@@ -69,31 +69,31 @@ def test_snapshots_are_named_with_their_newest_transaction():
 
 def test_json_cannot_end_its_element():
     """Angle brackets and ampersands are escaped within the data."""
-    assert set("<>&") & set(encode.script_json({"name": "</script><!--&"})) == set()
+    assert set("<>&") & set(pyramid.script_json({"name": "</script><!--&"})) == set()
 
 
 def test_digits_are_bytes_again_and_act_nowhere():
     """Any bytes, of any length; no digit can end a string, a script or an element."""
-    assert len(set(encode.ALPHABET)) == 85
-    assert not set(encode.ALPHABET) & set("\"'`<>&\\ \n")
+    assert len(set(pyramid.ALPHABET)) == 85
+    assert not set(pyramid.ALPHABET) & set("\"'`<>&\\ \n")
     data = np.random.default_rng(3).integers(0, 256, 1003, np.uint8).tobytes()
-    assert all(bytes_of(encode.characters(data[:size])) == data[:size] for size in (0, 1, 2, 3, 4, 5, 1003))
-    assert bytes_of(encode.characters(b"\xff" * 8)) == b"\xff" * 8
+    assert all(bytes_of(pyramid.characters(data[:size])) == data[:size] for size in (0, 1, 2, 3, 4, 5, 1003))
+    assert bytes_of(pyramid.characters(b"\xff" * 8)) == b"\xff" * 8
 
 
 def test_both_scripts_have_the_same_digits():
     """The page's unpacker stands in TypeScript, its digits with it."""
     from layoutscope.report.map.page import asset
 
-    assert json.dumps(encode.ALPHABET) in asset("boot.js")
-    assert json.dumps(encode.ALPHABET) in asset("page.js")
+    assert json.dumps(pyramid.ALPHABET) in asset("boot.js")
+    assert json.dumps(pyramid.ALPHABET) in asset("page.js")
 
 
 @pytest.mark.parametrize("values", [[0, 255], [0, 65535], [-5, 70000], [0, 2**40], []])
 @pytest.mark.parametrize("delta", [False, True])
 def test_arrays_survive_packing(values, delta):
     """Unpacking as the page does gives the numbers back."""
-    packed = encode.array(np.array(values, np.int64), delta=delta)
+    packed = pyramid.array(np.array(values, np.int64), delta=delta)
     assert unpacked(packed) == values
 
 

@@ -13,7 +13,7 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from layoutscope.report.map.bands import PARTS
+from layoutscope.report.map.screen import PARTS
 
 LEAST = 15.0
 SIGHTS = {

@@ -14,14 +14,11 @@ from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
-from layoutscope.report.map.directories import directories
-from layoutscope.report.map.first import first_screen
-from layoutscope.report.map.model import first_walks
 from layoutscope.report.map.page import disk_shares
-from layoutscope.report.map.panels import NO_BIN, costs, distances, first_of, walk_panel
-from layoutscope.report.map.scans import disks
-from layoutscope.report.map.segments import from_layouts, verified_xids
-from layoutscope.report.map.text import OF_WALKS
+from layoutscope.report.map.panels import NO_BIN, costs, directories, distances, first_of, walk_panel
+from layoutscope.report.map.pyramid import from_layouts, verified_xids
+from layoutscope.report.map.scans import disks, first_walks
+from layoutscope.report.map.screen import OF_WALKS, first_screen
 from layoutscope.units import format_seconds
 from tests.layouts import layout, leaves
 from tests.pages import unpacked

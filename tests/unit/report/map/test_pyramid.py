@@ -9,9 +9,7 @@ import pytest
 
 from layoutscope.api.scan import scan
 from layoutscope.filesystems.traits import TreeTraits
-from layoutscope.report.map.pyramid import held_by, partition, pyramid, used_span
-from layoutscope.report.map.scans import disks
-from layoutscope.report.map.segments import (
+from layoutscope.report.map.pyramid import (
     DAMAGED,
     FILE_DATA,
     FREE_SPACE,
@@ -19,8 +17,13 @@ from layoutscope.report.map.segments import (
     UNCLAIMED,
     Segments,
     from_layouts,
+    held_by,
+    partition,
+    pyramid,
     tree_class,
+    used_span,
 )
+from layoutscope.report.map.scans import disks
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
 CLASSES = (tree_class(TreeTraits("fs", "file-system B-tree")), REGION, DAMAGED, FILE_DATA, UNCLAIMED, FREE_SPACE)

@@ -6,7 +6,7 @@ import numpy as np
 
 from layoutscope.filesystems.traits import TreeTraits
 from layoutscope.report.map.page import TILE_SEGMENTS, tiles
-from layoutscope.report.map.segments import FILE_DATA, FREE_SPACE, Segments, merge_touching, tree_class
+from layoutscope.report.map.pyramid import FILE_DATA, FREE_SPACE, Segments, merge_touching, tree_class
 
 CLASSES = (tree_class(TreeTraits("fs", "file-system B-tree")), FILE_DATA, FREE_SPACE)
 

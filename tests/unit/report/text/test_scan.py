@@ -9,7 +9,7 @@ import pytest
 
 from layoutscope import scan
 from layoutscope.access.trace import AccessTrace
-from layoutscope.analysis.story import story
+from layoutscope.analysis.explanation import story
 from layoutscope.findings import Finding
 from layoutscope.metrics import measure, measure_trace, tree_summaries
 from layoutscope.metrics.space import space_use

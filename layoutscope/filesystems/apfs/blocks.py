@@ -1,0 +1,215 @@
+"""Blocks of a container by their addresses, on one device or on the two of a Fusion set.
+
+Apple File System Reference, Fusion: addresses of the second device carry a mark, as byte addresses 0x4000000000000000.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from contextlib import contextmanager
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.frozen import frozen
+from layoutscope.image.crypto import UNIT_BYTES, decrypt_units
+from layoutscope.image.source import overlaps
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.image import Workspace
+    from layoutscope.image.source import Source
+
+
+def _nothing() -> NDArray[np.uint64]:
+    return np.empty(0, np.uint64)
+
+
+@frozen
+class DirtyRuns:
+    """Runs of the second device of a Fusion set whose newest bytes are on the main one; arrays of one length."""
+
+    # start, stop: block addresses, with the mark of the second device; ascending and disjoint
+    start: NDArray[np.uint64] = field(default_factory=_nothing)
+    stop: NDArray[np.uint64] = field(default_factory=_nothing)
+    # where the first block of each lies on the main device
+    cached: NDArray[np.uint64] = field(default_factory=_nothing)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def newest(self, paddrs: NDArray[Any]) -> NDArray[Any]:
+        """Return where the newest bytes of some blocks lie: mostly at their own addresses."""
+        if not len(self) or not len(paddrs):
+            return paddrs
+        address = np.asarray(paddrs).astype(np.uint64)
+        row = np.maximum(np.searchsorted(self.start, address, side="right") - 1, 0)
+        is_inside = (address >= self.start[row]) & (address < self.stop[row])
+        return np.where(is_inside, self.cached[row] + (address - self.start[row]), address)
+
+
+@frozen
+class Blocks:
+    """Where the blocks of a container are read from."""
+
+    # main device and second device, each starting at its first block; None where an image was not given
+    sources: tuple[Source | None, ...]
+    image_offsets: tuple[int, ...]  # where each of them starts in its own image, in bytes
+    block_size: int  # in bytes
+    # of a Fusion set, whose newest bytes are elsewhere than their addresses say; none before the middle tree is read
+    dirty: DirtyRuns = field(default_factory=DirtyRuns)
+    num_claimed: int = 0  # blocks that the container says it has, of which an image may hold fewer
+
+    @property
+    def tier2_mark(self) -> int:
+        """Bit that marks block addresses of the second device."""
+        return int(grammar.ApfsFusion.Tier2Marker.device_byte_address) // self.block_size
+
+    def split(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return device and byte address on it, from the container's start, of block addresses."""
+        # A bit of the byte address tells the devices of a Fusion set apart; in block addresses it is shifted.
+        mark = np.uint64(self.tier2_mark)
+        addresses = np.asarray(paddrs).astype(np.uint64, copy=False)
+        if addresses.max(initial=0) < mark:
+            position = addresses.astype(np.int64)
+            position *= self.block_size
+            return np.zeros(len(addresses), np.uint8), position
+        device = ((addresses & mark) != 0).astype(np.uint8)
+        plain = np.minimum(addresses & ~mark, np.uint64(2**62 // self.block_size))
+        return device, plain.astype(np.int64) * self.block_size
+
+    def image_offset(self, paddrs: NDArray[Any]) -> NDArray[np.int64]:
+        """Return byte addresses from the start of each block's own image."""
+        return self.located(paddrs)[1]
+
+    def located(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return device and byte address from the start of its image, of block addresses."""
+        device, position = self.split(paddrs)
+        position += np.array((*self.image_offsets, 0), np.int64)[device] if device.any() else self.image_offsets[0]
+        return device, position
+
+    def at(self, paddr: int) -> int:
+        """Return the byte address of one block in its image."""
+        return self.place(paddr)[0]
+
+    def place(self, paddr: int) -> tuple[int, int]:
+        """Return the byte address of one block's newest bytes in their image, and which device's image that is."""
+        where = self.dirty.newest(np.array([min(max(paddr, 0), 2**64 - 1)], np.uint64))
+        return int(self.image_offset(where)[0]), int(self.split(where)[0][0])
+
+    @contextmanager
+    def concerning(self, paddr: int) -> Iterator[None]:
+        """Let errors say on which device the object lies that they are about."""
+        try:
+            yield
+        except FormatError as error:
+            error.device = self.place(paddr)[1]
+            raise
+
+    def present(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
+        """Tell which objects lie wholly inside an image that is there."""
+        device, position = self.split(self.dirty.newest(paddrs))
+        sizes = np.array([source.size_bytes if source else 0 for source in (*self.sources, None)], np.int64)
+        position += size_bytes
+        inside: NDArray[np.bool_] = position <= (sizes[device] if device.any() else sizes[0])
+        return inside
+
+    def claimed(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
+        """Tell which objects lie wholly inside the container, of whose image any part is there."""
+        device, position = self.split(self.dirty.newest(paddrs))
+        is_given = np.array([source is not None for source in (*self.sources, None)], np.bool_)
+        inside: NDArray[np.bool_] = position + size_bytes <= self.num_claimed * self.block_size
+        # Where one image of a set is missing, its number stands for no source at all.
+        inside &= is_given[device]
+        return inside | self.present(paddrs, size_bytes)
+
+    def readable(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
+        """Tell which objects lie wholly inside an image that is there, and were read into it."""
+        result = self.present(paddrs, size_bytes)
+        device, position = self.split(self.dirty.newest(paddrs))
+        for number, source in enumerate(self.sources):
+            unread = source.unread_ranges() if source else np.empty((0, 2), np.int64)
+            if len(unread):
+                lost = overlaps(unread, position, np.full(len(position), size_bytes, np.int64))
+                result &= ~(lost & (device == number))
+        return result
+
+    def read(self, paddrs: NDArray[Any], size_bytes: int, workspace: Workspace | None = None) -> NDArray[np.uint8]:
+        """Read objects of one size."""
+        # The middle tree maps what was written together, so that an object of several blocks is cached as a whole.
+        device, position = self.split(self.dirty.newest(paddrs))
+        out: NDArray[np.uint8] | None = None
+        for number, source in enumerate(self.sources):
+            members = device == number
+            if not members.any() or source is None:
+                continue
+            if members.all():
+                return _read_from(source, position, size_bytes, workspace)
+            out = np.empty((len(position), size_bytes), np.uint8) if out is None else out
+            out[members] = _read_from(source, position[members], size_bytes, workspace)
+        return np.empty((len(position), size_bytes), np.uint8) if out is None else out
+
+    def read_object(self, paddr: int, size_bytes: int = 0) -> bytes:
+        """Read one object."""
+        size = size_bytes or self.block_size
+        where = np.array([max(paddr, 0)], np.uint64)
+        if paddr < 0 or not self.readable(where, size)[0]:
+            at, device = self.place(max(paddr, 0))
+            reason = "address outside the container"
+            if paddr >= 0 and self.present(where, size)[0]:
+                reason = "could not be read"
+            elif device and len(self.sources) <= device:
+                reason = "it lies on the device whose image was not given"
+            error = FormatError(reason, structure=f"block {paddr}", image_offset=at)
+            error.device = device
+            raise error
+        return self.read(where, size).tobytes()
+
+
+def _read_from(
+    source: Source, position: NDArray[np.int64], size_bytes: int, workspace: Workspace | None
+) -> NDArray[np.uint8]:
+    lengths = np.full(len(position), size_bytes, np.int64)
+    return source.read_extents(position, lengths, workspace).reshape(len(position), size_bytes)
+
+
+@frozen
+class Cipher:
+    """Decrypts objects with a volume's key."""
+
+    key: bytes  # both halves of the XTS key: of the data, then of the units' numbers
+    block_size: int  # of the container, in bytes
+
+    def decrypt_objects(
+        self, objects: NDArray[np.uint8], paddrs: NDArray[np.uint64], chosen: NDArray[np.bool_]
+    ) -> NDArray[np.uint8]:
+        """Decrypt some of many objects."""
+        plain = objects.copy()
+        rows = np.flatnonzero(chosen)
+        plain[rows] = decrypt_blocks(self.key, objects[rows], paddrs[rows], self.block_size)
+        return plain
+
+
+def decrypt_blocks(
+    key: bytes, blocks: NDArray[np.uint8], paddrs: NDArray[np.uint64], block_size: int
+) -> NDArray[np.uint8]:
+    """Decrypt objects with AES-XTS."""
+    rows, size = blocks.shape
+    units = size // UNIT_BYTES
+    # Each unit of 512 bytes has its number on the device for a tweak, whatever the container's block size.
+    first = paddrs * np.uint64(block_size // UNIT_BYTES)
+    numbers = (first[:, None] + np.arange(units, dtype=np.uint64)).reshape(-1)
+    return decrypt_units(key, np.ascontiguousarray(blocks).reshape(-1), numbers).reshape(rows, size)
+
+
+def is_authentic(prefix: bytes, salt: bytes, body: bytes, expected: bytes) -> bool:
+    """Check the HMAC of a key record, whose key is a hash of a fixed prefix and the record's salt."""
+    key = hashlib.sha256(prefix + salt).digest()
+    return hmac.compare_digest(hmac.new(key, body, hashlib.sha256).digest(), expected)

@@ -1,0 +1,577 @@
+"""APFS B-trees, read level by level in whole arrays.
+
+Apple File System Reference, B-Trees. Input: a root's identifier and, for virtual trees, an object map. Output: the
+nodes of each level in key order, and where their records are. A level's blocks are fetched in address order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from layoutscope.arrays.ragged import GrowingColumn, owners, ranges
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs import nodes
+from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of
+from layoutscope.filesystems.apfs.omap import ObjectMap
+from layoutscope.filesystems.apfs.source import (
+    Places,
+    TreeSource,
+    joined_places,
+    locate_nodes,
+    low_keys,
+    named_once,
+    object_of,
+)
+from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
+from layoutscope.filesystems.apfs.verify import Expected, NodeCheck, check_nodes, hash_size
+from layoutscope.frozen import frozen
+from layoutscope.image import Workspace
+from layoutscope.ondisk.records import BTREE_INFO, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.source import Store
+    from layoutscope.findings import FindingLog
+    from layoutscope.recordtypes import RecordColumn, RecordType
+
+
+BATCH_NODES: Final = 1024
+MAX_LEVELS: Final = 16
+TORN: Final = "a record's table entry, key or value leaves the node; its records were left out"
+STRAY: Final = "the record's key or value leaves the node; it was left out"
+INFO_FIELDS: Final = (
+    BTREE_INFO.fixed.len_node,
+    BTREE_INFO.fixed.len_key,
+    BTREE_INFO.fixed.len_val,
+    BTREE_INFO.fixed.is_hashed,
+    BTREE_INFO.fixed.is_noheader,
+    BTREE_INFO.num_keys,
+    BTREE_INFO.num_nodes,
+    BTREE_INFO.longest_key,
+)
+
+
+@frozen
+class ReadNodes:
+    """Nodes that were read together, with their contents."""
+
+    tree: OpenTree  # of which they are
+    level: int  # 0 at the leaf
+    first: int  # position of the first of them among all nodes of the tree
+    places: Places  # where they are
+    head: dict[str, NDArray[Any]]  # fields of their heads
+    check: NodeCheck  # how each was verified
+    buffer: NDArray[np.uint8]  # their bytes, one after the other
+    slots: nodes.Slots  # records of the sound ones; `node` counts within this batch
+    keys: NDArray[np.uint64]  # order of each record's key as a number, see `low_keys`
+    num_after: int = 0  # how many nodes of its level come after this batch
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of each node."""
+        return self.tree.shape.sizes.node
+
+    @property
+    def to_come(self) -> float:
+        """How many times as many nodes come after this batch in its level."""
+        return self.num_after / len(self.places)
+
+    @property
+    def node(self) -> NDArray[np.int64]:
+        """Position among all nodes of the tree of each record's node."""
+        return self.slots.node + self.first
+
+    def columns(
+        self, part: Literal["key", "val"], record_type: RecordType, fields: Sequence[RecordColumn]
+    ) -> dict[str, NDArray[Any]]:
+        """Decode fields of the keys or values of all records, which are of one type."""
+        starts = self.slots.key_start if part == "key" else self.slots.val_start
+        return self.tree.source.decoder.columns(record_type, self.buffer, starts, fields)
+
+    def column(self, part: Literal["key", "val"], record_type: RecordType, field: RecordColumn) -> NDArray[Any]:
+        """Decode one field of the keys or values of all records."""
+        return self.columns(part, record_type, (field,))[field]
+
+    def at(
+        self, node: int, position: int | None = None, *, name: str = "", log: FindingLog | None = None
+    ) -> FindingLog:
+        """Bind a log to a node, or to a byte of it."""
+        source, node_id = self.tree.source, self.places.node_id[node]
+        plus = 0 if position is None else position - node * self.size_bytes
+        structure = f"{source.tree} tree, {name or f'node {node_id}'}"
+        return (log or source.store.log).at(structure, int(self.places.paddr[node]), plus=plus)
+
+
+@frozen
+class TreeShape:
+    """What a root says of its tree: sizes in bytes, level, whether its children are hashed, and how (0: unknown)."""
+
+    sizes: nodes.Sizes
+    level: int
+    is_hashed: bool
+    hash_type: int
+    is_noheader: bool
+    num_keys: int
+    num_nodes: int
+    longest_key: int
+    paddr: int
+
+
+@frozen
+class OpenTree:
+    """A tree whose root was read: how to read it, and what the root says of it."""
+
+    source: TreeSource
+    shape: TreeShape
+
+
+def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
+    """Find and read the root of a tree; None, and a finding, if it cannot be used."""
+    root = locate_nodes(source, np.array([source.root_oid], np.uint64))
+    if not len(root):
+        return None
+    try:
+        shape = None if root.is_unread[0] else read_shape(source, root)
+    except FormatError as error:
+        source.store.log.survive(error, code="tree-unreadable")
+        shape = None
+    if shape is None:
+        source.store.lost.append(_lost_root(source, root))
+        return None
+    if shape.hash_type and source.root_hash:
+        root = replace(root, child_hash=np.frombuffer(source.root_hash, np.uint8)[None, :])
+    return OpenTree(source, shape), root
+
+
+def _lost_root(source: TreeSource, root: Places) -> NodeRows:
+    """Make a row of a root that cannot be used: what led to it tells its address, its size and its transaction."""
+    size, block = int(root.size_bytes[0]), source.blocks.block_size
+    is_possible = size > 0 and size % block == 0 and size <= LARGEST_NODE
+    known = {
+        "node_id": root.node_id,
+        "xid": root.xid,
+        "paddr": root.paddr,
+        "size_bytes": np.array([size if is_possible else block]),
+        "level": np.array([UNKNOWN_LEVEL]),
+        "omap_leaf": root.omap_leaf,
+        "condition": np.where(root.is_unread, UNREAD, DAMAGED),
+    }
+    return rows_of(source.tree, known)
+
+
+def read_shape(source: TreeSource, root: Places) -> TreeShape:
+    """Read the tree information at the end of a root."""
+    size = int(root.size_bytes[0])
+    if size <= 0 or size % source.blocks.block_size:
+        where = source.blocks.at(int(root.paddr[0]))
+        raise FormatError(
+            f"impossible size of {size} bytes",
+            structure=f"{source.tree} tree, node {source.root_oid}",
+            image_offset=where,
+        )
+    data = _fetch(source, root, size)
+    # The tree information stands at the very end of the root, behind the values.
+    start = np.array([data.size - BTREE_INFO.width], np.int64)
+    info = {
+        name.removeprefix("fixed."): values
+        for name, values in source.decoder.columns(BTREE_INFO, data, start, INFO_FIELDS).items()
+    }
+    head = nodes.node_heads(source.decoder, data, np.zeros(1, np.int64))
+    level, node_size = int(head["level"][0]), int(info["len_node"][0])
+    address = source.blocks.at(int(root.paddr[0]))
+    problem = ""
+    if not bool(head["is_root"][0]):
+        problem = "node is no root"
+    elif level >= MAX_LEVELS:
+        problem = f"tree of {level + 1} levels"
+    elif node_size != size:
+        problem = f"node size {node_size} differs from the object's {size}"
+    if problem:
+        with source.blocks.concerning(int(root.paddr[0])):
+            raise FormatError(problem, structure=f"{source.tree} tree, node {source.root_oid}", image_offset=address)
+    # The root alone says what its tree is like: it can be read without the seal, unverified.
+    is_hashed = bool(info["is_hashed"][0])
+    hash_type = source.hash_type if is_hashed else 0
+    child = CHILD_VAL.width + hash_size(hash_type)
+    sizes = nodes.Sizes(size, int(info["len_key"][0]), int(info["len_val"][0]), child)
+    return TreeShape(
+        sizes,
+        level,
+        is_hashed,
+        hash_type,
+        is_noheader=bool(info["is_noheader"][0]),
+        num_keys=int(info["num_keys"][0]),
+        num_nodes=int(info["num_nodes"][0]),
+        longest_key=int(info["longest_key"][0]),
+        paddr=int(root.paddr[0]),
+    )
+
+
+def _fetch(
+    source: TreeSource, places: Places, size_bytes: int, workspace: Workspace | None = None
+) -> NDArray[np.uint8]:
+    """Read and decrypt nodes into one buffer; of nodes that cannot be read it has zeros."""
+    if places.is_unread.any():
+        whole = np.zeros((len(places), size_bytes), np.uint8)
+        there = np.flatnonzero(~places.is_unread)
+        whole[there] = _fetch(source, places.take(there), size_bytes).reshape(-1, size_bytes)
+        return whole.reshape(-1)
+    data = source.blocks.read(places.paddr, size_bytes, workspace)
+    if source.cipher is not None and places.is_encrypted.any():
+        data = source.cipher.decrypt_objects(data, places.paddr, places.is_encrypted)
+    return data.reshape(-1)
+
+
+def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace: Workspace | None = None) -> ReadNodes:
+    """Read, verify and take apart nodes of one level."""
+    source, shape = tree.source, tree.shape
+    buffer = _fetch(source, places, shape.sizes.node, workspace)
+    starts = np.arange(len(places), dtype=np.int64) * shape.sizes.node
+    head = nodes.node_heads(source.decoder, buffer, starts)
+    expected = Expected(level, shape.hash_type, shape.is_noheader)
+    check = check_nodes(source, expected, places, head, buffer.reshape(-1, shape.sizes.node))
+    usable = {"num_keys": np.where(check.is_sound, head["num_keys"], 0)}
+    found = nodes.slots(source.decoder, buffer, starts, head | usable, shape.sizes)
+    check = _with_torn(source, places, check, found)
+    keys = low_keys(source, buffer, found.slots.key_start)
+    return ReadNodes(tree, level, first, places, head, check, buffer, found.slots, keys)
+
+
+def _with_torn(source: TreeSource, places: Places, check: NodeCheck, found: nodes.Located) -> NodeCheck:
+    """Say which nodes and records lie outside of themselves; such a node does not count as read."""
+    torn = found.torn & check.is_sound
+    for number in np.flatnonzero(torn).tolist():
+        log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
+        log.add("node-invalid", "error", TORN)
+    node = found.strays.node
+    if not len(node) and not torn.any():
+        return check
+    size = int(places.size_bytes[0])
+    for at, number, start in zip(*(column.tolist() for column in found.strays), strict=True):
+        name = f"{source.tree} tree, record {number} of node {places.node_id[at]}"
+        log = source.store.log.at(name, int(places.paddr[at]), plus=start - at * size)
+        log.add("record-invalid", "error", STRAY)
+    valid = np.where(torn, 0, check.valid).astype(np.uint8)
+    valid[node] = 0
+    damaged = check.is_damaged | torn
+    damaged[node] = True
+    return replace(check, valid=valid, is_sound=check.is_sound & ~torn, is_damaged=damaged)
+
+
+def children_of(
+    batch: ReadNodes,
+) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
+    """Decode the records of a batch of index nodes: the node's position in it, the child, its low key and its hash."""
+    source, shape = batch.tree.source, batch.tree.shape
+    sizes = shape.sizes
+    rows = np.flatnonzero(batch.slots.val_len >= sizes.child)
+    slots, low = batch.slots.take(rows), batch.keys[rows]
+    oids = source.decoder.columns(CHILD_VAL, batch.buffer, slots.val_start, (CHILD_VAL.oid,))["oid"]
+    hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - CHILD_VAL.width)
+    if shape.is_hashed:
+        # Sealed volumes: children are counted from the root's identifier.
+        oids = oids + np.uint64(source.root_oid)
+    return slots.node, oids, low, hashes
+
+
+def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_size: int) -> NDArray[np.uint8]:
+    if not hash_size:
+        return np.empty((len(val_start), 0), np.uint8)
+    first = val_start[:, None] + CHILD_VAL.width
+    hashes: NDArray[np.uint8] = buffer[first + np.arange(hash_size)]
+    return hashes
+
+
+def as_rows(batch: ReadNodes) -> NodeRows:
+    """Turn nodes as they were read into rows; ``key_rank`` follows when the batches of a tree are joined."""
+    places, head, count = batch.places, batch.head, len(batch.places)
+    bounds = np.searchsorted(batch.slots.node, np.arange(count + 1))
+    first_key, last_key = _end_keys(batch, bounds)
+    lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
+    # Nodes of sealed volumes have no header; the object map alone knows their transaction.
+    has_header = (head["hdr.xid"] != 0) & batch.check.is_sound
+    known = {
+        "node_id": places.node_id,
+        "xid": np.where(has_header, head["hdr.xid"], places.xid),
+        "paddr": places.paddr,
+        "size_bytes": np.full(count, batch.size_bytes, np.int64),
+        "level": np.full(count, batch.level, np.uint8),
+        "num_records": np.where(batch.check.is_sound, head["num_keys"], 0),
+        "used_bytes": np.diff(lengths[bounds]),
+        "free_bytes": _free_bytes(head),
+        "parent": places.parent,
+        "omap_leaf": places.omap_leaf,
+        "low_key": places.low_key,
+        "first_key_id": first_key,
+        "last_key_id": last_key,
+        "valid": batch.check.valid,
+        "condition": np.where(places.is_unread, UNREAD, np.where(batch.check.is_damaged, DAMAGED, SOUND)),
+    }
+    return rows_of(batch.tree.source.tree, known)
+
+
+def _free_bytes(head: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
+    names = ("free_space.len_data", "key_free_list.len_data", "val_free_list.len_data")
+    total = sum(head[name].astype(np.int64) for name in names)
+    return np.asarray(total, np.int64)
+
+
+def _end_keys(batch: ReadNodes, bounds: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Leading number of the first and the last key of each node, 0 in empty ones; `bounds` are of its records."""
+    first, stop = bounds[:-1], bounds[1:]
+    filled = np.flatnonzero(stop > first)
+    out = np.zeros((2, len(first)), np.uint64)
+    out[0, filled], out[1, filled] = batch.keys[first[filled]], batch.keys[stop[filled] - 1]
+    if batch.tree.source.kind.key_type is J_KEY:
+        out = object_of(out)
+    return out[0], out[1]
+
+
+def read_levels(
+    source: TreeSource, workspace: Workspace | None = None, *, known: NDArray[np.uint64] | None = None
+) -> Iterator[ReadNodes]:
+    """Read a tree from the root down; nodes that cannot be used are findings, and left out or yield no records."""
+    opened = read_root(source)
+    if opened is None:
+        return
+    tree, places = opened
+    tally, first, base = Tally(tree), 0, 0
+    above = np.empty(0, np.uint64)
+    for level in range(tree.shape.level, -1, -1):
+        children: list[Places] = []
+        if known is not None and not level and len(above):
+            is_new = ~np.isin(above, known)
+            places = places.take(~np.isin(places.paddr, known) | is_new[places.parent - base])
+        above, base = places.paddr, first
+        for start in range(0, len(places), BATCH_NODES):
+            some = places.take(slice(start, start + BATCH_NODES))
+            batch = read_batch(tree, some, level, first, workspace)
+            batch = replace(batch, num_after=len(places) - start - len(some))
+            first += len(batch.places)
+            tally.add(batch)
+            yield batch
+            if level:
+                children.append(_children(batch))
+        if not level:
+            if known is None:
+                tally.compare(first)
+            return
+        places = named_once(source, joined_places(children))
+        if not len(places):
+            return
+
+
+def _children(batch: ReadNodes) -> Places:
+    """Locate the children of a batch of index nodes, in key order."""
+    node, oids, low, hashes = children_of(batch)
+    return locate_nodes(batch.tree.source, oids, (node + batch.first, low, hashes))
+
+
+def read_nodes(source: TreeSource) -> tuple[NodeRows, list[ReadNodes]]:
+    """Read a whole tree and keep its leaves' batches; for trees that are small."""
+    batches = list(read_levels(source))
+    nodes = join(source.tree, [as_rows(batch) for batch in batches])
+    return nodes, [batch for batch in batches if batch.level == 0]
+
+
+_VALUE_FIELDS = (OMAP_VAL.paddr, OMAP_VAL.len_object, OMAP_VAL.is_deleted, OMAP_VAL.is_encrypted, OMAP_VAL.is_noheader)
+
+
+_DTYPES = {
+    "oid": np.uint64,
+    "xid": np.uint64,
+    "paddr": np.uint64,
+    "size_bytes": np.int64,
+    "is_deleted": np.bool_,
+    "is_encrypted": np.bool_,
+    "is_noheader": np.bool_,
+    "leaf": np.int64,
+}
+
+
+def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: int, max_xid: int) -> ObjectMap:
+    """Read an object map's tree."""
+    parts, columns = [], {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
+    for batch in read_levels(TreeSource(store, tree, tree_oid, max_xid), Workspace()):
+        parts.append(as_rows(batch))
+        for name, values in _mappings(batch).items() if not batch.level else ():
+            columns[name].add(values, batch.to_come)
+    return ObjectMap(join(tree, parts), **{name: column.values for name, column in columns.items()})
+
+
+def _mappings(batch: ReadNodes) -> dict[str, NDArray[Any]]:
+    """Decode the mappings in one batch of leaves."""
+    keys = batch.columns("key", OMAP_KEY, (OMAP_KEY.oid, OMAP_KEY.xid))
+    values = batch.columns("val", OMAP_VAL, _VALUE_FIELDS)
+    return {"size_bytes": values.pop(OMAP_VAL.len_object), **keys, **values, "leaf": batch.node}
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was counted so far, and the last key of the level that is read."""
+
+    tree: OpenTree  # the tree, before its nodes are read
+    num_keys: int = 0
+    longest_key: int = 0
+    level: int = -1
+    last_key: int = 0
+    _num_findings: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._num_findings = len(self.tree.source.store.log.findings)
+
+    def add(self, batch: ReadNodes) -> None:
+        """Count a batch and check the order of its keys."""
+        if batch.level != self.level:
+            self.level, self.last_key = batch.level, 0
+        if not len(batch.slots):
+            return
+        self.longest_key = max(self.longest_key, int(batch.slots.key_len.max()))
+        # The tree information counts the keys of leaves alone, yet the longest key of all levels.
+        self.num_keys += 0 if batch.level else len(batch.slots)
+        self._check_order(batch)
+        self.last_key = int(batch.keys[-1])
+
+    def _check_order(self, batch: ReadNodes) -> None:
+        keys, node = batch.keys, batch.slots.node
+        descends = np.zeros(len(keys), bool)
+        descends[0] = int(keys[0]) < self.last_key
+        # Equal numbers are in order: two names of one directory, say, differ in what the number leaves out.
+        np.less(keys[1:], keys[:-1], out=descends[1:])
+        # Records may come before what their parent's entry promises.
+        early = keys < batch.places.low_key[node]
+        for number in sorted(set(node[descends | early].tolist())):
+            batch.at(number).add("keys-unordered", "warning", "keys do not ascend")
+
+    def compare(self, num_nodes: int) -> None:
+        """Compare with the tree information; not where something of the tree is missing."""
+        source, shape = self.tree.source, self.tree.shape
+        if len(source.store.log.findings) > self._num_findings:
+            return
+        log = source.at_node(source.root_oid, shape.paddr)
+        for what, found, declared in (("keys", self.num_keys, shape.num_keys), ("nodes", num_nodes, shape.num_nodes)):
+            if found < declared:
+                message = (
+                    f"{declared - found:,} {what} are missing: the tree information counts more than the tree holds"
+                )
+                log.add("count-differs", "error", message, expected=found, found=declared)
+            elif found > declared:
+                message = f"the tree information counts fewer {what} than the tree holds"
+                log.add("count-differs", "warning", message, expected=found, found=declared)
+        if self.longest_key > shape.longest_key:
+            message = "a key is longer than the tree information says"
+            log.add("count-differs", "warning", message, expected=self.longest_key, found=shape.longest_key)
+
+
+_CHILD_COLUMNS = ("node", "oid", "low_key", "hash")
+
+
+@dataclass(slots=True)
+class Pool:
+    """Nodes that were read of one volume's states, and what the index nodes among them name."""
+
+    nodes: NodeRows | None = None  # in the order of reading; of several trees, so that ranks and parents mean nothing
+    # one row an index record, in the order of its node: `node` is that node's row, `oid`, `low_key` and `hash` are of
+    # the child
+    children: dict[str, NDArray[Any]] = field(default_factory=dict)
+    order: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # rows by address
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def add(self, parts: list[NodeRows], children: list[dict[str, NDArray[Any]]]) -> None:
+        """Add nodes and their children."""
+        if parts:
+            self.nodes = join(parts[0].tree, parts if self.nodes is None else [self.nodes, *parts])
+            self.order = np.argsort(self.nodes.paddr, kind="stable")
+        self.children = _stacked([self.children, *children])
+
+    def find(self, places: Places, level: int) -> NDArray[np.int64]:
+        """Rows of nodes by address, number and level; -1 for those that were not read."""
+        if self.nodes is None or not len(self):
+            return np.full(len(places), -1, np.int64)
+        known = self.nodes.paddr[self.order]
+        row = self.order[np.minimum(np.searchsorted(known, places.paddr), len(known) - 1)]
+        same = (self.nodes.paddr[row] == places.paddr) & (self.nodes.node_id[row] == places.node_id)
+        return np.where(same & (self.nodes.level[row] == level), row, -1)
+
+    def named_by(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Records of some index nodes, in their order: the node's position among those given, the record's row."""
+        nodes = self.children["node"]
+        first = np.searchsorted(nodes, rows, side="left")
+        counts = np.searchsorted(nodes, rows, side="right") - first
+        return owners(counts), ranges(first, counts)
+
+
+def _stacked(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    filled = [part for part in parts if part]
+    return {name: np.concatenate([part[name] for part in filled]) for name in filled[0]} if filled else {}
+
+
+def index_records(batch: ReadNodes, first_row: int) -> dict[str, NDArray[Any]]:
+    """Give what a batch of index nodes names, for a pool in which its first node has a given row."""
+    owner, oid, low_key, child_hash = children_of(batch)
+    return dict(zip(_CHILD_COLUMNS, (owner + first_row, oid, low_key, child_hash), strict=True))
+
+
+def read_shared(source: TreeSource, pool: Pool) -> NodeRows:
+    """Read the nodes of one state's tree; only those that the pool does not have are fetched, and put into it.
+
+    What was found in another state already is not written down once more.
+    """
+    apart, log = source.apart(), source.store.log
+    nodes = _read_pooled(apart, pool)
+    known = set(log.findings)
+    log.extend([item for item in apart.store.log.findings if item not in known])
+    source.store.lost.extend(apart.store.lost)
+    return nodes
+
+
+def _read_pooled(source: TreeSource, pool: Pool) -> NodeRows:
+    opened = read_root(source)
+    if opened is None:
+        return join(source.tree, [])
+    tree, places = opened
+    tally, parts, base = Tally(tree), list[NodeRows](), 0
+    for level in range(tree.shape.level, -1, -1):
+        _fetch_new(tally, pool, places, level)
+        rows = pool.find(places, level)
+        if pool.nodes is not None:
+            here = pool.nodes.take(rows)
+            parts.append(replace(here, parent=places.parent, omap_leaf=places.omap_leaf, low_key=places.low_key))
+        if level:
+            places = _children_in(source, pool, rows, base)
+            base += len(rows)
+    nodes = join(source.tree, parts)
+    tally.num_keys = int(nodes.num_records[nodes.level == 0].sum())
+    if nodes.valid.all():
+        tally.compare(len(nodes))
+    return nodes
+
+
+def _fetch_new(tally: Tally, pool: Pool, places: Places, level: int) -> None:
+    """Read the nodes of a level that the pool does not have."""
+    new = places.take(pool.find(places, level) < 0)
+    parts, children, row = [], [], len(pool)
+    for start in range(0, len(new), BATCH_NODES):
+        batch = read_batch(tally.tree, new.take(slice(start, start + BATCH_NODES)), level, row)
+        tally.add(batch)
+        parts.append(as_rows(batch))
+        if level:
+            children.append(index_records(batch, row))
+        row += len(batch.places)
+    if parts:
+        pool.add(parts, children)
+
+
+def _children_in(source: TreeSource, pool: Pool, rows: NDArray[np.int64], base: int) -> Places:
+    """Locate, as of this state, the children of index nodes, in key order."""
+    owner, record = pool.named_by(rows)
+    columns = {name: values[record] for name, values in pool.children.items()}
+    return named_once(source, locate_nodes(source, columns["oid"], (owner + base, columns["low_key"], columns["hash"])))

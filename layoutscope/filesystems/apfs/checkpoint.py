@@ -1,0 +1,307 @@
+"""Checkpoints: the states of a container that can be mounted.
+
+Apple File System Reference, Container (Mounting). A ring of blocks, the descriptor area, holds container superblocks
+and checkpoint maps; another, the data area, the ephemeral objects that the maps name. The newest checkpoint whose
+parts are all sound is the one that a mount takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.btree import read_nodes
+from layoutscope.filesystems.apfs.source import TreeSource
+from layoutscope.filesystems.apfs.verify import object_header
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD, CHECKPOINT_MAPPING, OBJ_PHYS, PRANGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.blocks import Blocks
+    from layoutscope.filesystems.apfs.nodes import NodeRows
+    from layoutscope.filesystems.apfs.source import Store
+    from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.ondisk.grammar import ApfsContainer
+
+
+BATCH_BLOCKS: Final = 1024
+MAX_RING_BLOCKS: Final = 2**20
+MAX_OBJECT_BYTES: Final = 64 * 1024**2
+"""The largest ephemeral object, the space manager, holds eight bytes for every 16 GB or so of the container."""
+
+_MAPPING_FIELDS = (
+    CHECKPOINT_MAPPING.type,
+    CHECKPOINT_MAPPING.subtype,
+    CHECKPOINT_MAPPING.len_object,
+    CHECKPOINT_MAPPING.fs_oid,
+    CHECKPOINT_MAPPING.oid,
+    CHECKPOINT_MAPPING.paddr,
+)
+
+
+@frozen
+class Ephemeral:
+    """One ephemeral object of a checkpoint: type, where it lies and how large it is."""
+
+    oid: int
+    type: int
+    subtype: int
+    fs_oid: int
+    paddr: int
+    size_bytes: int
+
+
+@frozen
+class DescriptorArea:
+    """The descriptor ring, block by block; arrays of one length."""
+
+    paddr: NDArray[np.uint64]  # address of each block
+    # object type as the block itself has it, whether it is sound or not; 0 where it cannot be read
+    claimed: NDArray[np.int64]
+    kind: NDArray[np.int64]  # object type; 0 where the block holds no sound object
+    xid: NDArray[np.uint64]  # transaction
+    is_blank: NDArray[np.bool_]  # blocks that can be read, and were never written: zeros
+    # contents of sound superblocks and maps, by their rows: a ring may be claimed to be far larger than they are
+    blocks: dict[int, NDArray[np.uint8]]
+
+
+@frozen
+class Checkpoint:
+    """One checkpoint that can be mounted."""
+
+    xid: int  # its transaction
+    paddr: int  # block of its superblock
+    superblock: ApfsContainer.NxSuperblock  # parsed
+    map_paddrs: tuple[int, ...]  # blocks of its checkpoint maps
+    ephemerals: dict[int, Ephemeral]  # ephemeral objects by oid
+    # those that its maps name and that are not sound, by oid
+    damaged: dict[int, Ephemeral] = field(default_factory=dict)
+
+    @property
+    def addresses(self) -> dict[int, int]:
+        """First block of each ephemeral object, damaged ones too: who reads one verifies it."""
+        return {oid: item.paddr for oid, item in (self.ephemerals | self.damaged).items()}
+
+
+def read_descriptor_area(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.uint64]) -> DescriptorArea:
+    """Read the ring and tell which of its blocks hold sound objects."""
+    kinds = grammar.ApfsObject.ObjectType
+    claimed, kind, xid = np.zeros(len(paddrs), np.int64), np.zeros(len(paddrs), np.int64), np.zeros_like(paddrs)
+    blank = np.zeros(len(paddrs), bool)
+    kept: dict[int, NDArray[np.uint8]] = {}
+    readable = np.flatnonzero(blocks.readable(paddrs, blocks.block_size))
+    for start in range(0, len(readable), BATCH_BLOCKS):
+        rows = readable[start : start + BATCH_BLOCKS]
+        data = blocks.read(paddrs[rows], blocks.block_size)
+        starts = np.arange(len(rows)) * blocks.block_size
+        head = decoder.columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.xid, OBJ_PHYS.type))
+        claimed[rows], xid[rows], blank[rows] = head["type"], head["xid"], ~data.any(axis=1)
+        # A checkpoint that is being written, or was torn by a crash, leaves blocks whose checksum is wrong.
+        kind[rows] = np.where(fletcher64(data) == head["cksum"], head["type"], 0)
+        wanted = np.flatnonzero(np.isin(kind[rows], [int(kinds.nx_superblock), int(kinds.checkpoint_map)]))
+        kept.update(zip(rows[wanted].tolist(), data[wanted], strict=True))
+    return DescriptorArea(paddrs, claimed, kind, xid, blank, kept)
+
+
+def superblocks(store: Store, area: DescriptorArea) -> list[tuple[int, ApfsContainer.NxSuperblock]]:
+    """Parse every sound superblock of the ring, newest first: address and structure."""
+    kind = int(grammar.ApfsObject.ObjectType.nx_superblock)
+    rows = np.flatnonzero(area.kind == kind)
+    rows = rows[np.argsort(area.xid[rows], kind="stable")[::-1]]
+    found = []
+    for row in rows.tolist():
+        where = store.blocks.at(int(area.paddr[row]))
+        try:
+            parsed = grammar.parse(
+                grammar.ApfsContainer.NxSuperblock,
+                area.blocks[row].tobytes(),
+                structure="container superblock",
+                image_offset=where,
+            )
+        except FormatError as error:
+            store.log.at_error(error).add("structure-invalid", "warning", error.reason)
+            continue
+        found.append((int(area.paddr[row]), parsed))
+    return found
+
+
+def open_checkpoint(
+    store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
+) -> tuple[Checkpoint, tuple[FormatError, ...]]:
+    """Follow a superblock to its maps and ephemeral objects, as far as they are sound."""
+    xid, blocks = superblock.hdr.xid, store.blocks
+    try:
+        rows = _map_rows(store, area, paddr, superblock)
+        are_maps = _are_maps(area, rows, xid)
+        ephemerals = _mapped(store, area, rows[are_maps])
+    except FormatError as error:
+        return Checkpoint(xid, paddr, superblock, (), {}), (error,)
+    sound: dict[int, Ephemeral] = {}
+    damaged: dict[int, Ephemeral] = {}
+    wrong: list[FormatError] = []
+    for row in rows[~are_maps][:1].tolist():
+        at = blocks.at(int(area.paddr[row]))
+        wrong.append(FormatError("block is no map of this checkpoint", structure="checkpoint map", image_offset=at))
+    for oid, item in ephemerals.items():
+        try:
+            _verify(item, blocks)
+        except FormatError as error:
+            wrong.append(error)
+            damaged[oid] = item
+        else:
+            sound[oid] = item
+    found = Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows[are_maps]].tolist()), sound, damaged)
+    return found, tuple(wrong)
+
+
+def _map_rows(
+    store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
+) -> NDArray[np.int64]:
+    """List the rows of the ring where the maps of a checkpoint lie."""
+    ring, where = len(area.paddr), store.blocks.at(paddr)
+    first, count = superblock.xp_desc_index, superblock.num_desc_used
+    if not 1 <= count <= ring:
+        raise FormatError("impossible length in the descriptor ring", structure="checkpoint", image_offset=where)
+    # The superblock is the last block of its checkpoint; the maps stand before it, and may go on at the ring's start.
+    return (first + np.arange(count - 1)) % ring
+
+
+def _are_maps(area: DescriptorArea, rows: NDArray[np.int64], xid: int) -> NDArray[np.bool_]:
+    """Tell which blocks of the ring are sound maps of a transaction."""
+    is_map = area.kind[rows] == int(grammar.ApfsObject.ObjectType.checkpoint_map)
+    result: NDArray[np.bool_] = is_map & (area.xid[rows] == xid)
+    return result
+
+
+def _mapped(store: Store, area: DescriptorArea, rows: NDArray[np.int64]) -> dict[int, Ephemeral]:
+    """Decode the maps in some rows of the ring."""
+    ephemerals: dict[int, Ephemeral] = {}
+    for row in rows.tolist():
+        for item in _mappings(store.decoder, area.blocks[row], store.blocks.at(int(area.paddr[row]))):
+            ephemerals[item.oid] = item
+    return ephemerals
+
+
+def _mappings(decoder: Decoder, block: NDArray[np.uint8], image_offset: int) -> list[Ephemeral]:
+    """Decode the mappings of one checkpoint map."""
+    head = CHECKPOINT_MAP_HEAD.width
+    size = CHECKPOINT_MAPPING.width
+    counts = decoder.column(CHECKPOINT_MAP_HEAD, block, np.zeros(1, np.int64), CHECKPOINT_MAP_HEAD.num_mappings)
+    count = int(counts[0])
+    if head + count * size > len(block):
+        raise FormatError("more mappings than fit", structure="checkpoint map", image_offset=image_offset)
+    starts = head + np.arange(count, dtype=np.int64) * size
+    found = decoder.columns(CHECKPOINT_MAPPING, block, starts, _MAPPING_FIELDS)
+    rows = zip(
+        *(found[name].tolist() for name in ("oid", "type", "subtype", "fs_oid", "paddr", "len_object")), strict=True
+    )
+    return [Ephemeral(*row) for row in rows]
+
+
+def _verify(item: Ephemeral, blocks: Blocks) -> None:
+    """Check an ephemeral object: address, checksum, identity."""
+    where, name = blocks.at(item.paddr), f"ephemeral object {item.oid}"
+    if not 0 < item.size_bytes <= MAX_OBJECT_BYTES or item.size_bytes % blocks.block_size:
+        raise FormatError("impossible size", structure=name, image_offset=where, found=str(item.size_bytes))
+    data = np.frombuffer(blocks.read_object(item.paddr, item.size_bytes), np.uint8)
+    head = object_header(data.tobytes(), where)
+    if int(fletcher64(data[None, :])[0]) != head.cksum:
+        raise FormatError("checksum differs", structure=name, image_offset=where)
+    if head.oid != item.oid:
+        raise FormatError("another object lies there", structure=name, image_offset=where)
+
+
+def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterator[Checkpoint]:
+    """Open checkpoints, the newest first; what is damaged of them is a finding.
+
+    A mount passes over a checkpoint of which any part is damaged. The trees of files hang on its superblock alone, and
+    an older state has lost what changed since: so a damaged one is read, unless it was chosen by its number.
+    """
+    everything = superblocks(store, area)
+    for paddr, superblock in [item for item in everything if item[1].hdr.xid == xid] or everything:
+        opened, errors = open_checkpoint(store, area, paddr, superblock)
+        for error in errors:
+            pass_over(store.log, superblock.hdr.xid, error)
+        if not errors or xid is None:
+            yield opened
+
+
+def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:
+    """Say what is wrong with a checkpoint."""
+    message = f"checkpoint of transaction {xid} is damaged: {error.reason}"
+    log.at_error(error).add("checkpoint-invalid", "error", message)
+
+
+def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[NDArray[np.uint64], list[NodeRows]]:
+    """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs, which is given too."""
+    if count > MAX_RING_BLOCKS:
+        where = store.blocks.at(0)
+        raise FormatError("impossibly large", structure="checkpoint area", image_offset=where, found=str(count))
+    # The highest bit of the superblock's number of blocks tells which (reference, nx_xp_desc_blocks).
+    if not is_tree:
+        return _run(base, count), []
+    nodes, leaves = read_nodes(TreeSource(store, "checkpoint-area", base, 2**64 - 1))
+    parts, left = [np.empty(0, np.uint64)], count
+    for batch in leaves:
+        runs = batch.columns("val", PRANGE, (PRANGE.start_paddr, PRANGE.num_blocks))
+        for start, length in zip(runs["start_paddr"].tolist(), runs["num_blocks"].tolist(), strict=True):
+            parts.append(_run(start, min(length, left)))
+            left -= len(parts[-1])
+    return np.concatenate(parts), [nodes]
+
+
+def _run(first: int, count: int) -> NDArray[np.uint64]:
+    """Addresses of blocks that follow one another; those beyond the largest number lie nowhere all the same."""
+    return np.uint64(first % 2**64) + np.arange(count, dtype=np.uint64)
+
+
+@frozen
+class Younger:
+    """A transaction that was committed after the one that is read: its number, where that is seen, and how."""
+
+    xid: int
+    paddr: int
+    why: str
+
+
+def find_younger(area: DescriptorArea, xid: int, copy_xid: int) -> Younger | None:
+    """Find the youngest transaction that was committed after the one that is read, and cannot be."""
+    kinds = grammar.ApfsObject.ObjectType
+    newer = area.xid > np.uint64(xid)
+    is_superblock = area.claimed == int(kinds.nx_superblock)
+    # The number in a damaged block may be damaged itself; a ring holds no more transactions than it has blocks.
+    damaged = is_superblock & (area.kind == 0) & (area.xid <= np.uint64(min(xid + len(area.xid), 2**64 - 1)))
+    found: list[Younger] = []
+    for rows, why in (
+        (newer & is_superblock & (area.kind != 0), "a part of its checkpoint is damaged"),
+        (newer & damaged, "its superblock is damaged"),
+        (newer & _lacks_superblock(area), "its superblock is missing"),
+    ):
+        found += [Younger(int(area.xid[row]), int(area.paddr[row]), why) for row in np.flatnonzero(rows).tolist()]
+    found += [Younger(copy_xid, 0, "of its superblock only the copy in block 0 is left")] if copy_xid > xid else []
+    return max(found, key=lambda item: item.xid, default=None)
+
+
+def _lacks_superblock(area: DescriptorArea) -> NDArray[np.bool_]:
+    """Tell which maps were not followed by a superblock although something was written there.
+
+    A superblock is written after its maps. Where its place still holds a sound block of a former round through the
+    ring, the transaction was never finished: that is what a crash leaves, and nothing is lost. In the first round all
+    places from there to the ring's end were never written.
+    """
+    is_map = area.kind == int(grammar.ApfsObject.ObjectType.checkpoint_map)
+    is_rest_blank = np.logical_and.accumulate(area.is_blank[::-1])[::-1]
+    # The descriptor area is a ring: behind its last block comes its first.
+    behind = np.roll(np.arange(len(area.kind)), -1)
+    result: NDArray[np.bool_] = is_map & (area.kind[behind] == 0) & ~is_rest_blank[behind]
+    return result

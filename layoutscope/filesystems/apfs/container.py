@@ -1,0 +1,460 @@
+"""A container: its superblock, checkpoint, object map and volumes.
+
+Apple File System Reference, Container. Block 0 holds a copy of the superblock; it gives the block size and the place
+of the checkpoint descriptor area, where the newest superblock is.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.errors import FormatError, TruncatedError
+from layoutscope.filesystems.apfs import checkpoint as checkpoints
+from layoutscope.filesystems.apfs import omap as omaps
+from layoutscope.filesystems.apfs.blocks import Blocks
+from layoutscope.filesystems.apfs.btree import read_omap
+from layoutscope.filesystems.apfs.checkpoint import find_younger, read_descriptor_area, ring_paddrs
+from layoutscope.filesystems.apfs.nodes import lost_of
+from layoutscope.filesystems.apfs.source import Store
+from layoutscope.filesystems.apfs.spaceman import device_blocks
+from layoutscope.filesystems.apfs.verify import read_object
+from layoutscope.filesystems.recognition import MAX_HITS, Content, sectors_with, stored_pieces
+from layoutscope.findings import Finding
+from layoutscope.frozen import frozen
+from layoutscope.image.source import Window
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.records import NX_SUPERBLOCK, OBJ_PHYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.checkpoint import Checkpoint, DescriptorArea, Younger
+    from layoutscope.filesystems.apfs.nodes import NodeRows
+    from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
+    from layoutscope.findings import FindingLog
+    from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.ondisk.grammar import ApfsContainer
+
+
+MIN_BLOCK_BYTES: Final = 4096
+SEARCHED_BLOCKS: Final = 512
+
+Half = tuple["Source", int]
+"""An image, and where the container or its half of a Fusion set starts there, in bytes."""
+
+Halves = tuple[Half, Half | None]
+"""The main device's image, and that of the second device of a Fusion set, if it was given."""
+
+
+@frozen
+class NoMap:
+    """Stands in for the head of an object map that cannot be used."""
+
+    tree_oid: int = 0
+    snapshot_tree_oid: int = 0
+    num_snapshots: int = 0
+    most_recent_snap: int = 0
+
+
+@frozen
+class Container:
+    """An opened container."""
+
+    store: Store  # where it is read; findings that are about no volume go there
+    area: DescriptorArea  # the checkpoint descriptor ring
+    checkpoint: Checkpoint  # the state that was opened
+    omap: ObjectMap  # the container's object map
+    view: OmapView  # it, as of the checkpoint
+    omap_header: ApfsContainer.OmapPhys | NoMap  # head of the object map
+    data_paddrs: NDArray[np.uint64]  # blocks of the checkpoint data area, in the ring's order
+    area_trees: list[NodeRows]  # trees that say where the checkpoint areas lie, if they lie in fragments
+    device_blocks: tuple[int, ...]  # blocks of the main device, and of the second one of a Fusion set
+    # a transaction after that of the checkpoint, of which there are traces and no more; None where an older state was
+    # asked for
+    younger: Younger | None = None
+
+    @property
+    def blocks(self) -> Blocks:
+        """Where its blocks are read."""
+        return self.store.blocks
+
+    @property
+    def decoder(self) -> Decoder:
+        """Bulk or grammar."""
+        return self.store.decoder
+
+    @property
+    def log(self) -> FindingLog:
+        """Where findings go that are about no volume."""
+        return self.store.log
+
+    @property
+    def superblock(self) -> ApfsContainer.NxSuperblock:
+        """Superblock of the checkpoint."""
+        return self.checkpoint.superblock
+
+    @property
+    def xid(self) -> int:
+        """Transaction of the checkpoint."""
+        return self.checkpoint.xid
+
+    def at_superblock(self, field: str = "") -> FindingLog:
+        """Bind the log to the checkpoint's superblock, or to a field of it."""
+        plus = NX_SUPERBLOCK.offset_of(field) if field else 0
+        return self.log.at("container superblock", self.checkpoint.paddr, plus=plus)
+
+
+def open_container(
+    main: Half,  # the image, and where the container starts there, in bytes
+    decoder: Decoder,
+    log: FindingLog,
+    *,
+    second: Half | None = None,
+    xid: int | None = None,
+) -> Container:
+    """Open a container as a mount would."""
+    # The copy in block 0 leads to the ring and may be older than what stands there: it is written at an unmount.
+    first = find_superblock(*main, log)
+    store = Store.over(_blocks(main, first, second), decoder, log)
+    paddrs, trees = ring_paddrs(store, first.xp_desc_base, first.num_desc_blocks, is_tree=bool(first.desc_is_tree))
+    area = checkpoints.read_descriptor_area(store.blocks, store.decoder, paddrs)
+    for checkpoint in checkpoints.usable(store, area, xid):
+        try:
+            opened = _open_state(store, first, area, checkpoint, trees)
+        except FormatError as error:
+            checkpoints.pass_over(log, checkpoint.xid, error)
+            continue
+        if checkpoint.xid == xid:
+            return opened
+        return replace(opened, younger=find_younger(area, checkpoint.xid, int(first.hdr.xid)))
+    where = store.blocks.at(int(area.paddr[0]) if len(area.paddr) else 0)
+    raise FormatError(
+        "no checkpoint can be used",
+        structure="checkpoint descriptor area",
+        image_offset=where,
+        because=_cut_off(*main, first),
+    )
+
+
+def _cut_off(source: Source, image_offset: int, superblock: ApfsContainer.NxSuperblock) -> str:
+    """Say that an image ends before its container, if it does; the blocks of a Fusion set are on two images."""
+    end = image_offset + int(superblock.num_blocks) * int(superblock.len_block)
+    if superblock.is_fusion or end <= source.size_bytes:
+        return ""
+    return f"the image ends at byte {source.size_bytes:,}, its container at {end:,}"
+
+
+def _open_state(
+    store: Store,
+    first: ApfsContainer.NxSuperblock,
+    area: DescriptorArea,
+    checkpoint: Checkpoint,
+    trees: list[NodeRows],
+) -> Container:
+    """Open the object map of a checkpoint; `trees` are those of the descriptor area."""
+    superblock, apart = checkpoint.superblock, store.apart()
+    header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
+    omap = read_omap(apart, "container-omap", header.tree_oid, checkpoint.xid)
+    if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
+        store.lost.extend([*apart.lost, *lost_of(omap.nodes)])
+        found = apart.log.findings
+        where = found[0].image_offset if found else store.blocks.at(superblock.omap_oid)
+        raise FormatError("its tree cannot be read", structure="container object map", image_offset=where)
+    _compare_copies(store.log, first, superblock)
+    data, data_trees = ring_paddrs(
+        store, superblock.xp_data_base, superblock.num_data_blocks, is_tree=bool(superblock.data_is_tree)
+    )
+    store.log.extend(apart.log.findings)
+    view = omaps.view_at(omap, checkpoint.xid)
+    sizes = device_blocks(store, checkpoint)
+    _report_truncation(store, sizes)
+    return Container(store, area, checkpoint, omap, view, header, data, trees + data_trees, sizes)
+
+
+def _blocks(main: Half, superblock: ApfsContainer.NxSuperblock, second: Half | None) -> Blocks:
+    source, image_offset = main
+    # Of a Fusion set this is the size of both devices: what is too much does not hurt, the image ends first.
+    windows: list[Source | None] = [Window(source, image_offset, superblock.num_blocks * superblock.len_block)]
+    offsets = [image_offset]
+    if second is not None:
+        windows.append(Window(second[0], second[1], second[0].size_bytes - second[1]))
+        offsets.append(second[1])
+    return Blocks(tuple(windows), tuple(offsets), superblock.len_block, num_claimed=superblock.num_blocks)
+
+
+def _report_truncation(store: Store, device_blocks: tuple[int, ...]) -> None:
+    blocks = store.blocks
+    marks, names = (0, blocks.tier2_mark), ("the container", "the second device of the Fusion set")
+    for source, num_blocks, mark, name in zip(blocks.sources, device_blocks, marks, names, strict=False):
+        claimed, present = num_blocks * blocks.block_size, source.size_bytes if source else 0
+        # A converted HFS+ volume may end within the last block.
+        if claimed - present >= blocks.block_size:
+            log = store.log.at("container superblock", mark)
+            message = f"{name} is larger than the rest of the image"
+            log.add("truncated", "warning", message, expected=f"{claimed} bytes", found=f"{present} bytes")
+
+
+def find_superblock(
+    source: Source,
+    image_offset: int,  # where the container starts there, in bytes
+    log: FindingLog,
+) -> ApfsContainer.NxSuperblock:
+    """Parse the superblock in block 0 or, if that is damaged, the newest sound one near the start."""
+    try:
+        return parse_superblock(source, image_offset)
+    except FormatError as error:
+        found = search_superblock(source, image_offset)
+        if found is None:
+            raise
+        message = f"copy in block 0 cannot be used: {error.reason}; one from the descriptor area is taken"
+        # An error of a read knows how long it was, and not of what.
+        replace(log.at_error(error), structure="container superblock").add("checkpoint-invalid", "warning", message)
+        return found
+
+
+def parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock:
+    """Parse a superblock whose checksum is right."""
+    data = source.read(image_offset, MIN_BLOCK_BYTES)
+    parsed = grammar.parse(
+        grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=image_offset
+    )
+    if parsed.len_block & (parsed.len_block - 1):
+        raise FormatError(
+            "block size is no power of two",
+            structure="container superblock",
+            image_offset=image_offset,
+            found=str(parsed.len_block),
+        )
+    if parsed.hdr.type != int(grammar.ApfsObject.ObjectType.nx_superblock):
+        raise FormatError(
+            "object of another type",
+            structure="container superblock",
+            image_offset=image_offset,
+            found=str(parsed.hdr.type),
+        )
+    whole = np.frombuffer(source.read(image_offset, parsed.len_block), np.uint8)
+    computed = int(fletcher64(whole[None, :])[0])
+    if computed != parsed.hdr.cksum:
+        raise FormatError(
+            "checksum differs",
+            structure="container superblock",
+            image_offset=image_offset,
+            expected=f"{computed:#x}",
+            found=f"{parsed.hdr.cksum:#x}",
+        )
+    return parsed
+
+
+def search_superblock(
+    source: Source,
+    image_offset: int,  # where the container starts there, in bytes
+) -> ApfsContainer.NxSuperblock | None:
+    """Parse the newest sound superblock behind block 0; None where there is none."""
+    first = image_offset + MIN_BLOCK_BYTES
+    count = min(SEARCHED_BLOCKS - 1, (source.size_bytes - first) // MIN_BLOCK_BYTES)
+    starts = first + MIN_BLOCK_BYTES * np.arange(max(count, 0), dtype=np.int64)
+    best = None
+    for where in starts[_bear_magic(source, starts)].tolist():
+        try:
+            found = parse_superblock(source, where)
+        except FormatError:
+            continue
+        best = found if best is None or found.hdr.xid > best.hdr.xid else best
+    return best
+
+
+def _bear_magic(source: Source, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which blocks have a superblock's magic; all may, where some of them were never read."""
+    try:
+        blocks = source.read_extents(starts, np.full(len(starts), MIN_BLOCK_BYTES, np.int64))
+    except FormatError:
+        return np.ones(len(starts), np.bool_)
+    found = BULK.column(NX_SUPERBLOCK, blocks, starts - starts[:1], NX_SUPERBLOCK.magic)
+    result: NDArray[np.bool_] = found == int(grammar.ApfsContainer.ContainerMagic.nx_superblock)
+    return result
+
+
+def _compare_copies(log: FindingLog, first: ApfsContainer.NxSuperblock, newest: ApfsContainer.NxSuperblock) -> None:
+    """Block 0 is written when a container is unmounted: an older copy there is normal after a crash."""
+    copy = log.at("container superblock", 0)
+    if first.hdr.xid < newest.hdr.xid:
+        message = "copy in block 0 is of an earlier transaction than the checkpoint"
+        copy.add("superblock-older", "info", message, expected=newest.hdr.xid, found=first.hdr.xid)
+    if first.uuid != newest.uuid or first.len_block != newest.len_block:
+        copy.add("structure-invalid", "error", "copy in block 0 belongs to another container than the checkpoint")
+
+
+def uuid_text(raw: bytes) -> str:
+    """Return an identifier as people write it."""
+    return str(uuid.UUID(bytes=raw)).upper()
+
+
+def newest_xid(area: DescriptorArea) -> int:
+    """Return the newest transaction of a sound superblock in the ring, 0 if there is none."""
+    rows = np.flatnonzero(area.kind == int(grammar.ApfsObject.ObjectType.nx_superblock))
+    return int(area.xid[rows].max(initial=0))
+
+
+def report_changes(container: Container) -> None:
+    """Look whether a newer transaction appeared since the container was opened."""
+    before = newest_xid(container.area)
+    try:
+        after = newest_xid(read_descriptor_area(container.blocks, container.decoder, container.area.paddr))
+    except TruncatedError:
+        after = 0
+    if after != before:
+        message = "the container changed while it was read; what was read is of no single state"
+        container.at_superblock().add("container-changed", "warning", message, expected=before, found=after)
+
+
+NEAR_BYTES: Final = 64 * 4096
+"""How far superblocks are looked for where block 0 is damaged: those of a new container lie right behind it."""
+MAX_COPIES: Final = 8
+"""Superblocks that are tried for one assumed start, the newest first: those of one container agree."""
+
+_MAGIC: Final = int(grammar.ApfsContainer.ContainerMagic.nx_superblock).to_bytes(4, "little")
+_KINDS: Final = grammar.ApfsObject.ObjectType
+
+
+class Located(NamedTuple):
+    """A container that was found by its superblocks."""
+
+    start: int  # its block 0, in bytes from the start of the source
+    size_bytes: int  # its size as its superblock has it
+    # the structures that would confirm the start, if none of them is there; empty where one is
+    missing: tuple[str, ...] = ()
+
+
+def superblock_places(data: NDArray[np.uint8], offset: int) -> list[int]:
+    """List the sectors of a piece that begin like a superblock, in bytes from where `offset` counts."""
+    return sectors_with(data, offset, NX_SUPERBLOCK.magic.offset, _MAGIC)[:MAX_HITS]
+
+
+def locate(source: Source, places: Iterable[int]) -> Iterator[Located]:
+    """Yield the containers whose superblocks stand at some places; those whose start is confirmed come first."""
+    copies: dict[int, ApfsContainer.NxSuperblock] = {}
+    bases: dict[int, list[int]] = {}
+    for place in places:
+        try:
+            copies[place] = parse_superblock(source, place)
+        except FormatError:
+            continue
+        for base in _assumed_starts(place, copies[place]):
+            bases.setdefault(base, []).append(place)
+    left = set(copies)
+    for base in sorted(bases, key=lambda base: (-len(bases[base]), base)):
+        newest = sorted(left.intersection(bases[base]), key=lambda place: -copies[place].hdr.xid)[:MAX_COPIES]
+        sound = next((place for place in newest if _witnesses(source, base, place, copies[place])[0]), None)
+        if sound is not None:
+            found = Located(base, _size_bytes(copies[sound]))
+            left -= {place for place in left if base <= place < base + found.size_bytes}
+            yield found
+    for place in sorted(left, key=lambda place: -copies[place].hdr.xid)[:1]:
+        # A copy that nothing confirms is more likely one of many in the ring than the single one in block 0.
+        base = max(_assumed_starts(place, copies[place]), key=lambda base: base != place)
+        yield Located(base, _size_bytes(copies[place]), _witnesses(source, base, place, copies[place])[1])
+
+
+def _size_bytes(superblock: ApfsContainer.NxSuperblock) -> int:
+    return int(superblock.num_blocks) * int(superblock.len_block)
+
+
+def _ring_block(superblock: ApfsContainer.NxSuperblock) -> int | None:
+    """Say in which block the checkpoint has its superblock, the last of its blocks in the ring.
+
+    None if the ring is in fragments.
+    """
+    num_blocks = int(superblock.num_desc_blocks)
+    if superblock.desc_is_tree or not num_blocks:
+        return None
+    row = (int(superblock.xp_desc_index) + int(superblock.num_desc_used) - 1) % num_blocks
+    return int(superblock.xp_desc_base) + row
+
+
+def _assumed_starts(place: int, superblock: ApfsContainer.NxSuperblock) -> list[int]:
+    """List where a container may start that has a superblock at a place."""
+    block = _ring_block(superblock)
+    ring = [] if block is None else [place - block * int(superblock.len_block)]
+    return [place, *(start for start in ring if 0 <= start < place)]
+
+
+def _witnesses(
+    source: Source, base: int, place: int, superblock: ApfsContainer.NxSuperblock
+) -> tuple[list[str], tuple[str, ...]]:
+    """List which structures are where a superblock has them if the container starts at `base`, and which are not.
+
+    The copy at `place`, from which the start was assumed, does not confirm itself.
+    """
+    size = int(superblock.len_block)
+    found: list[str] = []
+    missing: list[str] = []
+
+    def note(name: str, block: int, *, is_there: bool) -> None:
+        where = base + block * size
+        if where != place:
+            (found if is_there else missing).append(f"{name} at byte {where:,}")
+
+    note("superblock in block 0", 0, is_there=_is_copy(source, base, superblock, same_xid=False))
+    block = _ring_block(superblock)
+    if block is not None:
+        is_there = _is_copy(source, base + block * size, superblock, same_xid=True)
+        note("superblock of the checkpoint", block, is_there=is_there)
+    oid = int(superblock.omap_oid)
+    note("object map", oid, is_there=_has_object(source, base + oid * size, size, oid, int(_KINDS.omap)))
+    return found, tuple(missing)
+
+
+def _is_copy(source: Source, where: int, superblock: ApfsContainer.NxSuperblock, *, same_xid: bool) -> bool:
+    """Whether a sound superblock of the same container, and of the same transaction, is at a place."""
+    try:
+        other = parse_superblock(source, where)
+    except FormatError:
+        return False
+    return bool(other.uuid == superblock.uuid and (not same_xid or other.hdr.xid == superblock.hdr.xid))
+
+
+def _has_object(source: Source, where: int, size: int, oid: int, kind: int) -> bool:
+    """Whether a sound physical object is at a place, whose number is its block."""
+    try:
+        data = np.frombuffer(source.read(where, size), np.uint8)
+        head = grammar.parse(
+            grammar.ApfsObject.ObjPhys, data[: OBJ_PHYS.width].tobytes(), structure="object", image_offset=where
+        )
+    except FormatError:
+        return False
+    return bool(head.oid == oid and head.type == kind and head.cksum == int(fletcher64(data[None, :])[0]))
+
+
+def contents_at(stretch: Window, places: Iterable[int]) -> list[Content]:
+    """Say what containers begin in a stretch by the superblocks at some places, see :func:`locate`."""
+    contents = []
+    for found in locate(stretch, places):
+        at = stretch.origin + found.start
+        findings: tuple[Finding, ...] = ()
+        if found.missing:
+            lacking = "; ".join(found.missing)
+            message = f"addresses are uncertain: where the container starts is inferred, and it lacks there {lacking}"
+            findings = (Finding("start-uncertain", "error", "container", at, message),)
+        size = min(found.size_bytes, stretch.size_bytes - found.start)
+        layers = (f"byte {at}",) if found.start else ()
+        contents.append(Content("apfs", "APFS", found.start, size, layers, "", (), findings))
+    return contents
+
+
+def probe_near(stretch: Window) -> Content | None:
+    """Tell a container by the superblocks near the start of a stretch, whose block 0 may be damaged."""
+    places = [
+        place for offset, data in stored_pieces(stretch, 0, NEAR_BYTES) for place in superblock_places(data, offset)
+    ]
+    found = next(iter(contents_at(stretch, places)), None)
+    # A container that begins with its stretch may fill it; that it is cut off is told when it is read.
+    return found if found is None or found.volume_offset else found._replace(size_bytes=stretch.size_bytes)

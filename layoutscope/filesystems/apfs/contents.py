@@ -1,0 +1,598 @@
+"""Everything of one volume, read: the trees of one state, and the nodes of all others."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.arrays import lookup
+from layoutscope.arrays.lookup import Index, index_of, is_among, is_strictly_ascending, match
+from layoutscope.errors import FormatError, UnsupportedError
+from layoutscope.filesystems.apfs import snapshots
+from layoutscope.filesystems.apfs.btree import Pool
+from layoutscope.filesystems.apfs.fsrecords import RecordTree
+from layoutscope.filesystems.apfs.keybag import container_keybag, volume_keybag_run
+from layoutscope.filesystems.apfs.snapshots import Rolling, read_rolling
+from layoutscope.filesystems.apfs.spaceman import MAX_BLOCKS, Details, Region, as_runs, inside, node_runs, type_name
+from layoutscope.filesystems.apfs.verify import report_damaged
+from layoutscope.filesystems.apfs.volume import (
+    is_encrypted,
+    locked_nodes,
+    program,
+    read_fext_tree,
+    read_fs_nodes,
+    read_fs_tree,
+    read_physical_tree,
+)
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import OBJ_PHYS
+from layoutscope.tables.schema import fork_of_attribute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.blocks import Cipher
+    from layoutscope.filesystems.apfs.container import Container
+    from layoutscope.filesystems.apfs.fsrecords import Columns, RecordTables
+    from layoutscope.filesystems.apfs.fusion import ContainerParts
+    from layoutscope.filesystems.apfs.nodes import NodeRows
+    from layoutscope.filesystems.apfs.snapshots import Snapshot
+    from layoutscope.filesystems.apfs.source import Store
+    from layoutscope.filesystems.apfs.sweep import Swept
+    from layoutscope.filesystems.apfs.volume import Volume
+    from layoutscope.findings import FindingLog
+
+
+def virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region]:
+    """Make regions of the objects that are no nodes of a tree that was read, by the type in their header."""
+    blocks, omap = volume.store.blocks, volume.omap
+    known = np.concatenate([nodes.paddr for nodes in claimed])
+    rows = np.flatnonzero(~omap.is_deleted & ~is_among(omap.paddr, known))
+    rows = rows[blocks.readable(omap.paddr[rows], blocks.block_size)]
+    if not len(rows):
+        return []
+    kinds = _types(volume.store, omap.paddr[rows])
+    # What is encrypted or has no header bears neither a checksum to verify nor a type to name.
+    is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
+    _report(volume, rows[is_plain], kinds[is_plain])
+    hidden = omap.is_encrypted[rows].tolist()
+    names = ["locked" if secret else type_name(kind) for kind, secret in zip(kinds.tolist(), hidden, strict=True)]
+    columns = (omap.oid[rows], omap.xid[rows], omap.paddr[rows], omap.size_bytes[rows] // blocks.block_size)
+    items = zip(names, *(column.tolist() for column in columns), strict=True)
+    return [Region(name, f"object {oid}, xid {xid}", paddr, count) for name, oid, xid, paddr, count in items]
+
+
+def _types(store: Store, paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Types that the headers of objects say."""
+    size = store.blocks.block_size
+    heads = store.blocks.read(paddrs, size).reshape(-1)
+    starts = np.arange(len(paddrs), dtype=np.int64) * size
+    return store.decoder.columns(OBJ_PHYS, heads, starts, (OBJ_PHYS.type,))["type"].astype(np.int64)
+
+
+def _report(volume: Volume, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
+    """Find what is damaged, or of a type that is not known: what such an object holds is not read."""
+    omap, store = volume.omap, volume.store
+    is_single = omap.size_bytes[rows] == store.blocks.block_size
+    names = [f"virtual object {oid}" for oid in omap.oid[rows].tolist()]
+    is_damaged = np.zeros(len(rows), bool)
+    single = np.flatnonzero(is_single)
+    is_damaged[single] = report_damaged(store, omap.paddr[rows[single]], [names[row] for row in single.tolist()])
+    known = [int(kind) for kind in grammar.ApfsObject.ObjectType]
+    for row in np.flatnonzero(~is_damaged & ~np.isin(kinds, known)).tolist():
+        log, kind = store.log.at(names[row], int(omap.paddr[rows[row]])), type_name(int(kinds[row]))
+        log.add("record-invalid", "warning", "object of an unknown type; it was not read", found=kind)
+
+
+def volume_regions(
+    container: Container, states: list[Volume], claimed: list[NodeRows], others: list[Region]
+) -> list[Region]:
+    """List metadata of a volume and its snapshots outside their trees, each block once."""
+    volume = states[0]
+    regions = [*others, Region("object-map", "volume object map", volume.superblock.omap_oid)]
+    for state in states:
+        owner = "live" if state is volume else f"snapshot of xid {state.xid}"
+        regions.append(Region("volume-superblock", owner, state.paddr))
+    regions += virtual_regions(volume, claimed)
+    regions += keybag_regions(container, volume) if is_encrypted(volume) else []
+    first = {region.paddr: region for region in reversed(regions)}
+    return inside(list(first.values()), volume.store)
+
+
+def keybag_regions(container: Container, volume: Volume) -> list[Region]:
+    """Where the key bag of an encrypted volume lies; the container's, which says so, needs no password."""
+    try:
+        run = volume_keybag_run(container_keybag(container), bytes(volume.superblock.vol_uuid))
+    except FormatError as error:
+        if not container.superblock.is_crypto_sw:
+            message = f"the key bag was not located, whose own key the hardware may hold: {error.reason}"
+            log = volume.log.at_byte("container key bag", error.image_offset)
+            log.add("volume-hardware-locked", "info", message)
+            return []
+        volume.log.survive(error)
+        return []
+    except UnsupportedError as error:
+        message = f"the key bag was not located: {error}"
+        volume.log.at("volume key bag").add("volume-locked", "info", message)
+        return []
+    return [Region("volume-keybag", "container key bag", *run)] if run else []
+
+
+@frozen
+class VolumeParts:
+    """All that was read of a volume."""
+
+    state: Volume  # the state that the layout shows
+    view: str  # its name
+    # fs, extentref, snapmeta, fext: its trees; the last one only of sealed volumes
+    fs: RecordTree
+    extentref: RecordTree
+    snapmeta: RecordTree
+    fext: RecordTree
+    snapshots: list[Snapshot]  # all that the volume has
+    # nodes of the file-system trees of all states by their names, the live one first; parents are positions in it
+    views: dict[str, NodeRows]
+    snapshot_extents: list[RecordTree]  # extent-reference trees of the snapshots
+    regions: list[Region]  # metadata that is no tree node
+    is_locked: bool  # whether the file-system tree could not be read for want of a key
+    cipher: Cipher | None = None  # of an encrypted volume that was unlocked
+    rolling: Rolling = field(default_factory=Rolling)  # of an encryption under way
+    # blocks of those nodes of the file-system tree that no object map names any more
+    inferred: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    # lost, lost_of_snapshots: nodes that a tree led to and that are among none of its nodes: roots that cannot be used,
+    # and leaves that others took the place of
+    lost: list[NodeRows] = field(default_factory=list)
+    lost_of_snapshots: list[NodeRows] = field(default_factory=list)
+    _known: dict[str, NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def log(self) -> FindingLog:
+        """What is wrong with this volume."""
+        return self.state.log
+
+    def claimed(self, block_size: int) -> NDArray[np.int64]:
+        """Blocks that the volume uses."""
+        return self._remembered("claimed", lambda: lookup.union(self.claims(block_size)))
+
+    def claims(self, block_size: int) -> list[NDArray[np.int64]]:
+        """Sets of blocks that the volume uses: for nodes, for regions, for data that is counted, for data of files."""
+        nodes = self._remembered("nodes", lambda: node_runs(self._trees(), block_size))
+        return [nodes, as_runs(self.regions), self.data_runs(), self.file_runs(block_size)]
+
+    def _trees(self) -> list[NodeRows]:
+        """All trees of all states, each once."""
+        trees = [*self.own_trees(), *(tree.nodes for tree in self.snapshot_extents)]
+        trees += [*self.lost, *self.lost_of_snapshots]
+        return trees + [nodes for nodes in self.views.values() if not any(nodes is other for other in trees)]
+
+    def own_trees(self) -> list[NodeRows]:
+        """Nodes of the trees of this state; the object map comes first, the file-system tree second."""
+        state = self.state
+        trees = [self.fs, self.extentref, self.snapmeta, self.fext]
+        return [state.omap.nodes, *(tree.nodes for tree in trees), state.omap_snapshots, *self.rolling.trees]
+
+    def file_extents(self) -> Columns:
+        """Extents of files: from the file-system tree, or from the fext tree of a sealed volume."""
+        return self.fext.records.get("file_extent") if len(self.fext.nodes) else self.fs.records.get("file_extent")
+
+    def data_runs(self) -> NDArray[np.int64]:
+        """Blocks of data that the live volume or a snapshot refers to."""
+        return self._remembered("data", self._data_runs)
+
+    def file_runs(self, block_size: int) -> NDArray[np.int64]:
+        """Blocks of data that files of this state hold."""
+        return self._remembered("files", lambda: self._file_runs(block_size))
+
+    def _remembered(self, key: str, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
+
+    def _data_runs(self) -> NDArray[np.int64]:
+        tables = [tree.records.get("extent") for tree in (self.extentref, *self.snapshot_extents)]
+        return lookup.union(
+            [lookup.runs_of(table["obj_id"], table["num_blocks"]) for table in tables if len(table["obj_id"])]
+        )
+
+    def _file_runs(self, block_size: int) -> NDArray[np.int64]:
+        table = self.file_extents()
+        if not len(table["obj_id"]):
+            return np.empty((0, 2), np.int64)
+        return lookup.runs_of(*stretches(table, block_size))
+
+
+def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First block and number of blocks of extents, holes left out."""
+    if "paddr" not in extents:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    # As numbers with a sign they are the same bytes.
+    first, length = extents["paddr"].view(np.int64), extents["len_extent"].view(np.int64)
+    # An extent at block 0 is a hole: the superblock lies there, so that no file can.
+    is_hole = first == 0
+    if is_hole.any():
+        first, length = first[~is_hole], length[~is_hole]
+    return first, _in_blocks(length, block_size)
+
+
+def _in_blocks(length: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
+    """Round lengths up to whole blocks; a power of two needs no division."""
+    if block_size & (block_size - 1):
+        return -(-length // block_size)
+    blocks: NDArray[np.int64] = length >> (block_size.bit_length() - 1)
+    blocks += (length & (block_size - 1)) != 0
+    return blocks
+
+
+def read_volume_parts(
+    container: Container, volume: Volume, *, cipher: Cipher | None = None, chosen: str = "live"
+) -> VolumeParts:
+    """Read all trees of one state of a volume, and the nodes of its other states."""
+    opened, physical = _read_physical(container, volume)
+    states = {"live": volume} | {snapshot.view: state for snapshot, state in opened}
+    if chosen not in states:
+        where = volume.store.blocks.at(int(volume.superblock.snap_meta_tree_oid))
+        raise FormatError("cannot be opened", structure=chosen, image_offset=where)
+    fs, views = _read_states(states, chosen, cipher)
+    shown, xid = states[chosen], container.xid
+    references = [snapshots.read_extent_references(volume.store, snapshot, xid) for snapshot, _ in opened]
+    fext = read_fext_tree(shown)
+    rolling = read_rolling(container, volume)
+    claimed = [*views.values(), fext.nodes, *rolling.trees]
+    regions = volume_regions(container, list(states.values()), claimed, rolling.regions)
+    lost = [_is_live(nodes, volume) for nodes in volume.store.lost]
+    return VolumeParts(
+        state=shown,
+        view=chosen,
+        fs=fs,
+        extentref=physical.extentref,
+        snapmeta=physical.snapmeta,
+        fext=fext,
+        snapshots=physical.snapshots,
+        views=views,
+        snapshot_extents=references,
+        regions=regions,
+        is_locked=_is_locked(volume, cipher),
+        cipher=cipher,
+        rolling=rolling,
+        lost=[nodes for nodes, is_live in zip(volume.store.lost, lost, strict=True) if is_live],
+        lost_of_snapshots=[nodes for nodes, is_live in zip(volume.store.lost, lost, strict=True) if not is_live],
+    )
+
+
+def _is_live(root: NodeRows, volume: Volume) -> bool:
+    """Whether a lost root is one that the live state of its volume leads to, and not a snapshot alone."""
+    superblock = volume.superblock
+    if root.tree == "extentref":
+        return int(root.node_id[0]) == superblock.extentref_tree_oid
+    if root.tree != "fs":
+        return True
+    found = volume.view.find(np.array([superblock.root_tree_oid], np.uint64))
+    # The root of a tree that is physical is named by its address.
+    return int(root.paddr[0]) in (int(found.paddr[0]), superblock.root_tree_oid)
+
+
+class _Physical(NamedTuple):
+    """Trees of a volume that need no object map, and the snapshots that they list."""
+
+    extentref: RecordTree
+    snapmeta: RecordTree
+    snapshots: list[Snapshot]
+
+
+def _read_physical(container: Container, volume: Volume) -> tuple[list[tuple[Snapshot, Volume]], _Physical]:
+    """Read extent references and snapshot metadata, and open the snapshots."""
+    superblock, store, xid = volume.superblock, volume.store, container.xid
+    extentref = read_physical_tree(store, "extentref", superblock.extentref_tree_oid, xid)
+    snapmeta = read_physical_tree(store, "snapmeta", superblock.snap_meta_tree_oid, xid)
+    listed = snapshots.list_snapshots(snapmeta.records)
+    return snapshots.open_all(volume, listed), _Physical(extentref, snapmeta, listed)
+
+
+def _read_states(
+    states: dict[str, Volume], chosen: str, cipher: Cipher | None
+) -> tuple[RecordTree, dict[str, NodeRows]]:
+    """Read the file-system tree of the chosen state, and the nodes that only others have."""
+    if _is_locked(states["live"], cipher):
+        nodes = {name: locked_nodes(state) for name, state in states.items()}
+        return RecordTree(nodes[chosen]), nodes
+    # States that are sealed read their nodes otherwise than those that are not, even where they share them.
+    pools = {_hash_type(state): Pool() for state in states.values()}
+    shown = states[chosen]
+    fs = read_fs_tree(shown, cipher, pools[_hash_type(shown)] if len(states) > 1 else None)
+    views = {
+        name: fs.nodes if name == chosen else read_fs_nodes(state, cipher, pools[_hash_type(state)])
+        for name, state in states.items()
+    }
+    return fs, views
+
+
+def _hash_type(state: Volume) -> int:
+    """How the nodes of a state are hashed; 0 where they are not, or nothing says how."""
+    return state.seal.hash_type if state.seal else 0
+
+
+def _is_locked(volume: Volume, cipher: Cipher | None) -> bool:
+    """Tell whether the file-system tree cannot be read for want of a key."""
+    return is_encrypted(volume) and cipher is None
+
+
+RESOURCE_FORK = "com.apple.ResourceFork"
+
+
+DATA, ORPHAN = 0, 1
+"""Places in the list of forks."""
+
+
+@frozen
+class Streams:
+    """Owners of data streams, in ascending order of the stream's identifier, by which the index finds them.
+
+    `are_files` tells that every stream is a file's of its own number.
+    """
+
+    index: Index
+    file_id: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]
+    fork: NDArray[np.uint32]
+    forks: tuple[str, ...]
+    are_files: bool = False
+
+
+def streams(records: RecordTables) -> Streams:
+    """List who owns each data stream: inodes, and extended attributes that are too long to be embedded."""
+    return records.remembered(("streams",), lambda: _streams(records))
+
+
+def _streams(records: RecordTables) -> Streams:
+    inodes, xattrs = records.get("inode"), records.get("xattr")
+    forks = ["data", "orphan"]
+    parts: list[tuple[Any, ...]] = []
+    if records.count("inode"):
+        size = inodes["data_size"].view(np.int64)
+        parts.append((inodes["private_id"], inodes["obj_id"], size, np.broadcast_to(np.uint32(DATA), len(size))))
+    if records.count("xattr"):
+        parts.append(_attribute_streams(xattrs, forks))
+    if not parts:
+        nothing = np.empty(0, np.uint64)
+        return Streams(index_of(nothing), nothing, np.empty(0, np.int64), np.empty(0, np.uint32), tuple(forks))
+    stream_id, file_id, size, fork = parts[0] if len(parts) == 1 else _joined(parts)
+    if not is_strictly_ascending(stream_id):
+        order = np.argsort(stream_id, kind="stable")
+        stream_id, file_id, size, fork = stream_id[order], file_id[order], size[order], fork[order]
+    # Streams of files that are no clones have the number of their inode.
+    is_plain = np.array_equal(stream_id, file_id) and len(parts) == 1
+    index = records.index("inode") if is_plain else index_of(stream_id)
+    return Streams(index, file_id, size, fork, tuple(forks), is_plain)
+
+
+def _joined(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
+    rows = np.flatnonzero(xattrs["stream_id"] != 0)
+    names = xattrs["name"].text().take(rows).to_list() if len(rows) else []
+    shown = ["resource" if name == RESOURCE_FORK else fork_of_attribute(name) for name in names]
+    forks += sorted(set(shown) - set(forks))
+    codes = np.array([forks.index(name) for name in shown], np.uint32)
+    return xattrs["stream_id"][rows], xattrs["obj_id"][rows], xattrs["stream_size"][rows].astype(np.int64), codes
+
+
+@frozen
+class ContainerContents:
+    """A container as it was read, before its parts are compared."""
+
+    container: Container
+    parts: ContainerParts  # what belongs to no volume, and the findings outside of volumes
+    volumes: list[VolumeParts]  # every volume that could be opened
+    slots: dict[int, int]  # each volume's place in the container's list, by its number
+    num_volumes: int  # how many the container names
+    swept: Swept | None = None  # what a sweep found, if it was asked for
+
+
+MAX_LISTED: Final = 100
+
+
+@frozen
+class Account:
+    """Blocks of a container, as sets of runs."""
+
+    num_blocks: int  # all blocks
+    free: NDArray[np.int64]  # free in the bitmaps
+    claimed: NDArray[np.int64]  # used by a node, a region or data
+    unclaimed: NDArray[np.int64]  # used in the bitmaps and claimed by nothing that was read
+    disputed: NDArray[np.int64]  # claimed, but free in the bitmaps
+
+    def details(self) -> Details:
+        """Numbers for a report, in blocks."""
+        free = lookup.total(self.free)
+        return {
+            "blocks": self.num_blocks,
+            "used blocks": self.num_blocks - free,
+            "free blocks": free,
+            "claimed blocks": lookup.total(self.claimed),
+            "unclaimed blocks": lookup.total(self.unclaimed),
+            "claimed but free blocks": lookup.total(self.disputed),
+        }
+
+
+def balance(
+    devices: NDArray[np.int64],  # blocks of each device
+    free: NDArray[np.int64],
+    claims: Sequence[NDArray[np.int64]],
+    log: FindingLog,
+) -> Account:
+    """Compare claims with the bitmaps."""
+    free = lookup.intersect(free, devices)
+    claimed = lookup.intersect(lookup.union(claims), devices)
+    used = lookup.subtract(devices, free)
+    disputed = lookup.intersect(claimed, free)
+    for start, length in disputed[:MAX_LISTED].tolist():
+        message = f"{length} blocks from block {start} are used, but free in the bitmaps"
+        log.at("space manager", start).add("block-claimed-free", "warning", message)
+    if len(disputed) > MAX_LISTED:
+        message = f"{len(disputed) - MAX_LISTED} further runs of blocks are used, but free in the bitmaps"
+        log.at("space manager").add("block-claimed-free", "warning", message)
+    return Account(lookup.total(devices), free, claimed, lookup.subtract(used, claimed), disputed)
+
+
+NO_RUNS = np.empty((0, 2), np.int64)
+
+
+def devices(container: Container) -> NDArray[np.int64]:
+    """Blocks of each device of a container."""
+    runs = [[0, min(container.device_blocks[0], MAX_BLOCKS)]]
+    return np.array(runs, np.int64)
+
+
+def account(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> Account:
+    """Compare everything that is claimed with the bitmaps."""
+    block_size = container.blocks.block_size
+    claims = [node_runs([*parts.trees, *parts.lost], block_size), as_runs(parts.regions)]
+    claims += [volume.claimed(block_size) for volume in volumes]
+    _report_data_in_metadata(container, parts, volumes)
+    # Blocks in the free queues are still used in the bitmaps, so that nothing overwrites what earlier checkpoints hold.
+    free = parts.space.free if parts.space else NO_RUNS
+    whole = _all_devices(container, parts)
+    return balance(whole, free, claims, container.log)
+
+
+def _report_data_in_metadata(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> None:
+    """Blocks of file data that a node or region claims as well."""
+    block_size = container.blocks.block_size
+    metadata = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
+    data = []
+    for volume in volumes:
+        claims = volume.claims(block_size)
+        metadata += claims[:2]
+        data += claims[2:]
+    for start, length in lookup.intersect(lookup.union(metadata), lookup.union(data))[:MAX_LISTED].tolist():
+        message = f"{length} blocks from block {start} are claimed by metadata and by data"
+        container.log.at("space manager", start).add("block-claimed-twice", "warning", message)
+
+
+def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int64]:
+    runs = devices(container)
+    if parts.space is None or not parts.space.header.devices[1].num_blocks:
+        return runs
+    # Blocks of the second device are numbered from its mark on, far behind those of the main device.
+    second = [[container.blocks.tier2_mark, min(parts.space.header.devices[1].num_blocks, MAX_BLOCKS)]]
+    return np.concatenate([runs, np.array(second, np.int64)])
+
+
+CONVERTER: Final = "hfs_convert"
+"""It leaves wrong numbers of children behind, which no later change puts right."""
+
+_KINDS: Final = grammar.ApfsInode.ModeFormat
+_MIN_USER: Final = int(grammar.ApfsInode.InodeNumber.min_user)
+# A directory record's type is the format bits of a mode, shifted as in ``IFTODT`` of POSIX.
+_ENTRY_TYPES: Final = {
+    "files": int(_KINDS.file) >> 12,
+    "directories": int(_KINDS.directory) >> 12,
+    "symbolic links": int(_KINDS.symlink) >> 12,
+}
+
+DECLARED: Final = {
+    "files": "num_files",
+    "directories": "num_directories",
+    "symbolic links": "num_symlinks",
+    "other objects": "num_other_fsobjects",
+}
+"""What a volume's superblock counts, by its fields."""
+
+
+def num_missing_entries(parts: VolumeParts) -> int:
+    """Count the names that are lost at the least: 0 of a locked volume, of which nothing is known.
+
+    A file or directory whose inode is lost, and which a directory still lists, has kept its name.
+    """
+    if parts.is_locked:
+        return 0
+    found = inodes_by_kind(parts.fs.records.get("inode"))
+    unknown = {what: max(declared_count(parts, what) - count, 0) for what, count in found.items()}
+    # Names that inodes and directories count and have not are errors of the checks, which have passed over all of them.
+    if not parts.log.has_errors and not any(unknown.values()):
+        return 0
+    return max(_missing_names(parts, unknown), _missing_children(parts))
+
+
+def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
+    """Count names that inodes should have, and one for each `unknown` object that is counted and has neither."""
+    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
+    if "file_id" not in drecs:
+        return sum(unknown.values())
+    named, first, times = np.unique(drecs["file_id"], return_index=True, return_counts=True)
+    kinds = drecs["entry_type"][first]
+    short = 0
+    if "format" in inodes:
+        spot, is_named = match(named, inodes["obj_id"])
+        listed = np.where(is_named, times[spot] if len(times) else 0, 0)
+        is_directory = inodes["format"] == int(_KINDS.directory)
+        links = np.where(is_directory, 1, inodes["num_children_or_links"].astype(np.int64))
+        # A number beyond all inodes is damaged itself, and no witness.
+        is_own = (inodes["obj_id"] >= _MIN_USER) & (links > listed) & (links <= int(parts.state.superblock.next_obj_id))
+        short = int((links - listed)[is_own].sum())
+        has_inode = match(inodes["obj_id"], named)[1]
+        kinds, named = kinds[~has_inode], named[~has_inode]
+    kinds = kinds[named >= _MIN_USER]
+    listed_alone = {what: int((kinds == code).sum()) for what, code in _ENTRY_TYPES.items()}
+    listed_alone["other objects"] = len(kinds) - sum(listed_alone.values())
+    return short + sum(max(count - listed_alone[what], 0) for what, count in unknown.items())
+
+
+def declared_count(parts: VolumeParts, what: str) -> int:
+    """Return what the superblock says of one kind of inodes, a key of `DECLARED`."""
+    return int(getattr(parts.state.superblock, DECLARED[what]))
+
+
+def inodes_by_kind(inodes: Columns) -> dict[str, int]:
+    """Count inodes as superblocks do: without the root directory and the private one."""
+    if "format" not in inodes:
+        return dict.fromkeys(DECLARED, 0)
+    kinds = grammar.ApfsInode.ModeFormat
+    own = inodes["obj_id"] >= int(grammar.ApfsInode.InodeNumber.min_user)
+    mode_format = inodes["format"][own & ~is_deleted(inodes)]
+    counts = {
+        "files": int((mode_format == int(kinds.file)).sum()),
+        "directories": int((mode_format == int(kinds.directory)).sum()),
+        "symbolic links": int((mode_format == int(kinds.symlink)).sum()),
+    }
+    return counts | {"other objects": len(mode_format) - sum(counts.values())}
+
+
+def is_deleted(inodes: Columns) -> NDArray[np.bool_]:
+    """Files without links that were still open: they wait in the private directory and count nowhere."""
+    is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
+    result: NDArray[np.bool_] = ~is_directory & (inodes["num_children_or_links"] == 0)
+    return result
+
+
+def is_converted(parts: VolumeParts) -> bool:
+    """Whether the volume was made of an HFS+ volume in place."""
+    return program(parts.state.superblock.formatted_by).startswith(CONVERTER)
+
+
+def _missing_children(parts: VolumeParts) -> int:
+    """Count the entries that directories say they have, and have not."""
+    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
+    if "format" not in inodes or is_converted(parts):
+        return 0
+    is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
+    listed = times_listed(inodes["obj_id"], drecs["obj_id"])
+    short = inodes["num_children_or_links"].astype(np.int64) - listed
+    # A number beyond all inodes is damaged itself, and no witness.
+    sane = is_directory & (short > 0) & (short <= int(parts.state.superblock.next_obj_id))
+    return int(short[sane].sum())
+
+
+def times_listed(numbers: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Count how many directory records each of some ascending numbers has; those of one directory lie together."""
+    starts = np.flatnonzero(np.append(True, parents[1:] != parents[:-1])) if len(parents) else np.empty(0, np.int64)
+    spot, found = match(numbers, parents[starts])
+    counts = np.diff(starts, append=len(parents))
+    return np.bincount(spot[found], counts[found], len(numbers)).astype(np.int64)

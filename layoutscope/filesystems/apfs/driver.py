@@ -1,0 +1,462 @@
+"""What the drivers of APFS touch: linux-apfs-rw and Apple's.
+
+linux-apfs-rw 0.3.20: ``dir.c``, ``btree.c``, ``inode.c``, ``super.c``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.access.driver import INODE, NAME, Costs, Driver, Mounted, Search, no_places, roots
+from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, fixed_place, regions_of
+from layoutscope.aging.model import Policy
+from layoutscope.filesystems.apfs import compared_form
+from layoutscope.frozen import frozen
+from layoutscope.units import KIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.access.driver import HostProfile
+    from layoutscope.access.entries import EntryTable, NodeTable
+    from layoutscope.access.trace import MountStep
+    from layoutscope.tables import VolumeFacts, VolumeLayout
+
+
+PRIVATE_ID: Final = 3
+"""Private directory (Apple File System Reference, inode numbers)."""
+
+FIRST_BYTES: Final = 4 * KIB
+"""What is read of block 0 until its size is known (NX_DEFAULT_BLOCK_SIZE)."""
+
+RING: Final = ("checkpoint-map", "container-superblock", "checkpoint-descriptor")
+"""Types of the blocks of the descriptor area; a copy of the superblock lies in block 0, too."""
+
+
+def apfs_by_linux(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:  # noqa: ARG001  (as others)
+    """Read block 0, every block of the descriptor area, both object maps, the root and the private directory."""
+    return [*_superblock(layout), *ring(layout), *_volume(layout, entries)]
+
+
+def apfs_by_macos(
+    trims: bool,
+    layout: VolumeLayout,
+    nodes: NodeTable,  # noqa: ARG001  (as others)
+    entries: EntryTable,
+) -> list[MountStep]:
+    """Read as Linux, the ephemeral objects of the checkpoint before the maps, and what a trim of the volume needs."""
+    container = layout.container
+    steps = [*_superblock(layout), *ring(layout)]
+    # The unused rest of the data area is a region of the same type.
+    steps += ephemeral(layout)
+    steps.append(_nodes_of(container, "spaceman"))
+    steps += _volume(layout, entries)
+    if trims:
+        steps += [regions_of(container, kind) for kind in ("spaceman-cab", "spaceman-cib", "spaceman-bitmap")]
+    return steps
+
+
+def ephemeral(layout: VolumeLayout) -> list[FixedPlaces]:
+    """Find the ephemeral objects of the checkpoint: the space manager with its queues of freed blocks, the reaper."""
+    return [regions_of(layout.container, "checkpoint-data", lambda owner: owner != "unused")]
+
+
+def first_write(layout: VolumeLayout) -> list[FixedPlaces]:
+    """Read what the first transaction needs, as far as the volume tells it.
+
+    linux-apfs-rw 0.3.0 ``transaction.c`` (apfs_transaction_start), ``spaceman.c`` (apfs_read_spaceman,
+    apfs_spaceman_allocate_block): all ephemeral objects, then the internal pool's bitmap, the last chunk-info block,
+    and the bitmap of the chunk in which the first block is allocated. Which one is meant is known of the chunk-info
+    block alone, where there is no other; the bitmaps are left out.
+    """
+    places = regions_of(layout.container, "spaceman-cib")
+    queues = _nodes_of(layout.container, "spaceman")
+    return [*ephemeral(layout), queues, *([places] if len(places) == 1 else [])]
+
+
+def _superblock(layout: VolumeLayout) -> Iterator[MountStep]:
+    start, block_bytes = layout.facts.image_offset, layout.facts.block_size_bytes
+    if layout.container is None:
+        return
+    yield fixed_place("container-superblock", start, FIRST_BYTES)
+    if block_bytes != FIRST_BYTES:
+        yield fixed_place("container-superblock", start, block_bytes)
+
+
+def ring(layout: VolumeLayout) -> Iterator[FixedPlaces]:
+    """Every block of the descriptor area in the order of addresses, whichever of them are in use."""
+    parts = [regions_of(layout.container, kind, lambda owner: not owner.startswith("copy")) for kind in RING]
+    blocks = [part.cut(layout.facts.block_size_bytes) for part in parts]
+    offset = np.concatenate([part.image_offset for part in blocks])
+    owner = np.repeat(np.arange(len(blocks)), [len(part) for part in blocks])
+    nth = np.concatenate([np.arange(len(part)) for part in blocks])
+    for row in np.argsort(offset, kind="stable").tolist():
+        yield blocks[owner[row]].chosen(nth[row : row + 1])
+
+
+def _nodes_of(layout: VolumeLayout | None, tree: str) -> FixedPlaces:
+    """Nodes of a tree of the container, those nearer to the root first."""
+    if layout is None:
+        return regions_of(None, tree)
+    table = layout.columns("nodes")
+    own = np.flatnonzero(table["tree"].equals(tree) & ~table["condition"].equals("unread"))
+    own = own[np.lexsort((table["image_offset"].signed()[own], -table["level"].signed()[own]))]
+    return FixedPlaces(
+        tree,
+        table["device"].filled(0)[own].astype(np.uint8),
+        table["image_offset"].signed()[own],
+        table["size_bytes"].signed()[own],
+    )
+
+
+def _volume(layout: VolumeLayout, entries: EntryTable) -> Iterator[MountStep]:
+    """Both object maps with the volume's superblock between them, then the trees' roots and two inodes."""
+    yield regions_of(layout.container, "object-map")
+    # It has a leaf for some hundred volumes, and a container has no more than a hundred.
+    yield _nodes_of(layout.container, "container-omap")
+    yield regions_of(layout, "volume-superblock", lambda owner: owner == "live")
+    yield regions_of(layout, "object-map")
+    # On the way to the first inode lie the object map's root and the tree's own.
+    for number in (PRIVATE_ID, ROOT_ID):
+        yield Searched(entries.inode_node[np.flatnonzero(entries.file_id == number)[:1]], "inode")
+
+
+LIVE: Final = ("live", "inferred")
+
+
+def apfsck_reads(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> CheckerReads:  # noqa: ARG001  (as others)
+    """Say what apfsck reads, whose blocks the page cache keeps."""
+    pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_checked_volume(layout, nodes)]
+    pieces += _ephemeral(layout, "spaceman")
+    pieces += [regions_of(layout.container, kind) for kind in ("spaceman-cab", "spaceman-cib")]
+    pieces += [*_own_nodes(layout.container, "spaceman")]
+    pieces += [regions_of(layout.container, "internal-pool-bitmap")]
+    return _placed(pieces, layout.facts.block_size_bytes, is_cached=True)
+
+
+def fsck_apfs_reads(
+    caches: bool,
+    year: int,
+    layout: VolumeLayout,
+    nodes: NodeTable,
+    entries: EntryTable,  # noqa: ARG001  (as others)
+) -> CheckerReads:
+    """Say what fsck_apfs reads, as far as its printed lines tell."""
+    pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_ephemeral(layout, "spaceman")]
+    kinds = ("spaceman-cab", "spaceman-cib", "spaceman-bitmap", "internal-pool-bitmap")
+    pieces += [regions_of(layout.container, kind) for kind in kinds]
+    pieces += [*_own_nodes(layout.container, "spaceman"), *_checked_volume(layout, nodes, printed(year))]
+    return _placed(pieces, layout.facts.block_size_bytes, is_cached=caches)
+
+
+def _checkpoint(layout: VolumeLayout) -> Iterator[FixedPlaces]:
+    """Read block 0, the descriptor area, and the container's object map."""
+    if layout.container is None:
+        return
+    yield fixed_place("container-superblock", layout.facts.image_offset, layout.facts.block_size_bytes)
+    yield from ring(layout)
+    yield regions_of(layout.container, "object-map")
+    yield from _own_nodes(layout.container, "container-omap")
+
+
+def _ephemeral(layout: VolumeLayout, owner: str) -> list[FixedPlaces]:
+    return [regions_of(layout.container, "checkpoint-data", lambda name: name == owner)]
+
+
+def _own_nodes(layout: VolumeLayout | None, tree: str) -> Iterator[FixedPlaces]:
+    if layout is None:
+        return
+    table = layout.columns("nodes")
+    rows = np.flatnonzero(table["tree"].equals(tree))
+    rows = rows[np.lexsort((table["image_offset"].signed()[rows], -table["level"].signed()[rows]))]
+    yield _nodes(tree, layout, rows)
+
+
+APFSCK: Final = ("snapshots", "extentref", "fs", "fext")
+"""Order of a volume's parts, behind its object map, as apfsck reads them."""
+
+
+def printed(year: int) -> Sequence[str]:
+    """Return the order of a volume's parts, behind its object map, as fsck_apfs of a year prints them.
+
+    >>> printed(2017)[0], printed(2018)[0], printed(2025)[0]
+    ('fs', 'extentref', 'snapshots')
+    """
+    if year <= FIRST_YEAR:
+        return ("fs", "fext", "snapshots", "extentref")
+    return ("extentref", "fs", "fext", "snapshots") if year == SECOND_YEAR else ("snapshots", "fs", "fext", "extentref")
+
+
+FIRST_YEAR, SECOND_YEAR = 2017, 2018
+"""Years of macOS 10.13 and 10.14, whose checkers print their own orders."""
+
+
+def _checked_volume(layout: VolumeLayout, nodes: NodeTable, order: Sequence[str] = APFSCK) -> Iterator[FixedPlaces]:
+    """Read superblock and object map, then the parts of a volume in some order; snapshots the oldest first."""
+    yield regions_of(layout, "volume-superblock", lambda owner: owner == "live")
+    yield regions_of(layout, "object-map")
+    live = np.zeros(len(nodes), bool)
+    for state in LIVE:
+        live |= layout.columns("nodes")["state"].equals(state)
+    view = np.flatnonzero(live), nodes.parent.astype(np.int64), nodes.key_rank
+    for tree in ("omap-snapshots", "omap"):
+        yield _state(layout, nodes, tree, view)
+    for part in order:
+        if part != "snapshots":
+            yield _state(layout, nodes, part, view)
+            continue
+        yield _state(layout, nodes, "snapmeta", view)
+        yield from _of_snapshots(layout, nodes, ~live)
+
+
+def _of_snapshots(layout: VolumeLayout, nodes: NodeTable, kept: NDArray[np.bool_]) -> Iterator[FixedPlaces]:
+    """Read each snapshot's superblock, extent references and tree, the oldest first."""
+    parent, rank = nodes.parent.astype(np.int64), nodes.key_rank
+    superblocks = regions_of(layout, "volume-superblock", lambda owner: owner != "live")
+    references = _kept_references(layout, nodes, kept)
+    for number, view in enumerate(_snapshots(layout, nodes)):
+        yield superblocks.chosen(slice(number, number + 1))
+        for rows in references[number : number + 1]:
+            yield _state(layout, nodes, "extentref", (rows, parent, rank))
+        yield _state(layout, nodes, "fs", view)
+
+
+_View = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int64]"]
+
+
+def _kept_references(layout: VolumeLayout, nodes: NodeTable, kept: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Return the nodes of each snapshot's own tree of extent references, the oldest first."""
+    own = np.flatnonzero(kept & (nodes.tree == nodes.tree_code("extentref")))
+    top = np.arange(len(nodes))
+    for node in own[np.argsort(-nodes.level[own], kind="stable")].tolist():
+        top[node] = top[nodes.parent[node]] if nodes.parent[node] >= 0 else node
+    roots = np.unique(top[own])
+    written = layout.columns("nodes")["xid"].filled(0)[roots]
+    return [own[top[own] == root] for root in roots[np.argsort(written, kind="stable")].tolist()]
+
+
+def _snapshots(layout: VolumeLayout, nodes: NodeTable) -> Iterator[_View]:
+    """List the nodes of each snapshot that was read, with parents and places as they are in it."""
+    views = layout.columns("node_views")
+    codes, names = views["view"].numbered()
+    own = nodes.nodes_of(views["node_row"]).astype(np.int64)
+    above = nodes.nodes_of(views["parent_row"]).astype(np.int64)
+    ranks = views["key_rank"].signed()
+    for code, name in enumerate(names):
+        if not name.startswith("snapshot"):
+            continue
+        mine = np.flatnonzero(codes == code)
+        parent, rank = np.full(len(nodes), -1, np.int64), np.zeros(len(nodes), np.int64)
+        parent[own[mine]], rank[own[mine]] = above[mine], ranks[mine]
+        yield own[mine], parent, rank
+
+
+def _state(layout: VolumeLayout, nodes: NodeTable, tree: str, view: _View) -> FixedPlaces:
+    """Go through a tree of one state, each node before those below it."""
+    rows, parent, rank = view
+    rows = rows[nodes.tree[rows] == nodes.tree_code(tree)]
+    first = np.full(len(nodes), np.iinfo(np.int64).max)
+    for level in range(int(nodes.level[rows].max(initial=-1)) + 1):
+        here = rows[nodes.level[rows] == level]
+        if level == 0:
+            first[here] = rank[here]
+        above = parent[here]
+        np.minimum.at(first, above[above >= 0], first[here[above >= 0]])
+    return _nodes(tree, layout, rows[np.lexsort((-nodes.level[rows], first[rows]))])
+
+
+def _nodes(tree: str, layout: VolumeLayout, rows: NDArray[np.int64]) -> FixedPlaces:
+    table = layout.columns("nodes")
+    rows = rows[~table["condition"].equals("unread")[rows]]
+    device = table["device"].filled(0)[rows].astype(np.uint8)
+    return FixedPlaces(tree, device, table["image_offset"].signed()[rows], table["size_bytes"].signed()[rows])
+
+
+def _placed(pieces: Sequence[FixedPlaces], block_bytes: int, *, is_cached: bool) -> CheckerReads:
+    """Read places block by block."""
+    blocks = [each.cut(block_bytes) for each in pieces if len(each)]
+    kinds = tuple(dict.fromkeys(each.kind for each in blocks))
+    offset = np.concatenate([np.empty(0, np.int64), *(each.image_offset for each in blocks)])
+    device = np.concatenate([np.empty(0, np.uint8), *(each.device for each in blocks)])
+    length = np.concatenate([np.empty(0, np.int64), *(each.length_bytes for each in blocks)])
+    kind = np.repeat([kinds.index(each.kind) for each in blocks], [len(each) for each in blocks]).astype(np.uint8)
+    kept = np.arange(len(offset))
+    if is_cached:
+        kept = np.sort(np.unique(np.stack([device.astype(np.int64), offset]), axis=1, return_index=True)[1])
+    return CheckerReads(kinds, kind[kept], offset[kept], length[kept], device[kept])
+
+
+@frozen
+class ApfsProperties:
+    """What the APFS driver of one host does; see :data:`HOST_SOURCES` for where each value comes from."""
+
+    costs: Costs  # host time
+    apfs_lists_backwards: bool  # whether an APFS directory is listed from its last record to its first
+    apfs_looks_up_dstream: bool  # whether a new APFS inode is followed by a search for its data-stream record
+    # whether a mount of APFS reads the ephemeral objects of the checkpoint, the space manager's among them
+    apfs_mount_reads_space: bool
+    apfs_mount_trims: bool  # whether it then reads all chunk-info blocks and bitmaps to trim what is free
+    apfs_fsck_caches: bool  # whether the checker of APFS reads what several snapshots share once
+    # the year of Apple's checker, which decides the order in which it goes through the trees; 0 for another's
+    apfs_fsck_year: int
+
+
+HOSTS: Final = {
+    "linux": ApfsProperties(
+        costs=Costs(list_us=1.0, entry_us=7.0, search_us=0.0, node_us=0.0),
+        apfs_lists_backwards=True,
+        apfs_looks_up_dstream=True,
+        apfs_mount_reads_space=False,
+        apfs_mount_trims=False,
+        apfs_fsck_caches=True,
+        apfs_fsck_year=0,
+    ),
+    "macos": ApfsProperties(
+        costs=Costs(list_us=2.0, entry_us=10.0, search_us=6.0, node_us=30.0, vnode_us=12.0, contention=3.0),
+        apfs_lists_backwards=False,
+        apfs_looks_up_dstream=False,
+        apfs_mount_reads_space=True,
+        apfs_mount_trims=True,
+        apfs_fsck_caches=False,
+        apfs_fsck_year=2025,
+    ),
+}
+
+HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
+    "apfs_lists_backwards": (
+        "linux-apfs-rw 0.3.20 btree.c: a query for several records starts at the highest match",
+        "assumed: in key order",
+    ),
+    "apfs_looks_up_dstream": (
+        "linux-apfs-rw 0.3.20 inode.c; 0.3.0 does not",
+        "assumed: the inode holds the size",
+    ),
+    "apfs_mount_reads_space": (
+        "linux-apfs-rw 0.3.20 super.c: not before it writes (recorded)",
+        "Apple File System Reference, Mounting an Apple File System Partition",
+    ),
+    "apfs_mount_trims": (
+        "linux-apfs-rw 0.3.20: no trim",
+        "observed (Eclectic Light Company, 2025-06-17); that all bitmaps are read for it is assumed",
+    ),
+    "apfs_fsck_caches": (
+        "apfsck 0.2.1 maps the image; its pages stay in memory",
+        "assumed: not, since a check of all snapshots is reported to take half an hour and more",
+    ),
+    "apfs_fsck_year": (
+        "apfsck has an order of its own (recorded)",
+        "the lines that fsck_apfs prints: 2017 tree before snapshots, 2018 extent references first, then last",
+    ),
+    "apfs": (
+        "measured on one machine: 8 us an entry that is listed and stat'ed; the share of the listing is assumed",
+        (
+            "assumed: two searches an entry, Fletcher-64 and two trees a node, what is looked up anew as on HFS+; "
+            "contention set to the 30.7 s of processor time of the same report, in 7.65 s"
+        ),
+    ),
+}
+"""Property to its source on (linux, macos)."""
+
+
+def driver(host: HostProfile) -> Driver:
+    """Return the driver of a host."""
+    own = host.properties_of("apfs", HOSTS)
+    on_macos = partial(fsck_apfs_reads, own.apfs_fsck_caches, own.apfs_fsck_year)
+    dstream = (Search("dstream_node", "dstream"),) if own.apfs_looks_up_dstream else ()
+    return Driver(
+        costs=own.costs,
+        searches=(NAME, INODE, *dstream),
+        lists_backwards=own.apfs_lists_backwards,
+        locator_cause="omap",
+        # com.apple.fs.symlink (reference, Symbolic Links).
+        links_are_attributes=True,
+        reads_compressed=True,
+        # mpage_readahead holds the last piece of a window until it knows what follows.
+        holds_last_piece=True,
+        extents_tree="extentref",
+        # A mount that needs the space manager has read it.
+        first_write=no_places if own.apfs_mount_reads_space else first_write,
+        compared_by=_compared_by,
+        mounted=_mounted,
+        mount=partial(apfs_by_macos, own.apfs_mount_trims) if own.apfs_mount_reads_space else apfs_by_linux,
+        check=on_macos if own.apfs_mount_reads_space else apfsck_reads,
+    )
+
+
+def _compared_by(name: str, facts: VolumeFacts) -> str:
+    """Return what a name is compared by, and hashed: decomposed, and folded where case does not count."""
+    folded = not facts.case_sensitive
+    # Volumes of the first developer versions compare the bytes of names.
+    return compared_form(name, folded=folded) if folded or "normalization-insensitive" in facts.features else name
+
+
+def _mounted(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:
+    """Roots of the trees, and the leaves with the inodes of the root and of the private directory."""
+    first = [entries.inode_node[np.flatnonzero(entries.file_id == number)[:1]] for number in (ROOT_ID, PRIVATE_ID)]
+    # That of the extents is read when the first of them is freed.
+    read = roots(facts, nodes, entries).read
+    return Mounted(np.concatenate(first).astype(np.int32), read[nodes.tree[read] != nodes.tree_code("extentref")])
+
+
+LENGTHS: Final = "Lengths of transactions are drawn within a factor of two."
+
+LINUX: Final = Policy(
+    # linux-apfs-rw (node.c) moves half of the records of a full node to a new one.
+    split_by_count=True,
+    leaf_keep=0.5,
+    index_keep=0.5,
+    map_keep=0.5,
+    merge_share=0.0,
+    next_fit=False,
+    # Its constants, since 0.3.12: so many blocks wait to be freed, or are written, when a transaction ends.
+    queue_blocks=10_000,
+    buffer_blocks=65_536,
+    # It ends earlier where nothing is written for a tenth of a second.
+    length_spread=1.25,
+    # The inode of the temporary file, and a sibling for each of its two names.
+    ids_per_file=3,
+    leaves_siblings=True,
+    assumes=("A transaction ends when 10,000 blocks wait to be freed, as the Linux driver's do since 0.3.12.",),
+)
+# Before, 4,096 of the last five transactions waited together.
+LINUX_BEFORE: Final = replace(
+    LINUX,
+    queue_blocks=4096,
+    waits=4,
+    assumes=("A transaction ends when 4,096 blocks of five wait to be freed, as the Linux driver's did up to 0.3.9.",),
+)
+
+MACOS: Final = Policy(
+    leaf_keep=0.86,
+    index_keep=0.86,
+    map_keep=0.86,
+    merge_share=0.5,
+    next_fit=True,
+    at_commit=True,
+    length_spread=2.0,
+    assumes=(
+        "A transaction writes 1,000 files.",
+        LENGTHS,
+        "Nodes are written at the end of a transaction, in the order of their keys.",
+        "Blocks are taken behind those that were taken last.",
+        "Neighbours that fill half a node together are merged.",
+    ),
+)
+
+POLICIES: Final = {"linux": LINUX, "macos": MACOS}
+BEFORE: Final = "EA Fernández"
+"""What the Linux driver wrote into volumes before it wrote its version."""
+
+
+def policy_of(layout: VolumeLayout, host: str) -> Policy:
+    """Return how the driver of a host places, as of its version that wrote a volume last, where that is known."""
+    if host == "linux" and BEFORE in str(layout.facts.details.get("modified by", "")).partition("(xid")[0]:
+        return LINUX_BEFORE
+    return POLICIES[host]

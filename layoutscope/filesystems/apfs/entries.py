@@ -1,0 +1,389 @@
+"""Directory entries joined with their inodes: the table ``entries``.
+
+Apple File System Reference, File-System Objects. A directory's records lie together in the tree, in the order of the
+hash of their names; each inode lies elsewhere, in the order of inode numbers.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from layoutscope.arrays.lookup import Index, is_strictly_ascending, last_at_most, match
+from layoutscope.arrays.ragged import heads, ordinals, owners, ranges
+from layoutscope.filesystems.apfs.contents import ORPHAN, streams
+from layoutscope.filesystems.apfs.fsrecords import no_records
+from layoutscope.filesystems.apfs.source import order_key
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.tables import NULL_OFFSET, NULL_ROW, Later, Table, Values, build_table
+from layoutscope.tables.schema import (
+    FLAG_COMPRESSED,
+    FLAG_DATALESS,
+    FLAG_ENCRYPTED,
+    FLAG_HARD_LINK,
+    FLAG_PAST_END,
+    FLAG_PRIVATE,
+    FLAG_SHARED,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.blocks import Blocks
+    from layoutscope.filesystems.apfs.contents import VolumeParts
+    from layoutscope.filesystems.apfs.fsrecords import Columns, RecordTables, RecordTree
+    from layoutscope.filesystems.apfs.nodes import NodeRows
+    from layoutscope.findings import FindingLog
+
+
+KINDS = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device", "whiteout", "unknown")
+MAX_LISTED = 100
+NO_NODE = -1
+# The target of a symbolic link is an attribute, not the file's data (reference, p. 97).
+SYMLINK_NAME = b"com.apple.fs.symlink"
+
+
+def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog) -> Table:
+    """Make the table of directory entries."""
+    records, nodes = tree.records, tree.nodes
+    drecs, inodes = records.get("dir_rec"), no_records("inode") | records.get("inode")
+    if not len(drecs["obj_id"]):
+        return build_table("entries", {})
+    spot, known = records.find("dir_rec", "inode", "file_id")
+    _report_missing(drecs, known, log)
+    inode = _Matched(inodes, spot, known, is_whole=bool(known.all()))
+    kind = inode.of(_kind_of_mode(inodes["format"]))
+    if not inode.is_whole:
+        kind = np.where(known, kind, _kind_of_entry(drecs["entry_type"]))
+    text, raw = drecs["name"].columns()
+    is_directory = kind == KINDS.index("directory")
+    # One field of an inode (nchildren or nlink): entries of a directory, links of anything else.
+    children = inode["num_children_or_links"]
+    np.maximum(children, 0, out=children)
+    # Directories have no hard links in APFS.
+    links = np.where(is_directory, children.dtype.type(1), children)
+    # Times are made when somebody asks for them: what is held for that is these two columns, and no others.
+    dates = _Matched(
+        {name: inodes[name] for name in ("create_time", "mod_time")}, spot.astype(np.uint32), known, inode.is_whole
+    )
+    sizes = _sizes(inode, kind, records.get("xattr"), drecs["file_id"])
+    columns = {
+        "volume": volume,
+        "parent_id": drecs["obj_id"],
+        "file_id": drecs["file_id"],
+        "name": text,
+        "name_raw": raw,
+        "kind": (kind, KINDS),
+        "size_bytes": _possible(sizes, drecs, log),
+        "link_count": links.view(np.uint32),
+        "create_time": Later(len(kind), partial(_times, dates, "create_time")),
+        "modify_time": Later(len(kind), partial(_times, dates, "mod_time")),
+        "flags": _flags(drecs, inode, links),
+        "entry_rank": _ranks(drecs["obj_id"]),
+        "entry_node_row": _rows(drecs["node"], first_row),
+        "inode_node_row": _rows(inode.of(inodes["node"], NO_NODE), first_row),
+        "xattr_node_row": _rows(_xattr_leaves(records), first_row),
+        "dstream_node_row": _rows(inode.of(_dstream_leaves(inodes, nodes), NO_NODE), first_row),
+        "listing_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "right", first_row),
+        "listing_end_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "left", first_row),
+        "valence": _masked(children.view(np.uint32), is_directory & known),
+        "link_id": _masked(drecs["sibling_id"], drecs["sibling_id"] != 0) if drecs["sibling_id"].any() else None,
+    }
+    return build_table("entries", columns)
+
+
+@frozen
+class _Matched:
+    """The inode of each entry: its row, and whether there is one."""
+
+    table: Columns
+    spot: NDArray[np.integer[Any]]
+    known: NDArray[np.bool_]
+    is_whole: bool
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.of(self.table[name])
+
+    def of(self, values: NDArray[Any], otherwise: int = 0) -> NDArray[Any]:
+        """Gather a value of the inodes; another one where there is none."""
+        if not len(values):
+            return np.full(len(self.spot), otherwise, values.dtype)
+        found: NDArray[Any] = values[self.spot]
+        if not self.is_whole:
+            found[~self.known] = otherwise
+        return found
+
+
+def _masked(values: NDArray[Any], keep: NDArray[np.bool_]) -> Values:
+    return Values(values, keep)
+
+
+def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
+    """Rows of nodes from positions among the tree's nodes; null where the position is negative."""
+    rows: NDArray[np.uint32] = position.astype(np.uint32)
+    rows += np.uint32(first_row)
+    absent = position < 0
+    if absent.any():
+        rows[absent] = NULL_ROW
+    return rows
+
+
+def _times(inode: _Matched, name: str) -> NDArray[np.int64]:
+    nanoseconds: NDArray[np.int64] = inode[name]
+    # Nanoseconds since 1970 (reference, j_inode_val_t), taken as signed: times before lie below zero, where dividing
+    # must round down, too.
+    np.floor_divide(nanoseconds, 1000, out=nanoseconds)
+    return nanoseconds
+
+
+def _lookup(pairs: dict[int, str], values: NDArray[np.uint16 | np.uint8]) -> NDArray[np.uint8]:
+    """Position in :data:`KINDS` of each value."""
+    kinds = np.full(np.iinfo(np.uint16).max + 1, KINDS.index("unknown"), np.uint8)
+    for value, name in pairs.items():
+        kinds[value] = KINDS.index(name)
+    return kinds[values]
+
+
+def _kind_of_mode(mode_format: NDArray[np.uint16]) -> NDArray[np.uint8]:
+    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsInode.ModeFormat}, mode_format)
+
+
+def _kind_of_entry(entry_type: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsDirectory.EntryType}, entry_type)
+
+
+def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Logical sizes: of the data stream, of a compressed file's expansion, of a symbolic link's target."""
+    size: NDArray[np.int64] = inode["data_size"].view(np.int64)
+    # A compressed file's own data stream is empty or absent.
+    compressed = inode["is_compressed"]
+    if compressed.any():
+        stored = compressed & inode["has_uncompressed_size"]
+        size = np.where(stored, inode["len_uncompressed"].astype(np.int64), size)
+    if "expanded_size" in xattrs:
+        rows = np.flatnonzero(xattrs["expanded_size"] >= 0)
+        expanded = _Attributes(xattrs["obj_id"][rows], xattrs["expanded_size"][rows])
+        size = _from_attributes(size, compressed, file_id, expanded)
+        rows = np.flatnonzero(xattrs["name"].equal_to(SYMLINK_NAME))
+        # The target ends with a zero byte that stat does not count.
+        targets = _Attributes(xattrs["obj_id"][rows], xattrs["len_xdata"][rows].astype(np.int64) - 1)
+        size = _from_attributes(size, kind == KINDS.index("symlink"), file_id, targets)
+    size[kind == KINDS.index("directory")] = 0
+    return size
+
+
+def _from_attributes(
+    size: NDArray[np.int64], wanted: NDArray[np.bool_], file_id: NDArray[np.uint64], attributes: _Attributes
+) -> NDArray[np.int64]:
+    """Take the sizes of wanted files from attributes of theirs, where they have one."""
+    spot, found = match(attributes.file_id, file_id)
+    return np.where(found & wanted, attributes.value[spot], size) if len(attributes.value) else size
+
+
+class _Attributes(NamedTuple):
+    """Files and what an attribute says of each."""
+
+    file_id: NDArray[np.uint64]
+    value: NDArray[np.int64]
+
+
+def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray[np.uint8] | int:
+    # What was deleted while somebody had it open waits there until it is closed.
+    private = np.uint64(grammar.ApfsInode.InodeNumber.private_dir)
+    flags = (links > 1) * np.uint8(FLAG_HARD_LINK)
+    flags[inode["is_compressed"]] |= FLAG_COMPRESSED
+    flags[inode["is_dataless"]] |= FLAG_DATALESS
+    flags[(drecs["file_id"] == private) | (drecs["obj_id"] == private)] |= FLAG_PRIVATE
+    return flags if flags.any() else 0
+
+
+def _ranks(parent: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Count within runs of one directory: records are in key order."""
+    starts = heads(parent).astype(np.uint32)
+    return np.arange(len(parent), dtype=np.uint32) - np.repeat(starts, np.diff(starts, append=np.uint32(len(parent))))
+
+
+def _low_keys(nodes: NodeRows) -> NDArray[np.uint64]:
+    """Lower bounds of the leaves' keys; in a damaged index, where they do not ascend, none is below one before it."""
+    low: NDArray[np.uint64] = np.maximum.accumulate(nodes.low_key[nodes.leaves])
+    return low
+
+
+def _leaves_at(nodes: NodeRows, position: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Leaves by their place in key order, as positions among the nodes; the first one for what is before it."""
+    leaves = nodes.leaves
+    if not len(leaves):
+        return np.full(len(position), NO_NODE, np.int32)
+    return leaves.astype(np.int32)[np.maximum(position, 0)]
+
+
+def _xattr_leaves(records: RecordTables) -> NDArray[np.int32]:
+    """Leaf with the first extended attribute of each entry's file."""
+    leaves = records.get("xattr")["node"]
+    if not len(leaves):
+        return np.full(records.count("dir_rec"), NO_NODE, np.int32)
+    spot, known = records.find("dir_rec", "xattr", "file_id")
+    return np.where(known, leaves[spot], NO_NODE).astype(np.int32)
+
+
+def _dstream_leaves(inodes: Columns, nodes: NodeRows) -> NDArray[np.int32]:
+    """Leaf in which a search for each inode's data-stream record ends."""
+    if not len(inodes["obj_id"]):
+        return np.empty(0, np.int32)
+    wanted = order_key(inodes["private_id"], int(grammar.ApfsRecord.RecordType.dstream_id))
+    found = _leaves_at(nodes, last_at_most(_low_keys(nodes), wanted))
+    found[~inodes["has_dstream"]] = NO_NODE
+    return found
+
+
+def _listing_rows(
+    file_id: NDArray[np.uint64],
+    is_directory: NDArray[np.bool_],
+    nodes: NodeRows,
+    side: Literal["left", "right"],
+    first_row: int,
+) -> NDArray[np.uint32]:
+    """Row of the leaf in which a listing of each directory backwards begins, or where it sees that it is done.
+
+    That is the leaf with its last record (`side` right), and the one with the last record before its first (left).
+    """
+    rows = np.flatnonzero(is_directory)
+    wanted = order_key(file_id[rows], int(grammar.ApfsRecord.RecordType.dir_rec))
+    found = np.full(len(file_id), NULL_ROW)
+    found[rows] = _rows(_leaves_at(nodes, np.searchsorted(_low_keys(nodes), wanted, side) - 1), first_row)
+    return found
+
+
+def _possible(sizes: NDArray[np.int64], drecs: Columns, log: FindingLog) -> NDArray[np.int64] | Values:
+    """Leave out sizes that no file can have, of 2**63 bytes and more, and report them."""
+    wrong = np.flatnonzero(sizes < 0)
+    if not len(wrong):
+        return sizes
+    message = f"{len(wrong):,} files have a size of 2**63 bytes or more; the first is file {drecs['file_id'][wrong[0]]}"
+    log.at(f"entry of directory {drecs['obj_id'][wrong[0]]}").add("record-invalid", "error", message)
+    return _masked(sizes, sizes >= 0)
+
+
+def _report_missing(drecs: Columns, known: NDArray[np.bool_], log: FindingLog) -> None:
+    missing = np.flatnonzero(~known)
+    for row in missing[:MAX_LISTED].tolist():
+        entry = log.at(f"entry of directory {drecs['obj_id'][row]}")
+        entry.add("inode-missing", "error", "its inode does not exist", found=drecs["file_id"][row])
+    if len(missing) > MAX_LISTED:
+        message = f"{len(missing) - MAX_LISTED} further entries name inodes that do not exist"
+        log.at("directory entries").add("inode-missing", "error", message)
+
+
+def extents_table(parts: VolumeParts, first_row: int) -> Table:
+    """Make the table of extents."""
+    extents, owners, blocks = parts.file_extents(), streams(parts.fs.records), parts.state.store.blocks
+    if not len(extents["obj_id"]):
+        return build_table("extents", {})
+    owned = _owned(owners.index, extents["obj_id"])
+    known = owned.is_known
+    stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
+    # Block 0 holds the superblock; an extent there stands for a hole.
+    is_hole = paddr == 0
+    # As numbers with a sign they are the same bytes.
+    logical, length = (extents[name][owned.extent].view(np.int64) for name in ("logical_addr", "len_extent"))
+    flags = (_is_shared(paddr, parts.extentref.records.get("extent")) | owned.has_others) * np.uint8(FLAG_SHARED)
+    if not parts.state.superblock.is_unencrypted:
+        flags |= np.uint8(FLAG_ENCRYPTED)
+    flags[is_hole] = 0
+    flags[known & (logical >= owned.of(owners.size_bytes, 0))] |= FLAG_PAST_END
+    columns = {
+        "volume": parts.state.number,
+        "file_id": stream_id if owners.are_files and known.all() else owned.of(owners.file_id, stream_id),
+        "fork": (owned.of(owners.fork, ORPHAN), owners.forks),
+        "node_row": extents["node"][owned.extent].astype(np.uint32) + np.uint32(first_row),
+        "flags": flags,
+    }
+    if len(blocks.dirty):
+        piece = _where_newest(blocks, paddr, length)
+        columns |= {name: columns[name][piece.extent] for name in ("file_id", "node_row", "flags")}
+        columns["fork"] = (columns["fork"][0][piece.extent], owners.forks)
+        logical, is_hole = logical[piece.extent] + piece.distance, is_hole[piece.extent]
+        paddr, length = piece.paddr, piece.length
+    device, offset = blocks.located(paddr)
+    offset[is_hole] = NULL_OFFSET
+    columns |= {"device": device, "logical_offset": logical, "image_offset": offset, "length_bytes": length}
+    # What is the same of all takes no memory.
+    columns |= {name: 0 for name in ("device", "flags") if not columns[name].any()}
+    return build_table("extents", columns)
+
+
+class _Newest(NamedTuple):
+    """Pieces of extents, each on one device: of which extent, how far from its start, where, and how long."""
+
+    extent: NDArray[np.int64]
+    distance: NDArray[np.int64]
+    paddr: NDArray[np.uint64]
+    length: NDArray[np.int64]
+
+
+def _where_newest(blocks: Blocks, paddr: NDArray[np.uint64], length: NDArray[np.int64]) -> _Newest:
+    """Cut extents where the cache of a Fusion set holds newer bytes of them than the second device."""
+    size, dirty = blocks.block_size, blocks.dirty
+    stop = paddr + (-(-length // size)).astype(np.uint64)
+    # Runs are disjoint and ascending, so that what an extent crosses is one stretch of them.
+    first = np.searchsorted(dirty.stop, paddr, side="right")
+    last = np.searchsorted(dirty.start, stop, side="left")
+    rows = np.repeat(np.arange(len(paddr)), 2 * np.maximum(last - first, 0))
+    crossed = ranges(first, np.maximum(last - first, 0))
+    borders = np.stack([dirty.start[crossed], dirty.stop[crossed]], axis=1).reshape(-1)
+    is_within = (borders > paddr[rows]) & (borders < stop[rows])
+    extent = np.concatenate([np.arange(len(paddr)), rows[is_within]])
+    start = np.concatenate([paddr, borders[is_within]])
+    # Where one run ends and the next begins at the same block, the border between them counts once.
+    extent, start = np.unique(np.stack([extent.astype(np.uint64), start], axis=1), axis=0).T
+    row = extent.astype(np.int64)
+    distance = (start - paddr[row]).astype(np.int64) * size
+    is_last = np.append(row[1:] != row[:-1], True)
+    end = np.where(is_last, length[row], np.append(distance[1:], 0))
+    return _Newest(row, distance, dirty.newest(start), end - distance)
+
+
+class _Owned(NamedTuple):
+    """Extents with their owners, one row an extent and file; clones can have one and the same stream."""
+
+    extent: NDArray[np.int64] | slice
+    owner: NDArray[np.int64]
+    is_known: NDArray[np.bool_]
+    has_others: NDArray[np.bool_]
+
+    def of(self, values: NDArray[Any], otherwise: NDArray[Any] | int) -> NDArray[Any]:
+        """Gather a value of the owners; another one where there is none."""
+        if self.is_known.all():
+            found: NDArray[Any] = values[self.owner]
+            return found
+        if not len(values):
+            return np.broadcast_to(np.asarray(otherwise, values.dtype), len(self.owner))
+        return np.where(self.is_known, values[self.owner], np.asarray(otherwise, values.dtype))
+
+
+def _owned(streams: Index, wanted: NDArray[np.uint64]) -> _Owned:
+    """Give each extent to all owners of its stream, the extents of an owner together."""
+    first, is_known = streams.find(wanted)
+    if is_strictly_ascending(streams.keys):
+        return _Owned(slice(None), first, is_known, np.zeros(len(wanted), bool))
+    number = np.where(is_known, np.searchsorted(streams.keys, wanted, side="right") - first, 0)
+    times = np.maximum(number, 1)
+    extent, turn = owners(times), ordinals(times)
+    if (times > 1).any():
+        order = np.lexsort((extent, turn, wanted[extent]))
+        extent, turn = extent[order], turn[order]
+    is_known = number[extent] > 0
+    return _Owned(extent, np.where(is_known, first[extent] + turn, 0), is_known, number[extent] > 1)
+
+
+def _is_shared(paddr: NDArray[np.uint64], physical: Columns) -> NDArray[np.bool_]:
+    """Tell which addresses lie in a run of blocks that has several users."""
+    if not len(physical["obj_id"]) or int(physical["refcnt"].max()) <= 1:
+        return np.zeros(len(paddr), bool)
+    spot = np.maximum(np.searchsorted(physical["obj_id"], paddr, side="right") - 1, 0)
+    inside = (paddr >= physical["obj_id"][spot]) & (paddr < physical["obj_id"][spot] + physical["num_blocks"][spot])
+    result: NDArray[np.bool_] = inside & (physical["refcnt"][spot] > 1)
+    return result

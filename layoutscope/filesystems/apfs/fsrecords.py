@@ -1,0 +1,711 @@
+"""Trees of file-system records, extent references and snapshot metadata: their records as columns by type.
+
+Apple File System Reference, File-System Objects. Each record is checked against the shape of its type: a key or value
+whose length contradicts its own length fields is damage, a type without a shape is unknown; both are findings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from layoutscope.arrays.lookup import Index, index_of
+from layoutscope.arrays.ragged import GrowingColumn
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.btree import as_rows, index_records, read_levels
+from layoutscope.filesystems.apfs.nodes import NodeRows, join
+from layoutscope.filesystems.apfs.source import object_of, type_of
+from layoutscope.frozen import frozen
+from layoutscope.image import Workspace
+from layoutscope.ondisk import grammar, records
+from layoutscope.ondisk.decoder import BULK, Grammar
+from layoutscope.ondisk.leaves import NO_LEAF, ItemCase, Items, Kind, Leaf, LeafBatch, LeafPlan, LeafTables, Text, Texts
+from layoutscope.ondisk.records import (
+    CHILD_VAL,
+    DECMPFS_HEADER,
+    DSTREAM,
+    FEXT_KEY,
+    FEXT_VAL,
+    J_KEY,
+    SIBLING_ID,
+    X_FIELD,
+    XATTR_DSTREAM,
+    XATTR_VAL,
+    XF_BLOB_HEAD,
+)
+from layoutscope.tables import TextColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.btree import Pool, ReadNodes
+    from layoutscope.filesystems.apfs.source import TreeSource
+    from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.recordtypes import RecordColumn, RecordType
+
+
+class RecordShape(NamedTuple):
+    """How a record of one type is built: types of key and value, the fields that give the length of what follows."""
+
+    key_type: RecordType
+    val_type: RecordType
+    fields: tuple[RecordColumn, ...]
+    key_fields: tuple[RecordColumn, ...] = ()
+    key_tail: RecordColumn | None = None
+    val_tail: RecordColumn | None = None
+    has_xfields: bool = False
+
+
+SHAPES: Final[dict[str, RecordShape]] = {
+    "snap_metadata": RecordShape(
+        records.J_KEY,
+        records.SNAP_METADATA_VAL,
+        (
+            records.SNAP_METADATA_VAL.fixed.extentref_tree_oid,
+            records.SNAP_METADATA_VAL.fixed.sblock_oid,
+            records.SNAP_METADATA_VAL.fixed.create_time,
+            records.SNAP_METADATA_VAL.fixed.inum,
+            records.SNAP_METADATA_VAL.fixed.flags,
+        ),
+        val_tail=records.SNAP_METADATA_VAL.fixed.len_name,
+    ),
+    "extent": RecordShape(
+        records.J_KEY,
+        records.PHYS_EXT_VAL,
+        (
+            records.PHYS_EXT_VAL.num_blocks,
+            records.PHYS_EXT_VAL.kind,
+            records.PHYS_EXT_VAL.owning_obj_id,
+            records.PHYS_EXT_VAL.has_owner,
+            records.PHYS_EXT_VAL.refcnt,
+        ),
+    ),
+    "inode": RecordShape(
+        records.J_KEY,
+        records.INODE_VAL_FIXED,
+        (
+            records.INODE_VAL_FIXED.parent_id,
+            records.INODE_VAL_FIXED.private_id,
+            records.INODE_VAL_FIXED.create_time,
+            records.INODE_VAL_FIXED.mod_time,
+            records.INODE_VAL_FIXED.num_children_or_links,
+            records.INODE_VAL_FIXED.format,
+            records.INODE_VAL_FIXED.len_uncompressed,
+            records.INODE_VAL_FIXED.has_uncompressed_size,
+            records.INODE_VAL_FIXED.is_compressed,
+            records.INODE_VAL_FIXED.is_dataless,
+        ),
+        has_xfields=True,
+    ),
+    "xattr": RecordShape(
+        records.XATTR_KEY,
+        records.XATTR_VAL,
+        (records.XATTR_VAL.fixed.is_stream, records.XATTR_VAL.fixed.is_embedded, records.XATTR_VAL.fixed.len_xdata),
+        key_tail=records.XATTR_KEY.len_name,
+        val_tail=records.XATTR_VAL.fixed.len_xdata,
+    ),
+    "sibling_link": RecordShape(
+        records.SIBLING_KEY,
+        records.SIBLING_VAL,
+        (records.SIBLING_VAL.fixed.parent_id,),
+        (records.SIBLING_KEY.sibling_id,),
+        val_tail=records.SIBLING_VAL.fixed.len_name,
+    ),
+    "dstream_id": RecordShape(records.J_KEY, records.DSTREAM_ID_VAL, (records.DSTREAM_ID_VAL.refcnt,)),
+    "crypto_state": RecordShape(
+        records.J_KEY,
+        records.CRYPTO_VAL,
+        (records.CRYPTO_VAL.fixed.persistent_class,),
+        val_tail=records.CRYPTO_VAL.fixed.len_key,
+    ),
+    "file_extent": RecordShape(
+        records.FILE_EXTENT_KEY,
+        records.FILE_EXTENT_VAL,
+        (records.FILE_EXTENT_VAL.len_extent, records.FILE_EXTENT_VAL.paddr),
+        (records.FILE_EXTENT_KEY.logical_addr,),
+    ),
+    "dir_rec": RecordShape(
+        records.DREC_KEY,
+        records.DREC_VAL_FIXED,
+        (records.DREC_VAL_FIXED.file_id, records.DREC_VAL_FIXED.entry_type),
+        key_tail=records.DREC_KEY.len_name,
+        has_xfields=True,
+    ),
+    "dir_stats": RecordShape(records.J_KEY, records.DIR_STATS_VAL, (records.DIR_STATS_VAL.num_children,)),
+    "snap_name": RecordShape(
+        records.SNAP_NAME_KEY,
+        records.SNAP_NAME_VAL,
+        (records.SNAP_NAME_VAL.snap_xid,),
+        key_tail=records.SNAP_NAME_KEY.len_name,
+    ),
+    "sibling_map": RecordShape(records.J_KEY, records.SIBLING_MAP_VAL, (records.SIBLING_MAP_VAL.file_id,)),
+    "file_info": RecordShape(
+        records.FILE_INFO_KEY,
+        records.FILE_INFO_VAL,
+        (records.FILE_INFO_VAL.fixed.num_hashed_blocks,),
+        (records.FILE_INFO_KEY.lba,),
+        val_tail=records.FILE_INFO_VAL.fixed.len_hash,
+    ),
+}
+"""By the name of the grammar's ``record_type``."""
+
+# Volumes that fold case or normalize names put a hash between the parent and the name; the others sort by bare names.
+HASHED_DREC: Final = SHAPES["dir_rec"]._replace(
+    key_type=records.DREC_HASHED_KEY,
+    key_fields=(records.DREC_HASHED_KEY.name_hash,),
+    key_tail=records.DREC_HASHED_KEY.len_name,
+)
+
+
+@dataclass(slots=True)
+class ExtendedFields:
+    """One row a field."""
+
+    record: NDArray[np.int64]  # which value it belongs to, as position among those given
+    type: NDArray[np.uint8]  # as in the grammar's `inode_field` or `drec_field`
+    # start, size_bytes: its data, in bytes from the start of the buffer
+    start: NDArray[np.int64]
+    size_bytes: NDArray[np.int64]
+    damaged: NDArray[np.int64]  # values whose fields do not fit into them; none of their fields is listed
+
+    def without(self, torn: NDArray[np.int64]) -> ExtendedFields:
+        """Leave out the fields of values that turn out to be damaged, and list these."""
+        damaged = np.array(sorted({*self.damaged.tolist(), *torn.tolist()}), np.int64)
+        if not len(torn):
+            return replace(self, damaged=damaged)
+        keep = ~np.isin(self.record, torn)
+        return ExtendedFields(self.record[keep], self.type[keep], self.start[keep], self.size_bytes[keep], damaged)
+
+
+def extended_fields(
+    decoder: Decoder,
+    buffer: NDArray[np.uint8],
+    # starts, lengths_bytes: the part of each value behind its fixed fields; of length 0 where there is none
+    starts: NDArray[np.int64],
+    lengths_bytes: NDArray[np.int64],
+) -> ExtendedFields:
+    """Locate every extended field of many values."""
+    if isinstance(decoder, Grammar):
+        return _parsed(buffer, starts, lengths_bytes)
+    return _in_bulk(decoder, buffer, starts, lengths_bytes)
+
+
+ITEMS: Final = Items(
+    extended_fields,
+    XF_BLOB_HEAD,
+    XF_BLOB_HEAD.num_exts,
+    X_FIELD,
+    X_FIELD.type,
+    X_FIELD.len_data,
+    X_FIELD.len_padded,
+)
+"""How extended fields lie behind the fixed part of a value."""
+
+
+def _in_bulk(
+    decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
+) -> ExtendedFields:
+    head_size, entry_size = XF_BLOB_HEAD.width, X_FIELD.width
+    record = np.flatnonzero(lengths_bytes >= head_size)
+    start, length = starts[record], lengths_bytes[record]
+    counts = decoder.column(XF_BLOB_HEAD, buffer, start, XF_BLOB_HEAD.num_exts).astype(np.int64)
+    fits = head_size + counts * entry_size <= length
+    damaged = np.concatenate([np.flatnonzero((lengths_bytes > 0) & (lengths_bytes < head_size)), record[~fits]])
+    if not fits.all():
+        record, start, length, counts = record[fits], start[fits], length[fits], counts[fits]
+    before = np.cumsum(counts) - counts
+    slot = np.arange(int(counts.sum()))
+    spots = np.repeat(start + head_size - before * entry_size, counts) + slot * entry_size
+    found = decoder.columns(X_FIELD, buffer, spots, (X_FIELD.type, X_FIELD.len_data, X_FIELD.len_padded))
+    # All descriptions come first, then the data in the same order, each padded to eight bytes (xf_blob_t, x_field_t).
+    sizes = found["len_data"].astype(np.int64)
+    # All headers stand before all data, and no header says where its data are: they follow from the lengths of the
+    # fields before it, each rounded up to eight bytes (reference, p. 108).
+    ends = np.append(0, np.cumsum(found["len_padded"], dtype=np.int64))
+    data_start = np.repeat(start + head_size + counts * entry_size - ends[before], counts) + ends[:-1]
+    fields = ExtendedFields(np.repeat(record, counts), found["type"], data_start, sizes, damaged)
+    # The last field's padding may be cut off, its data may not.
+    return fields.without(fields.record[data_start + sizes > np.repeat(start + length, counts)])
+
+
+def _parsed(buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> ExtendedFields:
+    rows: list[tuple[int, int, int, int]] = []
+    damaged = []
+    for number, (start, length) in enumerate(zip(starts.tolist(), lengths_bytes.tolist(), strict=True)):
+        if not length:
+            continue
+        data = buffer[start : start + length].tobytes()
+        try:
+            blob = grammar.parse(grammar.ApfsXfields.XfBlob, data, structure="extended fields", image_offset=start)
+        except FormatError:
+            damaged.append(number)
+            continue
+        rows += [(number, *field) for field in _fields(blob, start)]
+    table = np.array(rows, np.int64).reshape(-1, 4)
+    return ExtendedFields(
+        record=table[:, 0],
+        type=table[:, 1].astype(np.uint8),
+        start=table[:, 2],
+        size_bytes=table[:, 3],
+        damaged=np.array(damaged, np.int64),
+    )
+
+
+def _fields(blob: grammar.ApfsXfields.XfBlob, start: int) -> Iterator[tuple[int, int, int]]:
+    """Type, start and size of each field of one parsed collection."""
+    for description, data in zip(blob.fields, blob.data, strict=True):
+        yield description.type, start + data._debug["data"]["start"], description.len_data  # noqa: SLF001
+
+
+_ASCII_LAST: Final = 0x7F
+_CONTINUES, _CONTINUES_MASK = 0x80, 0xC0
+
+
+@frozen
+class Names:
+    """Many names, one after the other."""
+
+    # Lengths on the disk count the zero byte, these do not.
+    data: NDArray[np.uint8]  # all of them, without their zero bytes
+    length: NDArray[np.integer]  # bytes of each
+
+    def __len__(self) -> int:
+        return len(self.length)
+
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """Where each name starts in `data`."""
+        return np.cumsum(self.length, dtype=np.int64) - self.length
+
+    def take(self, chosen: NDArray[np.bool_]) -> Names:
+        """Return some of the names."""
+        return Names(self.data[np.repeat(chosen, self.length)], self.length[chosen])
+
+    def raw(self) -> list[bytes]:
+        """Return the names as bytes."""
+        whole, start = self.data.tobytes(), self.start.tolist()
+        return [whole[first : first + size] for first, size in zip(start, self.length.tolist(), strict=True)]
+
+    def columns(self) -> tuple[TextColumn, TextColumn]:
+        """Return the names as text and as bytes.
+
+        All at once where every name is valid; a damaged one is shown with replacement characters.
+        """
+        if self.is_text():
+            return (TextColumn(self.data, self.length),) * 2
+        return TextColumn.of([name.decode(errors="replace") for name in self.raw()]), TextColumn(self.data, self.length)
+
+    def is_text(self) -> bool:
+        """Tell whether every name is valid UTF-8: all in one piece, and none begins inside of a character."""
+        if int(self.data.max(initial=0)) <= _ASCII_LAST:
+            return True
+        firsts = self.data[self.start[self.length > 0]]
+        return not ((firsts & _CONTINUES_MASK) == _CONTINUES).any() and _is_utf8(self.data.tobytes())
+
+    def text(self) -> TextColumn:
+        """Return the names as text."""
+        return self.columns()[0]
+
+    def equal_to(self, name: bytes) -> NDArray[np.bool_]:
+        """Tell which names are this one."""
+        wanted = np.frombuffer(name, np.uint8)
+        same: NDArray[np.bool_] = self.length == len(wanted)
+        rows = np.flatnonzero(same)
+        spots = self.start[rows][:, None] + np.arange(len(wanted))
+        same[rows] = (self.data[spots] == wanted).all(axis=1) if len(rows) else False
+        return same
+
+
+def _is_utf8(whole: bytes) -> bool:
+    try:
+        whole.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+Columns = dict[str, Any]
+T = TypeVar("T")
+
+NARROW: Final[dict[str, type[np.generic]]] = {
+    "node": np.int32,
+    "key_at": np.uint16,
+    "val_at": np.uint16,
+    "format": np.uint16,
+    "entry_type": np.uint8,
+    "kind": np.uint8,
+    "name_hash": np.uint32,
+}
+"""Types of columns whose values take fewer bits than the fields that they come from."""
+
+_FOR_CHECKS: Final = ("key_at", "val_at", "parent_id", "alloced_size", "name_hash", "owning_obj_id", "has_owner")
+"""Columns of records that no table is made of."""
+
+_FIELDS: Final = grammar.ApfsXfields
+# An inode without the extended field for a stream has no data of its own: directories, and compressed files.
+_CASES: Final = {
+    "inode": {
+        int(_FIELDS.InodeField.dstream): ItemCase(
+            DSTREAM, {"has_dstream": 1, "data_size": DSTREAM.len_stream, "alloced_size": DSTREAM.len_alloced}
+        )
+    },
+    "dir_rec": {int(_FIELDS.DrecField.sibling_id): ItemCase(SIBLING_ID, {"sibling_id": SIBLING_ID.sibling_id})},
+}
+"""The extended fields that the tables need, by record type; zero where a record has none."""
+
+_FEXT: Final = RecordShape(FEXT_KEY, FEXT_VAL, (FEXT_VAL.len_extent, FEXT_VAL.paddr), (FEXT_KEY.logical_addr,))
+_OBJECTS: Final = {J_KEY: "obj_id", FEXT_KEY: "private_id"}
+COMPRESSED: Final = b"com.apple.decmpfs"
+
+
+@dataclass(slots=True)
+class RecordTables:
+    """Decoded records of one tree."""
+
+    # columns by record type; each table is in key order and has `obj_id` and `node`, the position of the record's leaf
+    # among the tree's nodes
+    tables: dict[str, Columns] = field(default_factory=dict)
+    # num_records, num_decoded: records that were seen, and those that were understood
+    num_records: int = 0
+    num_decoded: int = 0
+
+    _known: dict[tuple[str, ...], Any] = field(default_factory=dict)
+
+    def get(self, name: str) -> Columns:
+        """Return the table of a record type, without rows if there are no such records."""
+        return self.tables.get(name) or {"obj_id": np.empty(0, np.uint64), "node": np.empty(0, np.int64)}
+
+    def index(self, name: str) -> Index:
+        """Prepare the objects of a table for look-ups; once, as several checks and tables ask for it."""
+        return self.remembered(("index", name), lambda: index_of(self.get(name)["obj_id"]))
+
+    def find(self, name: str, among: str, column: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Find the objects that a column of one table names in another: see :meth:`Index.find`; once, as well.
+
+        Row in the second table, some row where there is none; and whether there is one.
+        """
+        return self.remembered((name, among, column), lambda: self.index(among).find(self.get(name)[column]))
+
+    def remembered(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
+        """Return what was made under this key, or make it; for what follows from the tables alone."""
+        if key not in self._known:
+            self._known[key] = make()
+        found: T = self._known[key]
+        return found
+
+    def let_go(self) -> None:
+        """Let the columns go that the checks alone ask for: what is said of a field there names its place."""
+        for table in self.tables.values():
+            for name in _FOR_CHECKS:
+                table.pop(name, None)
+
+    def count(self, name: str) -> int:
+        """Return how many records of a type there are."""
+        return len(self.get(name)["obj_id"])
+
+
+@cache
+def records_plan(*, hashed_names: bool) -> LeafPlan:
+    """Say what the records of a tree become, by the shapes of their types."""
+    shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
+    leaves = [_leaf(number, name, shapes[name]) for number, name in _numbers().items()]
+    return _plan(leaves, Kind("key", J_KEY, J_KEY.record_type))
+
+
+@cache
+def fext_plan() -> LeafPlan:
+    """Say what the extents of a sealed volume become: the same as those of other volumes."""
+    return _plan([_leaf(0, "file_extent", _FEXT)], None)
+
+
+def _plan(leaves: list[Leaf], kind: Kind | None) -> LeafPlan:
+    return LeafPlan({leaf.table: _types(leaf) for leaf in leaves}, leaves, kind, ITEMS)
+
+
+def _leaf(number: int, name: str, shape: RecordShape) -> Leaf:
+    """Turn the shape of a type of records into a leaf of a plan."""
+    obj_id = shape.key_type.column(_OBJECTS.get(shape.key_type, "hdr.obj_id"))
+    tail = shape.val_tail
+    texts = {"name": Text("key", shape.key_tail)} if shape.key_tail else {}
+    if tail and tail.endswith("len_name"):
+        texts["name"] = Text("val", tail)
+    return Leaf(
+        number,
+        name,
+        shape.key_type,
+        shape.val_type,
+        {column.removeprefix("fixed."): column for column in shape.fields},
+        {"obj_id": obj_id, **{column.removeprefix("fixed."): column for column in shape.key_fields}},
+        texts,
+        checked=(Text("val", tail),) if tail and not tail.endswith("len_name") else (),
+        cases=_CASES.get(name, {}),
+        is_parsed_whole=not shape.has_xfields,
+    )
+
+
+def _types(leaf: Leaf) -> dict[str, Any]:
+    """Types of the columns that a leaf fills: those of the fields, unless fewer bits do."""
+    columns: dict[str, Any] = {name: NARROW[name] for name in ("node", "key_at", "val_at")}
+    parts: list[tuple[RecordType, Mapping[str, RecordColumn | int]]]
+    parts = [(leaf.val_type, leaf.columns), (leaf.key_type, leaf.key_columns)]
+    parts += [(case.record_type, case.columns) for case in leaf.cases.values()]
+    for record_type, wanted in parts:
+        for name, column in wanted.items():
+            columns[name] = NARROW.get(name) or (np.bool_ if isinstance(column, int) else _type_of(record_type, column))
+    return columns | dict.fromkeys(leaf.texts, "utf-8")
+
+
+def no_records(name: str) -> Columns:
+    """Return all columns of a table of records, none of them text, without rows."""
+    types = _types(_leaf(0, name, SHAPES[name]))
+    return {column: np.empty(0, kind) for column, kind in types.items() if kind != "utf-8"}
+
+
+def _type_of(record_type: RecordType, column: RecordColumn) -> type[np.generic]:
+    none = BULK.column(record_type, np.zeros(record_type.width, np.uint8), np.empty(0, np.int64), column)
+    return none.dtype.type
+
+
+class RecordReader:
+    """Reads the records of a tree, leaf by leaf, straight into the columns of its tables."""
+
+    def __init__(self, plan: LeafPlan) -> None:
+        self._leaves = LeafTables(plan)
+        self._num_records = self._num_decoded = 0
+        self._seen: set[str] = set()
+        self._attributes = {
+            "stream_id": GrowingColumn(np.uint64),
+            "stream_size": GrowingColumn(np.uint64),
+            "expanded_size": GrowingColumn(np.int64),
+        }
+
+    def add(self, batch: ReadNodes) -> None:
+        """Decode the records of a batch of leaves; those that are not understood are findings."""
+        slots, leaves, plan = batch.slots, self._leaves, self._leaves.plan
+        numbers = np.arange(batch.first, batch.first + len(batch.places), dtype=np.int64)
+        places = (slots.node, slots.key_start, slots.key_len, slots.val_start, slots.val_len)
+        first_attribute = _length_of(leaves, "xattr")
+        records = LeafBatch(batch.buffer, batch.size_bytes, numbers, *places)
+        found = leaves.add(batch.tree.source.decoder, records, batch.to_come)
+        attributes = np.flatnonzero(found.leaf == _position(plan, "xattr"))
+        if len(attributes):
+            self._add_attributes(batch, slots.val_start[attributes] + XATTR_VAL.width, first_attribute)
+        wrong = np.flatnonzero((found.leaf == NO_LEAF) | found.is_damaged)
+        self._num_records += len(slots)
+        self._num_decoded += len(slots) - len(wrong)
+        if len(wrong):
+            self._report(batch, wrong)
+
+    def _add_attributes(self, batch: ReadNodes, start: NDArray[np.int64], first_byte: int) -> None:
+        """Add data streams of extended attributes, and the size that a compressed file declares.
+
+        `start` is where the data of each new attribute starts, `first_byte` where their names do in the table's.
+        """
+        decoder, buffer, count = batch.tree.source.decoder, batch.buffer, len(start)
+        table = self._leaves.table("xattr")
+        # Behind the fixed part of its value, an attribute has its data, or the number and sizes of a stream with them.
+        is_stream, length = table["is_stream"][-count:], table["len_xdata"][-count:]
+        stream_id, stream_size = np.zeros((2, count), np.uint64)
+        rows = np.flatnonzero(is_stream & (length >= XATTR_DSTREAM.width))
+        fields = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.len_stream)
+        found = decoder.columns(XATTR_DSTREAM, buffer, start[rows], fields)
+        stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.len_stream"]
+        # Files compressed by macOS say their true size in an attribute, as on HFS+.
+        expanded = np.full(count, -1, np.int64)
+        names = Names(table["name"].data[first_byte:], table["name"].length[-count:])
+        rows = np.flatnonzero(~is_stream & (length >= DECMPFS_HEADER.width) & names.equal_to(COMPRESSED))
+        size = decoder.column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.len_uncompressed)
+        expanded[rows] = size.astype(np.int64)
+        for name, values in (("stream_id", stream_id), ("stream_size", stream_size), ("expanded_size", expanded)):
+            self._attributes[name].add(values, batch.to_come)
+
+    def _report(self, batch: ReadNodes, rows: NDArray[np.int64]) -> None:
+        """Say which records are of no known type, or contradict their own lengths."""
+        is_typed = self._leaves.plan.kind is not None
+        keys = batch.keys[rows]
+        obj_ids, kinds = (object_of(keys), type_of(keys)) if is_typed else (keys, np.zeros(len(keys), np.uint8))
+        names = {leaf.kind: leaf.table for leaf in self._leaves.plan.leaves}
+        columns = (batch.slots.node[rows], batch.slots.key_start[rows], kinds, obj_ids)
+        for node, start, kind, obj in zip(*(column.tolist() for column in columns), strict=True):
+            message = "record of an unknown type" if kind not in names else "record contradicts its own lengths"
+            log = batch.at(node, start, name=f"record of object {obj}")
+            log.add("record-invalid", "error", message, found=f"type {kind}")
+            self._seen |= {names[kind]} if kind in names else set()
+
+    def finish(self) -> RecordTables:
+        """Show all records as tables, one for each type of which there are any."""
+        leaves = self._leaves
+        tables = {}
+        for name in leaves.plan.tables:
+            if leaves.count(name) or name in self._seen:
+                columns = leaves.table(name)
+                if name == "xattr":
+                    columns |= {key: column.values for key, column in self._attributes.items()}
+                tables[name] = {key: Names(*each) if isinstance(each, Texts) else each for key, each in columns.items()}
+        return RecordTables(tables, self._num_records, self._num_decoded)
+
+
+@cache
+def _position(plan: LeafPlan, table: str) -> int:
+    """Place of a table's records among the leaves of a plan; -1 if it has none."""
+    return next((number for number, leaf in enumerate(plan.leaves) if leaf.table == table), -1)
+
+
+def _length_of(leaves: LeafTables, table: str) -> int:
+    """Bytes of the names in a table; 0 if there is no such table."""
+    return len(leaves.table(table)["name"].data) if table in leaves.plan.tables else 0
+
+
+@cache
+def _numbers() -> dict[int, str]:
+    """Names of the record types that have a shape, by their number."""
+    return {int(grammar.ApfsRecord.RecordType[name]): name for name in SHAPES}
+
+
+@frozen
+class RecordTree:
+    """Nodes and decoded records."""
+
+    nodes: NodeRows
+    records: RecordTables = field(default_factory=RecordTables)
+
+
+def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None) -> RecordTree:
+    """Read a tree of file-system records, or of a sealed volume's extents, batch by batch: only columns are kept."""
+    parts, children = [], []
+    plan = fext_plan() if source.kind.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
+    records = RecordReader(plan)
+    for batch in read_levels(source, Workspace()):
+        parts.append(as_rows(batch))
+        if not batch.level:
+            records.add(batch)
+        elif pool is not None:
+            children.append(index_records(batch, batch.first))
+    if pool is not None:
+        pool.add(parts, children)
+    return RecordTree(join(source.tree, parts), records.finish())
+
+
+NO_LIMIT: Final = 2**64 - 1
+MOST_NAMED: Final = 10
+MOST_LISTED: Final = 100
+
+
+class Entries(NamedTuple):
+    """Index records of one level: first key of what they lead to, the child, and where they say so."""
+
+    low: NDArray[np.uint64]
+    child: NDArray[np.uint64]
+    image_offset: NDArray[np.int64]
+    device: NDArray[np.uint8]
+
+
+@frozen
+class Loss:
+    """A subtree that cannot be read."""
+
+    node_id: int  # its topmost node
+    level: int  # level of that node, 0 at the leaf
+    # low, high: its keys are from `low` to before `high`, as `low_keys` counts
+    low: int
+    high: int
+    # image_offset, device: the index record's value that leads to it
+    image_offset: int
+    device: int
+
+
+def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
+    """Read a tree once more and list the subtrees that are missing; also whether its root could be read."""
+    losses: list[Loss] = []
+    above: list[Entries] = []
+    own: list[Entries] = []
+    sound: list[NDArray[np.uint64]] = []
+    level = -1
+    for batch in read_levels(source.apart()):
+        if batch.level != level:
+            losses += _missing(above, sound, level)
+            above, own, sound, level = own, [], [], batch.level
+        sound.append(batch.places.node_id[batch.check.is_sound])
+        if batch.level:
+            own.append(_entries(batch))
+    losses += _missing(above, sound, level)
+    if level > 0:
+        # The walk ends early where a whole level is missing.
+        losses += _missing(own, [], level - 1)
+    return losses, bool(level >= 0 and (above or any(len(part) for part in sound)))
+
+
+def _entries(batch: ReadNodes) -> Entries:
+    source, slots = batch.tree.source, batch.slots
+    oid = batch.column("val", CHILD_VAL, CHILD_VAL.oid)
+    if batch.tree.shape.is_hashed:
+        oid = oid + np.uint64(source.root_oid)
+    paddr = batch.places.paddr[slots.node]
+    within = slots.val_start - slots.node * batch.size_bytes
+    where = source.blocks.image_offset(paddr) + within + CHILD_VAL.oid.offset
+    return Entries(batch.keys, oid, where, source.blocks.split(paddr)[0])
+
+
+def _missing(above: list[Entries], sound: list[NDArray[np.uint64]], level: int) -> list[Loss]:
+    if not above:
+        return []
+    low, child, where, device = (np.concatenate(column) for column in zip(*above, strict=True))
+    known = np.concatenate([np.empty(0, np.uint64), *sound])
+    rows = np.flatnonzero(~np.isin(child, known))
+    # What an index record leads to ends where the next one begins; nothing says where the last one ends.
+    high = np.append(low[1:], np.uint64(NO_LIMIT))
+    columns = (child[rows], low[rows], high[rows], where[rows], device[rows])
+    return [
+        Loss(node, level, a, b, at, dev) for node, a, b, at, dev in zip(*(c.tolist() for c in columns), strict=True)
+    ]
+
+
+def report_losses(source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
+    """Say of every missing subtree of a tree what it held."""
+    tell_losses(find_losses(source)[0], source, records, log)
+
+
+def tell_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
+    """Say of missing subtrees of a tree, as :func:`find_losses` lists them, what they held."""
+    for loss in losses[:MOST_LISTED]:
+        what = _objects(source, loss, records)
+        name = f"{source.tree} tree, node {loss.node_id}"
+        message = f"what it holds is missing: {what}"
+        log.at_byte(name, loss.image_offset, loss.device).add("subtree-missing", "error", message)
+    if len(losses) > MOST_LISTED:
+        further = losses[MOST_LISTED]
+        message = f"{len(losses) - MOST_LISTED:,} further subtrees are missing"
+        log.at_byte(f"{source.tree} tree", further.image_offset, further.device).add(
+            "subtree-missing", "error", message
+        )
+
+
+def _objects(source: TreeSource, loss: Loss, records: RecordTables | None) -> str:
+    if source.kind.key_type is not J_KEY:
+        low, high = loss.low, loss.high
+        return f"keys from {low}" + ("" if high == NO_LIMIT else f" to {high}")
+    # The number of a record's type stands in the low bits of the sorting number.
+    low, high = loss.low >> 4, loss.high >> 4
+    text = f"objects from {low}" + ("" if loss.high == NO_LIMIT else f" to {high}")
+    return text + _known(low, high, records) if records is not None else text
+
+
+def _known(low: int, high: int, records: RecordTables) -> str:
+    """Name the files and directories in a range of numbers that directory entries elsewhere still name."""
+    drecs: dict[str, Any] = records.get("dir_rec")
+    if "file_id" not in drecs:
+        return ""
+    inside = (drecs["file_id"] >= np.uint64(low)) & (drecs["file_id"] <= np.uint64(high))
+    kind = int(grammar.ApfsInode.ModeFormat.directory) >> 12
+    directories = np.unique(drecs["file_id"][inside & (drecs["entry_type"] == kind)])
+    others = int(inside.sum()) - len(directories)
+    numbers = ", ".join(str(number) for number in directories[:MOST_NAMED].tolist())
+    more = " and more" if len(directories) > MOST_NAMED else ""
+    named = f" ({numbers}{more})" if numbers else ""
+    return f"; entries elsewhere name {len(directories)} directories{named} and {others} other files there"

@@ -1,0 +1,225 @@
+"""Key bags: from a password to the key of a volume.
+
+Apple File System Reference, Encryption (Accessing Encrypted Objects). The container's key bag is encrypted with the
+container's UUID; it holds, of each volume, its wrapped key and where its own key bag lies, which is encrypted with the
+volume's UUID and holds one wrapped key for each user and each recovery key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.blocks import Cipher, decrypt_blocks, is_authentic
+from layoutscope.frozen import frozen
+from layoutscope.image.crypto import password_key, unwrap_key
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import ENTRY_HEAD, KEYBAG, PRANGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.filesystems.apfs.container import Container
+
+
+MAX_BAG_BLOCKS: Final = 256
+MAX_ITERATIONS: Final = 10_000_000
+"""Rounds of PBKDF2 that all records of a bag may ask for together: two seconds; macOS asks for some 100,000 of each."""
+
+ALIGNMENT: Final = 16
+AES128_BYTES, AES256_BYTES = 16, 32
+WRAPPING_BYTES: Final = 8
+"""What RFC 3394 adds to a key."""
+
+
+@frozen
+class Entry:
+    """One entry of a key bag: whose it is, what it is, and its data."""
+
+    uuid: bytes
+    tag: int
+    data: bytes
+
+
+@frozen
+class WrappedKey:
+    """A wrapped key from its record."""
+
+    uuid: bytes  # of the volume or user
+    is_aes128: bool  # whether the key is 16 bytes long
+    wrapped: bytes  # the key as RFC 3394 wraps it
+    iterations: int  # of PBKDF2; 0 where a key, not a password, unwraps
+    salt: bytes  # of PBKDF2
+
+    @property
+    def key_bytes(self) -> int:
+        """Length of the key."""
+        return AES128_BYTES if self.is_aes128 else AES256_BYTES
+
+    def unwrapped_with(self, key: bytes) -> bytes | None:
+        """Unwrap the key; None if the other one is not the right one.
+
+        Keys of volumes that CoreStorage encrypted fill the first part of their field only.
+        """
+        return unwrap_key(key, self.wrapped[: WRAPPING_BYTES + self.key_bytes])
+
+
+def read_keybag(container: Container, start_paddr: int, num_blocks: int, owner: bytes, structure: str) -> list[Entry]:
+    """Read and decrypt a key bag."""
+    data, where = (
+        decrypted_bag(container, (start_paddr, num_blocks), owner, structure),
+        container.blocks.at(start_paddr),
+    )
+    bag = grammar.parse(grammar.ApfsKeybag.Keybag, data, structure=structure, image_offset=where)
+    return list(_entries(data, bag.locker.num_keys, structure, where))
+
+
+def decrypted_bag(container: Container, run: tuple[int, int], owner: bytes, structure: str) -> bytes:
+    """Read and decrypt the blocks of a key bag."""
+    (start_paddr, num_blocks), blocks = run, container.blocks
+    where = blocks.at(start_paddr)
+    if not 0 < num_blocks <= MAX_BAG_BLOCKS:
+        raise FormatError("impossible length", structure=structure, image_offset=where, found=str(num_blocks))
+    stored = np.frombuffer(blocks.read_object(start_paddr, num_blocks * blocks.block_size), np.uint8)
+    paddr = np.array([start_paddr], np.uint64)
+    # A bag is encrypted with its owner's UUID, twice, as both keys of AES-XTS: it hides nothing from whoever has the
+    # superblock (Apple File System Reference, Encryption).
+    plain = decrypt_blocks(owner + owner, stored[None, :], paddr, blocks.block_size)
+    data = plain.tobytes()
+    head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)
+    if int(fletcher64(plain)[0]) != head.cksum:
+        raise FormatError("checksum differs after decryption", structure=structure, image_offset=where)
+    return data
+
+
+def _entries(data: bytes, count: int, structure: str, image_offset: int) -> Iterator[Entry]:
+    position = KEYBAG.width
+    for _ in range(count):
+        parsed = grammar.parse(
+            grammar.ApfsKeybag.Entry,
+            data[position:],
+            structure=f"{structure}, entry",
+            image_offset=image_offset + position,
+        )
+        yield Entry(bytes(parsed.head.uuid), parsed.head.tag, bytes(parsed.keydata))
+        length = ENTRY_HEAD.width + parsed.head.len_key
+        position += -(-length // ALIGNMENT) * ALIGNMENT
+
+
+def container_keybag(container: Container) -> list[Entry]:
+    """Read the container's key bag; nothing where there is none."""
+    run = container.superblock.keylocker
+    if not run.num_blocks:
+        return []
+    owner = bytes(container.superblock.uuid)
+    return read_keybag(container, run.start_paddr, run.num_blocks, owner, "container key bag")
+
+
+def volume_keybag_run(entries: list[Entry], volume_uuid: bytes) -> tuple[int, int] | None:
+    """Return first block and length of a volume's key bag, or None if the container's does not name it."""
+    tag = int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)
+    for entry in entries:
+        if entry.uuid == volume_uuid and entry.tag == tag and len(entry.data) >= PRANGE.width:
+            run = grammar.parse(grammar.ApfsObject.Prange, entry.data, structure="volume key bag", image_offset=0)
+            return run.start_paddr, run.num_blocks
+    return None
+
+
+def fields(data: bytes) -> list[tuple[int, bytes, bytes]]:
+    """Split DER values: tag, body, and the whole value with its head."""
+    found, position = list[tuple[int, bytes, bytes]](), 0
+    while position < len(data):
+        value = grammar.parse(
+            grammar.ApfsKeybag.DerValue, data[position:], structure="key record", image_offset=position
+        )
+        body = bytes(value.body)
+        end = value._debug["body"]["end"]  # noqa: SLF001  (positions of the grammar)
+        found.append((value.tag, body, data[position : position + end]))
+        position += end
+    return found
+
+
+def parse_wrapped_key(data: bytes) -> WrappedKey | None:
+    """Parse a key record and check its HMAC; None if it is not authentic."""
+    kinds = grammar.ApfsKeybag.KeyField
+    outer = {tag: (body, whole) for tag, body, whole in fields(fields(data)[0][1])}
+    record, whole = outer.get(int(kinds.key_record), (b"", b""))
+    salt, expected = (
+        outer.get(int(kinds.salt_or_flags), (b"", b""))[0],
+        outer.get(int(kinds.hmac_or_uuid), (b"", b""))[0],
+    )
+    prefix = int(grammar.ApfsKeybag.KeySecret.hmac_prefix)
+    secret = prefix.to_bytes(6, "big")
+    if not is_authentic(secret, salt, whole, expected):
+        return None
+    inner = {tag: body for tag, body, _ in fields(record)}
+    flags = grammar.parse(
+        grammar.ApfsKeybag.WrappedKeyFlags,
+        inner.get(int(kinds.salt_or_flags), b""),
+        structure="key record",
+        image_offset=0,
+    )
+    # DER integers: big-endian.
+    iterations = int(inner.get(int(kinds.iterations), b"").hex() or "0", 16)
+    return WrappedKey(
+        inner.get(int(kinds.hmac_or_uuid), b""),
+        bool(flags.is_aes128),
+        inner.get(int(kinds.wrapped_key), b""),
+        iterations,
+        inner.get(int(kinds.salt), b""),
+    )
+
+
+def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | None:
+    """Find the key of a volume with a password or recovery key.
+
+    None if the password opens none of the volume's keys.
+    """
+    entries = container_keybag(container)
+    run = volume_keybag_run(entries, volume_uuid)
+    volume_key = _wrapped(entries, volume_uuid, int(grammar.ApfsKeybag.KeybagTag.volume_key))
+    if run is None or not volume_key:
+        return None
+    own = read_keybag(container, *run, volume_uuid, "volume key bag")
+    left, refused = MAX_ITERATIONS, 0
+    for record in _wrapped(own, None, int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)):
+        if not 0 < record.iterations <= left:
+            refused = record.iterations
+            continue
+        left -= record.iterations
+        # The password opens a key-encryption key in the volume's bag, and that one the volume's own key, which stands
+        # in the container's bag: so passwords change without the volume being written anew.
+        key = _open_with_password(record, password)
+        opened = volume_key[0].unwrapped_with(key) if key else None
+        if opened:
+            return Cipher(_volume_key(volume_key[0], opened), container.blocks.block_size)
+    if refused:
+        # No password can be called wrong where a key was not tried.
+        raise FormatError(
+            f"its keys ask for more than {MAX_ITERATIONS:,} rounds of PBKDF2 together; not all were tried",
+            structure="volume key bag",
+            image_offset=container.blocks.at(run[0]),
+            found=f"{refused:,}",
+        )
+    return None
+
+
+def _wrapped(entries: list[Entry], owner: bytes | None, tag: int) -> list[WrappedKey]:
+    """Key records of a tag, of one owner or of all."""
+    records = [parse_wrapped_key(entry.data) for entry in entries if entry.tag == tag and owner in (None, entry.uuid)]
+    return [record for record in records if record is not None]
+
+
+def _open_with_password(record: WrappedKey, password: str) -> bytes | None:
+    return record.unwrapped_with(password_key(password, record.salt, record.iterations, record.key_bytes))
+
+
+def _volume_key(record: WrappedKey, key: bytes) -> bytes:
+    """Both halves of the XTS key; of a short key the second is a hash of the first and the volume's UUID."""
+    if not record.is_aes128:
+        return key
+    return key[:AES128_BYTES] + hashlib.sha256(key[:AES128_BYTES] + record.uuid).digest()[:AES128_BYTES]

@@ -1,0 +1,687 @@
+"""What was read of a volume, put into tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.arrays import lookup
+from layoutscope.arrays.lookup import is_among
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.blocks import Blocks
+from layoutscope.filesystems.apfs.container import find_superblock, uuid_text
+from layoutscope.filesystems.apfs.contents import NO_RUNS, Account, num_missing_entries
+from layoutscope.filesystems.apfs.entries import entries_table, extents_table
+from layoutscope.filesystems.apfs.nodes import DAMAGED, LOCKED, SOUND, UNKNOWN_LEVEL, NodeRows, rows_of, without_others
+from layoutscope.filesystems.apfs.snapshots import LIVE
+from layoutscope.filesystems.apfs.spaceman import Details, Region, as_runs, from_runs, rest
+from layoutscope.filesystems.apfs.sweep import TREES, Swept, sweep
+from layoutscope.filesystems.apfs.verify import VALID_NAMES
+from layoutscope.filesystems.apfs.volume import program, stored_name
+from layoutscope.findings import FindingLog
+from layoutscope.image.source import Window
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.tables import (
+    NULL_ROW,
+    Table,
+    TreeFacts,
+    Values,
+    VolumeFacts,
+    VolumeLayout,
+    build_table,
+    findings_table,
+    layout_findings,
+    stacked,
+)
+from layoutscope.tables.columns import condition_details
+from layoutscope.tables.schema import CONDITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from enum import IntEnum
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.container import Container, Half
+    from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
+    from layoutscope.filesystems.apfs.volume import Volume
+    from layoutscope.ondisk.grammar import ApfsContainer
+
+
+def flag_names(value: int, flags: type[IntEnum]) -> tuple[str, ...]:
+    """Names of the bits that are set; bits without a name as numbers."""
+    names = [item.name.replace("_", "-") for item in flags if value & item]
+    left = value & ~sum(flags)
+    return (*names, *([f"{left:#x}"] if left else []))
+
+
+def tree_facts(trees: Sequence[NodeRows]) -> tuple[TreeFacts, ...]:
+    """Describe trees as they were found."""
+    return tuple(
+        TreeFacts(
+            tree=nodes.tree,
+            node_size_bytes=int(nodes.size_bytes[0]),
+            height=int(nodes.level[0]) + 1,
+            num_nodes=len(nodes),
+            num_free_nodes=0,
+            num_leaf_records=int(nodes.num_records[nodes.level == 0].sum()),
+            root_node_id=int(nodes.node_id[0]),
+        )
+        for nodes in trees
+        # Of a root that cannot be used only its place is known.
+        if len(nodes) and not (nodes.level[0] == UNKNOWN_LEVEL and nodes.condition[0] != LOCKED)
+    )
+
+
+def shown_time(nanoseconds: int) -> str:
+    """Return a time of the disk in UTC; empty where it is not set."""
+    seconds = nanoseconds // 10**9
+    # Up to the year 4147: beyond it are damaged fields, up to more years than a date can have.
+    if not 0 < seconds < 2**36:
+        return ""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def role_name(role: int) -> str:
+    """Return the name of a volume's role."""
+    try:
+        return grammar.ApfsVolume.VolumeRole(role).name
+    except ValueError:
+        return f"{role:#x}"
+
+
+def encryption_name(container: Container, superblock: grammar.ApfsVolume.ApfsSuperblock) -> str:
+    """Tell how a volume is encrypted, as far as superblocks say."""
+    if superblock.is_unencrypted:
+        return "none"
+    where = "software" if container.superblock.is_crypto_sw else "hardware-bound or software"
+    keys = "one key" if superblock.is_onekey else "a key for each file"
+    return f"{where}, {keys}"
+
+
+def volume_groups(volumes: Sequence[Volume]) -> Details:
+    """List the volumes of each group together, with their roles."""
+    groups: dict[bytes, list[str]] = {}
+    for volume in volumes:
+        group, role = bytes(volume.superblock.volume_group_id), role_name(volume.superblock.role)
+        if any(group):
+            groups.setdefault(group, []).append(f"volume {volume.number} ({role})")
+    return {f"volume group {uuid_text(group)}": " + ".join(members) for group, members in groups.items()}
+
+
+def volume_features(superblock: grammar.ApfsVolume.ApfsSuperblock) -> tuple[str, ...]:
+    """Name every feature and flag of a volume."""
+    kinds = grammar.ApfsVolume
+    names = flag_names(superblock.incompatible_features, kinds.VolumeIncompatibleFeature)
+    names += flag_names(superblock.features, kinds.VolumeFeature)
+    return (*names, *flag_names(superblock.fs_flags, kinds.VolumeFlag))
+
+
+def container_features(superblock: grammar.ApfsContainer.NxSuperblock) -> tuple[str, ...]:
+    """Name every feature and flag of a container."""
+    kinds = grammar.ApfsContainer
+    names = flag_names(superblock.incompatible_features, kinds.ContainerIncompatibleFeature)
+    names += flag_names(superblock.features, kinds.ContainerFeature)
+    return (*names, *flag_names(superblock.flags, kinds.ContainerFlag))
+
+
+def device_facts(container: Container) -> Details:
+    """Size of each device of a Fusion set; other containers have one, whose size is theirs."""
+    if not container.superblock.is_fusion:
+        return {}
+    size = container.blocks.block_size
+    return {f"bytes of device {number}": count * size for number, count in enumerate(container.device_blocks)}
+
+
+def history_facts(superblock: grammar.ApfsVolume.ApfsSuperblock) -> Details:
+    """Who formatted and changed the volume, and when."""
+    details: Details = {
+        "formatted by": program(superblock.formatted_by),
+        "formatted (UTC)": shown_time(superblock.formatted_by.timestamp),
+    }
+    users = [f"{program(entry)} (xid {entry.last_xid})" for entry in superblock.modified_by if entry.last_xid]
+    return details | {"modified by": ", ".join(users)}
+
+
+class Summary(NamedTuple):
+    """What reports are told of a volume or container beside its superblock."""
+
+    stack: tuple[str, ...]  # layers around the container, outermost first
+    view: str  # what the state is called: `live`, `xid N` or `snapshot NAME`
+    trees: Sequence[NodeRows]  # its trees; empty ones are left out
+    details: Mapping[str, str | int | float | bool]  # further facts, shown after those of the superblock
+    # known_bytes, read_bytes: metadata that are known to exist, and those of them that could be read
+    known_bytes: int
+    read_bytes: int
+    num_missing_entries: int = 0  # entries that are lost at the least
+
+
+def volume_facts(container: Container, volume: Volume, summary: Summary) -> VolumeFacts:
+    """Describe a volume."""
+    superblock = volume.superblock
+    own: Details = {
+        "role": role_name(superblock.role),
+        "encryption": encryption_name(container, superblock),
+        "snapshots": superblock.num_snapshots,
+        "symlinks": superblock.num_symlinks,
+        "other objects": superblock.num_other_fsobjects,
+        "allocated blocks": superblock.num_alloced_blocks,
+        "reserved blocks": superblock.num_reserve_blocks,
+        "quota blocks": superblock.num_quota_blocks,
+        "unmounted (UTC)": shown_time(superblock.unmount_time),
+        "modified (UTC)": shown_time(superblock.last_mod_time),
+        "next object id": superblock.next_obj_id,
+        **history_facts(superblock),
+    }
+    # System and data volumes of one macOS share a group since 10.15; all others have zeros there.
+    group = bytes(superblock.volume_group_id)
+    if any(group):
+        own["volume group"] = uuid_text(group)
+    return VolumeFacts(
+        filesystem="apfs",
+        variant="APFS",
+        volume=volume.number,
+        name=stored_name(superblock),
+        uuid=uuid_text(bytes(superblock.vol_uuid)),
+        stack=summary.stack,
+        image_offset=container.blocks.image_offsets[0],
+        size_bytes=container.superblock.num_blocks * container.blocks.block_size,
+        block_size_bytes=container.blocks.block_size,
+        case_sensitive=not superblock.is_case_insensitive,
+        stamp=volume.xid,
+        num_files=superblock.num_files,
+        num_directories=superblock.num_directories,
+        features=(*volume_features(superblock), *(["fusion"] if container.superblock.is_fusion else [])),
+        details={**own, **device_facts(container), **summary.details},
+        trees=tree_facts(summary.trees),
+        view=summary.view,
+        metadata_known_bytes=summary.known_bytes,
+        metadata_read_bytes=summary.read_bytes,
+        num_missing_entries=summary.num_missing_entries,
+    )
+
+
+def container_facts(container: Container, summary: Summary) -> VolumeFacts:
+    """Describe a container: without number, name and counts of files, which only volumes have."""
+    superblock = container.superblock
+    own: Details = {
+        "volumes": sum(bool(oid) for oid in superblock.fs_oid),
+        "most volumes": superblock.max_file_systems,
+        "checkpoint at block": container.checkpoint.paddr,
+        "descriptor blocks": superblock.num_desc_blocks,
+        "data blocks": superblock.num_data_blocks,
+        "next oid": superblock.next_oid,
+    }
+    return VolumeFacts(
+        filesystem="apfs",
+        variant="APFS container",
+        volume=None,
+        name="",
+        uuid=uuid_text(bytes(superblock.uuid)),
+        stack=summary.stack,
+        image_offset=container.blocks.image_offsets[0],
+        size_bytes=superblock.num_blocks * container.blocks.block_size,
+        block_size_bytes=container.blocks.block_size,
+        case_sensitive=False,
+        stamp=container.xid,
+        num_files=0,
+        num_directories=0,
+        features=container_features(superblock),
+        details={**own, **device_facts(container), **summary.details},
+        trees=tree_facts(summary.trees),
+        view=summary.view,
+        metadata_known_bytes=summary.known_bytes,
+        metadata_read_bytes=summary.read_bytes,
+    )
+
+
+CONTENT_COLUMNS = ("num_records", "used_bytes", "free_bytes", "first_key_id", "last_key_id")
+STATES = ("live", "snapshot", "stale", "inferred")
+KINDS = ("leaf", "index", "locked", "unreadable")
+SHOWN_TRANSACTIONS: Final = 8
+CHECKED: Final = VALID_NAMES.index("checksum")
+
+
+def rows_before(trees: Sequence[NodeRows]) -> list[int]:
+    """Number the nodes of several trees through: the row of the first node of each."""
+    return list(accumulate((len(nodes) for nodes in trees[:-1]), initial=0))[: len(trees)]
+
+
+def nodes_table(
+    trees: Sequence[NodeRows], blocks: Blocks, volume: int | None, states: list[NDArray[np.int64]]
+) -> Table:
+    """Make the table of nodes, in the order of their rows."""
+    state = np.concatenate([np.empty(0, np.int64), *states])
+    trees = [nodes for nodes in trees if len(nodes)]
+    if not trees:
+        return build_table("nodes", {})
+    names = list(dict.fromkeys(nodes.tree for nodes in trees))
+    codes = np.concatenate([np.full(len(nodes), names.index(nodes.tree)) for nodes in trees])
+    paddr = blocks.dirty.newest(_all(trees, "paddr"))
+    level, condition, xid = (_all(trees, name) for name in ("level", "condition", "xid"))
+    # A damaged node may have sound records: these count, and say that its other contents are known too.
+    is_known = (condition == SOUND) | ((condition == DAMAGED) & (_all(trees, "num_records") > 0))
+    kind = np.where(is_known, np.minimum(level, 1), np.where(condition == LOCKED, 2, 3))
+    columns: dict[str, Any] = {
+        "device": blocks.split(paddr)[0],
+        "volume": volume,
+        "tree": (codes, names),
+        "node_id": _all(trees, "node_id"),
+        "image_offset": blocks.image_offset(paddr),
+        "size_bytes": _all(trees, "size_bytes"),
+        "level": Values(level, level != UNKNOWN_LEVEL),
+        "kind": (kind, KINDS),
+        # Physical nodes alone tell their transaction: no damaged one is believed, and 0 is none.
+        "xid": Values(xid, is_known | (xid > 0)),
+        **{name: Values(_all(trees, name), is_known) for name in CONTENT_COLUMNS},
+        "key_rank": Values(_all(trees, "key_rank"), level != UNKNOWN_LEVEL),
+        "parent_row": np.concatenate(
+            [_refer(nodes.parent, first) for nodes, first in zip(trees, rows_before(trees), strict=True)]
+        ),
+        "locator_row": _refer(_all(trees, "omap_leaf"), 0),
+        "state": (state, STATES),
+        "valid": (_all(trees, "valid"), VALID_NAMES),
+        "condition": (condition, CONDITIONS),
+    }
+    return build_table("nodes", columns)
+
+
+def found_once(lost: Sequence[NodeRows], trees: Sequence[NodeRows]) -> list[NodeRows]:
+    """Leave out lost nodes that are among those of other trees, or came up before: states share their nodes."""
+    seen = np.concatenate([np.empty(0, np.uint64), *(nodes.paddr for nodes in trees)])
+    kept = []
+    for nodes in lost:
+        fresh = nodes.take(np.flatnonzero(~np.isin(nodes.paddr, seen)))
+        if len(fresh):
+            kept.append(fresh)
+            seen = np.concatenate([seen, fresh.paddr])
+    return kept
+
+
+def _all(trees: Sequence[NodeRows], name: str) -> NDArray[Any]:
+    return np.concatenate([getattr(nodes, name) for nodes in trees])
+
+
+def _refer(position: NDArray[np.int64], first_row: int) -> NDArray[np.uint32]:
+    """Rows from positions in a tree; null where the position is negative."""
+    return np.where(position < 0, NULL_ROW, position + first_row).astype(np.uint32)
+
+
+def with_stale(
+    blocks: Blocks, swept: Swept, own: VolumeLayout, volumes: list[tuple[VolumeParts, VolumeLayout]]
+) -> list[VolumeLayout]:
+    """Add the nodes that no state holds to the layouts: of the volume whose object map knows them, or the container."""
+    # A node that is current for any state, of any volume, is no old copy: addresses are the same for all of them.
+    known = _addresses([own, *(layout for _, layout in volumes)])
+    nodes = swept.take(swept.is_node & (swept.level >= 0))
+    where = blocks.image_offset(nodes.paddr)
+    device = blocks.split(nodes.paddr)[0].astype(np.int64)
+    left = nodes.take(~np.isin(where * 2 + device, known))
+    owner = np.full(len(left), -1, np.int64)
+    for number, (parts, _) in enumerate(volumes):
+        mine = np.isin(left.oid, parts.state.omap.oid) & (left.subtype == _subtype("fs"))
+        owner[mine & (owner < 0)] = number
+        if len(volumes) == 1:
+            owner[left.subtype == _subtype("fs")] = number
+    layouts = [own, *(layout for _, layout in volumes)]
+    return [_added(layout, left.take(owner == number - 1), blocks) for number, layout in enumerate(layouts)]
+
+
+def _subtype(tree: str) -> int:
+    return next(number for number, name in TREES.items() if name == tree)
+
+
+def _addresses(layouts: list[VolumeLayout]) -> NDArray[np.int64]:
+    parts = [
+        # Address and device as one number.
+        layout.columns("nodes")["image_offset"].data * 2 + layout.columns("nodes")["device"].data
+        for layout in layouts
+    ]
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _added(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
+    """Add nodes to a layout's table, counts to its facts, and a finding for each tree."""
+    trees: list[NodeRows] = []
+    log = FindingLog(locate=blocks.place)
+    details: dict[str, Any] = {}
+    for name in dict.fromkeys([*TREES.values(), "other"]):
+        rows = ~np.isin(left.subtype, list(TREES)) if name == "other" else np.isin(left.subtype, [_subtype(name)])
+        some = left.take(rows)
+        if len(some):
+            trees.append(as_nodes(name, some))
+            _report(log, name, some)
+            details[f"stale {name} nodes"] = len(some)
+            details[f"stale {name} transactions"] = len(np.unique(some.xid))
+    if not trees:
+        return layout.changed(facts=replace(layout.facts, details={**layout.facts.details, "stale nodes": 0}))
+    states = [np.full(len(nodes), STATES.index("stale")) for nodes in trees]
+    table = nodes_table(trees, blocks, layout.facts.volume, states)
+    before = layout.columns("nodes")
+    first = int(before["row"].data.max()) + 1 if len(before) else 0
+    nodes = stacked([before, table.changed("row", Values(table["row"].data + np.uint32(first)))])
+    told = findings_table([*layout_findings(layout), *log.findings])
+    facts = replace(layout.facts, details={**layout.facts.details, "stale nodes": len(left), **details})
+    return layout.changed(facts=facts, nodes=nodes, findings=told)
+
+
+def as_nodes(tree: str, found: Swept) -> NodeRows:
+    """Nodes as a tree's, without their places in it."""
+    names = ("node_id", "xid", "paddr", "size_bytes", "level", "num_records")
+    columns = (found.oid, found.xid, found.paddr, found.size_bytes, found.level, found.num_records)
+    return rows_of(tree, dict(zip(names, columns, strict=True)) | {"valid": np.full(len(found), CHECKED, np.uint8)})
+
+
+def _report(log: FindingLog, tree: str, found: Swept) -> None:
+    xids, counts = np.unique(found.xid, return_counts=True)
+    newest = [f"xid {xid}: {count}" for xid, count in zip(xids.tolist(), counts.tolist(), strict=True)][::-1]
+    shown = ", ".join(newest[:SHOWN_TRANSACTIONS]) + (", ..." if len(newest) > SHOWN_TRANSACTIONS else "")
+    copies = np.unique(found.oid, return_counts=True)[1]
+    message = (
+        f"{len(found)} old nodes of {len(xids)} transactions lie around, up to {copies.max()} copies of one ({shown})"
+    )
+    log.at(f"{tree} tree", int(found.paddr[0])).add("stale-nodes", "info", message)
+
+
+def views_table(views: Mapping[str, NodeRows], paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> Table:
+    """Make the table of memberships."""
+    order = np.argsort(paddr, kind="stable")
+    parts = [_membership(nodes, paddr[order], rows[order]) for nodes in views.values()]
+    lengths = [len(part[0]) for part in parts]
+    codes = np.repeat(np.arange(len(views)), lengths)
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return build_table(
+        "node_views",
+        {"node_row": columns[0], "view": (codes, list(views)), "parent_row": columns[1], "key_rank": columns[2]},
+    )
+
+
+def _membership(nodes: NodeRows, paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> tuple[NDArray[Any], ...]:
+    own = rows[np.searchsorted(paddr, nodes.paddr)]
+    parent = np.where(nodes.parent < 0, NULL_ROW, own[np.maximum(nodes.parent, 0)])
+    return own, parent.astype(np.uint32), nodes.key_rank
+
+
+def regions_table(
+    regions: Sequence[Region],
+    blocks: Blocks,
+    volume: int | None,  # number of the volume on the image; None for the container's own
+) -> Table:
+    """Make the table of regions, in address order."""
+    if not regions:
+        return build_table("regions", {})
+    ordered = sorted(regions, key=lambda item: item.paddr)
+    paddr = np.array([item.paddr for item in ordered], np.uint64)
+    return build_table(
+        "regions",
+        {
+            "device": blocks.split(paddr)[0],
+            "volume": volume,
+            "type": [item.type for item in ordered],
+            "owner": [item.owner for item in ordered],
+            "image_offset": blocks.image_offset(paddr),
+            "length_bytes": np.array([item.num_blocks for item in ordered], np.int64) * blocks.block_size,
+        },
+    )
+
+
+def free_table(
+    runs: NDArray[np.int64],  # first block and number of blocks of each; disjoint and ascending
+    blocks: Blocks,
+    volume: int | None,  # number of the volume on the image; None for the container's own
+) -> Table:
+    """Make the table of free runs, in address order."""
+    if not len(runs):
+        return build_table("free", {})
+    paddr = runs[:, 0].astype(np.uint64)
+    return build_table(
+        "free",
+        {
+            "device": blocks.split(paddr)[0],
+            "volume": volume,
+            "image_offset": blocks.image_offset(paddr),
+            "length_bytes": runs[:, 1] * blocks.block_size,
+        },
+    )
+
+
+FIRMLINK: Final = b"com.apple.fs.firmlink"
+"""Attribute of a folder of the system volume that shows a folder of the data volume; not in Apple's reference."""
+
+FS: Final = 1
+
+
+def build_volume_layout(
+    container: Container, parts: VolumeParts, stack: tuple[str, ...], live: str, details: Details
+) -> VolumeLayout:
+    """Put what was read of a volume into tables."""
+    blocks, state = container.blocks, parts.state
+    view = live if parts.view == LIVE else parts.view
+    own = parts.own_trees()
+    read = [*own, *_exclusive_trees(parts, own)]
+    lost = found_once(parts.lost, read)
+    trees = [*read, *lost, *found_once(parts.lost_of_snapshots, [*read, *lost])]
+    first = rows_before(trees)
+    extent_row = first[own.index(parts.fext.nodes)] if len(parts.fext.nodes) else first[FS]
+    states = _states(parts, read, len(own))
+    states += [np.full(len(each), int(place >= len(lost))) for place, each in enumerate(trees[len(read) :])]
+    nodes = nodes_table(trees, blocks, state.number, states)
+    entries = entries_table(parts.fs, first[FS], state.number, parts.log)
+    extents = extents_table(parts, extent_row)
+    held = rest(_held_type(parts), "extent references", parts.data_runs(), parts.file_runs(blocks.block_size))
+    return VolumeLayout(
+        facts=volume_facts(
+            container,
+            state,
+            Summary(
+                stack,
+                view,
+                own,
+                _details(parts) | condition_details(nodes) | details,
+                *_coverage(parts, nodes),
+                num_missing_entries(parts),
+            ),
+        ),
+        nodes=nodes,
+        node_fragments=build_table("node_fragments", {}),
+        regions=regions_table([*parts.regions, *held], blocks, state.number),
+        extents=extents,
+        entries=entries,
+        free=build_table("free", {}),
+        findings=findings_table(parts.log.findings),
+        node_views=_views(parts, trees, live),
+    )
+
+
+def _held_type(parts: VolumeParts) -> str:
+    """Data that no extent of this state's files shows: of a locked volume all, else what other states hold."""
+    if parts.is_locked:
+        return "file-data"
+    return "snapshot-data" if parts.snapshots else "referenced-data"
+
+
+def _exclusive_trees(parts: VolumeParts, own: list[NodeRows]) -> list[NodeRows]:
+    """Nodes that only other states hold, each physical node once."""
+    known = np.concatenate([np.empty(0, np.uint64), *(nodes.paddr for nodes in own)])
+    views = [nodes for nodes in parts.views.values() if not any(nodes is other for other in own)]
+    if not views:
+        return [tree.nodes for tree in parts.snapshot_extents]
+    shown = np.concatenate([known, *(nodes.paddr for nodes in views)])
+    first = np.sort(np.unique(shown, return_index=True)[1])
+    stops = np.cumsum([len(known), *(len(nodes) for nodes in views)])
+    fresh = np.split(first, np.searchsorted(first, stops))[1:-1]
+    extra = [without_others(nodes, rows - start) for nodes, rows, start in zip(views, fresh, stops[:-1], strict=True)]
+    return extra + [tree.nodes for tree in parts.snapshot_extents]
+
+
+def _states(parts: VolumeParts, trees: list[NodeRows], num_own: int) -> list[NDArray[np.int64]]:
+    """Say of each node whether the live state holds it, snapshots alone do, or that it is inferred to be live."""
+    live = next(iter(parts.views.values()))
+    states = [
+        (~is_among(nodes.paddr, live.paddr)).astype(np.int64)
+        if nodes.tree == "fs" and nodes is not live
+        else np.full(len(nodes), int(number >= num_own))
+        for number, nodes in enumerate(trees)
+    ]
+    if len(parts.inferred):
+        states[FS][is_among(trees[FS].paddr, parts.inferred)] = STATES.index("inferred")
+    return states
+
+
+def _views(parts: VolumeParts, trees: list[NodeRows], live: str) -> Table:
+    """Membership of the file-system tree's nodes in each view; nothing where there is but one."""
+    if len(parts.views) < 2:
+        return build_table("node_views", {})
+    chosen = [(nodes, first) for nodes, first in zip(trees, rows_before(trees), strict=True) if nodes.tree == "fs"]
+    paddr = np.concatenate([nodes.paddr for nodes, _ in chosen])
+    rows = np.concatenate([np.arange(first, first + len(nodes), dtype=np.uint32) for nodes, first in chosen])
+    return views_table({live if name == LIVE else name: nodes for name, nodes in parts.views.items()}, paddr, rows)
+
+
+def _details(parts: VolumeParts) -> Details:
+    trees = (parts.fs, parts.extentref, parts.snapmeta, parts.fext)
+    details: Details = {
+        "locked": parts.is_locked,
+        "object map entries": len(parts.state.omap),
+        "records": sum(tree.records.num_records for tree in trees),
+        "records decoded": sum(tree.records.num_decoded for tree in trees),
+    }
+    for name in sorted(parts.fs.records.tables):
+        details[f"{name} records"] = parts.fs.records.count(name)
+    xattrs = parts.fs.records.get("xattr")
+    # Nothing is known of the names of a tree that has no attributes, or is locked.
+    if role_name(parts.state.superblock.role) == "system" and "name" in xattrs:
+        details["firmlinks"] = int(xattrs["name"].equal_to(FIRMLINK).sum())
+    details |= parts.rolling.details | _shares(parts)
+    if parts.state.seal:
+        details["seal"] = "broken" if parts.state.seal.is_broken else "intact"
+    return details
+
+
+def _shares(parts: VolumeParts) -> Details:
+    """Count the nodes of each view and those that no other view holds, and what views share."""
+    if len(parts.views) < 2:
+        return {}
+    paddr = np.concatenate([nodes.paddr for nodes in parts.views.values()])
+    _, first, place, counts = np.unique(paddr, return_index=True, return_inverse=True, return_counts=True)
+    size = np.concatenate([nodes.size_bytes for nodes in parts.views.values()])[first]
+    details: Details = {
+        "shared metadata bytes": int(size[counts > 1].sum()),
+        "exclusive metadata bytes": int(size[counts == 1].sum()),
+    }
+    start = 0
+    for name, nodes in parts.views.items():
+        alone = counts[place[start : start + len(nodes)]] == 1
+        details |= {f"{name} nodes": len(alone), f"{name} nodes held by it alone": int(alone.sum())}
+        start += len(nodes)
+    return details
+
+
+def _coverage(parts: VolumeParts, nodes: Table) -> tuple[int, int]:
+    """Metadata that is known to exist, and what of it could be read, in bytes."""
+    # What could not be read and has no row has no place in the container either: no map, or a wrong one, leads to it.
+    missing = sum(item.code in ("node-missing", "unread-area") for item in parts.log.findings)
+    missing = max(0, missing - int(nodes["condition"].equals("unread").sum()))
+    unit = int(parts.fs.nodes.size_bytes[0]) if len(parts.fs.nodes) else 0
+    sizes = nodes["size_bytes"].data
+    # What is inferred may be an old copy of what is lost: it is read, but not in its place.
+    read = int(sizes[nodes["condition"].equals("sound") & ~nodes["state"].equals("inferred")].sum())
+    known = int(sizes.sum()) + missing * unit
+    return known, read
+
+
+def build_container_layout(
+    contents: ContainerContents, balance_of: Account, stack: tuple[str, ...], view: str
+) -> VolumeLayout:
+    """Put what belongs to the container into tables; ``volume`` is null in them."""
+    container, parts = contents.container, contents.parts
+    blocks = container.blocks
+    is_known = parts.space is not None and parts.space.is_free_known
+    unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if is_known else []
+    trees = [*parts.trees, *found_once(parts.lost, parts.trees)]
+    nodes = nodes_table(trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in trees])
+    sizes = nodes["size_bytes"].data
+    read = int(sizes[nodes["condition"].equals("sound")].sum())
+    known = int(sizes.sum()) + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
+    waiting = lookup.total(as_runs(parts.space.pending)) if parts.space else 0
+    details = (
+        volume_groups([item.state for item in contents.volumes])
+        | parts.details
+        | (balance_of.details() if is_known else {"free space": "unknown"})
+        | {"pending-free blocks": waiting}
+        | condition_details(nodes)
+    )
+    return VolumeLayout(
+        facts=container_facts(container, Summary(stack, view, parts.trees, details, known, read)),
+        nodes=nodes,
+        node_fragments=build_table("node_fragments", {}),
+        regions=regions_table([*parts.regions, *unclaimed], blocks, None),
+        extents=build_table("extents", {}),
+        entries=build_table("entries", {}),
+        free=free_table(balance_of.free if is_known else NO_RUNS, blocks, None),
+        findings=findings_table(container.log.findings),
+    )
+
+
+def second_half(
+    half: Half,  # the image, and where the container starts there, in bytes
+    stack: tuple[str, ...],
+    log: FindingLog,
+    *,
+    sweeps: bool = False,
+) -> VolumeLayout | None:
+    """Make a layout of what can be told from the second device alone; None if the image is no such device.
+
+    That is what its copy of the superblock says, and, if it is swept, the nodes that lie on it.
+    """
+    source, image_offset = half
+    try:
+        superblock = find_superblock(source, image_offset, log)
+    except FormatError:
+        return None
+    if not superblock.is_fusion or superblock.is_fusion_main:
+        return None
+    message = "this is the second device of a Fusion set; its main device, with all checkpoints, was not given"
+    log.at("container superblock", image_offset).add("fusion-half", "error", message)
+    size = source.size_bytes - image_offset
+    blocks = Blocks((Window(source, image_offset, size),), (image_offset,), superblock.len_block)
+    empty = {name: build_table(name, {}) for name in ("nodes", "node_fragments", "extents", "entries", "free")}
+    own = regions_table([Region("container-superblock", "copy in block 0", 0)], blocks, None)
+    facts = _half_facts(superblock, image_offset, size, stack)
+    layout = VolumeLayout(facts=facts, regions=own, findings=findings_table(log.findings), **empty)
+    return with_stale(blocks, sweep(blocks, BULK), layout, [])[0] if sweeps else layout
+
+
+def _half_facts(
+    superblock: ApfsContainer.NxSuperblock, image_offset: int, size_bytes: int, stack: tuple[str, ...]
+) -> VolumeFacts:
+    """Describe the second device by its copy of the superblock."""
+    return VolumeFacts(
+        filesystem="apfs",
+        variant="APFS container",
+        volume=None,
+        name="",
+        uuid=uuid_text(bytes(superblock.uuid)),
+        stack=stack,
+        image_offset=image_offset,
+        size_bytes=size_bytes,
+        block_size_bytes=superblock.len_block,
+        case_sensitive=False,
+        stamp=superblock.hdr.xid,
+        num_files=0,
+        num_directories=0,
+        features=container_features(superblock),
+        details={
+            "fusion device": "second",
+            "fusion set": uuid_text(bytes(superblock.fusion_uuid)),
+            "volumes": sum(bool(oid) for oid in superblock.fs_oid),
+            "most volumes": superblock.max_file_systems,
+            "blocks of both devices": superblock.num_blocks,
+            "next oid": superblock.next_oid,
+        },
+    )

@@ -1,1 +1,0 @@
-"""What was read, as tables."""

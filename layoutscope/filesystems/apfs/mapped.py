@@ -1,0 +1,188 @@
+"""Objects that an object map leads to, whether a tree leads to them too or not.
+
+Apple File System Reference, Object Maps: an entry is (object, transaction) -> address, size and flags, and the object's
+own header repeats number and transaction. Where a node is lost, no tree leads to those below it any more; the map still
+does, so their damage is found all the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.arrays.lookup import Index, index_of
+from layoutscope.filesystems.apfs import nodes
+from layoutscope.filesystems.apfs.btree import MAX_LEVELS
+from layoutscope.filesystems.apfs.nodes import DAMAGED, UNKNOWN_LEVEL, NodeRows, rows_of
+from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import fletcher64
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.blocks import Cipher
+    from layoutscope.filesystems.apfs.contents import VolumeParts
+    from layoutscope.filesystems.apfs.source import Store
+    from layoutscope.findings import FindingLog
+
+
+BATCH_BYTES: Final = 1 << 24
+
+
+@frozen
+class Mapped:
+    """What lies where the entries of an object map lead; one row an address."""
+
+    index: Index  # the addresses
+    # oid, xid: what the headers of the objects say
+    oid: NDArray[np.uint64]
+    xid: NDArray[np.uint64]
+    # stored, computed: their checksums
+    stored: NDArray[np.uint64]
+    computed: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]  # their sizes; of those that no tree leads to as the map has them
+    is_virtual: NDArray[np.bool_]  # whether it is an object that is found through a map
+    is_node: NDArray[np.bool_]  # whether it may be a B-tree node; of those alone that have no header and no checksum
+
+    def of(self, paddr: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Find the rows of some addresses, and which of them are known and whole by their own checksum."""
+        row, is_known = self.index.find(paddr)
+        is_sound = is_known.copy()
+        is_sound[is_known] = (self.stored == self.computed)[row[is_known]]
+        return row, is_sound
+
+
+def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), cipher: Cipher | None = None) -> Mapped:
+    """Read what an object map leads to, but for nodes that were read and are sound.
+
+    What is encrypted is left out where there is no key, and what could not be read or lies outside of the image.
+    """
+    sound = [nodes.take(np.flatnonzero(nodes.valid)) for nodes in known]
+    parts = [(nodes.paddr, nodes.node_id, nodes.xid, nodes.size_bytes) for nodes in sound]
+    seen = np.concatenate([np.empty(0, np.uint64), *(paddr for paddr, *_ in parts)])
+    zeros = np.zeros(len(seen), np.uint64)
+    yes = np.ones(len(seen), bool)
+    columns = [
+        [paddr, oid, xid, zeros[: len(paddr)], zeros[: len(paddr)], size, yes[: len(paddr)], yes[: len(paddr)]]
+        for paddr, oid, xid, size in parts
+    ]
+    is_open = ~omap.is_encrypted if cipher is None else np.ones(len(omap), bool)
+    block = store.blocks.block_size
+    is_sized = (omap.size_bytes > 0) & (omap.size_bytes % block == 0)
+    chosen = ~omap.is_deleted & is_open & is_sized & ~np.isin(omap.paddr, seen)
+    for size in np.unique(omap.size_bytes[chosen]).tolist():
+        rows = np.flatnonzero(chosen & (omap.size_bytes == size))
+        rows = rows[store.blocks.readable(omap.paddr[rows], size)]
+        step = max(1, BATCH_BYTES // size)
+        columns += [_read(omap, store, rows[at : at + step], size, cipher) for at in range(0, len(rows), step)]
+    empty = [np.empty(0, np.uint64)] * 5 + [np.empty(0, np.int64), np.empty(0, bool), np.empty(0, bool)]
+    paddr, *others = (np.concatenate(column) for column in zip(empty, *columns, strict=True))
+    _, first = np.unique(paddr, return_index=True)
+    return Mapped(index_of(paddr[first]), *(values[first] for values in others))
+
+
+def _read(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: int, cipher: Cipher | None) -> list[Any]:
+    paddr = omap.paddr[rows]
+    data = store.blocks.read(paddr, size)
+    if cipher is not None and omap.is_encrypted[rows].any():
+        data = cipher.decrypt_objects(data, paddr, omap.is_encrypted[rows])
+    head = nodes.node_heads(store.decoder, data.reshape(-1), np.arange(len(rows), dtype=np.int64) * size)
+    bare, nothing = omap.is_noheader[rows], np.zeros(len(rows), np.uint64)
+    stored, computed = head["hdr.cksum"].astype(np.uint64), fletcher64(data)
+    used = sum(head[name].astype(np.int64) for name in _AREAS)
+    is_node = (head["level"] < MAX_LEVELS) & (used <= size) & (head["table_space.len_data"] > 0)
+    return [
+        paddr,
+        np.where(bare, omap.oid[rows], head["hdr.oid"]),
+        np.where(bare, omap.xid[rows], head["hdr.xid"]),
+        np.where(bare, nothing, stored),
+        np.where(bare, nothing, computed),
+        omap.size_bytes[rows],
+        bare | (head["hdr.storage"] == int(grammar.ApfsObject.Storage.virtual)),
+        ~bare | is_node,
+    ]
+
+
+_AREAS: Final = ("table_space.ofs_data", "table_space.len_data", "free_space.ofs_data", "free_space.len_data")
+
+
+def are_misled(omap: ObjectMap, mapped: Mapped) -> NDArray[np.bool_]:
+    """Say which entries of a map lead to an object of another number that is whole and in its place.
+
+    The object is in its place where another entry names it there, where the address is its number, or where it is a
+    virtual one that no entry names. Anything else is a copy that was written to the wrong place: then the block is
+    damaged, and not the entry.
+    """
+    row, is_sound = mapped.of(omap.paddr)
+    other = np.flatnonzero(is_sound & ~omap.is_deleted)
+    other = other[mapped.oid[row[other]] != omap.oid[other]]
+    result = np.zeros(len(omap), bool)
+    for entry in other.tolist():
+        oid, paddr = mapped.oid[row[entry]], omap.paddr[entry]
+        found = omap.paddr[omap.oid == oid]
+        is_unnamed = not len(found) and bool(mapped.is_virtual[row[entry]])
+        result[entry] = is_unnamed or oid == paddr or bool((found == paddr).any())
+    return result
+
+
+def report_damaged_objects(
+    omap: ObjectMap, mapped: Mapped, misled: NDArray[np.bool_], kind: str, log: FindingLog
+) -> NDArray[np.int64]:
+    """Report each object of a map that is not whole, or another one than the map names, once; return their entries."""
+    row, is_known = mapped.index.find(omap.paddr)
+    rows = np.flatnonzero(is_known & ~omap.is_deleted & ~misled)
+    row = row[rows]
+    broken = mapped.stored[row] != mapped.computed[row]
+    other = (mapped.oid[row] != omap.oid[rows]) & ~broken
+    older = (mapped.xid[row] != omap.xid[rows]) & ~broken & ~other
+    none = ~mapped.is_node[row]
+    another = "node is of another transaction than the object map says"
+    damaged: NDArray[np.int64] = rows[broken | other | older | none]
+    for wrong, code, message, expected, found in (
+        (broken, "checksum-mismatch", "checksum differs", mapped.computed[row], mapped.stored[row]),
+        (other, "node-invalid", "object is not the node that was looked for", omap.oid[rows], mapped.oid[row]),
+        (older, "node-invalid", another, omap.xid[rows], mapped.xid[row]),
+        (none, "node-invalid", "no tree leads to it, and it is no B-tree node", None, None),
+    ):  # fmt: skip
+        for place in np.flatnonzero(wrong).tolist():
+            entry = rows[place]
+            bound = log.at(f"{kind} {omap.oid[entry]}", int(omap.paddr[entry]))
+            sides = ("", "") if expected is None or found is None else (expected[place], found[place])
+            if not any(item.code == code and item.image_offset == bound.image_offset for item in log.findings):
+                bound.add(code, "error", message, expected=sides[0], found=sides[1])
+    return damaged
+
+
+def report_unreached(parts: VolumeParts) -> None:
+    """Look at what the object map of a damaged volume leads to and no tree does any more."""
+    state = parts.state
+    mapped = read_mapped(state.omap, state.store, list(parts.views.values()), parts.cipher)
+    misled = are_misled(state.omap, mapped)
+    entries = report_damaged_objects(state.omap, mapped, misled, "fs tree, node", parts.log)
+    # A sealed volume's integrity metadata is a virtual object as well, and no node.
+    entries = entries[state.omap.oid[entries] != state.superblock.integrity_meta_oid]
+    is_live = np.isin(entries, view_at(state.omap, _NEWEST).row)
+    parts.lost.extend(_rows_of_entries(state.omap, entries[is_live]))
+    parts.lost_of_snapshots.extend(_rows_of_entries(state.omap, entries[~is_live]))
+
+
+_NEWEST: Final = (1 << 64) - 1
+
+
+def _rows_of_entries(omap: ObjectMap, entries: NDArray[np.int64]) -> list[NodeRows]:
+    """Make a row of each damaged node: the map tells its address, its size and its transaction, nothing its level."""
+    known: dict[str, NDArray[Any]] = {
+        "node_id": omap.oid[entries],
+        "xid": omap.xid[entries],
+        "paddr": omap.paddr[entries],
+        "size_bytes": omap.size_bytes[entries],
+        "level": np.full(len(entries), UNKNOWN_LEVEL, np.uint8),
+        "omap_leaf": omap.leaf[entries],
+        "condition": np.full(len(entries), DAMAGED),
+    }
+    return [rows_of("fs", known)] if len(entries) else []

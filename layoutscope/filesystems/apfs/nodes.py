@@ -1,0 +1,343 @@
+"""Nodes of one tree as rows, gathered from the batches that a walk of the tree yields."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.arrays.ragged import heads, lengths_of, ordinals
+from layoutscope.frozen import frozen
+from layoutscope.native.library import Kernel
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import Bulk
+from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, KVLOC, KVOFF
+from layoutscope.tables.schema import CONDITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.ondisk.decoder import Decoder
+
+
+SOUND, DAMAGED, UNREAD, LOCKED = range(len(CONDITIONS))
+
+UNKNOWN_LEVEL: Final = 255
+"""Level of nodes of whose contents nothing is known; null in the tables."""
+
+
+@frozen
+class NodeRows:
+    """Nodes of one tree, root first, then level by level in key order; one row a node."""
+
+    tree: str  # name in the tables
+    # node_id, xid, paddr: identifier, transaction and first block
+    node_id: NDArray[np.uint64]
+    xid: NDArray[np.uint64]
+    paddr: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]  # size of each node
+    level: NDArray[np.uint8]  # 0 at the leaf
+    # num_records, used_bytes, free_bytes: fill
+    num_records: NDArray[np.uint32]
+    used_bytes: NDArray[np.uint32]
+    free_bytes: NDArray[np.uint32]
+    parent: NDArray[np.int64]  # position of the parent in these arrays, -1 at the root
+    # position, among the nodes of the object map's tree, of the leaf that gives the address; -1 if physical
+    omap_leaf: NDArray[np.int64]
+    key_rank: NDArray[np.uint32]  # place in key order within the level
+    low_key: NDArray[np.uint64]  # lower bound of its keys, as the parent has it (see `order_key`)
+    # first_key_id, last_key_id: leading number of the first and last key
+    first_key_id: NDArray[np.uint64]
+    last_key_id: NDArray[np.uint64]
+    valid: NDArray[np.uint8]  # position in `VALID_NAMES`
+    condition: NDArray[np.uint8]  # position in `CONDITIONS`
+
+    def __len__(self) -> int:
+        return len(self.node_id)
+
+    def take(self, chosen: NDArray[Any]) -> NodeRows:
+        """Return some of the nodes, as they are."""
+        return NodeRows(self.tree, *(getattr(self, name)[chosen] for name in _COLUMNS))
+
+    @property
+    def leaves(self) -> NDArray[np.int64]:
+        """Positions of the leaves, in key order."""
+        return np.flatnonzero(self.level == 0)
+
+
+_COLUMNS = NodeRows.__match_args__[1:]
+_DTYPES = {
+    "size_bytes": np.int64,
+    "level": np.uint8,
+    "num_records": np.uint32,
+    "used_bytes": np.uint32,
+    "free_bytes": np.uint32,
+    "parent": np.int64,
+    "omap_leaf": np.int64,
+    "key_rank": np.uint32,
+    "valid": np.uint8,
+    "condition": np.uint8,
+}
+_POSITIONS = ("parent", "omap_leaf")
+
+
+def rows_of(tree: str, known: Mapping[str, NDArray[Any]] | None = None) -> NodeRows:
+    """Make rows of what is known of nodes: other positions are -1, other numbers 0."""
+    known = known or {}
+    count = len(next(iter(known.values()), ()))
+    columns = {
+        name: np.full(count, -1 if name in _POSITIONS else 0, _DTYPES.get(name, np.uint64))
+        if name not in known
+        else known[name].astype(_DTYPES.get(name, np.uint64), copy=False)
+        for name in _COLUMNS
+    }
+    return NodeRows(tree, **columns)
+
+
+def join(tree: str, parts: Sequence[NodeRows]) -> NodeRows:
+    """Put the batches of a tree together and rank their nodes within each level."""
+    if not parts:
+        return rows_of(tree)
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS}
+    columns["key_rank"] = ordinals(lengths_of(heads(columns["level"]), len(columns["level"]))).astype(np.uint32)
+    return NodeRows(tree, **columns)
+
+
+def lost_of(nodes: NodeRows) -> list[NodeRows]:
+    """Return the nodes of a tree of which no record can be used, without their places in the tree; none if all can."""
+    wrong = np.flatnonzero((nodes.condition != SOUND) & (nodes.num_records == 0))
+    return [replace(nodes.take(wrong), parent=np.full(len(wrong), -1, np.int64))] if len(wrong) else []
+
+
+def without_others(nodes: NodeRows, chosen: NDArray[np.int64]) -> NodeRows:
+    """Return some nodes of a tree; a parent that is not among them becomes unknown."""
+    position = np.full(len(nodes) + 1, -1, np.int64)
+    position[chosen] = np.arange(len(chosen))
+    taken = nodes.take(chosen)
+    return replace(taken, parent=position[taken.parent])
+
+
+HEAD_FIELDS: Final = (
+    BTREE_NODE.hdr.cksum,
+    BTREE_NODE.hdr.oid,
+    BTREE_NODE.hdr.xid,
+    BTREE_NODE.hdr.type,
+    BTREE_NODE.hdr.subtype,
+    BTREE_NODE.hdr.storage,
+    BTREE_NODE.flags,
+    BTREE_NODE.level,
+    BTREE_NODE.num_keys,
+    BTREE_NODE.is_root,
+    BTREE_NODE.is_leaf,
+    BTREE_NODE.is_fixed,
+    BTREE_NODE.table_space.ofs_data,
+    BTREE_NODE.table_space.len_data,
+    BTREE_NODE.free_space.ofs_data,
+    BTREE_NODE.free_space.len_data,
+    BTREE_NODE.key_free_list.len_data,
+    BTREE_NODE.val_free_list.len_data,
+)
+
+LOCATE_SLOTS: Final = Kernel("locate_slots", "bnnnnnblllLLILIB")
+
+MAX_LENGTH: Final = 2**30
+"""Larger sizes count as this one, which no node holds, so that sums of two fit 32 bits."""
+
+
+@frozen
+class Slots:
+    """Records of many nodes, in key order; one row a record."""
+
+    node: NDArray[np.int64]  # position of the node among those given
+    # key_start, val_start: in bytes from the beginning of the buffer
+    key_start: NDArray[np.int64]
+    # key_len, val_len: in bytes. A ghost has a value of length 0.
+    key_len: NDArray[np.int32]
+    val_start: NDArray[np.int64]
+    val_len: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    def take(self, chosen: NDArray[Any]) -> Slots:
+        """Return some of the records."""
+        return Slots(
+            self.node[chosen],
+            self.key_start[chosen],
+            self.key_len[chosen],
+            self.val_start[chosen],
+            self.val_len[chosen],
+        )
+
+
+class Strays(NamedTuple):
+    """Records of leaves that lie outside of their node, and were left out; arrays of one length."""
+
+    node: NDArray[np.int64]  # position of the node among those given
+    number: NDArray[np.int64]  # of the record in its node
+    entry_start: NDArray[np.int64]  # its entry in the table of contents, in bytes from the beginning of the buffer
+
+
+@frozen
+class Located:
+    """What the tables of contents of many nodes lead to."""
+
+    slots: Slots  # records that can be used
+    # nodes of which nothing can: the table leaves the node, or records of an index node or most of a leaf's do
+    torn: NDArray[np.bool_]
+    strays: Strays  # single records of leaves that cannot be used while the others can
+
+
+@frozen
+class Sizes:
+    """Sizes of a tree's nodes, and of keys and values where its nodes do not say, in bytes."""
+
+    node: int
+    key: int = 0
+    val: int = 0
+    child: int = 8
+
+
+def node_heads(decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """Decode the heads of many nodes."""
+    return decoder.columns(BTREE_NODE, buffer, starts, HEAD_FIELDS)
+
+
+def slots(
+    decoder: Decoder,
+    buffer: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    head: dict[str, NDArray[Any]],
+    sizes: Sizes,
+) -> Located:
+    """Locate every record of many nodes."""
+    found = _natively(buffer, starts, head, sizes) if isinstance(decoder, Bulk) else None
+    return found or plain_slots(decoder, buffer, starts, head, sizes)
+
+
+def _natively(
+    buffer: NDArray[np.uint8], starts: NDArray[np.int64], head: dict[str, NDArray[Any]], sizes: Sizes
+) -> Located | None:
+    """Locate records by the kernel; None if it does not run, or a record is not where it can be."""
+    count = len(starts)
+    if not np.array_equal(starts, np.arange(count) * sizes.node):
+        return None
+    flags = head["is_root"] + head["is_leaf"] * np.uint8(2) + head["is_fixed"] * np.uint8(4)
+    counts = head["num_keys"].astype(np.int64)
+    room = int(np.minimum(counts, sizes.node // KVOFF.width).sum())
+    node, key_start, val_start = (np.empty(room, np.int64) for _ in range(3))
+    key_len, val_len = (np.empty(room, np.int32) for _ in range(2))
+    torn = np.empty(count, np.bool_)
+    found = LOCATE_SLOTS(
+        buffer, sizes.node, BTREE_INFO.width, sizes.key, sizes.val, sizes.child, flags, counts,
+        BTREE_NODE.width + head["table_space.ofs_data"].astype(np.int64),
+        head["table_space.len_data"].astype(np.int64), node, key_start, key_len, val_start, val_len,
+        torn.view(np.uint8),
+    )  # fmt: skip
+    if found is None:
+        return None
+    located = Slots(node[:found], key_start[:found], key_len[:found], val_start[:found], val_len[:found])
+    return Located(located, torn, _NO_STRAYS)
+
+
+def plain_slots(
+    decoder: Decoder,
+    buffer: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    head: dict[str, NDArray[Any]],
+    sizes: Sizes,
+) -> Located:
+    """Locate records in numpy, through a decoder."""
+    # Keys are counted from the end of the table of contents upwards, values from the end of the node downwards: only so
+    # can a node grow from both sides. In a root, the tree information stands behind the values.
+    table = starts + BTREE_NODE.width + head["table_space.ofs_data"]
+    keys: NDArray[np.int64] = table + head["table_space.len_data"]
+    info = BTREE_INFO.width
+    values_end: NDArray[np.int64] = starts + sizes.node - np.where(head["is_root"], info, 0)
+    entry = np.where(head["is_fixed"], KVOFF.width, KVLOC.width)
+    counts = head["num_keys"].astype(np.int64)
+    torn = (counts * entry > head["table_space.len_data"]) | (keys > values_end)
+    counts = np.where(torn, 0, counts)
+    node = np.repeat(np.arange(len(starts)), counts)
+    # Row i of a node has its entry i entries after the node's table; `before` counts the rows of the nodes before it.
+    before = np.cumsum(counts) - counts
+    spots = np.repeat(table - before * entry, counts) + np.arange(len(node)) * np.repeat(entry, counts)
+    val_len = np.where(head["is_leaf"], min(sizes.val, MAX_LENGTH), sizes.child).astype(np.int32)
+    found = _entries(decoder, buffer, spots, head["is_fixed"][node], _Fixed(sizes.key, val_len[node]))
+    room = np.repeat(np.minimum(values_end - keys, MAX_LENGTH).astype(np.int32), counts)
+    # A value starts as far before the end as its offset says, and may not be longer than that.
+    outside = (found.key_start + found.key_len > room) | (found.val_start > room)
+    outside |= (found.val_len > found.val_start) | (found.key_len < sizes.key)
+    key_start: NDArray[np.int64] = np.repeat(keys, counts) + found.key_start
+    val_start: NDArray[np.int64] = np.repeat(values_end, counts) - found.val_start
+    located = Slots(node, key_start, found.key_len, val_start, found.val_len)
+    if not outside.any():
+        return Located(located, torn, _NO_STRAYS)
+    num_outside = np.bincount(node[outside], minlength=len(starts))
+    # A child that an index node does not name any more takes its whole subtree along, which is looked for where the
+    # node is lost. Where most records of a leaf are outside, its table is not what it was, and leads anywhere.
+    torn |= (num_outside > 0) & ~(head["is_leaf"] & (2 * num_outside < counts))
+    rows = np.flatnonzero(outside & ~torn[node])
+    strays = Strays(node[rows], rows - before[node[rows]], spots[rows])
+    return Located(located.take(~outside & ~torn[node]), torn, strays)
+
+
+_NO_STRAYS: Final = Strays(*(np.empty(0, np.int64) for _ in range(3)))
+
+
+class _Entries(NamedTuple):
+    """Table entries as they are stored: starts within the key and the value area, lengths; in 32 bits."""
+
+    key_start: NDArray[np.int32]
+    key_len: NDArray[np.int32]
+    val_start: NDArray[np.int32]
+    val_len: NDArray[np.int32]
+
+
+def _entries(
+    decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64], is_fixed: NDArray[np.bool_], sizes: _Fixed
+) -> _Entries:
+    """Decode table entries, of fixed sizes or with lengths; ghosts have an empty value at 0."""
+    if not is_fixed.any():
+        return _varying(decoder, buffer, spots)
+    if is_fixed.all():
+        return _fixed(decoder, buffer, spots, sizes)
+    # A damaged node can be of another kind than the rest of its tree.
+    out = np.empty((4, len(spots)), np.int32)
+    rows = np.flatnonzero(is_fixed)
+    out[:, rows] = _fixed(decoder, buffer, spots[rows], _Fixed(sizes.key, sizes.val[rows]))
+    rows = np.flatnonzero(~is_fixed)
+    out[:, rows] = _varying(decoder, buffer, spots[rows])
+    return _Entries(*out)
+
+
+class _Fixed(NamedTuple):
+    """Lengths that table entries do not say: that of all keys, and those of the values."""
+
+    key: int
+    val: NDArray[np.int32]
+
+
+def _varying(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64]) -> _Entries:
+    fields = (KVLOC.key.ofs_data, KVLOC.key.len_data, KVLOC.val.ofs_data, KVLOC.val.len_data)
+    found = decoder.columns(KVLOC, buffer, spots, fields)
+    return _without_ghosts(_Entries(*(found[name].astype(np.int32) for name in fields)))
+
+
+def _fixed(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64], sizes: _Fixed) -> _Entries:
+    found = decoder.columns(KVOFF, buffer, spots, (KVOFF.ofs_key, KVOFF.ofs_val))
+    key_start, val_start = found["ofs_key"].astype(np.int32), found["ofs_val"].astype(np.int32)
+    key_len = np.full(len(spots), min(sizes.key, MAX_LENGTH), np.int32)
+    return _without_ghosts(_Entries(key_start, key_len, val_start, sizes.val.copy()))
+
+
+def _without_ghosts(found: _Entries) -> _Entries:
+    """Give ghosts, keys whose value does not exist, an empty value."""
+    # A ghost says that its value does not exist by a start of 0xffff: free queues leave out runs of one block so.
+    ghost = found.val_start == int(grammar.ApfsBtree.Location.invalid)
+    if ghost.any():
+        found.val_start[ghost] = found.val_len[ghost] = 0
+    return found

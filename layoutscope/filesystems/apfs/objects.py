@@ -1,0 +1,214 @@
+"""Single objects by their identifier, however they are stored.
+
+Apple File System Reference, Objects. Where Apple does not say how an object is stored, all three ways are tried:
+ephemeral in the checkpoint, virtual through an object map, physical at the address that the identifier then is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.spaceman import Details, type_name
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import REAP_LIST_ENTRY, REAP_LIST_HEAD, REAPER_HEAD
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.container import Container
+    from layoutscope.filesystems.apfs.omap import OmapView
+    from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.grammar import ApfsReaper, Struct
+
+
+T = TypeVar("T", bound="Struct")
+
+
+class ObjectPlace(NamedTuple):
+    """Where an object lies, whether a region of the checkpoint already shows it, and its transaction if a map says."""
+
+    paddr: int
+    size_bytes: int
+    is_ephemeral: bool
+    xid: int | None = None
+
+
+class ObjectKind(NamedTuple, Generic[T]):
+    """An object's generated class, the type that its header must say, and its name."""
+
+    cls: type[T]
+    type: int
+    structure: str
+
+
+@frozen
+class Objects:
+    """Objects of a container, or of a volume."""
+
+    container: Container
+    view: OmapView  # object map that knows the virtual ones
+    log: FindingLog  # is told of those that cannot be used
+
+    def find(self, oid: int) -> ObjectPlace:
+        """Locate an object."""
+        item = self.container.checkpoint.ephemerals.get(oid)
+        if item is not None:
+            return ObjectPlace(item.paddr, item.size_bytes, is_ephemeral=True)
+        found = self.view.find(np.array([oid], np.uint64))
+        if not found.is_missing[0]:
+            paddr, size = int(found.paddr[0]), int(found.size_bytes[0])
+            return ObjectPlace(paddr, size, is_ephemeral=False, xid=int(found.xid[0]))
+        # No map knows it: a physical object has its address for a number.
+        return ObjectPlace(oid, self.container.blocks.block_size, is_ephemeral=False)
+
+    def read(self, kind: ObjectKind[T], oid: int) -> tuple[T, ObjectPlace]:
+        """Locate, verify and parse an object."""
+        place = self.find(oid)
+        with self.container.blocks.concerning(place.paddr):
+            return _parse(self.container, kind, oid, place), place
+
+    def try_read(self, kind: ObjectKind[T], oid: int) -> tuple[T, ObjectPlace] | None:
+        """Read an object; None and a finding if it cannot be used."""
+        try:
+            return self.read(kind, oid)
+        except FormatError as error:
+            self.log.survive(error)
+            return None
+
+
+def objects_of(container: Container) -> Objects:
+    """Return the objects that belong to no volume."""
+    return Objects(container, container.view, container.log)
+
+
+def _parse(container: Container, kind: ObjectKind[T], oid: int, place: ObjectPlace) -> T:
+    """Verify and parse an object."""
+    where, structure = container.blocks.at(place.paddr), kind.structure
+    if place.size_bytes <= 0 or place.size_bytes % container.blocks.block_size:
+        raise FormatError("impossible size", structure=structure, image_offset=where, found=str(place.size_bytes))
+    data = container.blocks.read_object(place.paddr, place.size_bytes)
+    head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)
+    # Ephemeral and virtual objects have their checksum like all others: over all their blocks as they are stored.
+    computed = int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0])
+    for what, expected, found in (
+        ("checksum differs", computed, head.cksum),
+        ("another object", oid, head.oid),
+        ("another version of the object", head.xid if place.xid is None else place.xid, head.xid),
+        ("object of another type", kind.type, head.type),
+    ):
+        if expected != found:
+            sides = {"expected": f"{expected:#x}", "found": f"{found:#x}"}
+            raise FormatError(what, structure=structure, image_offset=where, **sides)
+    return grammar.parse(kind.cls, data, structure=structure, image_offset=where)
+
+
+KINDS: Final = grammar.ApfsObject.ObjectType
+NO_SLOT: Final = int(grammar.ApfsReaper.Slot.none)
+
+
+def read_reaper(container: Container) -> Details:
+    """Read the reaper with its lists and its state.
+
+    Numbers for a report; empty where nothing is being reaped.
+    """
+    oid = container.superblock.reaper_oid
+    if not oid:
+        return {}
+    kind = ObjectKind(grammar.ApfsReaper.ReaperPhys, int(KINDS.nx_reaper), "reaper")
+    found = objects_of(container).try_read(kind, oid)
+    if found is None:
+        return {}
+    reaper, place = found
+    # Large objects are deleted over several transactions: until then their blocks are used and belong to the reaper.
+    waiting, num_lists = _read_lists(container, reaper.head.head_oid)
+    if num_lists != reaper.head.rlcount:
+        log = container.log.at("reaper", place.paddr, plus=REAPER_HEAD.rlcount.offset)
+        message = "it counts other lists than it has"
+        log.add("count-differs", "warning", message, expected=num_lists, found=reaper.head.rlcount)
+    details: Details = {"objects to be reaped": waiting} if waiting else {}
+    if reaper.head.oid:
+        details |= _state(container, reaper, place.paddr)
+    return details
+
+
+def _read_lists(container: Container, head_oid: int) -> tuple[int, int]:
+    """Count the entries of all lists, and the lists."""
+    waiting, seen = 0, set[int]()
+    oid = head_oid
+    # Lists name the next one; a damaged one may name one that was there before.
+    while oid and oid not in seen:
+        seen.add(oid)
+        kind = ObjectKind(grammar.ApfsReaper.ReapListPhys, int(KINDS.nx_reap_list), f"reap list {oid}")
+        found = objects_of(container).try_read(kind, oid)
+        if found is None:
+            break
+        own, place = found
+        waiting += _read_entries(container, own, place.paddr)
+        oid = own.head.next_oid
+    return waiting, len(seen)
+
+
+def _read_entries(container: Container, own: ApfsReaper.ReapListPhys, paddr: int) -> int:
+    """Follow the entries of a list; give their number."""
+    size = REAP_LIST_ENTRY.width
+    name, seen, slot = f"reap list {own.head.hdr.oid}", set[int](), own.head.first
+    # Entries of a list are chained by their slots; a damaged chain may lead back.
+    while slot != NO_SLOT and slot not in seen:
+        if slot >= len(own.entries):
+            log = container.log.at(name, paddr, plus=REAP_LIST_HEAD.first.offset)
+            log.add("structure-invalid", "warning", "an entry lies outside of the list", found=slot)
+            break
+        seen.add(slot)
+        entry = own.entries[slot]
+        if not entry.is_valid or not _is_known(entry.object_type):
+            log = container.log.at(name, paddr, plus=REAP_LIST_HEAD.width + slot * size)
+            message = "an entry is unused, or of no known type of object"
+            log.add("record-invalid", "warning", message, found=type_name(entry.object_type))
+        slot = entry.next
+    if len(seen) != own.head.num_entries:
+        log = container.log.at(name, paddr, plus=REAP_LIST_HEAD.num_entries.offset)
+        log.add("count-differs", "warning", "it counts other entries", expected=len(seen), found=own.head.num_entries)
+    return len(seen)
+
+
+def _is_known(kind: int) -> bool:
+    return any(int(member) == kind for member in KINDS)
+
+
+def _state(container: Container, reaper: ApfsReaper.ReaperPhys, paddr: int) -> Details:
+    """Tell how far the reaping of an object has come; a state of an unknown kind is a finding."""
+    head, types = reaper.head, grammar.ApfsReaper
+    details: Details = {"being reaped": f"{type_name(head.object_type)} {head.oid}"}
+    by_type: dict[int, Any] = {
+        int(KINDS.fs): types.ApfsReapState,
+        int(KINDS.omap): types.OmapCleanupState if head.is_cleanup else types.OmapReapState,
+    }
+    start = REAPER_HEAD.width
+    # The buffer is one of three structures (reference, p. 166 to 168): which one, only the type of the object that is
+    # being reaped says, and of an object map whether a deleted snapshot is cleaned up.
+    cls = by_type.get(head.object_type)
+    if cls is None:
+        log, kind = container.log.at("reaper", paddr, plus=start), type_name(head.object_type)
+        log.add("record-invalid", "info", "state of a kind that is not documented", found=kind)
+        return details
+    try:
+        at = container.blocks.at(paddr) + start
+        state = grammar.parse(cls, reaper.state_buffer, structure="state of the reaper", image_offset=at)
+    except FormatError as error:
+        container.log.survive(error)
+        return details
+    # A volume's phases count from 0 and an object map's from 1; the state's own type names them.
+    phase = getattr(state, "phase", None)
+    told = getattr(phase, "name", str(phase)).replace("_", " ")
+    return details if phase is None else details | {"reaping phase": told}
+
+
+def report_unknown(container: Container) -> None:
+    """Find ephemeral objects of types that are not known: what they hold is not read."""
+    for item in container.checkpoint.ephemerals.values():
+        if not _is_known(item.type):
+            log, kind = container.log.at(f"ephemeral object {item.oid}", item.paddr), type_name(item.type)
+            log.add("record-invalid", "warning", "object of an unknown type; it was not read", found=kind)

@@ -1,0 +1,91 @@
+"""Object maps: where each virtual object of a container or volume is stored.
+
+Apple File System Reference, Object Maps. A map is a physical tree of (oid, xid) -> address; a view of it keeps, of each
+object, the youngest version that is not younger than a transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.frozen import frozen
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.nodes import NodeRows
+
+
+@frozen
+class ObjectMap:
+    """All mappings of one object map, in key order (oid, then xid); one row a mapping."""
+
+    nodes: NodeRows  # nodes of its tree
+    # oid, xid, paddr: object, the transaction from which the mapping holds, and its first block
+    oid: NDArray[np.uint64]
+    xid: NDArray[np.uint64]
+    paddr: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]  # size of the object
+    # is_deleted, is_encrypted, is_noheader: flags
+    is_deleted: NDArray[np.bool_]
+    is_encrypted: NDArray[np.bool_]
+    is_noheader: NDArray[np.bool_]
+    leaf: NDArray[np.int64]  # position of the mapping's leaf in `nodes`
+
+    def __len__(self) -> int:
+        return len(self.oid)
+
+
+@frozen
+class Found:
+    """Answers to a look-up, one row an object asked for."""
+
+    is_missing: NDArray[np.bool_]
+    xid: NDArray[np.uint64]
+    paddr: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]
+    is_encrypted: NDArray[np.bool_]
+    omap_leaf: NDArray[np.int64]
+
+
+@frozen
+class OmapView:
+    """An object map as of one transaction."""
+
+    omap: ObjectMap  # the map
+    oid: NDArray[np.uint64]  # objects that exist in this view, ascending
+    row: NDArray[np.int64]  # their mappings, as positions in `omap`
+
+    def find(self, oids: NDArray[np.uint64]) -> Found:
+        """Look up many objects."""
+        if not len(self.oid):
+            return _nothing(len(oids))
+        spot = np.minimum(np.searchsorted(self.oid, oids), len(self.oid) - 1)
+        row, omap = self.row[spot], self.omap
+        return Found(
+            self.oid[spot] != oids,
+            omap.xid[row],
+            omap.paddr[row],
+            omap.size_bytes[row],
+            omap.is_encrypted[row],
+            omap.leaf[row],
+        )
+
+
+def _nothing(count: int) -> Found:
+    numbers = np.zeros(count, np.uint64)
+    flags = np.zeros(count, bool)
+    return Found(~flags, numbers, numbers, np.zeros(count, np.int64), flags, np.full(count, -1, np.int64))
+
+
+def view_at(omap: ObjectMap, xid: int) -> OmapView:
+    """Keep, of each object, the youngest mapping up to a transaction; deleted objects are gone."""
+    # Mappings are never changed: each transaction that moves an object adds one, and snapshots keep the older ones.
+    row = np.flatnonzero(omap.xid <= np.uint64(xid))
+    oid = omap.oid[row]
+    is_last = np.ones(len(row), bool)
+    is_last[:-1] = oid[1:] != oid[:-1]
+    row = row[is_last & ~omap.is_deleted[row]]
+    return OmapView(omap, omap.oid[row], row)

@@ -1,0 +1,723 @@
+"""Opening a container none of whose checkpoints can be used, from what a sweep of the whole disk found.
+
+Apple File System Reference, Container (Mounting). The newest superblock that is left takes the checkpoint's place. If
+its object map cannot be read, or a volume is younger, volumes are known by the youngest copies of their superblocks; if
+there is none, the container's facts are made up from the disk's size. All of that is inferred.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.arrays import lookup
+from layoutscope.arrays.lookup import match
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs import checkpoint as checkpoints
+from layoutscope.filesystems.apfs import nodes
+from layoutscope.filesystems.apfs import omap as omaps
+from layoutscope.filesystems.apfs.blocks import Blocks
+from layoutscope.filesystems.apfs.btree import (
+    BATCH_NODES,
+    OpenTree,
+    TreeShape,
+    as_rows,
+    read_batch,
+    read_levels,
+    read_omap,
+)
+from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, find_younger, ring_paddrs
+from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, NoMap, find_superblock
+from layoutscope.filesystems.apfs.fsrecords import (
+    MOST_NAMED,
+    NO_LIMIT,
+    RecordReader,
+    RecordTree,
+    find_losses,
+    records_plan,
+)
+from layoutscope.filesystems.apfs.nodes import join, lost_of
+from layoutscope.filesystems.apfs.omap import ObjectMap
+from layoutscope.filesystems.apfs.snapshots import LIVE, mapped_at, volumes_at
+from layoutscope.filesystems.apfs.source import Places, Store, joined_places
+from layoutscope.filesystems.apfs.spaceman import as_runs, device_blocks, read_space
+from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
+from layoutscope.filesystems.apfs.verify import read_object
+from layoutscope.filesystems.apfs.volume import Volume, fs_source, read_seal
+from layoutscope.findings import FindingLog
+from layoutscope.frozen import frozen
+from layoutscope.image.source import Window
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import NX_SUPERBLOCK
+from layoutscope.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.btree import ReadNodes
+    from layoutscope.filesystems.apfs.checkpoint import Checkpoint
+    from layoutscope.filesystems.apfs.container import Halves
+    from layoutscope.filesystems.apfs.contents import VolumeParts
+    from layoutscope.filesystems.apfs.nodes import NodeRows
+    from layoutscope.filesystems.apfs.spaceman import Space
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
+
+
+SEARCHED_BYTES: Final = 1024**3
+"""No more than this is searched without being asked to: some seconds of reading."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What is found of lost objects, looked for when it is first asked for."""
+
+    container: Container  # the container; its log is told what was looked at
+    space: Space | None  # what the space manager says, if it can be read
+    volumes: list[VolumeParts]  # volumes that could be opened: they know which blocks hold data
+    swept: Swept | None  # all that there is, where a sweep was asked for
+    _found: Swept | None = field(default=None, init=False)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every block is looked at, because that was asked for."""
+        return self.swept is not None
+
+    def copies(self) -> Swept:
+        """Return the objects that are left, several versions of one among them."""
+        if self._found is None:
+            self._found = self._looked_for() if self.swept is None else self.swept
+        return self._found
+
+    def _looked_for(self) -> Swept:
+        container, block_size = self.container, self.container.blocks.block_size
+        data = [item.data_runs() for item in self.volumes]
+        used = used_blocks(container.blocks, container.device_blocks, self.space, data)
+        is_small = lookup.total(used) * block_size <= SEARCHED_BYTES
+        places = [used] if is_small else []
+        # Blocks of the volumes' own maps: a map names an object all the same where the bitmap of its chunk is damaged.
+        places += [_runs(item.state.omap.paddr, item.state.omap.size_bytes, block_size) for item in self.volumes]
+        for paddr, size_bytes in earlier_places(container, with_nodes=not is_small):
+            places.append(_runs(paddr, size_bytes, block_size))
+        told = tell_search(used, block_size)
+        container.at_superblock().add("tree-rebuilt", "warning", told)
+        return sweep(container.blocks, container.decoder, lookup.union(places))
+
+
+def tell_search(used: NDArray[np.int64], block_size: int) -> str:
+    """Say in one sentence what is searched without being asked to, or why that is not enough."""
+    size = lookup.total(used) * block_size
+    if size <= SEARCHED_BYTES:
+        return f"{format_bytes(size)} that are in use, and not known to be data, were searched for lost nodes"
+    return (
+        f"lost nodes were looked for where earlier checkpoints had them: {format_bytes(size)} are in use, more than "
+        f"the {format_bytes(SEARCHED_BYTES)} that are searched unasked; --sweep would find more"
+    )
+
+
+def used_blocks(
+    blocks: Blocks,
+    num_blocks: tuple[int, ...],  # blocks of each device
+    space: Space | None,
+    data: list[NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """List the runs of blocks that hold something of the state that is read, and no data of files that is known."""
+    # A damaged superblock may count any number of blocks; what an image does not hold is not searched.
+    sizes = [source.size_bytes // blocks.block_size if source else 0 for source in blocks.sources]
+    held = [min(count, size) for count, size in zip(num_blocks, sizes, strict=False)]
+    runs = [[device * blocks.tier2_mark, count] for device, count in enumerate(held) if count]
+    devices = np.array(runs, np.int64).reshape(-1, 2)
+    # What waits in a free queue is used as the bitmaps have it, so that earlier checkpoints stay whole: old copies.
+    unused = [] if space is None else [space.free, as_runs(space.pending)]
+    return lookup.subtract(devices, lookup.union([np.empty((0, 2), np.int64), *unused, *data]))
+
+
+def _runs(paddr: NDArray[np.uint64], size_bytes: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
+    sane = (size_bytes > 0) & (size_bytes <= SEARCHED_BYTES) & (paddr < np.uint64(2**62))
+    return lookup.runs_of(paddr[sane], size_bytes[sane] // block_size)
+
+
+def earlier_places(container: Container, *, with_nodes: bool) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
+    """Give addresses and sizes of what earlier checkpoints name: volume superblocks, and nodes if they are wanted."""
+    one = np.array([container.blocks.block_size], np.int64)
+    for _, superblock in checkpoints.superblocks(container.store.apart(), container.area):
+        if superblock.hdr.xid < container.xid:
+            for volume, paddr in volumes_at(container, superblock):
+                yield np.array([paddr], np.uint64), one
+                omap = mapped_at(container, volume, superblock.hdr.xid) if with_nodes else None
+                if omap is not None:
+                    yield omap.paddr, omap.size_bytes
+
+
+def reopen_volume(container: Container, store: Store, oid: int, number: int, evidence: Evidence) -> Volume:
+    """Open a volume whose superblock or object map is lost, from the youngest copies of its objects."""
+    blocks, swept = container.blocks, evidence.copies()
+    # What a transaction wrote that was never committed is younger than the checkpoint, and no part of any state.
+    copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)
+    if not len(copies):
+        # Its place was told already, if anything names one; what is left nowhere has none.
+        raise FormatError(_none_left(evidence), structure=f"volume superblock {oid}", image_offset=None)
+    paddr = int(copies.paddr[0])
+    superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
+    message = f"this copy, of transaction {superblock.hdr.xid}, is the youngest that a sweep found; it is inferred"
+    store.log.at("volume superblock", paddr).add("tree-rebuilt", "warning", message)
+    header, known = _map_left(store, swept, superblock, container.xid)
+    view = omaps.view_at(known, container.xid)
+    seal = read_seal(store, view, superblock)
+    nothing = join("omap-snapshots", [])
+    volume = Volume(store, number, superblock, paddr, container.xid, header, known, view, nothing, seal)
+    # A map that was found by its root is the youngest one, unless there is none.
+    return volume if len(known) and isinstance(header, NoMap) else mended(volume, swept)
+
+
+def _none_left(evidence: Evidence) -> str:
+    """Say what the loss of a volume's superblock means, and where a copy of it was looked for."""
+    lost = "the volume's files and directories are missing from the tables"
+    if evidence.is_complete:
+        return f"no copy of it is left anywhere in the container: {lost}"
+    return f"no copy of it was found where it was looked for: {lost}; --sweep looks at every block"
+
+
+def _map_left(
+    store: Store, swept: Swept, superblock: ApfsVolume.ApfsSuperblock, max_xid: int
+) -> tuple[ApfsContainer.OmapPhys | NoMap, ObjectMap]:
+    """Read what is left of a volume's object map: the youngest one by its root, or that of an older superblock."""
+    found = _map_by_root(store, swept, superblock.root_tree_oid, max_xid)
+    if len(found):
+        message = "the youngest object map that knows the volume's tree was taken for the volume's; it is inferred"
+        store.log.at("volume object map", int(found.nodes.paddr[0])).add("tree-rebuilt", "warning", message)
+        return NoMap(), found
+    try:
+        header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
+        return header, read_omap(store, "omap", header.tree_oid, max_xid)
+    except FormatError as error:
+        log = store.log.at_byte("volume object map", error.image_offset)
+        log.add("tree-rebuilt", "error", f"the volume is read without its object map: {error.reason}")
+    return NoMap(), found
+
+
+def _map_by_root(store: Store, swept: Swept, root_tree_oid: int, max_xid: int) -> ObjectMap:
+    """Read the youngest object map that knows the root of a volume's tree; an empty one if none is left."""
+    # Only the head of a map says whose it is. Its nodes are physical, each named by its own address, so that a map is
+    # whole without its head; and no two volumes of a container share the number of a virtual object.
+    nodes, wanted = swept.nodes("omap"), np.array([root_tree_oid], np.uint64)
+    roots = nodes.take((nodes.kind == int(KINDS.btree)) & (nodes.xid <= np.uint64(max_xid)))
+    for row in np.argsort(roots.xid, kind="stable")[::-1].tolist():
+        apart = store.apart()
+        found = read_omap(apart, "omap", int(roots.oid[row]), max_xid)
+        if not apart.log.has_errors and not omaps.view_at(found, max_xid).find(wanted).is_missing[0]:
+            return found
+    return map_of(swept.take(np.empty(0, np.int64)))
+
+
+def map_of(copies: Swept) -> ObjectMap:
+    """Return an object map that knows some objects, one copy of each, and of no leaf that would name them."""
+    none, unknown = np.zeros(len(copies), bool), np.full(len(copies), -1, np.int64)
+    return ObjectMap(
+        join("omap", []), copies.oid, copies.xid, copies.paddr, copies.size_bytes, none, none, none, unknown
+    )
+
+
+def mended(volume: Volume, swept: Swept) -> Volume:
+    """Give a volume an object map in which every object that was found has an address.
+
+    Mappings that lead to what they should are kept; the youngest copy takes the place of others. That of a map which is
+    not the last one may be younger than the mapping.
+    """
+    row, known = volume.view.row, volume.omap
+    copies = swept.nodes("fs").newest(volume.xid)
+    pairs = swept.paddr ^ (swept.oid << np.uint64(32))
+    sound = np.isin(known.paddr[row] ^ (known.oid[row] << np.uint64(32)), pairs)
+    spot, has_copy = match(copies.oid, known.oid[row])
+    sound[has_copy] &= known.xid[row][has_copy] >= copies.xid[spot[has_copy]]
+    kept = row[sound | known.is_encrypted[row] | known.is_noheader[row]]
+    copies = copies.take(~np.isin(copies.oid, known.oid[kept]))
+    parts = (known, kept), (map_of(copies), np.arange(len(copies)))
+    columns = [name for name in ObjectMap.__match_args__ if name != "nodes"]
+    joint = {name: np.concatenate([getattr(omap, name)[rows] for omap, rows in parts]) for name in columns}
+    order = np.lexsort((joint["xid"], joint["oid"]))
+    omap = ObjectMap(known.nodes, **{name: values[order] for name, values in joint.items()})
+    return replace(volume, omap=omap, view=omaps.view_at(omap, volume.xid))
+
+
+SUPERBLOCK: Final = NX_SUPERBLOCK
+
+
+def salvage_container(halves: Halves, decoder: Decoder, log: FindingLog, error: FormatError) -> tuple[Container, Swept]:
+    """Sweep a container and open what is left of it."""
+    store = Store.over(_blocks(halves), decoder, log)
+    swept = sweep(store.blocks, decoder)
+    volumes = _volumes_in(swept)
+    if not len(volumes):
+        raise error
+    shift = _misplaced_blocks(swept)
+    if shift:
+        (source, start), second = halves
+        return salvage_container(((source, start + shift * store.blocks.block_size), second), decoder, log, error)
+    log.at_error(error).add("checkpoint-invalid", "error", error.reason)
+    if shift is None:
+        message = (
+            "addresses are uncertain: where the container starts is inferred, and no object lies at its own number"
+        )
+        store.log.at("container", 0).add("start-uncertain", "error", message)
+    left = _superblocks(store.blocks, swept)
+    paddr, superblock = left[0] if left else (0, _stand_in(store.blocks, volumes))
+    newest = int(volumes.xid.max())
+    opened = _with_map(store, paddr, superblock) if int(superblock.hdr.xid) >= newest else None
+    if opened is not None:
+        _report(store.log, paddr, f"the state of transaction {opened.xid} is read, whose object map is left")
+        return opened, swept
+    xid = max(int(superblock.hdr.xid), newest)
+    _report(store.log, paddr, "volumes are read from the youngest copies of their superblocks")
+    state = replace(_state_of(store, paddr, superblock), xid=xid)
+    return _container(store, state, omaps.view_at(map_of(volumes.newest(xid)), xid), NoMap()), swept
+
+
+def reopen_container(
+    halves: Halves,
+    decoder: Decoder,
+    log: FindingLog,
+    *,
+    after_xid: int = 0,  # transaction of the state that can be opened otherwise; 0 if there is none
+    xid: int | None = None,
+) -> Container | None:
+    """Open a state of a container of which nothing but the object map is lost, without being asked to search.
+
+    The youngest copies of volume superblocks in use take the map's place.
+
+    None if no later superblock is left, or not the one that was asked for, if the checkpoint does not tell which blocks
+    are in use, if these are more than are searched unasked, or if a volume is not found.
+    """
+    apart = log.branch()
+    store = Store.over(_blocks(halves), decoder, apart)
+    with suppress(FormatError):
+        first = find_superblock(*halves[0], FindingLog())
+        paddrs, _ = ring_paddrs(
+            store.apart(), first.xp_desc_base, first.num_desc_blocks, is_tree=bool(first.desc_is_tree)
+        )
+        area = checkpoints.read_descriptor_area(store.blocks, decoder, paddrs)
+        left = checkpoints.superblocks(store.apart(), area)
+        for paddr, superblock in [item for item in left if xid in (None, item[1].hdr.xid)][:1]:
+            if superblock.hdr.xid <= after_xid:
+                return None
+            state, _ = checkpoints.open_checkpoint(store, area, paddr, superblock)
+            used = used_blocks(store.blocks, device_blocks(store, state), read_space(store.apart(), state), [])
+            if lookup.total(used) * store.blocks.block_size > SEARCHED_BYTES:
+                return None
+            oids = [oid for oid in superblock.fs_oid if oid]
+            volumes = _volumes_in(sweep(store.blocks, decoder, used)).newest(state.xid)
+            volumes = volumes.take(np.isin(volumes.oid, np.array(oids, np.uint64)))
+            if not len(volumes) or len(volumes) < len(oids):
+                return None
+            told = tell_search(used, store.blocks.block_size)
+            # What ended the usual way of opening stays damage.
+            apart.findings[:0] = [item for item in log.findings if item.level == "error"]
+            _report(store.log, paddr, f"{told}; volumes are read from the youngest copies of their superblocks")
+            opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), NoMap())
+            if xid is not None:
+                return opened
+            return replace(opened, younger=find_younger(area, state.xid, int(first.hdr.xid)))
+    return None
+
+
+def _misplaced_blocks(swept: Swept) -> int | None:
+    """Say by how many blocks the container starts behind the place from which it was swept; None if nothing tells.
+
+    Heads of object maps are physical objects: their numbers are their addresses.
+    """
+    heads = swept.take(swept.kind == int(KINDS.omap))
+    if not len(heads):
+        # Other physical objects are known as such by the same coincidence alone.
+        return 0 if (swept.oid == swept.paddr).any() else None
+    if (heads.oid == heads.paddr).any():
+        return 0
+    distances, counts = np.unique(heads.paddr.astype(np.int64) - heads.oid.astype(np.int64), return_counts=True)
+    is_behind = (distances > 0) & (counts > 1)
+    return int(distances[is_behind][counts[is_behind].argmax()]) if is_behind.any() else None
+
+
+def _volumes_in(swept: Swept) -> Swept:
+    """Return the superblocks of volumes."""
+    # Copies that snapshots keep are physical objects: their numbers are their addresses. Volumes are virtual ones.
+    return swept.take((swept.kind == int(KINDS.fs)) & (swept.oid != swept.paddr))
+
+
+def _state_of(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Checkpoint:
+    """Return the checkpoint of a superblock, with what is sound of its maps and ephemeral objects."""
+    area, _ = _area(store, superblock)
+    return checkpoints.open_checkpoint(store, area, paddr, superblock)[0]
+
+
+def _blocks(halves: Halves) -> Blocks:
+    """Address blocks of the size that a superblock gives, or of the usual one, up to the end of each image."""
+    size, claimed = MIN_BLOCK_BYTES, 0
+    with suppress(FormatError):
+        found = find_superblock(*halves[0], FindingLog())
+        size, claimed = int(found.len_block), int(found.num_blocks)
+    given = [half for half in halves if half is not None]
+    windows = tuple(Window(source, start, source.size_bytes - start) for source, start in given)
+    return Blocks(windows, tuple(start for _, start in given), size, num_claimed=claimed)
+
+
+def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.NxSuperblock]]:
+    """Parse the container superblocks that are left, newest first; copies in a block 0 come after the others."""
+    found = swept.take(swept.kind == int(KINDS.nx_superblock))
+    # The second device of a Fusion set has a copy in its own block 0, in which the mark of that device is set.
+    number = found.paddr % np.uint64(blocks.tier2_mark)
+    parsed = []
+    for row in np.lexsort((number, found.xid))[::-1].tolist():
+        paddr = int(found.paddr[row])
+        try:
+            superblock = read_object(
+                blocks, grammar.ApfsContainer.NxSuperblock, paddr, "container superblock", oid=int(found.oid[row])
+            )
+        except FormatError:
+            continue
+        if superblock.len_block == blocks.block_size:
+            parsed.append((paddr, superblock))
+    return parsed
+
+
+def _with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Container | None:
+    """Open the state of a superblock if its object map can be read and knows a volume."""
+    xid, cls = int(superblock.hdr.xid), grammar.ApfsContainer.OmapPhys
+    try:
+        header = read_object(store.blocks, cls, superblock.omap_oid, "container object map")
+        omap = read_omap(store.apart(), "container-omap", header.tree_oid, xid)
+    except FormatError:
+        return None
+    view = omaps.view_at(omap, xid)
+    oids = np.array([oid for oid in superblock.fs_oid if oid], np.uint64)
+    if not len(oids) or view.find(oids).is_missing.all():
+        return None
+    return _container(store, _state_of(store, paddr, superblock), view, header)
+
+
+def _container(
+    store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys | NoMap
+) -> Container:
+    if isinstance(header, NoMap):
+        store.lost.extend(_lost_map(store, state))
+    area, trees = _area(store, state.superblock)
+    sizes = device_blocks(store, state)
+    return Container(store, area, state, view.omap, view, header, np.empty(0, np.uint64), trees, sizes)
+
+
+def _lost_map(store: Store, state: Checkpoint) -> list[NodeRows]:
+    """List the nodes because of which the object map of a state cannot be used, as far as its head leads to them."""
+    apart, superblock = store.apart(), state.superblock
+    try:
+        name, cls = "container object map", grammar.ApfsContainer.OmapPhys
+        header = read_object(store.blocks, cls, superblock.omap_oid, name)
+        found = read_omap(apart, "container-omap", header.tree_oid, state.xid)
+    except FormatError:
+        # That the head is damaged is what led here, and a finding already.
+        return []
+    return [*apart.lost, *lost_of(found.nodes)]
+
+
+def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[NodeRows]]:
+    """Read the descriptor area as far as it is there."""
+    base, count = superblock.xp_desc_base, superblock.num_desc_blocks
+    try:
+        paddrs, trees = ring_paddrs(store.apart(), base, count, is_tree=bool(superblock.desc_is_tree))
+    except FormatError:
+        paddrs, trees = np.empty(0, np.uint64), []
+    return checkpoints.read_descriptor_area(store.blocks, store.decoder, paddrs), trees
+
+
+def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:
+    """Make up the superblock of a container that has lost all of its own: its size, and the volumes that were found."""
+    source = blocks.sources[0]
+    size = source.size_bytes if source is not None else 0
+    (limit,) = SUPERBLOCK.fs_oid.counts
+    oids = np.unique(volumes.oid)[:limit].tolist()
+    flags = grammar.ApfsContainer.ContainerFlag.crypto_sw
+    values = {
+        "magic": int(grammar.ApfsContainer.ContainerMagic.nx_superblock),
+        "len_block": blocks.block_size,
+        "num_blocks": size // blocks.block_size,
+        "max_file_systems": len(oids),
+        "fs_oid": oids,
+        # Whether keys are bound to the hardware is unknown; they are lost with the superblock either way.
+        "flags": int(flags),
+        "next_xid": int(volumes.xid.max()) + 1,
+        "next_oid": int(volumes.oid.max()) + 1,
+    }
+    data = SUPERBLOCK.blank(values)
+    return grammar.parse(
+        grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=blocks.at(0)
+    )
+
+
+def _report(log: FindingLog, paddr: int, message: str) -> None:
+    text = f"the container is inferred from what a sweep found: {message}"
+    log.at("container superblock", paddr).add("tree-rebuilt", "warning", text)
+
+
+class Leaves(NamedTuple):
+    """Leaves with the range of their keys; arrays of one length."""
+
+    places: Places
+    first: NDArray[np.uint64]
+    last: NDArray[np.uint64]
+
+
+def rebuilt(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts]) -> VolumeParts:
+    """Rebuild the tree of a volume where part of it is missing."""
+    state = parts.state
+    if not parts.log.has_errors or parts.is_locked or state.superblock.is_sealed:
+        return parts
+    if fs_source(state.store, state, parts.cipher).view is None:
+        return parts
+    is_mended = bool((state.omap.leaf < 0).any())
+    if not (evidence.is_complete or is_mended or _is_index_lost(parts)):
+        return parts
+    named, own = state.view.oid, _named(state)
+    others = [_named(item.state) for item in volumes if item is not parts]
+    foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), own)
+    if evidence.is_complete or not _is_map_whole(parts):
+        state = mended(state, evidence.copies())
+    return _rebuild_tree(replace(parts, state=state), named, foreign)
+
+
+def _named(state: Volume) -> NDArray[np.uint64]:
+    """Objects that a leaf of a volume's own object map names."""
+    return state.omap.oid[state.omap.leaf >= 0]
+
+
+def _is_index_lost(parts: VolumeParts) -> bool:
+    """Tell whether leaves are cut off, of which nothing else is known to be wrong.
+
+    That is so where an index node or a part of the object map is lost, or where no index node names an object that the
+    map has; what a lost leaf held is lost with it.
+    """
+    losses, has_root = find_losses(fs_source(parts.state.store.apart(), parts.state, parts.cipher))
+    if not has_root or any(loss.level for loss in losses) or (losses and not _is_map_whole(parts)):
+        return True
+    if not any(item.level == "error" and item.structure.startswith("fs tree") for item in parts.log.findings):
+        # Whatever else the map has is no part of a tree that is whole.
+        return False
+    known = np.concatenate([parts.fs.nodes.node_id, np.array([loss.node_id for loss in losses], np.uint64)])
+    return not np.isin(parts.state.view.oid, known).all()
+
+
+def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArray[np.uint64]) -> VolumeParts:
+    """Fill the gaps of a volume's file-system tree with leaves that its object map names or a sweep found."""
+    source = fs_source(parts.state.store.apart(), parts.state, parts.cipher)
+    losses, has_root = find_losses(source)
+    batches = list(read_levels(source))
+    index = [batch for batch in batches if batch.level]
+    trusted, doubtful, replaced = _trusted(batches)
+    own = _walked([batch for batch in batches if not batch.level], trusted)
+    gaps = [(loss.low, loss.high) for loss in losses] + doubtful if has_root else [(0, NO_LIMIT)]
+    left = _mapped_places(parts.state)
+    opened = batches[0].tree if batches else OpenTree(source, _plain_shape(left.size_bytes))
+    known = [own.places.node_id, *(batch.places.node_id[batch.check.is_sound] for batch in index), foreign]
+    left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.shape.sizes.node))
+    if _is_map_whole(parts):
+        # A node that neither the map nor an index node names is gone, however well it would fit.
+        missing = np.array([loss.node_id for loss in losses], np.uint64)
+        left = left.take(np.isin(left.node_id, np.concatenate([named, missing, replaced])))
+    adopted = _fitting(_read_leaves(opened, left), gaps, own)
+    leaves = _in_order(own, adopted)
+    hashed = bool(parts.state.superblock.has_hashed_names)
+    tree = _tree_of(opened, index, leaves, hashed_names=hashed)
+    is_inferred = tree.nodes.omap_leaf < 0
+    if not len(adopted.first) and not is_inferred.any():
+        return parts
+    _report_rebuilt(parts.log, tree.nodes, is_inferred, adopted)
+    views = parts.views | {parts.view: tree.nodes}
+    name = "lost" if parts.view == LIVE else "lost_of_snapshots"
+    rows = join(source.tree, [as_rows(batch) for batch in batches if not batch.level])
+    # Where trees led to a node, they tell its level.
+    lost: dict[str, Any] = {name: [*lost_of(rows), *lost_of(parts.fs.nodes), *getattr(parts, name)]}
+    return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
+
+
+def _mapped_places(state: Volume) -> Places:
+    """Return all objects of a state as leaves may be found among them: where an object map says, or a sweep.
+
+    A virtual object that is no node of the file-system tree, such as a seal, fails when it is read as one.
+    """
+    view, omap = state.view, state.omap
+    places = _places_of(view.oid, omap.xid[view.row], omap.paddr[view.row], omap.size_bytes[view.row])
+    return replace(places, is_encrypted=omap.is_encrypted[view.row], omap_leaf=omap.leaf[view.row])
+
+
+def _plain_shape(sizes_bytes: NDArray[np.int64]) -> TreeShape:
+    """A tree of which nothing is known has nodes of the size of most objects, and records of any size."""
+    sizes, counts = np.unique(sizes_bytes, return_counts=True)
+    return TreeShape(
+        sizes=nodes.Sizes(int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES),
+        level=0,
+        is_hashed=False,
+        hash_type=0,
+        is_noheader=False,
+        num_keys=0,
+        num_nodes=0,
+        longest_key=0,
+        paddr=0,
+    )
+
+
+def _ends(batch: ReadNodes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
+    """Nodes of a batch that have records, with their first and last keys."""
+    keys, node = batch.keys, batch.slots.node
+    first = np.flatnonzero(np.diff(node, prepend=-1) != 0)
+    last = np.flatnonzero(np.diff(node, append=-1) != 0)
+    return node[first], keys[first], keys[last]
+
+
+def _trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[int, int]], NDArray[np.uint64]]:
+    """Tell which nodes of a tree are those that the object map names, and all nodes above them too.
+
+    Another copy of a node than the named one is older. It may order the nodes below it, but says nothing of what was
+    written since: leaves there count by their own transactions, like all others that a sweep found.
+    """
+    trusted = np.zeros(sum(len(batch.places) for batch in batches), np.bool_)
+    levels: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.bool_]]]] = {}
+    replaced = [np.empty(0, np.uint64)]
+    for batch in batches:
+        places = batch.places
+        above = (places.parent < 0) | trusted[np.maximum(places.parent, 0)]
+        mine = places.omap_leaf >= 0
+        trusted[batch.first : batch.first + len(places)] = above & mine
+        levels.setdefault(batch.level, []).append((places.low_key, above & ~mine))
+        replaced.append(places.node_id[above & ~mine])
+    doubtful = []
+    for parts in levels.values():
+        low, wrong = (np.concatenate(column) for column in zip(*parts, strict=True))
+        high = np.append(low[1:], np.uint64(NO_LIMIT))
+        doubtful += list(zip(low[wrong].tolist(), high[wrong].tolist(), strict=True))
+    return trusted, doubtful, np.concatenate(replaced)
+
+
+def _is_map_whole(parts: VolumeParts) -> bool:
+    """Whether nothing is known to be missing of a volume's object map."""
+    state = parts.state
+    errors = [item for item in state.log.findings if item.level == "error"]
+    is_broken = any(item.structure.startswith(("omap tree", "volume object map")) for item in errors)
+    # An index node that names what no map knows is damaged itself, or the map is.
+    is_short = any(item.code == "node-missing" and item.structure.startswith("fs tree") for item in errors)
+    has_mappings = bool((state.omap.leaf >= 0).any())
+    return has_mappings and not isinstance(state.omap_header, NoMap) and not is_broken and not is_short
+
+
+def _walked(batches: list[ReadNodes], trusted: NDArray[np.bool_]) -> Leaves:
+    """Leaves that the index still leads to, by nodes that are trusted."""
+    parts = []
+    for batch in batches:
+        node, first, last = _ends(batch)
+        kept = trusted[batch.first + node]
+        node, first, last = node[kept], first[kept], last[kept]
+        parts.append(Leaves(batch.places.take(node), first, last))
+    return _joined(parts)
+
+
+def _joined(parts: list[Leaves]) -> Leaves:
+    nothing = np.empty(0, np.uint64)
+    parts = [*parts, Leaves(_places_of(nothing, nothing, nothing, np.empty(0, np.int64)), nothing, nothing)]
+    parts = [part for part in parts if len(part.first)] or parts[:1]
+    return Leaves(
+        joined_places([part.places for part in parts]),
+        np.concatenate([part.first for part in parts]),
+        np.concatenate([part.last for part in parts]),
+    )
+
+
+def _places_of(
+    oid: NDArray[np.uint64], xid: NDArray[np.uint64], paddr: NDArray[np.uint64], size_bytes: NDArray[np.int64]
+) -> Places:
+    unknown, low = np.full(len(oid), -1, np.int64), np.zeros(len(oid), np.uint64)
+    hashes = np.empty((len(oid), 0), np.uint8)
+    none = np.zeros(len(oid), bool)
+    return Places(oid, xid, paddr, size_bytes, none, unknown, unknown, low, hashes, none)
+
+
+def _read_leaves(tree: OpenTree, places: Places) -> Leaves:
+    """Read what may be leaves; what holds no sound records of leaves is left out."""
+    parts = []
+    places = places.take(tree.source.blocks.readable(places.paddr, tree.shape.sizes.node))
+    for start in range(0, len(places), BATCH_NODES):
+        some = places.take(slice(start, start + BATCH_NODES))
+        node, first, last = _ends(read_batch(tree, some, 0, 0))
+        parts.append(Leaves(replace(some.take(node), low_key=first), first, last))
+    return _joined(parts)
+
+
+def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves:
+    """Choose leaves in a gap, or that the object map calls live: the youngest first, none across another."""
+    fits = (leaves.places.omap_leaf >= 0) & (leaves.first <= leaves.last)
+    if gaps:
+        low, high = (np.array(side, np.uint64) for side in zip(*sorted(gaps), strict=True))
+        spot = np.searchsorted(low, leaves.first, side="right") - 1
+        inside = (spot >= 0) & (leaves.last <= high[np.maximum(spot, 0)])
+        fits |= inside & (leaves.first <= leaves.last)
+    order = np.lexsort((own.last, own.first))
+    taken = _Ranges(list(zip(own.first[order].tolist(), own.last[order].tolist(), strict=True)))
+    youngest = np.argsort(leaves.places.xid, kind="stable")[::-1].tolist()
+    chosen = [row for row in youngest if fits[row] and taken.add(int(leaves.first[row]), int(leaves.last[row]))]
+    rows = np.array(sorted(chosen), np.int64)
+    return Leaves(leaves.places.take(rows), leaves.first[rows], leaves.last[rows])
+
+
+@frozen
+class _Ranges:
+    """Ranges of keys in order that do not cross; they may touch, as one object's records go on in the next leaf."""
+
+    ranges: list[tuple[int, int]]
+
+    def add(self, first: int, last: int) -> bool:
+        """Take a range in, unless it crosses another."""
+        from bisect import bisect_left
+
+        spot = bisect_left(self.ranges, (first, last))
+        if spot < len(self.ranges) and self.ranges[spot][0] < last:
+            return False
+        if spot and self.ranges[spot - 1][1] > first:
+            return False
+        self.ranges.insert(spot, (first, last))
+        return True
+
+
+def _in_order(own: Leaves, adopted: Leaves) -> Leaves:
+    every = _joined([own, adopted])
+    order = np.lexsort((every.last, every.first))
+    return Leaves(every.places.take(order), every.first[order], every.last[order])
+
+
+def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> RecordTree:
+    """Make a tree of index nodes and leaves."""
+    columns = [as_rows(batch) for batch in index]
+    first = sum(len(batch.places) for batch in index)
+    records = RecordReader(records_plan(hashed_names=hashed_names))
+    for start in range(0, len(leaves.places), BATCH_NODES):
+        places = leaves.places.take(slice(start, start + BATCH_NODES))
+        batch = read_batch(tree, places, 0, first)
+        first += len(places)
+        columns.append(as_rows(batch))
+        records.add(batch)
+    return RecordTree(join(tree.source.tree, columns), records.finish())
+
+
+def _report_rebuilt(log: FindingLog, nodes: NodeRows, is_inferred: NDArray[np.bool_], adopted: Leaves) -> None:
+    """Say what was put where it belongs, and what of it is inferred."""
+    named = adopted.places.paddr[adopted.places.omap_leaf >= 0]
+    if len(named):
+        message = f"{len(named)} leaves to which no index node leads any more were found through the object map"
+        log.at(f"{nodes.tree} tree", int(named[0])).add("tree-rebuilt", "warning", message)
+    if not is_inferred.any():
+        return
+    leaves = np.flatnonzero(is_inferred & (nodes.level == 0) & (nodes.num_records > 0))
+    ends = nodes.first_key_id[leaves].tolist(), nodes.last_key_id[leaves].tolist()
+    ranges = ", ".join(f"{first} to {last}" for first, last in list(zip(*ends, strict=True))[:MOST_NAMED])
+    more = ", ..." if len(leaves) > MOST_NAMED else ""
+    what = f"; inferred are the records of objects {ranges}{more}" if ranges else "; they are index nodes"
+    message = f"{is_inferred.sum()} of {len(nodes)} nodes were found by a sweep and put where they belong{what}"
+    log.at(f"{nodes.tree} tree", int(nodes.paddr[is_inferred][0])).add("tree-rebuilt", "warning", message)

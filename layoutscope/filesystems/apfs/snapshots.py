@@ -1,0 +1,370 @@
+"""States that can be read: checkpoints still in the ring, and snapshots with the nodes and data that each holds.
+
+Apple File System Reference, Snapshot Metadata. A snapshot's file-system tree is found through the volume's object map
+as of the snapshot's transaction; data that left the live volume stand in an extent-reference tree of its own.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs import checkpoint as checkpoints
+from layoutscope.filesystems.apfs import omap as omaps
+from layoutscope.filesystems.apfs.btree import read_nodes, read_omap
+from layoutscope.filesystems.apfs.objects import ObjectKind, Objects, objects_of
+from layoutscope.filesystems.apfs.source import TreeSource
+from layoutscope.filesystems.apfs.spaceman import Details, Region
+from layoutscope.filesystems.apfs.verify import read_object, read_virtual
+from layoutscope.filesystems.apfs.volume import list_volumes, open_volume, read_physical_tree, read_seal, stored_name
+from layoutscope.filesystems.contract import ReadableState
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import ER_STATE_HEAD, GBITMAP_VAL, OBJ_PHYS
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.btree import ReadNodes
+    from layoutscope.filesystems.apfs.container import Container
+    from layoutscope.filesystems.apfs.fsrecords import RecordTables, RecordTree
+    from layoutscope.filesystems.apfs.nodes import NodeRows
+    from layoutscope.filesystems.apfs.objects import ObjectPlace
+    from layoutscope.filesystems.apfs.source import Store
+    from layoutscope.filesystems.apfs.volume import Volume
+    from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
+
+    State = grammar.ApfsEncryption.ErStateV1 | grammar.ApfsEncryption.ErState
+
+LIVE: Final = "live"
+"""Name of the view of the newest checkpoint."""
+
+
+def shown_as(container: Container, wanted_xid: int | None) -> str:
+    """Name the state that was opened: the live one, or an older one that was asked for or had to do."""
+    area = container.area
+    known = area.xid[area.kind == int(grammar.ApfsObject.ObjectType.nx_superblock)]
+    is_older = wanted_xid == container.xid and int(known.max(initial=0)) > container.xid
+    return f"xid {container.xid}" if is_older or container.younger else LIVE
+
+
+def given_up(
+    newest: Container | None,  # the container in its newest state; None if that is the state that was read
+    state: Volume,
+    nodes: NodeRows,
+) -> Details:
+    """Count the nodes of an older state's file-system tree that the newest state no longer has."""
+    if newest is None:
+        return {}
+    held = np.empty(0, np.uint64)
+    # Of a volume that is gone, all nodes are.
+    with suppress(FormatError):
+        held = open_volume(newest, newest.store.apart(), state.superblock.hdr.oid, state.number).omap.paddr
+    return {"nodes given up since": int((~np.isin(nodes.paddr, held)).sum())}
+
+
+def read_snapshots(container: Container, volume: Volume) -> list[Snapshot]:
+    """List the snapshots of a volume, oldest first."""
+    root = volume.superblock.snap_meta_tree_oid
+    tree = read_physical_tree(container.store.apart(), "snapmeta", root, container.xid)
+    return list_snapshots(tree.records)
+
+
+def states_of(container: Container) -> list[ReadableState]:
+    """List checkpoints from the newest on, then snapshots."""
+    rows = [
+        _checkpoint_state(container, paddr, superblock)
+        for paddr, superblock in checkpoints.superblocks(container.store.apart(), container.area)
+    ]
+    return rows + _snapshot_states(container)
+
+
+def _snapshot_states(container: Container) -> list[ReadableState]:
+    rows = []
+    for number, (_, oid) in enumerate(list_volumes(container), 1):
+        try:
+            volume = open_volume(container, container.store.apart(), oid, number)
+        except FormatError:
+            rows.append(ReadableState("snapshot", "unknown", 0, f"volume {number}", 0, False, 0, 0))
+            continue
+        listed = read_snapshots(container, volume)
+        for item in listed:
+            found = _mapped_nodes(container, volume.omap, item.xid)
+            is_complete = _is_whole(volume.omap) and _is_open(volume, item)
+            rows.append(
+                ReadableState("snapshot", item.name, item.xid, volume.name, item.create_time, is_complete, *found)
+            )
+        # A lost list of snapshots is no list without any.
+        lost = int(volume.superblock.num_snapshots) - len(listed)
+        if lost > 0:
+            rows.append(ReadableState("snapshot", f"{lost:,} lost", 0, volume.name, 0, False, 0, 0))
+    return rows
+
+
+def _is_open(volume: Volume, snapshot: Snapshot) -> bool:
+    with suppress(FormatError):
+        open_snapshot(volume, snapshot)
+        return True
+    return False
+
+
+def _is_whole(omap: omaps.ObjectMap | None) -> bool:
+    """Whether every node that an index node of a map leads to is there, and sound."""
+    if omap is None or not omap.nodes.valid.all():
+        return False
+    return int(omap.nodes.num_records[omap.nodes.level > 0].sum()) == len(omap.nodes) - 1
+
+
+def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContainer.NxSuperblock) -> ReadableState:
+    xid = superblock.hdr.xid
+    is_complete = not checkpoints.open_checkpoint(container.store, container.area, paddr, superblock)[1]
+    names, times, nodes = [], [0], np.zeros(2, np.int64)
+    volumes = volumes_at(container, superblock)
+    # Later transactions write over a state's object map and superblocks as soon as its own maps are given up.
+    is_complete &= len(volumes) == sum(oid > 0 for oid in superblock.fs_oid)
+    for volume, _ in volumes:
+        names.append(stored_name(volume))
+        times.append(volume.last_mod_time)
+        omap = mapped_at(container, volume, xid)
+        nodes += (0, 0) if omap is None else _mapped_nodes(container, omap, xid)
+        is_complete &= _is_whole(omap)
+    return ReadableState(
+        "checkpoint", str(xid), xid, ", ".join(names), max(times), is_complete, int(nodes[0]), int(nodes[1])
+    )
+
+
+def volumes_at(
+    container: Container, superblock: ApfsContainer.NxSuperblock
+) -> list[tuple[ApfsVolume.ApfsSuperblock, int]]:
+    """Parse the volume superblocks of an older state, as far as they are still there; each with its address."""
+    blocks, xid = container.blocks, superblock.hdr.xid
+    oids = [oid for oid in superblock.fs_oid if oid]
+    try:
+        header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
+        omap = read_omap(container.store.apart(), "container-omap", header.tree_oid, xid)
+    except FormatError:
+        return []
+    view, cls = omaps.view_at(omap, xid), grammar.ApfsVolume.ApfsSuperblock
+    parsed = []
+    for oid in oids:
+        with suppress(FormatError):
+            parsed.append(read_virtual(blocks, cls, view, oid, "volume superblock"))
+    return parsed
+
+
+def mapped_at(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: int) -> omaps.ObjectMap | None:
+    """Read the object map of an older state of a volume; None if its head is no longer there."""
+    try:
+        cls, paddr = grammar.ApfsContainer.OmapPhys, superblock.omap_oid
+        header = read_object(container.blocks, cls, paddr, "volume object map")
+    except FormatError:
+        return None
+    return read_omap(container.store.apart(), "omap", header.tree_oid, xid)
+
+
+def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tuple[int, int]:
+    """Count the objects that a map names at a transaction, and those whose checksum and identity still hold."""
+    blocks, row = container.blocks, omaps.view_at(omap, xid).row
+    # Encrypted objects cannot be verified without their key, nor those without header: they count as they are named.
+    plain = row[~omap.is_encrypted[row] & ~omap.is_noheader[row]]
+    near = plain[blocks.readable(omap.paddr[plain], blocks.block_size) & (omap.size_bytes[plain] == blocks.block_size)]
+    data = blocks.read(omap.paddr[near], blocks.block_size)
+    starts = None if not len(near) else np.arange(len(near), dtype=np.int64) * blocks.block_size
+    if starts is None:
+        return len(row), len(row) - len(plain)
+    head = container.decoder.columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.oid, OBJ_PHYS.xid))
+    sound = (fletcher64(data) == head["cksum"]) & (head["oid"] == omap.oid[near]) & (head["xid"] == omap.xid[near])
+    return len(row), int(sound.sum()) + len(row) - len(plain)
+
+
+@frozen
+class Snapshot:
+    """One snapshot as the metadata tree describes it."""
+
+    name: str
+    xid: int  # its transaction
+    create_time: int  # nanoseconds since 1970
+    sblock_paddr: int  # copy of the volume superblock; 0 if it has none
+    extentref_paddr: int  # root of its extent-reference tree; 0 if it has none
+
+    @property
+    def view(self) -> str:
+        """Name of the view."""
+        return f"snapshot {self.name}"
+
+
+def list_snapshots(records: RecordTables) -> list[Snapshot]:
+    """List the snapshots in the metadata tree, oldest first."""
+    table = records.get("snap_metadata")
+    if not len(table["obj_id"]):
+        return []
+    names = table["name"].text().to_list()
+    columns = ("obj_id", "create_time", "sblock_oid", "extentref_tree_oid")
+    rows = zip(*(table[name].tolist() for name in columns), strict=True)
+    return [Snapshot(name, *row) for name, row in zip(names, rows, strict=True)]
+
+
+def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
+    """Open the state of a volume that a snapshot keeps."""
+    superblock, paddr = volume.superblock, snapshot.sblock_paddr
+    if paddr:
+        # The transaction in its header is no witness of the snapshot's: in an image of macOS (offsite_source_2snaps)
+        # both copies were written again in transaction 26, while the snapshots are of 10 and 22.
+        name, cls = f"superblock of {snapshot.view}", grammar.ApfsVolume.ApfsSuperblock
+        superblock = read_object(volume.store.blocks, cls, paddr, name)
+    view = omaps.view_at(volume.omap, snapshot.xid)
+    seal = read_seal(volume.store, view, superblock, snapshot.view)
+    return replace(volume, superblock=superblock, paddr=paddr, xid=snapshot.xid, view=view, seal=seal)
+
+
+def read_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> RecordTree:
+    """Read the extents that left the live volume with a snapshot.
+
+    References to runs of blocks, in the table `extent`; empty if the snapshot has no such tree.
+    """
+    return read_physical_tree(store, "extentref", snapshot.extentref_paddr, max_xid)
+
+
+def open_all(volume: Volume, snapshots: list[Snapshot]) -> list[tuple[Snapshot, Volume]]:
+    """Open every snapshot that can be opened."""
+    opened = []
+    for snapshot in snapshots:
+        try:
+            opened.append((snapshot, open_snapshot(volume, snapshot)))
+        except FormatError as error:
+            volume.log.survive(error)
+    return opened
+
+
+def snapshot_view(container: Container, volume: Volume, name: str | None, xid: int | None) -> str | None:
+    """Name the view of the snapshot that was asked for; None if this volume does not have it."""
+    for snapshot in read_snapshots(container, volume):
+        if name in (None, snapshot.name) and xid in (None, container.xid, snapshot.xid):
+            return snapshot.view
+    return None
+
+
+def no_such_state(
+    container: Container,
+    name: str | None,  # the snapshot that was asked for; None where it was a transaction
+    xid: int | None,
+) -> str:
+    """Say that a snapshot or transaction is not there, and what is."""
+    wanted = f"snapshot {name!r}" if name is not None else f"state of transaction {xid}"
+    known = ", ".join(f"{row.kind} {row.label}" for row in states_of(container)) or "none"
+    return f"there is no {wanted}; there are: {known}"
+
+
+KINDS: Final = grammar.ApfsObject.ObjectType
+OWNER: Final = "encryption rolling"
+VALUE: Final = GBITMAP_VAL
+
+
+@frozen
+class Rolling:
+    """What an encryption under way holds: regions, trees, and facts for a report."""
+
+    regions: list[Region] = field(default_factory=list)
+    trees: list[NodeRows] = field(default_factory=list)
+    details: Details = field(default_factory=dict)
+
+
+def read_rolling(container: Container, volume: Volume) -> Rolling:
+    """Read the state of an encryption under way; nothing where there is none."""
+    oid, rolling = volume.superblock.er_state_oid, Rolling()
+    if not oid:
+        return rolling
+    objects = Objects(container, volume.view, volume.log)
+    try:
+        state, place = _read_state(objects, oid)
+    except FormatError as error:
+        volume.log.survive(error)
+        return rolling
+    rolling.regions.extend(_region("er-state", place))
+    rolling.details["encryption under way"] = ", ".join(_flags(state.flags))
+    rolling.details["encryption progress"] = f"{state.progress:,} of {state.num_blocks_to_encrypt:,} blocks"
+    if state.blockmap_oid:
+        _read_bitmap(objects, volume, state.blockmap_oid, rolling)
+    # The list came with the second version of the state.
+    if isinstance(state, grammar.ApfsEncryption.ErState) and state.recovery_list_oid:
+        rolling.regions.extend(_recovery_list(objects, state.recovery_list_oid))
+    return rolling
+
+
+def _read_state(objects: Objects, oid: int) -> tuple[State, ObjectPlace]:
+    """Parse the state by its version."""
+    types, name = grammar.ApfsEncryption, "encryption rolling state"
+    kind = ObjectKind(types.ErStateHead, int(KINDS.er_state), name)
+    head, place = objects.read(kind, oid)
+    # The reference numbers one version (ER_VERSION, p. 171) and has two structures, of which one is called the first.
+    version = types.ErVersion
+    by_version: dict[int, type[State]] = {int(version.first): types.ErStateV1, int(version.second): types.ErState}
+    cls = by_version.get(int(head.version))
+    if cls is None:
+        where = objects.container.blocks.at(place.paddr) + ER_STATE_HEAD.version.offset
+        raise FormatError("of an unknown version", structure=name, image_offset=where, found=str(head.version))
+    return objects.read(ObjectKind(cls, kind.type, name), oid)
+
+
+def _flags(value: int) -> list[str]:
+    flags = grammar.ApfsEncryption.ErFlag
+    return [flag.name.replace("_", " ") for flag in flags if value & flag] or ["state unknown"]
+
+
+def _region(kind: str, place: ObjectPlace) -> list[Region]:
+    """Make a region of an object, unless the checkpoint area's regions show it."""
+    return [] if place.is_ephemeral else [Region(kind, OWNER, place.paddr)]
+
+
+def _recovery_list(objects: Objects, oid: int) -> list[Region]:
+    """Follow the list of recovery blocks."""
+    regions, seen = list[Region](), set[int]()
+    kind = ObjectKind(grammar.ApfsEncryption.ErRecoveryBlock, int(KINDS.er_recovery_block), "recovery block")
+    # Recovery blocks form a chain, which damage may close to a ring.
+    while oid and oid not in seen:
+        seen.add(oid)
+        found = objects.try_read(kind, oid)
+        if found is None:
+            break
+        block, place = found
+        regions += _region("er-recovery-block", place)
+        oid = block.next_oid
+    return regions
+
+
+def _read_bitmap(objects: Objects, volume: Volume, oid: int, rolling: Rolling) -> None:
+    """Read the head of the bitmap of handled blocks, its tree, and locate its blocks."""
+    kind = ObjectKind(grammar.ApfsEncryption.Gbitmap, int(KINDS.gbitmap), "bitmap of encrypted blocks")
+    found = objects.try_read(kind, oid)
+    if found is None:
+        return
+    head, place = found
+    rolling.regions.extend(_region("gbitmap", place))
+    if not head.tree_oid:
+        return
+    view = None if volume.view.find(np.array([head.tree_oid], np.uint64)).is_missing[0] else volume.view
+    nodes, leaves = read_nodes(TreeSource(volume.store, "gbitmap", head.tree_oid, volume.xid, view=view))
+    rolling.trees.append(nodes)
+    for batch in leaves:
+        rolling.regions.extend(_bitmap_blocks(objects.container, batch))
+
+
+def _bitmap_blocks(container: Container, batch: ReadNodes) -> list[Region]:
+    """Locate the blocks that a batch of leaves leads to."""
+    slots, regions = batch.slots, list[Region]()
+    kind = ObjectKind(grammar.ApfsEncryption.GbitmapBlock, int(KINDS.gbitmap_block), "bitmap block")
+    rows = np.flatnonzero(slots.val_len == VALUE.width)
+    found = container.decoder.column(VALUE, batch.buffer, slots.val_start[rows], VALUE.paddr)
+    by_row = dict(zip(rows.tolist(), found.tolist(), strict=True))
+    for row in range(len(slots)):
+        try:
+            _, place = objects_of(container).read(kind, by_row.get(row, 0))
+        except FormatError:
+            log = batch.at(int(slots.node[row]), int(slots.key_start[row]))
+            log.add("record-invalid", "info", "record of a kind that is not documented")
+            continue
+        regions += _region("gbitmap-block", place)
+    return regions

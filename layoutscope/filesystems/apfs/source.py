@@ -1,0 +1,287 @@
+"""What is needed to read a container and one tree of it, and where the nodes of a level are before they are read.
+
+Apple File System Reference, B-Trees and Object Maps. What cannot be located is a finding and left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.frozen import frozen
+from layoutscope.native.library import Kernel
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import Bulk
+from layoutscope.ondisk.records import (
+    EVICT_MAPPING_KEY,
+    FEXT_KEY,
+    FREE_QUEUE_KEY,
+    FUSION_MT_KEY,
+    GBITMAP_KEY,
+    J_KEY,
+    OMAP_KEY,
+    OMAP_SNAPSHOT_KEY,
+)
+from layoutscope.recordtypes import Field
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.blocks import Blocks, Cipher
+    from layoutscope.filesystems.apfs.nodes import NodeRows
+    from layoutscope.filesystems.apfs.omap import OmapView
+    from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.recordtypes import RecordColumn, RecordType
+
+
+LEADING_NUMBERS: Final = Kernel("leading_numbers", "bnnnlL")
+
+TYPE_BITS: Final = 4
+"""Of a record's type in the order of keys."""
+
+
+@frozen
+class Store:
+    """Where structures are read, how they are decoded, and where findings about them go."""
+
+    blocks: Blocks  # blocks of the container
+    decoder: Decoder  # bulk or grammar
+    log: FindingLog  # its addresses are those of blocks
+    # roots that were found and cannot be used, one each: without them nothing is known of their trees
+    lost: list[NodeRows] = field(default_factory=list)
+
+    @classmethod
+    def over(
+        cls,
+        blocks: Blocks,  # blocks of the container
+        decoder: Decoder,
+        log: FindingLog,
+    ) -> Store:
+        """Let a log count in blocks."""
+        return cls(blocks, decoder, replace(log, locate=blocks.place))
+
+    def apart(self) -> Store:
+        """Return the same store with findings of its own: to collect those of one volume, or to drop them."""
+        return replace(self, log=self.log.branch(), lost=[])
+
+
+class TreeKind(NamedTuple):
+    """Records of a tree: type of the keys' beginning, the field that leads the order, and the object type."""
+
+    key_type: RecordType
+    key_field: RecordColumn
+    subtype: int
+
+
+_TYPES = grammar.ApfsObject.ObjectType
+KINDS: Final = {
+    "container-omap": TreeKind(OMAP_KEY, OMAP_KEY.oid, int(_TYPES.omap)),
+    "omap": TreeKind(OMAP_KEY, OMAP_KEY.oid, int(_TYPES.omap)),
+    "omap-snapshots": TreeKind(OMAP_SNAPSHOT_KEY, OMAP_SNAPSHOT_KEY.xid, int(_TYPES.omap_snapshot)),
+    "fs": TreeKind(J_KEY, J_KEY.obj_id, int(_TYPES.fstree)),
+    "extentref": TreeKind(J_KEY, J_KEY.obj_id, int(_TYPES.blockreftree)),
+    "snapmeta": TreeKind(J_KEY, J_KEY.obj_id, int(_TYPES.snapmetatree)),
+    "fext": TreeKind(FEXT_KEY, FEXT_KEY.private_id, int(_TYPES.fext_tree)),
+    "spaceman": TreeKind(FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid, int(_TYPES.spaceman_free_queue)),
+    "fusion-middle": TreeKind(FUSION_MT_KEY, FUSION_MT_KEY.paddr, int(_TYPES.fusion_middle_tree)),
+    # The reference has no object type for what checkpoint-area and evict-mapping trees hold: 0 is not compared.
+    "checkpoint-area": TreeKind(OMAP_SNAPSHOT_KEY, OMAP_SNAPSHOT_KEY.xid, int(_TYPES.invalid)),
+    "gbitmap": TreeKind(GBITMAP_KEY, GBITMAP_KEY.index, int(_TYPES.gbitmap_tree)),
+    "evict-mapping": TreeKind(EVICT_MAPPING_KEY, EVICT_MAPPING_KEY.paddr, int(_TYPES.invalid)),
+}
+"""Trees of containers and volumes by their names in the tables."""
+
+
+@frozen
+class TreeSource:
+    """What is needed to read one tree.
+
+    A tree is physical unless more is said: its nodes are named by their addresses.
+    """
+
+    store: Store  # where it is read
+    tree: str  # name in the tables, key of `KINDS`
+    root_oid: int  # identifier of the root; its address where the tree is physical
+    max_xid: int  # no node of a sound tree is younger
+    view: OmapView | None = None  # of a virtual tree: finds its nodes
+    # of an ephemeral tree: the block in which the checkpoint keeps each object
+    ephemerals: Mapping[int, int] | None = None
+    root_size_bytes: int = 0  # size of the root where the object map does not say; the block size if 0
+    cipher: Cipher | None = None  # decrypts nodes whose object-map entry says that they are encrypted
+    hash_type: int = 0  # of sealed volumes: how children are hashed; 0 where that is unknown, and nothing is verified
+    root_hash: bytes = b""  # of sealed volumes, what the root's hash should be
+
+    @property
+    def blocks(self) -> Blocks:
+        """Where blocks are read."""
+        return self.store.blocks
+
+    @property
+    def decoder(self) -> Decoder:
+        """Bulk or grammar."""
+        return self.store.decoder
+
+    @property
+    def kind(self) -> TreeKind:
+        """What its records are."""
+        return KINDS[self.tree]
+
+    def apart(self) -> TreeSource:
+        """Return the same tree with findings of its own."""
+        return replace(self, store=self.store.apart())
+
+    def at_node(self, node_id: int, paddr: int | None) -> FindingLog:
+        """Bind the log to a node."""
+        return self.store.log.at(f"{self.tree} tree, node {node_id}", paddr)
+
+
+NO_ROW: Final = -1
+
+
+@frozen
+class Places:
+    """Nodes of one level before they are read; arrays of one length, in key order.
+
+    Of those that are unread the place is known, and no image has their bytes.
+    """
+
+    node_id: NDArray[np.uint64]
+    xid: NDArray[np.uint64]
+    paddr: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]
+    is_encrypted: NDArray[np.bool_]
+    omap_leaf: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    low_key: NDArray[np.uint64]
+    child_hash: NDArray[np.uint8]
+    is_unread: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.node_id)
+
+    def take(self, chosen: Any) -> Places:
+        """Return some of the nodes."""
+        return Places(*(getattr(self, name)[chosen] for name in self.__match_args__))
+
+
+def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Order of keys as numbers: object and record type in the file-system trees, the leading field elsewhere."""
+    key_type, key_field, _ = source.kind
+    field, turn = (J_KEY.obj_id_and_type, TYPE_BITS) if key_type is J_KEY else (key_field, 0)
+    if isinstance(source.decoder, Bulk) and isinstance(field, Field) and field.native == np.uint64:
+        numbers = np.empty(len(key_start), np.int64)
+        if LEADING_NUMBERS(buffer, key_type.width, field.offset, turn, key_start, numbers) is not None:
+            return numbers.view(np.uint64)
+    return decoded_order(source, buffer, key_start)
+
+
+def decoded_order(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Decode the order of keys through the source's decoder."""
+    key_type, key_field, _ = source.kind
+    if key_type is not J_KEY:
+        return source.decoder.column(key_type, buffer, key_start, key_field)
+    # The disk has the record type in the upper four bits of the object's number, yet the object leads the order.
+    parts = source.decoder.columns(J_KEY, buffer, key_start, (J_KEY.obj_id, J_KEY.record_type))
+    return order_key(parts["obj_id"], parts["record_type"])
+
+
+def order_key(obj_id: NDArray[np.uint64], record_type: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
+    """Object and record type as one number that sorts as the tree does."""
+    return (obj_id << np.uint64(TYPE_BITS)) | np.asarray(record_type, np.uint64)
+
+
+def object_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the object in keys of :func:`order_key`."""
+    return order_keys >> np.uint64(TYPE_BITS)
+
+
+def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Return the record type in keys of :func:`order_key`."""
+    return (order_keys & np.uint64(15)).astype(np.uint8)
+
+
+def locate_nodes(
+    source: TreeSource,
+    oids: NDArray[np.uint64],
+    # of each node its parent's position in the tree, the low key and the hash that the parent has of it; a root has
+    # none
+    origin: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint8]] | None = None,
+) -> Places:
+    """Find the addresses of nodes; those that cannot be read are findings, and left out if the container ends first."""
+    parent, low, hashes = origin or (
+        np.full(len(oids), NO_ROW, np.int64),
+        np.zeros(len(oids), np.uint64),
+        np.empty((len(oids), 0), np.uint8),
+    )
+    block = source.blocks.block_size
+    if source.view is None:
+        paddr, missing = _direct(source, oids)
+        plain = np.zeros(len(oids), bool)
+        size = np.full(len(oids), source.root_size_bytes or block, np.int64)
+        leaf = np.full(len(oids), NO_ROW, np.int64)
+        places = Places(oids, np.zeros(len(oids), np.uint64), paddr, size, plain, leaf, parent, low, hashes, plain)
+    else:
+        found = source.view.find(oids)
+        missing = found.is_missing
+        places = Places(
+            oids, found.xid, found.paddr, found.size_bytes, found.is_encrypted, found.omap_leaf, parent, low, hashes,
+            missing,
+        )  # fmt: skip
+    largest = int(places.size_bytes.max(initial=block))
+    outside = ~source.blocks.readable(places.paddr, largest)
+    _report_unlocated(source, places, missing, outside)
+    placed = ~missing & (~outside | source.blocks.claimed(places.paddr, largest))
+    return replace(places, is_unread=outside).take(placed)
+
+
+def _direct(source: TreeSource, oids: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Addresses of physical nodes, or of ephemeral ones, and which are unknown."""
+    # A physical object is named by its address; where an ephemeral one lies, the maps of the checkpoint say.
+    if source.ephemerals is None:
+        return oids, np.zeros(len(oids), bool)
+    known = [source.ephemerals.get(oid) for oid in oids.tolist()]
+    paddr = np.array([0 if where is None else where for where in known], np.uint64)
+    return paddr, np.array([where is None for where in known], bool)
+
+
+def _report_unlocated(
+    source: TreeSource,
+    places: Places,
+    missing: NDArray[np.bool_],
+    outside: NDArray[np.bool_],
+) -> None:
+    for node_id in places.node_id[missing].tolist():
+        source.at_node(node_id, None).add("node-missing", "error", "no map knows this node")
+    present = source.blocks.present(places.paddr, int(places.size_bytes.max(initial=0)))
+    for number in np.flatnonzero(outside & ~missing).tolist():
+        log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
+        code, message = ("node-missing", "the node's address lies outside the image")
+        if present[number]:
+            code, message = ("unread-area", "the node lies in an area that could not be read; its records are missing")
+        elif log.device >= len(source.blocks.sources):
+            message = "the node lies on the device whose image was not given"
+        log.add(code, "error", message)
+
+
+def joined_places(parts: list[Places]) -> Places:
+    """Put places of several batches together."""
+    return Places(*(np.concatenate([getattr(part, name) for part in parts]) for name in Places.__match_args__))
+
+
+def named_once(source: TreeSource, places: Places) -> Places:
+    """Leave out nodes that a level names twice: a tree that loops back or branches together is damaged."""
+    ascending = np.sort(places.paddr)
+    if (ascending[1:] != ascending[:-1]).all():
+        return places
+    _, firsts = np.unique(places.paddr, return_index=True)
+    keep = np.zeros(len(places), bool)
+    keep[firsts] = True
+    for number in np.flatnonzero(~keep).tolist():
+        log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
+        log.add("node-invalid", "error", "two index entries lead to this node")
+    return places.take(keep)

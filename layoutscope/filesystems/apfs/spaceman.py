@@ -1,0 +1,367 @@
+"""The space manager: which blocks are free, and where its own structures lie.
+
+Apple File System Reference, Space Manager. It is an ephemeral object; behind its fixed part stand the addresses of
+chunk-info blocks (or of blocks with such addresses), whose entries name one bitmap block for each chunk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.arrays import lookup
+from layoutscope.arrays.lookup import clear_runs
+from layoutscope.arrays.ragged import ordinals, owners
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.btree import read_nodes
+from layoutscope.filesystems.apfs.source import TreeSource
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import BLOCK_ADDRESS, CAB_HEAD, CHUNK_INFO, CIB_HEAD, FREE_QUEUE_KEY, FREE_QUEUE_VAL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.btree import ReadNodes
+    from layoutscope.filesystems.apfs.checkpoint import Checkpoint
+    from layoutscope.filesystems.apfs.nodes import NodeRows
+    from layoutscope.filesystems.apfs.source import Store
+    from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.ondisk.grammar import ApfsSpaceman
+
+
+MAX_BLOCKS: Final = 2**44
+"""No device is larger: 2**56 bytes in the smallest blocks."""
+
+Details = dict[str, "str | int | float | bool"]
+"""Numbers and words for reports."""
+
+
+class Region(NamedTuple):
+    """A run of blocks of one type."""
+
+    type: str
+    owner: str
+    paddr: int
+    num_blocks: int = 1
+
+
+def type_name(kind: int) -> str:
+    """Return the name of an object type, for regions."""
+    try:
+        return grammar.ApfsObject.ObjectType(kind).name.replace("_", "-")
+    except ValueError:
+        return f"type {kind:#x}"
+
+
+def inside(regions: Sequence[Region], store: Store) -> list[Region]:
+    """Leave out regions that no device can hold: their addresses are damage."""
+    kept, mark = [], store.blocks.tier2_mark
+    for item in regions:
+        plain = item.paddr - mark if item.paddr >= mark else item.paddr
+        if plain >= 0 and item.num_blocks > 0 and plain + item.num_blocks <= MAX_BLOCKS:
+            kept.append(item)
+        else:
+            message = f"impossible address: block {item.paddr}, {item.num_blocks} blocks"
+            store.log.at(item.type).add("structure-invalid", "error", message)
+    return kept
+
+
+def as_runs(regions: Sequence[Region]) -> NDArray[np.int64]:
+    """Return the blocks of regions as a set."""
+    table = np.array([(item.paddr, item.num_blocks) for item in regions], np.int64).reshape(-1, 2)
+    return lookup.runs_of(table[:, 0], table[:, 1])
+
+
+def from_runs(
+    region_type: str,
+    owner: str,
+    runs: NDArray[np.int64],  # first block and number of blocks of each
+) -> list[Region]:
+    """Make one region of each run."""
+    return [Region(region_type, owner, start, length) for start, length in runs.tolist()]
+
+
+def rest(
+    region_type: str,
+    owner: str,
+    runs: NDArray[np.int64],  # first block and number of blocks of each
+    taken: NDArray[np.int64],  # blocks of others
+) -> list[Region]:
+    """Make regions of what others leave of some runs."""
+    return from_runs(region_type, owner, lookup.subtract(runs, taken))
+
+
+def node_runs(trees: Sequence[NodeRows], block_size: int) -> NDArray[np.int64]:
+    """Blocks of the nodes of trees."""
+    parts = [lookup.runs_of(nodes.paddr, nodes.size_bytes // block_size) for nodes in trees if len(nodes)]
+    return lookup.union(parts)
+
+
+BATCH_BITMAPS: Final = 2048
+QUEUE_NAMES: Final = ("internal pool", "main device", "second device")
+
+
+@frozen
+class Space:
+    """What the space manager says."""
+
+    header: ApfsSpaceman.SpacemanPhys  # its fixed part
+    free: NDArray[np.int64]  # free runs of blocks, of both devices
+    regions: list[Region]  # its own structures outside the checkpoint areas
+    pending: list[Region]  # blocks that become free when older checkpoints are given up
+    queues: list[NodeRows]  # trees of the free queues
+    queued: dict[int, int]  # blocks that each queue holds, by its number
+    # whether every bitmap has as many free blocks as are counted elsewhere: a bitmap bears no checksum
+    is_free_known: bool = True
+
+
+@frozen
+class Chunks:
+    """Chunks of one device; one row a chunk."""
+
+    paddr: NDArray[np.uint64]
+    num_blocks: NDArray[np.int64]
+    free_count: NDArray[np.int64]
+    bitmap_paddr: NDArray[np.uint64]
+
+
+def device_blocks(store: Store, checkpoint: Checkpoint) -> tuple[int, ...]:
+    """Count the blocks of each device of a container.
+
+    The superblock of a Fusion set counts the blocks of both devices, which the space manager tells apart. Where that
+    cannot be read, what the second image does not hold is the main device's.
+
+    Blocks of the main device, and of the second one of a Fusion set.
+    """
+    superblock, blocks = checkpoint.superblock, store.blocks
+    total = int(superblock.num_blocks)
+    if not superblock.is_fusion:
+        return (total,)
+    try:
+        _, header, _ = _read_header(store, checkpoint)
+    except FormatError:  # read_space reports it
+        present = [source.size_bytes // blocks.block_size if source else 0 for source in blocks.sources]
+        second = present[1] if len(present) > 1 else max(total - present[0], 0)
+        return total - second, second
+    return tuple(int(device.num_blocks) for device in header.devices)
+
+
+def read_space(store: Store, checkpoint: Checkpoint) -> Space:
+    """Read the space manager of a checkpoint."""
+    paddr, header, array = _read_header(store, checkpoint)
+    regions, free, agreeing = [], [], []
+    for number, device in enumerate(header.devices):
+        if device.num_blocks:
+            found, runs, agrees = _read_device(store, paddr, array, device, number)
+            regions += found
+            free.append(runs)
+            agreeing.append(agrees)
+    regions = inside(regions, store)
+    regions += _internal_pool(header, regions)
+    pending, queues, queued = _read_queues(store, checkpoint, header)
+    return Space(header, lookup.union(free), regions, inside(pending, store), queues, queued, all(agreeing))
+
+
+def _read_header(store: Store, checkpoint: Checkpoint) -> tuple[int, ApfsSpaceman.SpacemanPhys, NDArray[np.uint8]]:
+    """Read the ephemeral object: its address, its fixed part, and all of its bytes."""
+    blocks, item = store.blocks, checkpoint.ephemerals.get(checkpoint.superblock.spaceman_oid)
+    if item is None:
+        raise FormatError(
+            "the checkpoint does not hold it", structure="space manager", image_offset=blocks.at(checkpoint.paddr)
+        )
+    data = blocks.read_object(item.paddr, item.size_bytes)
+    header = grammar.parse(
+        grammar.ApfsSpaceman.SpacemanPhys, data, structure="space manager", image_offset=blocks.at(item.paddr)
+    )
+    # The arrays of addresses, ring positions and transactions lie where the header's offsets say. A versioned space
+    # manager has its allocation zones, 2,176 bytes, between the header and them (reference, p. 161 and 162).
+    return item.paddr, header, np.frombuffer(data, np.uint8)
+
+
+def _addresses(
+    decoder: Decoder, data: NDArray[np.uint8], start: int, count: int, image_offset: int
+) -> NDArray[np.uint64]:
+    """Decode an array of block addresses in an object at an image offset."""
+    size = BLOCK_ADDRESS.width
+    if start + count * size > len(data):
+        raise FormatError("more addresses than fit", structure="space manager", image_offset=image_offset)
+    starts = start + np.arange(count, dtype=np.int64) * size
+    return decoder.column(BLOCK_ADDRESS, data, starts, BLOCK_ADDRESS.paddr)
+
+
+def _read_device(
+    store: Store, paddr: int, spaceman: NDArray[np.uint8], device: ApfsSpaceman.SpacemanDevice, number: int
+) -> tuple[list[Region], NDArray[np.int64], bool]:
+    """Read the chunk information and bitmaps of one device: its regions, free runs, and whether all counts agree."""
+    owner, decoder, where = QUEUE_NAMES[number + 1], store.decoder, store.blocks.at(paddr)
+    cabs = np.empty(0, np.uint64)
+    # Where the addresses of all chunk-info blocks do not fit into the space manager, they stand in blocks of their own.
+    if device.num_cabs:
+        cabs = _addresses(decoder, spaceman, device.ofs_addresses, device.num_cabs, where)
+        cibs = _cab_addresses(store, cabs)
+    else:
+        cibs = _addresses(decoder, spaceman, device.ofs_addresses, device.num_cibs, where)
+    chunks = _read_chunks(store, cibs, number)
+    free, agrees = _free(store, chunks, owner)
+    if lookup.total(free) != device.num_free_blocks:
+        agrees = False
+        message = f"free blocks of the {owner} differ between bitmaps and space manager"
+        log = store.log.at("space manager")
+        log.add("spaceman-invalid", "warning", message, expected=device.num_free_blocks, found=lookup.total(free))
+    bitmaps = chunks.bitmap_paddr[chunks.bitmap_paddr != 0]
+    kinds = (("spaceman-cab", cabs), ("spaceman-cib", cibs), ("spaceman-bitmap", bitmaps))
+    regions = [Region(kind, owner, paddr) for kind, paddrs in kinds for paddr in paddrs.tolist()]
+    return regions, free, agrees
+
+
+def _cab_addresses(store: Store, cabs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    parts = [np.empty(0, np.uint64)]
+    head = CAB_HEAD.width
+    for paddr in cabs.tolist():
+        data = np.frombuffer(store.blocks.read_object(paddr), np.uint8)
+        found = store.decoder.columns(CAB_HEAD, data, np.zeros(1, np.int64), (CAB_HEAD.num_cibs,))
+        parts.append(_addresses(store.decoder, data, head, int(found["num_cibs"][0]), store.blocks.at(paddr)))
+    return np.concatenate(parts)
+
+
+def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
+    """Decode the entries of the chunk-info blocks of a device."""
+    blocks, decoder = store.blocks, store.decoder
+    outside = ~blocks.readable(cibs, blocks.block_size)
+    if outside.any():
+        is_there = bool(blocks.present(cibs[outside][:1], blocks.block_size)[0])
+        raise FormatError(
+            "could not be read" if is_there else "address outside the container",
+            structure="chunk-info block",
+            image_offset=blocks.at(int(cibs[outside][0])),
+        )
+    buffer = blocks.read(cibs, blocks.block_size).reshape(-1)
+    starts = np.arange(len(cibs), dtype=np.int64) * blocks.block_size
+    counts = decoder.column(CIB_HEAD, buffer, starts, CIB_HEAD.num_chunks).astype(np.int64)
+    head, size = CIB_HEAD.width, CHUNK_INFO.width
+    if (head + counts * size > blocks.block_size).any():
+        raise FormatError("more chunks than fit", structure="chunk-info block", image_offset=blocks.at(int(cibs[0])))
+    owner, slot = owners(counts), ordinals(counts)
+    names = (CHUNK_INFO.paddr, CHUNK_INFO.num_blocks, CHUNK_INFO.num_free_blocks, CHUNK_INFO.bitmap_paddr)
+    found = decoder.columns(CHUNK_INFO, buffer, starts[owner] + head + slot * size, names)
+    # Chunks of the second device are counted from its own start (apfsck), or bear its mark like any other address.
+    mark = np.uint64(blocks.tier2_mark if device else 0)
+    return Chunks(
+        found["paddr"] | mark,
+        found["num_blocks"].astype(np.int64),
+        found["num_free_blocks"].astype(np.int64),
+        found["bitmap_paddr"],
+    )
+
+
+def _free(store: Store, chunks: Chunks, owner: str) -> tuple[NDArray[np.int64], bool]:
+    """Free runs of all chunks, and whether every bitmap agrees; only those neither full nor empty need their bitmap."""
+    blocks, agrees = store.blocks, True
+    # A chunk without bitmap is free throughout.
+    whole = (chunks.bitmap_paddr == 0) | (chunks.free_count == chunks.num_blocks)
+    parts = [lookup.runs_of(chunks.paddr[whole], chunks.num_blocks[whole])]
+    # The bitmap of a chunk that is wholly used or free tells nothing that its count does not.
+    mixed = np.flatnonzero(~whole & (chunks.free_count > 0))
+    for start in range(0, len(mixed), BATCH_BITMAPS):
+        rows = mixed[start : start + BATCH_BITMAPS]
+        is_there = blocks.readable(chunks.bitmap_paddr[rows], blocks.block_size)
+        for paddr in chunks.bitmap_paddr[rows[~is_there]].tolist():
+            is_lost = bool(blocks.present(np.array([paddr], np.uint64), blocks.block_size)[0])
+            store.log.at(f"bitmap, {owner}", paddr).add(
+                "spaceman-invalid", "error" if is_lost else "warning", "the bitmap cannot be read"
+            )
+        rows = rows[is_there]
+        bitmaps = blocks.read(chunks.bitmap_paddr[rows], blocks.block_size)
+        chunk, first, length = clear_runs(bitmaps, chunks.num_blocks[rows], "little")
+        parts.append(lookup.runs_of(chunks.paddr[rows][chunk].astype(np.int64) + first, length))
+        counted = np.bincount(chunk, weights=length, minlength=len(rows)).astype(np.int64)
+        _report_counts(store.log, chunks, rows, counted, owner)
+        agrees &= bool(is_there.all()) and bool((counted == chunks.free_count[rows]).all())
+    return lookup.union(parts), agrees
+
+
+def _report_counts(
+    log: FindingLog, chunks: Chunks, rows: NDArray[np.int64], counted: NDArray[np.int64], owner: str
+) -> None:
+    for number in np.flatnonzero(counted != chunks.free_count[rows]).tolist():
+        row = rows[number]
+        name = f"bitmap of the chunk at block {chunks.paddr[row]}, {owner}"
+        log.at(name, int(chunks.bitmap_paddr[row])).add(
+            "spaceman-invalid",
+            "warning",
+            "free blocks differ between bitmap and chunk information",
+            expected=chunks.free_count[row],
+            found=counted[number],
+        )
+
+
+def _internal_pool(header: ApfsSpaceman.SpacemanPhys, own: list[Region]) -> list[Region]:
+    """Blocks of the pool that hold nothing current, and the ring with versions of the pool's bitmap."""
+    pool = np.array([[header.ip_base, min(header.num_ip_blocks, MAX_BLOCKS)]], np.int64)
+    inside = np.array([[item.paddr, item.num_blocks] for item in own], np.int64).reshape(-1, 2)
+    # The pool has room for three versions of every bitmap and chunk-info block, of which one is current.
+    spare = lookup.subtract(pool, lookup.runs_of(inside[:, 0], inside[:, 1]))
+    ring = Region("internal-pool-bitmap", "space manager", header.ip_bm_base, header.num_ip_bm_blocks)
+    return [ring, *from_runs("internal-pool", "space manager", spare)]
+
+
+def queue_source(
+    store: Store,
+    checkpoint: Checkpoint,
+    tree_oid: int,  # identifier of the root; 0 if there is none
+) -> TreeSource | None:
+    """Describe the tree of a free queue; None if the queue has none."""
+    item = (checkpoint.ephemerals | checkpoint.damaged).get(tree_oid) if tree_oid else None
+    if item is None:
+        return None
+    return TreeSource(
+        store,
+        "spaceman",
+        item.oid,
+        checkpoint.xid,
+        ephemerals=checkpoint.addresses,
+        root_size_bytes=item.size_bytes,
+    )
+
+
+def _read_queues(
+    store: Store, checkpoint: Checkpoint, header: ApfsSpaceman.SpacemanPhys
+) -> tuple[list[Region], list[NodeRows], dict[int, int]]:
+    """Read the trees of the free queues."""
+    pending: list[Region] = []
+    queues: list[NodeRows] = []
+    queued: dict[int, int] = {}
+    for number, queue in enumerate(header.free_queues):
+        source = queue_source(store, checkpoint, queue.tree_oid)
+        if source is None:
+            continue
+        nodes, leaves = read_nodes(source)
+        queues.append(nodes)
+        held = [item for batch in leaves for item in _queued(batch, QUEUE_NAMES[number])]
+        queued[number] = sum(item.num_blocks for item in held)
+        pending += held
+    return pending, queues, queued
+
+
+def _queued(batch: ReadNodes, owner: str) -> list[Region]:
+    """Decode the entries of a free queue."""
+    keys = batch.columns("key", FREE_QUEUE_KEY, (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr))
+    lengths = queued_lengths(batch).astype(np.int64)
+    entries = zip(keys["xid"].tolist(), keys["paddr"].tolist(), lengths.tolist(), strict=True)
+    return [Region("pending-free", f"{owner}, freed by xid {xid}", paddr, length) for xid, paddr, length in entries]
+
+
+def queued_lengths(batch: ReadNodes) -> NDArray[np.uint64]:
+    """Blocks of each entry of a free queue."""
+    # A ghost, an entry without value, stands for a single block.
+    lengths = np.ones(len(batch.slots), np.uint64)
+    rows = np.flatnonzero(batch.slots.val_len > 0)
+    decoder, starts = batch.tree.source.decoder, batch.slots.val_start[rows]
+    found = decoder.columns(FREE_QUEUE_VAL, batch.buffer, starts, (FREE_QUEUE_VAL.num_blocks,))
+    lengths[rows] = found["num_blocks"]
+    return lengths

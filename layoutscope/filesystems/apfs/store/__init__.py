@@ -1,1 +1,0 @@
-"""Blocks, trees and records: what containers and volumes are stored in."""

@@ -1,0 +1,187 @@
+"""Finding APFS nodes by looking at the whole container, whatever its maps and trees say.
+
+Apple File System Reference, Objects and B-Trees. A node is a block-aligned object of a node's type with a checksum that
+matches; its header tells number, transaction and tree. Nodes that have no header (sealed volumes) or are encrypted
+cannot be found this way. Old copies lie around until their blocks are used again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.arrays import lookup
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import BTREE_NODE
+from layoutscope.progress import phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.blocks import Blocks
+    from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import Decoder
+
+
+CHUNK_BYTES: Final = 16 * 1024**2
+LARGEST_NODE: Final = 65536
+MOST_LEVELS: Final = 16
+HEAD: Final = BTREE_NODE
+KINDS: Final = grammar.ApfsObject.ObjectType
+TREES: Final = {
+    int(KINDS.omap): "omap",
+    int(KINDS.fstree): "fs",
+    int(KINDS.blockreftree): "extentref",
+    int(KINDS.snapmetatree): "snapmeta",
+    int(KINDS.omap_snapshot): "omap-snapshots",
+    int(KINDS.spaceman_free_queue): "spaceman",
+    int(KINDS.fext_tree): "fext",
+}
+"""Trees by the object type of their contents; other nodes are of tree ``other``."""
+
+EVERYWHERE: Final = np.array([[0, 2**44]], np.int64)
+"""No device has more blocks: they end before the mark of the second device, whatever their size."""
+
+SINGLE: Final = (KINDS.nx_superblock, KINDS.fs, KINDS.omap)
+"""Objects that are looked for besides nodes."""
+
+FIELDS: Final = (
+    HEAD.hdr.oid,
+    HEAD.hdr.xid,
+    HEAD.hdr.type,
+    HEAD.hdr.subtype,
+    HEAD.hdr.cksum,
+    HEAD.level,
+    HEAD.num_keys,
+    HEAD.hdr.storage,
+)
+
+
+@frozen
+class Swept:
+    """Objects that were found, in address order; arrays of one length."""
+
+    # paddr, oid, xid: address, number and transaction
+    paddr: NDArray[np.uint64]
+    oid: NDArray[np.uint64]
+    xid: NDArray[np.uint64]
+    # kind, subtype: object types of the object and of its contents
+    kind: NDArray[np.int64]
+    subtype: NDArray[np.int64]
+    # level, num_records: of nodes
+    level: NDArray[np.int64]
+    num_records: NDArray[np.int64]
+    size_bytes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.paddr)
+
+    def take(self, chosen: NDArray[Any]) -> Swept:
+        """Return some of the objects."""
+        return Swept(*(getattr(self, name)[chosen] for name in self.__match_args__))
+
+    @property
+    def is_node(self) -> NDArray[np.bool_]:
+        """Which of them are nodes."""
+        result: NDArray[np.bool_] = np.isin(self.kind, [int(KINDS.btree), int(KINDS.btree_node)])
+        return result
+
+    def nodes(self, tree: str) -> Swept:
+        """Nodes of the trees of one kind."""
+        subtypes = [number for number, name in TREES.items() if name == tree]
+        return self.take(self.is_node & np.isin(self.subtype, subtypes))
+
+    def newest(self, max_xid: int) -> Swept:
+        """Keep, of each number, the youngest copy that is not younger than a transaction."""
+        rows = np.flatnonzero(self.xid <= np.uint64(max_xid))
+        rows = rows[np.lexsort((self.xid[rows], self.oid[rows]))]
+        last = np.append(self.oid[rows][1:] != self.oid[rows][:-1], True) if len(rows) else np.empty(0, bool)
+        return self.take(rows[last])
+
+
+def sweep(blocks: Blocks, decoder: Decoder, within: NDArray[np.int64] | None = None) -> Swept:
+    """Look at blocks once, each as what it may be; holes and areas that were never read are passed over.
+
+    What is no sound block but begins like a node is tried as one of several blocks, up to 64 KiB.
+    """
+    parts = [
+        _objects_in(decoder, data, first, blocks, number)
+        for number, source in enumerate(blocks.sources)
+        if source is not None
+        for first, data in _chunks(source, blocks.block_size, _on_device(within, blocks.tier2_mark, number))
+    ]
+    columns = {name: [getattr(part, name) for part in parts] for name in Swept.__match_args__}
+    empty = {name: np.empty(0, np.uint64 if name in {"paddr", "oid", "xid"} else np.int64) for name in columns}
+    return Swept(*(np.concatenate([empty[name], *column]) for name, column in columns.items()))
+
+
+def _on_device(within: NDArray[np.int64] | None, mark: int, device: int) -> NDArray[np.int64]:
+    """Runs of blocks of one device, counted from its own start."""
+    start = np.array([mark if device else 0, 0], np.int64)
+    found = lookup.intersect(EVERYWHERE if within is None else within - start, EVERYWHERE)
+    return found[found[:, 0] >= 0]
+
+
+def _chunks(source: Source, block_size: int, within: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Yield the first block and the blocks of each part of a device that is stored and wanted."""
+    whole = lookup.intersect(np.array([[0, source.size_bytes // block_size]], np.int64), within)
+    holes = source.holes
+    source.counter.hole_bytes += lookup.total(holes)
+    skipped = np.concatenate([holes, source.unread_ranges()])
+    first = -(-skipped[:, 0] // block_size)
+    length = np.maximum(skipped.sum(axis=1) // block_size - first, 0)
+    step = max(CHUNK_BYTES // block_size, 1)
+    with phase("looking at every block for nodes", source.size_bytes) as looked_at:
+        for start, count in lookup.subtract(whole, lookup.runs_of(first, length)).tolist():
+            for block in range(start, start + count, step):
+                number = min(step, start + count - block)
+                buffer = np.zeros(number * block_size, np.uint8)
+                source.read_into(block * block_size, buffer.data)
+                yield block, buffer.reshape(number, block_size)
+                looked_at.at((block + number) * block_size)
+
+
+def _objects_in(decoder: Decoder, data: NDArray[np.uint8], first: int, blocks: Blocks, device: int) -> Swept:
+    """Find nodes, superblocks and heads of object maps in a run of blocks."""
+    starts = np.arange(len(data), dtype=np.int64) * blocks.block_size
+    flat = data.reshape(-1)
+    head = decoder.columns(HEAD, flat, starts, (HEAD.hdr.type, HEAD.level, HEAD.hdr.xid))
+    kind, level, xid = head["hdr.type"].astype(np.int64), head["level"], head["hdr.xid"]
+    is_node = np.isin(kind, [int(KINDS.btree), int(KINDS.btree_node)]) & (level < MOST_LEVELS)
+    rows = np.flatnonzero((is_node | np.isin(kind, [int(item) for item in SINGLE])) & (xid > 0))
+    columns = decoder.columns(HEAD, flat, starts[rows], FIELDS)
+    mark = blocks.tier2_mark if device else 0
+    paddr = (rows + first + mark).astype(np.uint64)
+    # The checksum is over the whole object, however many blocks it has, less the eight bytes of itself.
+    size = np.where(fletcher64(data[rows]) == columns["hdr.cksum"], blocks.block_size, 0)
+    larger = 2 * blocks.block_size
+    # The head does not say how large a node is, so a wrong checksum may be that of a larger one.
+    while larger <= LARGEST_NODE:
+        _try_size(blocks, paddr, columns["hdr.cksum"], size, larger)
+        larger *= 2
+    found = Swept(
+        paddr,
+        columns["hdr.oid"],
+        columns["hdr.xid"],
+        columns["hdr.type"].astype(np.int64),
+        columns["hdr.subtype"].astype(np.int64),
+        columns["level"].astype(np.int64),
+        columns["num_keys"].astype(np.int64),
+        size.astype(np.int64),
+    )
+    return found.take(size > 0)
+
+
+def _try_size(
+    blocks: Blocks, paddr: NDArray[np.uint64], stored: NDArray[np.uint64], size: NDArray[np.int64], larger: int
+) -> None:
+    """Verify what is no sound block as an object of several blocks."""
+    rows = np.flatnonzero((size == 0) & blocks.readable(paddr, larger))
+    if len(rows):
+        sound = rows[fletcher64(blocks.read(paddr[rows], larger)) == stored[rows]]
+        size[sound] = larger

@@ -1,0 +1,239 @@
+"""What a node must be: checksum or hash, identity, transaction, level and type.
+
+Apple File System Reference, Objects (o_cksum, o_oid, o_xid). Whole batches at once. In sealed volumes, index nodes hold
+the hash of each child and the integrity metadata that of the root; it is over the whole node as it is stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.errors import ChecksumError, FormatError
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import BTREE_NODE, OBJ_PHYS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.blocks import Blocks
+    from layoutscope.filesystems.apfs.omap import OmapView
+    from layoutscope.filesystems.apfs.source import Places, Store, TreeSource
+    from layoutscope.ondisk.grammar import T
+
+
+VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
+"""Categories of ``nodes.valid``; arrays hold positions in this tuple."""
+
+
+@frozen
+class Expected:
+    """What the nodes of one level must be."""
+
+    level: int
+    hash_type: int
+    is_noheader: bool
+
+
+@frozen
+class NodeCheck:
+    """Outcome, one row a node."""
+
+    valid: NDArray[np.uint8]  # position in `VALID_NAMES`
+    is_sound: NDArray[np.bool_]  # whether the records can be used
+    # whether anything is wrong with the node; sound records of such a node are used all the same
+    is_damaged: NDArray[np.bool_]
+
+
+def check_nodes(
+    source: TreeSource,
+    expected: Expected,
+    places: Places,
+    head: dict[str, NDArray[Any]],
+    objects: NDArray[np.uint8],
+) -> NodeCheck:
+    """Verify a batch of nodes."""
+    problems = _Problems(source, places)
+    unread = places.is_unread
+    level = head["level"] != expected.level
+    contradicts = np.zeros(len(places), bool)
+    if expected.hash_type:
+        wrong = _hash_differs(expected.hash_type, places, objects)
+        valid = np.where(wrong, 0, 3 if places.child_hash.shape[1] else 1)
+        problems.report(wrong, "checksum-mismatch", "the node's hash differs from the one that its parent holds")
+    elif expected.is_noheader:
+        # Nodes without header and without hash: nothing but their structure can be checked.
+        wrong = np.zeros(len(places), bool)
+        valid = np.ones(len(places), np.uint8)
+    else:
+        computed = fletcher64(objects)
+        wrong = computed != head["hdr.cksum"]
+        problems.report(wrong, "checksum-mismatch", "checksum differs", computed, head["hdr.cksum"])
+        valid = np.where(wrong, 0, 2)
+        identity = _identity(source, places, head) & ~wrong
+        problems.report(
+            identity, "node-invalid", "object is not the node that was looked for", places.node_id, head["hdr.oid"]
+        )
+        other = _other_version(source, places, head) & ~wrong & ~identity
+        message = "node is of another transaction than the object map says"
+        problems.report(other, "node-invalid", message, places.xid, head["hdr.xid"])
+        wrong |= identity | other
+        contradicts = _check_header(expected.level, head, problems, ~wrong & ~level)
+    problems.report(level & ~wrong, "node-invalid", f"level differs from {expected.level}")
+    wrong |= level | unread
+    return NodeCheck(np.where(level | unread, 0, valid).astype(np.uint8), ~wrong, wrong | contradicts)
+
+
+def _identity(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Tell which nodes are another object, of another type, or from after the state that is read."""
+    kinds = grammar.ApfsObject.ObjectType
+    is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
+    wrong = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > source.max_xid)
+    # Trees of kinds that have no type of their own, such as those of the checkpoint areas, bear any.
+    subtype = source.kind.subtype
+    result: NDArray[np.bool_] = wrong | ((head["hdr.subtype"] != subtype) & (subtype != 0))
+    return result
+
+
+def _other_version(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Tell which nodes are another version than the one that an object map names."""
+    if source.view is None:
+        return np.zeros(len(places), bool)
+    # A virtual object is written anew, to another place, by each transaction that changes it, and mapped from that
+    # transaction on: its header and the mapping's key name the same one, in all maps that macOS and Linux wrote.
+    result: NDArray[np.bool_] = head["hdr.xid"] != places.xid
+    return result
+
+
+def _check_header(
+    level: int, head: dict[str, NDArray[Any]], problems: _Problems, sound: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which heads contradict the place of their node; the records are used all the same."""
+    kinds = grammar.ApfsObject.ObjectType
+    places = problems.places
+    # Leaves that a sweep put in their place have no parent either.
+    is_root = (places.parent < 0) & (places.node_id == np.uint64(problems.source.root_oid))
+    # A root is an object of another type than all other nodes of its tree, and a tree of one node is root and leaf.
+    kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
+    wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))
+    wrong |= head["hdr.storage"] != _storage(problems.source)
+    area = head["table_space.ofs_data"].astype(np.int64) + head["table_space.len_data"] + head["free_space.ofs_data"]
+    room = places.size_bytes - BTREE_NODE.width
+    wrong |= area + head["free_space.len_data"] > room
+    wrong &= sound
+    problems.report(wrong, "node-header-differs", "type, storage or flags contradict the node's place in the tree")
+    result: NDArray[np.bool_] = wrong
+    return result
+
+
+def _storage(source: TreeSource) -> int:
+    """Return how the nodes of a tree must be stored."""
+    kinds = grammar.ApfsObject.Storage
+    if source.view is not None:
+        return int(kinds.virtual)
+    return int(kinds.physical if source.ephemerals is None else kinds.ephemeral)
+
+
+def _hash_differs(hash_type: int, places: Places, objects: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    if not places.child_hash.shape[1]:
+        return np.zeros(len(objects), bool)
+    found = hash_objects(hash_type, objects)
+    result: NDArray[np.bool_] = (found != places.child_hash).any(axis=1)
+    return result
+
+
+@frozen
+class _Problems:
+    """Reports nodes of a batch that fail."""
+
+    source: TreeSource
+    places: Places
+
+    def report(
+        self,
+        wrong: NDArray[np.bool_],
+        code: str,
+        message: str,
+        expected: NDArray[Any] | None = None,
+        found: NDArray[Any] | None = None,
+    ) -> None:
+        """Add a finding for each node that fails; what is unread was reported when its place was found."""
+        for number in np.flatnonzero(wrong & ~self.places.is_unread).tolist():
+            log = self.source.at_node(int(self.places.node_id[number]), int(self.places.paddr[number]))
+            sides = ("", "") if expected is None or found is None else (expected[number], found[number])
+            log.add(code, "error", message, expected=sides[0], found=sides[1])
+
+
+def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:
+    """Parse the header of one object that was read from an address on the image."""
+    return grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=image_offset)
+
+
+def report_damaged(store: Store, paddrs: NDArray[np.uint64], names: list[str]) -> NDArray[np.bool_]:
+    """Verify objects of one block each; each that is damaged is a finding. Returns which are."""
+    blocks = store.blocks
+    data = blocks.read(paddrs, blocks.block_size)
+    starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
+    stored, computed = store.decoder.column(OBJ_PHYS, data.reshape(-1), starts, OBJ_PHYS.cksum), fletcher64(data)
+    wrong: NDArray[np.bool_] = computed != stored
+    for row in np.flatnonzero(wrong).tolist():
+        log = store.log.at(names[row], int(paddrs[row]))
+        log.add("checksum-mismatch", "error", "checksum differs", expected=computed[row], found=stored[row])
+    return wrong
+
+
+def hash_size(hash_type: int) -> int:
+    """Return the length of a hash in bytes, 0 for none; `hash_type` as in the integrity metadata."""
+    # OpenSSL takes longer to load than a small volume to be read, and few are sealed.
+    import hashlib
+
+    return hashlib.new(_name(hash_type)).digest_size if hash_type else 0
+
+
+def _name(hash_type: int) -> str:
+    # The grammar's names are those of hashlib.
+    return grammar.ApfsSealed.HashType(hash_type).name
+
+
+def hash_objects(hash_type: int, objects: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Hash each row."""
+    import hashlib
+
+    joined = b"".join(hashlib.new(_name(hash_type), row.tobytes()).digest() for row in objects)
+    return np.frombuffer(joined, np.uint8).reshape(-1, hash_size(hash_type))
+
+
+def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid: int | None = None) -> T:
+    """Read and parse one physical object, or a virtual one whose address is known."""
+    with blocks.concerning(paddr):
+        data = blocks.read_object(paddr)
+        where = blocks.at(paddr)
+        array = np.frombuffer(data, np.uint8)
+        head = object_header(data, where)
+        computed, stored = int(fletcher64(array[None, :])[0]), int(head.cksum)
+        if computed != stored:
+            sides = {"expected": f"{computed:#x}", "found": f"{stored:#x}"}
+            raise ChecksumError("checksum differs", structure=structure, image_offset=where, **sides)
+        wanted, found = paddr if oid is None else oid, int(head.oid)
+        if wanted != found:
+            sides = {"expected": str(wanted), "found": str(found)}
+            raise FormatError("another object", structure=structure, image_offset=where, **sides)
+        return grammar.parse(cls, data, structure=structure, image_offset=where)
+
+
+def read_virtual(blocks: Blocks, cls: type[T], view: OmapView, oid: int, structure: str) -> tuple[T, int]:
+    """Find one virtual object through an object map, and read and parse it."""
+    found = view.find(np.array([oid], np.uint64))
+    if found.is_missing[0]:
+        message = "the object map does not know it"
+        raise FormatError(message, structure=f"{structure} {oid}", image_offset=None)
+    paddr, xid = int(found.paddr[0]), int(found.xid[0])
+    parsed: Any = read_object(blocks, cls, paddr, structure, oid=oid)
+    if parsed.hdr.xid != xid:
+        message, where = "object is of another transaction than the object map says", blocks.at(paddr)
+        sides = {"expected": str(xid), "found": str(parsed.hdr.xid)}
+        raise FormatError(message, structure=structure, image_offset=where, **sides)
+    return parsed, paddr

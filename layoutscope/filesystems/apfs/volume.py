@@ -1,0 +1,255 @@
+"""One volume of a container: its superblock, its object map and, where it is sealed, its seal.
+
+Apple File System Reference, Volumes and Sealed Volumes. The nodes of a sealed volume's file-system tree have no header;
+each index entry holds the hash of its child, the integrity metadata that of the root.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs import omap as omaps
+from layoutscope.filesystems.apfs.btree import Pool, read_nodes, read_omap, read_shared
+from layoutscope.filesystems.apfs.fsrecords import RecordTree, read_record_tree
+from layoutscope.filesystems.apfs.keybag import unlock
+from layoutscope.filesystems.apfs.nodes import LOCKED, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of
+from layoutscope.filesystems.apfs.source import Store, TreeSource
+from layoutscope.filesystems.apfs.verify import hash_size, read_object, read_virtual
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import APFS_SUPERBLOCK
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.blocks import Cipher
+    from layoutscope.filesystems.apfs.container import Container, NoMap
+    from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
+    from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
+
+
+@frozen
+class Volume:
+    """An opened volume, before its file-system tree is read."""
+
+    store: Store  # where it is read; findings about this volume go there
+    number: int  # its number on the image
+    superblock: ApfsVolume.ApfsSuperblock  # of the state that is read
+    paddr: int  # where that lies
+    xid: int  # transaction of the state that is read
+    omap_header: ApfsContainer.OmapPhys | NoMap  # head of its object map
+    omap: ObjectMap  # all versions of all objects
+    view: OmapView  # those of this state
+    omap_snapshots: NodeRows  # tree of the snapshots that the object map knows
+    seal: Seal | None = None  # of a sealed volume
+
+    @property
+    def name(self) -> str:
+        """Name as stored in the superblock."""
+        return stored_name(self.superblock)
+
+    @property
+    def log(self) -> FindingLog:
+        """Where findings about this volume go."""
+        return self.store.log
+
+    def at_superblock(self, field: str = "") -> FindingLog:
+        """Bind the log to the superblock, or to a field of it."""
+        plus = APFS_SUPERBLOCK.offset_of(field) if field else 0
+        return self.log.at("volume superblock", self.paddr, plus=plus)
+
+
+def stored_name(superblock: ApfsVolume.ApfsSuperblock) -> str:
+    """Return the name that a volume superblock stores."""
+    # 256 bytes of UTF-8, of which those behind the first zero mean nothing.
+    return bytes(superblock.volname).split(b"\0", 1)[0].decode(errors="replace")
+
+
+def list_volumes(container: Container) -> list[tuple[int, int]]:
+    """List slot and oid of every volume of a container."""
+    # A slot without a volume is 0; such slots may lie between others.
+    return [(slot, oid) for slot, oid in enumerate(container.superblock.fs_oid) if oid]
+
+
+def open_volume(container: Container, store: Store, oid: int, number: int) -> Volume:
+    """Open a volume's live state."""
+    blocks, xid = store.blocks, container.xid
+    superblock, paddr = read_virtual(
+        blocks, grammar.ApfsVolume.ApfsSuperblock, container.view, oid, "volume superblock"
+    )
+    header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
+    omap = read_omap(store, "omap", header.tree_oid, xid)
+    view = omaps.view_at(omap, xid)
+    # Only a sealed volume has integrity metadata, without which hashes of nodes cannot be verified.
+    seal = read_seal(store, view, superblock)
+    listed = join("omap-snapshots", [])
+    if header.snapshot_tree_oid:
+        listed = read_nodes(TreeSource(store, "omap-snapshots", header.snapshot_tree_oid, xid))[0]
+    return Volume(store, number, superblock, paddr, xid, header, omap, view, listed, seal)
+
+
+def program(entry: grammar.ApfsVolume.ModifiedBy) -> str:
+    """Return a program's name from the history of a volume."""
+    return bytes(entry.id).split(b"\0", 1)[0].decode(errors="replace")
+
+
+@frozen
+class Seal:
+    """Integrity metadata of a sealed volume: type of hash and what the root's should be."""
+
+    paddr: int
+    hash_type: int
+    root_hash: bytes
+    is_broken: bool
+
+
+def read_seal(
+    store: Store,  # where it is read; its log is told of a broken seal, or why there is none to verify
+    view: OmapView,
+    superblock: ApfsVolume.ApfsSuperblock,
+    of_state: str = "",
+) -> Seal | None:
+    """Read the integrity metadata of a state of a volume; None if it is not sealed, or they cannot be used.
+
+    Each state is sealed or not by itself: a system volume's snapshots are, while the live state need not be.
+    """
+    if not superblock.is_sealed:
+        return None
+    oid, blocks = superblock.integrity_meta_oid, store.blocks
+    structure = f"integrity metadata of {of_state}" if of_state else "integrity metadata"
+    if view.find(np.array([oid], np.uint64)).is_missing[0]:
+        message = "the object map does not know the integrity metadata; nodes are not verified"
+        store.log.at(structure).add("seal-broken", "warning", message)
+        return None
+    try:
+        meta, paddr = read_virtual(blocks, grammar.ApfsSealed.IntegrityMeta, view, oid, structure)
+    except FormatError as error:
+        store.log.survive(error)
+        return None
+    try:
+        size = hash_size(int(meta.hash_type))
+    except ValueError:
+        store.log.at(structure, paddr).add("structure-invalid", "error", "unknown type of hash")
+        return None
+    if meta.is_broken or meta.broken_xid:
+        message = f"the seal was broken in transaction {meta.broken_xid}"
+        store.log.at(structure, paddr).add("seal-broken", "warning", message)
+    data = blocks.read_object(paddr)
+    root_hash = data[meta.ofs_root_hash : meta.ofs_root_hash + size]
+    return Seal(paddr, int(meta.hash_type), root_hash, bool(meta.is_broken or meta.broken_xid))
+
+
+def fs_source(
+    store: Store,
+    volume: Volume,
+    cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
+) -> TreeSource:
+    """Describe the file-system tree of a state of a volume."""
+    seal, superblock = volume.seal, volume.superblock
+    # Apple's reference calls the root tree virtual "typically": its type says how its nodes are named.
+    is_physical = superblock.root_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
+    return TreeSource(
+        store,
+        "fs",
+        superblock.root_tree_oid,
+        volume.xid,
+        view=None if is_physical else volume.view,
+        cipher=cipher,
+        hash_type=seal.hash_type if seal else 0,
+        root_hash=seal.root_hash if seal else b"",
+    )
+
+
+def read_fs_tree(
+    volume: Volume,
+    cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
+    pool: Pool | None = None,
+) -> RecordTree:
+    """Read the file-system tree of a state of a volume, with its records."""
+    hashed = bool(volume.superblock.has_hashed_names)
+    return read_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool)
+
+
+def read_fs_nodes(
+    volume: Volume,
+    cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
+    pool: Pool,
+) -> NodeRows:
+    """Read the nodes of the file-system tree of a state of a volume, but those that other states have shown."""
+    return read_shared(fs_source(volume.store, volume, cipher), pool)
+
+
+def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int) -> RecordTree:
+    """Read an extent-reference or snapshot-metadata tree; none if the root's address is 0."""
+    return read_record_tree(TreeSource(store, tree, root_oid, max_xid)) if root_oid else RecordTree(join(tree, []))
+
+
+def locked_nodes(state: Volume) -> NodeRows:
+    """List the encrypted nodes of a state by identifier: addresses and sizes are known, nothing else."""
+    omap = state.omap
+    row = state.view.row[omap.is_encrypted[state.view.row]]
+    is_read = np.ones(len(row), np.bool_)
+    for size in np.unique(omap.size_bytes[row]).tolist():
+        same = omap.size_bytes[row] == size
+        is_read[same] = state.store.blocks.readable(omap.paddr[row[same]], size)
+    known: dict[str, NDArray[Any]] = {
+        "node_id": omap.oid[row],
+        "xid": omap.xid[row],
+        "paddr": omap.paddr[row],
+        "size_bytes": omap.size_bytes[row],
+        "level": np.full(len(row), UNKNOWN_LEVEL, np.uint8),
+        "omap_leaf": omap.leaf[row],
+        "condition": np.where(is_read, LOCKED, UNREAD),
+    }
+    return rows_of("fs", known)
+
+
+def read_fext_tree(volume: Volume) -> RecordTree:
+    """Read the extents of a sealed volume's files; no nodes on any other volume."""
+    superblock = volume.superblock
+    if not superblock.fext_tree_oid:
+        return RecordTree(join("fext", []))
+    is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
+    view = None if is_physical else volume.view
+    source = TreeSource(volume.store, "fext", superblock.fext_tree_oid, volume.xid, view=view)
+    return read_record_tree(source)
+
+
+def is_encrypted(volume: Volume) -> bool:
+    """Tell whether the nodes of the file-system tree are encrypted."""
+    # Each mapping says of its own object whether it is encrypted: while a volume is being encrypted some are, some not.
+    found = volume.view.find(np.array([volume.superblock.root_tree_oid], np.uint64))
+    return bool(found.is_encrypted[0] and not found.is_missing[0])
+
+
+def cipher_of(
+    container: Container,
+    volume: Volume,  # the volume; None is returned if it is not encrypted
+    password: str | None,
+) -> Cipher | None:
+    """Find the key of an encrypted volume; without one it stays locked, and a finding says why."""
+    if not is_encrypted(volume):
+        return None
+    code, uuid = "volume-locked", bytes(volume.superblock.vol_uuid)
+    if password is not None and container.superblock.is_crypto_sw:
+        try:
+            cipher = unlock(container, uuid, password)
+            if cipher is not None:
+                return cipher
+        except FormatError as error:
+            volume.log.survive(error)
+        message = "the password opens none of the volume's keys"
+    elif container.superblock.is_crypto_sw:
+        message = "the volume is encrypted; a password or recovery key unlocks it"
+    else:
+        code = "volume-hardware-locked"
+        message = (
+            "the volume's keys are bound to the hardware that made them, so that no password unlocks an image: unlock "
+            "it on the Mac it belongs to, and copy or clone it there to a disk of software encryption or none"
+        )
+    volume.log.at(f"volume {volume.name}", volume.paddr).add(code, "warning", message)
+    return None

@@ -1,1 +1,0 @@
-"""One volume: its superblock, states and trees."""

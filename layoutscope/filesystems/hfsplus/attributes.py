@@ -1,0 +1,198 @@
+"""The attributes file: extended attributes, their extents, and the headers of compressed files.
+
+TN1150, "Attributes File"; records of values that stand in the tree follow the system's hfs_format.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.arrays.lookup import find
+from layoutscope.arrays.ragged import I64, U8, Columns, Mask, concatenate, signed
+from layoutscope.filesystems.hfsplus import names
+from layoutscope.filesystems.hfsplus.extents import flatten
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import (
+    ATTRIBUTE_EXTENTS,
+    ATTRIBUTE_FORK_DATA,
+    ATTRIBUTE_INLINE_DATA,
+    ATTRIBUTE_KEY,
+    ATTRIBUTE_RECORD_TYPE,
+    DECMPFS_HEADER,
+)
+from layoutscope.tables import NULL_ROW
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.hfsplus.names import Units
+    from layoutscope.filesystems.hfsplus.nodes import RecordBatch
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.recordtypes import RecordColumn, RecordType
+
+
+KEY: Final = ATTRIBUTE_KEY
+TYPE: Final = ATTRIBUTE_RECORD_TYPE
+INLINE: Final = ATTRIBUTE_INLINE_DATA
+FORK: Final = ATTRIBUTE_FORK_DATA
+EXTENTS: Final = ATTRIBUTE_EXTENTS
+DECMPFS: Final = DECMPFS_HEADER
+
+COMPRESSION_ATTRIBUTE: Final = "com.apple.decmpfs"
+
+_TYPES = grammar.HfsplusAttributes.RecordType
+RECORD_SIZES: Final = {
+    int(_TYPES.inline_data): INLINE.width,
+    int(_TYPES.fork_data): FORK.width,
+    int(_TYPES.extents): EXTENTS.width,
+}
+"""Fixed parts of leaf records by their types, in bytes."""
+
+EXTENT_FIELDS: Final[dict[int, tuple[RecordType, tuple[RecordColumn, RecordColumn]]]] = {
+    int(_TYPES.fork_data): (FORK, (FORK.the_fork.extents.start_block, FORK.the_fork.extents.num_blocks)),
+    int(_TYPES.extents): (EXTENTS, (EXTENTS.extents.start_block, EXTENTS.extents.num_blocks)),
+}
+"""Starts and lengths of extents, by the type of the record."""
+
+_MAGIC: Final = int(grammar.HfsplusAttributes.DecmpfsMagic.cmpf)
+
+_FORK_COLUMNS: Final = ("owner", "fork_block", "start_block", "block_count")
+_OWNER_COLUMNS: Final = ("file_id", "node", "size")
+_COMPRESSED_COLUMNS: Final = ("file_id", "node", "size")
+
+
+@dataclass(slots=True)
+class AttributeLeaves:
+    """Leaf records of the attributes file; extents are kept in the order of decoding."""
+
+    key_type: RecordType = KEY
+    id_field: RecordColumn = KEY.file_id
+    bad: list[I64] = field(default_factory=list)
+    owners: list[Columns] = field(default_factory=list)
+    names: list[Units] = field(default_factory=list)
+    forks: list[Columns] = field(default_factory=list)
+    compressed: list[Columns] = field(default_factory=list)
+    num_owners: int = 0
+
+    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+        """Decode the leaf records of a batch; extents and compression headers are kept."""
+        node, key, data, stop = records.of(leaf)
+        buffer = records.nodes.buffer
+        kind, is_sound = _types(volume.decoder, buffer, data, stop)
+        keys = volume.decoder.columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
+        wide = {name: values.astype(np.int64) for name, values in keys.items()}
+        start, length = key + KEY.width, wide["num_name_units"]
+        is_sound &= start + length * names.UNIT_BYTES <= data
+        self.bad.append(node[~is_sound])
+        for number in (_TYPES.fork_data, _TYPES.extents):
+            chosen = np.flatnonzero(is_sound & (kind == number))
+            self._keep_fork(volume, buffer, data[chosen], wide["start_block"][chosen], number)
+            own = {"file_id": wide["file_id"][chosen], "node": node[chosen]}
+            self._keep_owner(volume, buffer, data[chosen], own, number)
+            self._keep_names(buffer, start[chosen], length[chosen])
+        is_inline = (
+            is_sound & (kind == _TYPES.inline_data) & names.names_equal(buffer, start, length, COMPRESSION_ATTRIBUTE)
+        )
+        is_inline &= data + INLINE.width + DECMPFS.width <= stop
+        self._keep_compressed(volume, buffer, data[is_inline], node[is_inline], wide["file_id"][is_inline])
+        return {"node": node[is_sound], "file_id": wide["file_id"][is_sound], "record_type": kind[is_sound]}
+
+    def _keep_fork(self, volume: Volume, buffer: U8, data: I64, first_block: I64, number: int) -> None:
+        record_type, fields = EXTENT_FIELDS[number]
+        found = volume.decoder.columns(record_type, buffer, data, fields)
+        starts, counts = (found[name].astype(np.int64) for name in fields)
+        rows = flatten(starts, counts, first_block)
+        rows["owner"] = self.num_owners + rows.pop("record")
+        self.forks.append(rows)
+
+    def _keep_owner(self, volume: Volume, buffer: U8, data: I64, own: dict[str, I64], number: int) -> None:
+        """Keep whose extents they are; only the first record of an attribute knows its size."""
+        # Extents behind the eighth stand in records of their own, under the same name, with nothing but extents.
+        size = np.full(len(data), -1, np.int64)
+        if number == _TYPES.fork_data:
+            size = volume.decoder.column(FORK, buffer, data, FORK.the_fork.len_logical)
+        self.owners.append({**own, "size": signed(size)})
+        self.num_owners += len(data)
+
+    def _keep_names(self, buffer: U8, start: I64, length: I64) -> None:
+        """Keep the names of attributes with extents, one by one: they are few."""
+        units = names.gather(buffer, start, length)
+        self.names += np.split(units, np.cumsum(length)[:-1]) if len(length) else []
+
+    def _keep_compressed(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64) -> None:
+        # This header is little-endian on a volume that is big-endian.
+        place = data + INLINE.width
+        found = volume.decoder.columns(DECMPFS, buffer, place, (DECMPFS.compression_magic, DECMPFS.len_uncompressed))
+        is_header = found["compression_magic"] == _MAGIC
+        size = signed(found["len_uncompressed"])
+        self.compressed.append({"file_id": file_id[is_header], "node": node[is_header], "size": size[is_header]})
+
+
+def _types(decoder: Decoder, buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
+    """Tell the type of each leaf record, and whether it is known and all of its fixed part is there."""
+    holds_type = data + TYPE.width <= stop
+    kind = decoder.column(TYPE, buffer, np.where(holds_type, data, 0), TYPE.record_type)
+    wide = kind.astype(np.int64)
+    is_sound = np.zeros(len(data), np.bool_)
+    for number, size in RECORD_SIZES.items():
+        is_sound |= holds_type & (wide == number) & (data + size <= stop)
+    return wide, is_sound
+
+
+@frozen
+class Attributes:
+    """What the attributes file holds."""
+
+    first_row: int  # row of its node 0 in the nodes table
+    # file_id, node: of every leaf record, in key order
+    file_id: I64
+    node: I64
+    # compressed_id, compressed_node, uncompressed_size: of every compression header
+    compressed_id: I64
+    compressed_node: I64
+    uncompressed_size: I64
+    owners: Columns  # `file_id, node, size` of each record with extents
+    owner_name: list[str]  # their attributes' names
+    forks: Columns  # one row an extent: `owner` is a row of `owners`; `fork_block, start_block, block_count`
+
+    def rows_of(self, file_id: I64, is_compressed: Mask) -> NDArray[np.uint32]:
+        """Rows of the leaves with files' first attributes; of compressed files, with their compression header."""
+        if not len(self.file_id) and not len(self.compressed_id):
+            return np.full(len(file_id), NULL_ROW)
+        place = find(self.file_id, file_id)
+        nodes = np.append(self.node, 0)[place]
+        header = find(self.compressed_id, file_id)
+        use_header = is_compressed & (header >= 0)
+        nodes = np.where(use_header, np.append(self.compressed_node, 0)[header], nodes)
+        found = (place >= 0) | use_header
+        return np.where(found, nodes + self.first_row, int(NULL_ROW)).astype(np.uint32)
+
+
+def collect_attributes(
+    tree: Tree | None,  # the attributes file; None where there is none
+    leaves: AttributeLeaves,
+    first_row: int,
+) -> Attributes:
+    """Put together what the leaves held."""
+    none = np.empty(0, np.int64)
+    records = tree.records if tree is not None else {"file_id": none, "node": none}
+    compressed = concatenate(leaves.compressed, dict.fromkeys(_COMPRESSED_COLUMNS, none))
+    order = np.argsort(compressed["file_id"], kind="stable")
+    owner_names = [names.shown(units).replace("/", ":") for units in leaves.names]
+    return Attributes(
+        first_row,
+        records["file_id"],
+        records["node"],
+        compressed["file_id"][order],
+        compressed["node"][order],
+        compressed["size"][order],
+        concatenate(leaves.owners, dict.fromkeys(_OWNER_COLUMNS, none)),
+        owner_names,
+        concatenate(leaves.forks, dict.fromkeys(_FORK_COLUMNS, none)),
+    )

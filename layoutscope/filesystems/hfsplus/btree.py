@@ -1,0 +1,281 @@
+"""HFS+ B-trees: from a fork to nodes, their places, their links and their records.
+
+TN1150, "B-Trees". Nodes are read and decoded in node-number order, which is the order on the volume within each
+extent, in batches; the tree's shape is then found over arrays (:mod:`layoutscope.filesystems.hfsplus.tree`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import numpy as np
+
+from layoutscope.arrays.ragged import GrowingTable
+from layoutscope.errors import FormatError, UnreadError
+from layoutscope.filesystems.hfsplus.forks import Fork, ForkPieces, locate, read_parts
+from layoutscope.filesystems.hfsplus.nodes import (
+    DESCRIPTOR,
+    DESCRIPTOR_BYTES,
+    HEADER,
+    INDEX,
+    LEAF,
+    MAP,
+    OFFSET_BYTES,
+    NodeRows,
+    ReadNodes,
+    RecordBatch,
+    decode_nodes,
+    locate_records,
+)
+from layoutscope.filesystems.hfsplus.volume import shifted
+from layoutscope.frozen import frozen
+from layoutscope.image import Workspace
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import HEADER_NODE, HEADER_RECORD, POINTER_RECORD, RECORD_OFFSET
+
+if TYPE_CHECKING:
+    from layoutscope.arrays.ragged import I64, U8, Columns, Mask
+    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.ondisk.grammar import HfsplusBtree
+    from layoutscope.recordtypes import RecordColumn, RecordType
+
+
+BATCH_BYTES: Final = 4 * 1024**2
+"""Small enough that the fields of a batch are gathered from the processor's cache."""
+
+HEADER_NODE_BYTES: Final = HEADER_NODE.width
+
+
+class TreePlace(NamedTuple):
+    """Which tree it is and where its file lies: what leads to it says no more."""
+
+    tree: str  # name as in the tables
+    file_id: int  # CNID of the tree's file
+    fork: Fork  # its extents as far as they are known
+
+
+class LeafDecoder(Protocol):
+    """What a tree's leaves hold: the only thing that differs between trees."""
+
+    key_type: RecordType
+    id_field: RecordColumn
+    bad: list[I64]
+    """Numbers of leaves with records that contradict the format."""
+
+    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+        """Decode the leaf records of a batch."""
+        ...
+
+
+@frozen
+class TreeFile:
+    """A B-tree's file and header."""
+
+    tree: str  # name as in the tables
+    file_id: int  # CNID of the tree's file
+    fork: Fork  # all its extents
+    header: HfsplusBtree.HeaderRecord  # the header record
+    user_data: bytes  # the header node's second record
+    num_nodes: int  # nodes that the fork holds
+    used: Mask  # from the header's and the map nodes' bitmaps; nodes behind their end are not
+    map_nodes: I64  # numbers of the map nodes
+    # where the parts of the map lie: bytes from the start of the file, and length in bytes
+    map_parts: tuple[tuple[int, int], ...]
+    readable: Mask  # nodes all of whose bytes are on the image
+    # nodes in the chain of map nodes that are none, or could not be read: the chain ends there
+    lost_map_nodes: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def node_size_bytes(self) -> int:
+        """Size of a node."""
+        return int(self.header.len_node)
+
+    @property
+    def num_mapped(self) -> int:
+        """Nodes that the map has bits for."""
+        return min(self.num_nodes, 8 * sum(length for _, length in self.map_parts))
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What decoding some nodes of a tree gave; grows batch by batch."""
+
+    nodes: NodeRows  # the tree's nodes; those that were not decoded yet are blank
+    pointers: list[Columns] = field(default_factory=list)  # records of index nodes: `node, child`
+    # records of leaves, as the tree's leaf decoder gave them
+    leaves: GrowingTable = field(default_factory=GrowingTable)
+
+
+def pieces_of(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> ForkPieces:
+    """Where nodes lie; a node may lie in several pieces.
+
+    `part` is a place in `numbers`; a node that ends behind the last extent has none.
+    """
+    return locate(volume, fork, numbers * node_size_bytes, np.full(len(numbers), node_size_bytes, np.int64))
+
+
+def open_tree(volume: Volume, place: TreePlace) -> TreeFile | None:
+    """Read the header node and the map of a tree; None where it has no blocks or its header is damaged."""
+    tree, _, fork = place
+    if not fork.num_blocks:
+        return None
+    at = int(fork.start_blocks[0]) * volume.block_size_bytes
+    try:
+        node = _read_header_node(volume, tree, fork, at)
+    except FormatError as error:
+        volume.log.survive(error, code="tree-header-invalid")
+        return None
+    if min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) < node.header.len_node:
+        volume.log.at(f"{tree} B-tree header node", at).add(
+            "tree-header-invalid", "error", "its file is smaller than a node"
+        )
+        return None
+    return _with_map(volume, place, node)
+
+
+def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> HfsplusBtree.HeaderNode:
+    structure = f"{tree} B-tree header node"
+    # The node size stands in the node itself: its start is read first, from the first extent.
+    pieces = locate(volume, fork, np.array([0]), np.array([HEADER_NODE_BYTES]))
+    try:
+        data = read_parts(volume, pieces).tobytes()
+    except UnreadError as error:
+        raise shifted(error, 0, structure) from error
+    node = grammar.parse(grammar.HfsplusBtree.HeaderNode, data, structure=structure, image_offset=at)
+    limits = grammar.HfsplusBtree.NodeSizeLimit
+    size = int(node.header.len_node)
+    if not limits.minimum <= size <= limits.maximum or size & (size - 1):
+        raise FormatError(
+            "impossible node size",
+            structure=structure,
+            image_offset=at + DESCRIPTOR_BYTES + HEADER_RECORD.len_node.offset,
+            expected=f"a power of two from {int(limits.minimum)} to {int(limits.maximum)}",
+            found=str(size),
+        )
+    if int(node.descriptor.kind) != HEADER:
+        volume.log.at(structure, at + DESCRIPTOR.kind.offset).add(
+            "node-invalid", "error", "node 0 is no header node", expected=HEADER, found=int(node.descriptor.kind)
+        )
+    return node
+
+
+def _with_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNode) -> TreeFile:
+    tree, file_id, fork = place
+    size = int(node.header.len_node)
+    in_fork = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) // size
+    # Damage makes forks of more nodes than the image has room for.
+    num_nodes = min(in_fork, volume.source.size_bytes // size + 1)
+    if int(node.header.num_nodes) != num_nodes:
+        volume.log.at(
+            f"{tree} B-tree header node",
+            int(fork.start_blocks[0]) * volume.block_size_bytes + HEADER_NODE.header.num_nodes.offset,
+        ).add(
+            "tree-size-differs",
+            "warning",
+            "the header counts other nodes than the file holds",
+            expected=num_nodes,
+            found=int(node.header.num_nodes),
+        )
+    pieces = pieces_of(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
+    readable = np.ones(num_nodes, np.bool_)
+    readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
+    located = np.zeros(num_nodes, np.bool_)
+    located[pieces.part] = True
+    readable &= located
+    used, map_nodes, map_parts, lost = _read_map(volume, tree, fork, node, readable)
+    data = bytes(node.user_data)
+    return TreeFile(tree, file_id, fork, node.header, data, num_nodes, used, map_nodes, map_parts, readable, lost)
+
+
+def _read_map(
+    volume: Volume, tree: str, fork: Fork, node: HfsplusBtree.HeaderNode, readable: Mask
+) -> tuple[Mask, I64, tuple[tuple[int, int], ...], I64]:
+    """Read the node bitmap from the header node and the chain of map nodes behind it."""
+    size = int(node.header.len_node)
+    parts: list[U8] = []
+    visited: list[int] = []
+    lost: list[int] = []
+    places: list[tuple[int, int]] = []
+    # The map begins with the header node's third record, and goes on with the one record of each map node (TN1150, "Map
+    # Nodes").
+    number, skip = 0, HEADER_NODE_BYTES
+    known_bits = 0
+    while known_bits < len(readable):
+        if number >= len(readable) or number in visited:
+            break
+        if not readable[number]:
+            lost.append(number)
+            break
+        visited.append(number)
+        data = read_parts(volume, pieces_of(volume, fork, size, np.array([number])))
+        batch = decode_nodes(volume.decoder, data, size, np.array([number]))
+        if number and int(batch.kind[0]) != MAP:
+            at = int(pieces_of(volume, fork, size, np.array([number])).volume_offset[0])
+            volume.log.at(f"{tree} node {number}", at + DESCRIPTOR.kind.offset).add(
+                "node-invalid",
+                "error",
+                "a node in the chain of map nodes is none",
+                expected=MAP,
+                found=int(batch.kind[0]),
+            )
+            lost.append(number)
+            break
+        end = _map_end(volume, batch)
+        parts.append(data[skip:end])
+        places.append((number * size + skip, max(0, end - skip)))
+        known_bits += 8 * max(0, end - skip)
+        number, skip = int(batch.f_link[0]), DESCRIPTOR_BYTES
+        if not number:
+            break
+    bits = np.unpackbits(np.concatenate(parts)) if parts else np.empty(0, np.uint8)
+    used = np.zeros(len(readable), np.bool_)
+    used[: len(bits)] = bits[: len(readable)].astype(np.bool_)
+    # The chain leads to it, so that it is in use, whatever its own bits would say.
+    used[lost] = True
+    return used, np.array(visited[1:], np.int64), tuple(places), np.array(lost, np.int64)
+
+
+def _map_end(volume: Volume, node: ReadNodes) -> int:
+    """End of a map record: where the node's free space starts, at most where its offset table starts."""
+    count = int(node.num_records[0])
+    limit = node.node_size_bytes - OFFSET_BYTES * (count + 1)
+    if limit <= DESCRIPTOR_BYTES:
+        return DESCRIPTOR_BYTES
+    place = np.array([limit])
+    offset = volume.decoder.column(RECORD_OFFSET, node.buffer, place, RECORD_OFFSET.ofs_record)
+    return int(offset[0]) if DESCRIPTOR_BYTES < int(offset[0]) <= limit else limit
+
+
+def decode_tree(
+    volume: Volume,
+    file: TreeFile,
+    numbers: I64,  # ascending numbers of readable nodes
+    leaves: LeafDecoder,
+    into: Decoded,
+) -> None:
+    """Read and decode nodes, in node-number order and in batches."""
+    size, step = file.node_size_bytes, max(1, BATCH_BYTES // file.node_size_bytes)
+    workspace = Workspace()
+    for start in range(0, len(numbers), step):
+        chosen = numbers[start : start + step]
+        buffer = read_parts(volume, pieces_of(volume, file.fork, size, chosen), workspace)
+        to_come = (len(numbers) - start) / len(chosen) - 1
+        batch = decode_nodes(volume.decoder, buffer, size, chosen, to_come)
+        _decode_batch(volume, file, batch, leaves, into)
+
+
+def _decode_batch(volume: Volume, file: TreeFile, nodes: ReadNodes, leaves: LeafDecoder, into: Decoded) -> None:
+    def id_of(key: I64) -> I64:
+        return volume.decoder.column(leaves.key_type, nodes.buffer, key, leaves.id_field).astype(np.int64)
+
+    fixed = None if file.header.has_variable_index_keys else int(file.header.len_key_max)
+    # A shorter key holds no fixed part of the tree's keys: its record is left out, and the node is damaged.
+    records = locate_records(volume.decoder, nodes, fixed, leaves.key_type.width)
+    into.nodes.put(records, id_of)
+    is_index = (nodes.kind == INDEX)[records.node]
+    if is_index.any():
+        number, _, data, _ = records.of(is_index)
+        child = volume.decoder.column(POINTER_RECORD, nodes.buffer, data, POINTER_RECORD.child_node)
+        into.pointers.append({"node": number, "child": child.astype(np.int64)})
+    into.leaves.add(leaves.decode(volume, records, (nodes.kind == LEAF)[records.node]), nodes.to_come)

@@ -1,0 +1,459 @@
+"""The catalog file: files, folders and threads.
+
+TN1150, "Catalog File". Leaf records of two shapes are decoded batch by batch: entries (files and folders, with their
+names and extents) and threads (which lead from an ID to a parent). In key order, which is the order of the leaves, the
+entries of a folder stand together, sorted by name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.arrays.lookup import find, is_ascending
+from layoutscope.arrays.ragged import starts_of
+from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, names
+from layoutscope.filesystems.hfsplus.nodes import misplaced
+from layoutscope.filesystems.hfsplus.tree import node_log
+from layoutscope.findings import Contradiction
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.leaves import NO_LEAF, Kind, Leaf, LeafPlan, LeafTables, Repeated, Text
+from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
+from layoutscope.tables import NULL_ROW
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.arrays.ragged import I64, Columns, Mask
+    from layoutscope.filesystems.hfsplus.btree import TreeFile
+    from layoutscope.filesystems.hfsplus.names import KeptNames, StoredNames
+    from layoutscope.filesystems.hfsplus.nodes import RecordBatch
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.ondisk.leaves import Coding, Texts
+    from layoutscope.recordtypes import Field, RecordColumn, RecordType
+    from layoutscope.tables import TextColumn
+
+
+KEY: Final = CATALOG_KEY
+TYPE: Final = CATALOG_RECORD_TYPE
+FOLDER: Final = CATALOG_FOLDER
+FILE: Final = CATALOG_FILE
+THREAD: Final = CATALOG_THREAD
+
+_TYPES = grammar.HfsplusCatalog.RecordType
+RECORD_SIZES: Final = {
+    int(_TYPES.folder): FOLDER.width,
+    int(_TYPES.file): FILE.width,
+    int(_TYPES.folder_thread): THREAD.width,
+    int(_TYPES.file_thread): THREAD.width,
+}
+"""Fixed parts of leaf records by their types, in bytes."""
+
+DATA_FORK: Final = int(grammar.HfsplusExtents.ForkType.data)
+RESOURCE_FORK: Final = int(grammar.HfsplusExtents.ForkType.resource)
+
+_FOLDER_FIELDS: Final[dict[str, RecordColumn]] = {
+    "create_date": FOLDER.create_date,
+    "modify_date": FOLDER.content_mod_date,
+    "mode_type": FOLDER.permissions.file_type,
+    "special": FOLDER.permissions.special,
+    "has_link_chain": FOLDER.has_link_chain,
+    "has_expanded_times": FOLDER.has_expanded_times,
+    "file_id": FOLDER.folder_id,
+    "valence": FOLDER.valence,
+}
+_FILE_FIELDS: Final[dict[str, RecordColumn]] = {
+    "create_date": FILE.create_date,
+    "modify_date": FILE.content_mod_date,
+    "mode_type": FILE.permissions.file_type,
+    "special": FILE.permissions.special,
+    "is_compressed": FILE.permissions.is_compressed,
+    "has_link_chain": FILE.has_link_chain,
+    "has_expanded_times": FILE.has_expanded_times,
+    "file_id": FILE.file_id,
+    "finder_type": FILE.user_info.file_type,
+    "finder_creator": FILE.user_info.file_creator,
+    "data_size": FILE.data_fork.len_logical,
+    "data_blocks": FILE.data_fork.num_blocks,
+    "resource_size": FILE.resource_fork.len_logical,
+    "resource_blocks": FILE.resource_fork.num_blocks,
+}
+EPOCH_SECONDS: Final = 2_082_844_800
+"""From 1904-01-01 to 1970-01-01."""
+
+
+def unix_seconds(dates: NDArray[Any], is_expanded: Mask) -> I64:
+    """Turn dates into seconds since 1970-01-01: newer systems write those so that lie beyond 2040."""
+    seconds: I64 = dates.astype(np.int64) - np.where(is_expanded, 0, EPOCH_SECONDS)
+    return seconds
+
+
+ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
+    "is_folder": np.bool_,
+    "parent_id": np.int64,
+    "create_date": np.uint32,
+    "modify_date": np.uint32,
+    "mode_type": np.uint16,
+    "special": np.uint32,
+    "is_compressed": np.bool_,
+    "has_link_chain": np.bool_,
+    "has_expanded_times": np.bool_,
+    "file_id": np.int64,
+    "valence": np.uint32,
+    "finder_type": np.uint32,
+    "finder_creator": np.uint32,
+    "data_size": np.int64,
+    "data_blocks": np.uint32,
+    "resource_size": np.int64,
+    "resource_blocks": np.uint32,
+}
+"""Columns of entries and their types: as narrow as they may be, as there are millions of them."""
+
+_FOR_CHECKS: Final = ("data_blocks", "resource_blocks")
+"""Columns of entries that no table is made of."""
+
+THREAD_COLUMNS: Final[dict[str, type[np.generic]]] = {
+    "file_id": np.uint32,
+    "parent_id": np.uint32,
+    "is_folder": np.bool_,
+}
+FORK_COLUMNS: Final[dict[str, type[np.generic]]] = {
+    "owner": np.uint32,
+    "fork_type": np.uint8,
+    "start_block": np.uint32,
+    "block_count": np.uint32,
+}
+
+_NAME: Final = Text("key", KEY.num_name_units, names.UNIT_BYTES)
+
+
+def _extents(fork_type: int, start_block: Field, block_count: Field) -> Repeated:
+    """Make rows of the used ones among the eight extents that stand in a file's record."""
+    # A fork uses its extents from the first one on: the first of no blocks ends the list (TN1150, Fork Data Structure).
+    return Repeated(
+        "forks", block_count, {"fork_type": fork_type, "start_block": start_block, "block_count": block_count}
+    )
+
+
+def _entry(
+    kind: int, record_type: RecordType, fields: dict[str, RecordColumn], *lists: Repeated, is_folder: bool
+) -> Leaf:
+    return Leaf(
+        kind,
+        "entries",
+        KEY,
+        record_type,
+        {"is_folder": int(is_folder), **fields},
+        {"parent_id": KEY.parent_id},
+        {"name": _NAME, "name_others": _NAME},
+        lists=lists,
+    )
+
+
+def _thread(kind: int, *, is_folder: bool) -> Leaf:
+    # A thread's key has the file's or folder's own ID where that of an entry has its parent's.
+    own_id = {"file_id": KEY.parent_id}
+    columns: dict[str, RecordColumn | int] = {"parent_id": THREAD.parent_id, "is_folder": int(is_folder)}
+    name = Text("val", THREAD.num_name_units, names.UNIT_BYTES)
+    texts = {"name": name, "name_others": name}
+    return Leaf(kind, "threads", KEY, THREAD, columns, own_id, texts, checked=(_NAME,))
+
+
+_NAMES: Final[dict[str, Coding]] = {"name": "utf-16", "name_others": "utf-16-others"}
+
+
+PLAN: Final = LeafPlan(
+    {
+        "entries": {**ENTRY_COLUMNS, **_NAMES},
+        "threads": {**THREAD_COLUMNS, **_NAMES},
+        "forks": FORK_COLUMNS,
+    },
+    (
+        _entry(_TYPES.folder, FOLDER, _FOLDER_FIELDS, is_folder=True),
+        _entry(
+            _TYPES.file,
+            FILE,
+            _FILE_FIELDS,
+            _extents(DATA_FORK, FILE.data_fork.extents.start_block, FILE.data_fork.extents.num_blocks),
+            _extents(RESOURCE_FORK, FILE.resource_fork.extents.start_block, FILE.resource_fork.extents.num_blocks),
+            is_folder=False,
+        ),
+        _thread(_TYPES.folder_thread, is_folder=True),
+        _thread(_TYPES.file_thread, is_folder=False),
+    ),
+    Kind("val", TYPE, TYPE.record_type),
+)
+"""What the records of the catalog's leaves become; of forks, ``owner`` is a row of the entries."""
+
+_FIRST_THREAD: Final = 2
+"""Place of the first kind of threads among the leaves of the plan."""
+
+
+@dataclass(slots=True)
+class CatalogLeaves:
+    """Leaf records of the catalog file; entries, threads and extents are kept in the order of decoding.
+
+    Rows of a node follow one another: it is enough to know of each node where they start and how many there are.
+    """
+
+    key_type: RecordType = KEY
+    id_field: RecordColumn = KEY.parent_id
+    bad: list[I64] = field(default_factory=list)
+    tables: LeafTables = field(default_factory=lambda: LeafTables(PLAN))
+
+    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+        """Decode the leaf records of a batch; entries, threads, names and extents are kept."""
+        batch, numbers = records.in_leaves(leaf), records.nodes.number
+        found = self.tables.add(volume.decoder, batch, records.nodes.to_come)
+        is_thread, is_sound = found.leaf >= _FIRST_THREAD, found.leaf != NO_LEAF
+        columns: Columns = {"node": numbers}
+        # Records stand in the order of their nodes.
+        stops = np.searchsorted(batch.node, np.arange(len(numbers)), side="right")
+        for table, chosen in (("entries", ~is_thread), ("threads", is_thread & is_sound)):
+            counts = np.diff(np.append(0, np.cumsum(chosen))[stops], prepend=0)
+            first = self.tables.count(table) - int(counts.sum())
+            columns |= {table: first + starts_of(counts), f"num_{table}": counts}
+        self.bad.append(numbers[batch.node[~is_sound]])
+        return columns
+
+
+@frozen
+class Catalog:
+    """What the catalog holds, in key order."""
+
+    entries: Columns  # one row a file or folder: `ENTRY_COLUMNS` and `node`, the number of its leaf
+    names: KeptNames  # names as shown and as stored
+    threads: Columns  # one row a thread record: `THREAD_COLUMNS` and `node`
+    # one row an extent of the catalog's own, those of a fork in its order: `entry` is a row of `entries`, `fork_type`,
+    # and `start_block, block_count` in allocation blocks
+    forks: Columns
+    thread_of: NDArray[np.int32]  # row of each entry's thread, -1 where it has none
+    is_renamed: Mask  # entries with another name than in their threads
+    orphans: I64  # rows of threads whose file or folder is not there
+    orphan_names: StoredNames  # the names in them
+
+    @property
+    def name(self) -> TextColumn:
+        """Names as shown."""
+        return self.names.shown
+
+    def misplaced(self, *, is_folded: bool) -> Mask:
+        """Say which entries have a key that does not come after the one before, with regard to case or without."""
+        return misplaced(self.entries["parent_id"], self.names, is_folded=is_folded)
+
+    def checked(self) -> Catalog:
+        """Return what tables are made of: what the checks alone ask for is left out."""
+        return replace(self, entries={name: each for name, each in self.entries.items() if name not in _FOR_CHECKS})
+
+
+def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
+    """Bring what the leaves held into key order; what stood in leaves that were not reached drops out."""
+    chosen, threads = (_Chosen(leaves.tables, table, tree) for table in ("entries", "threads"))
+    forks = _renumbered(leaves, chosen)
+    decoded, own = _names_in(leaves, "entries"), _names_in(leaves, "threads")
+    # Names of sound volumes stand in both places, in different orders: their sums are compared before the names are.
+    is_same = chosen.has_all and threads.has_all and names.sum_of_units(*own) == names.sum_of_units(*decoded)
+    entries, known = chosen.numbers(), threads.numbers()
+    thread_ids = known["file_id"].astype(np.int64)
+    thread_of = find(thread_ids, entries["file_id"]).astype(np.int32)
+    is_renamed = np.zeros(len(thread_of), np.bool_)
+    if not is_same:
+        rows = np.flatnonzero(thread_of >= 0)
+        is_renamed[rows] = names.differ(
+            names.stored(names.widened(*decoded), chosen.places(rows)),
+            names.stored(names.widened(*own), threads.places(thread_of[rows])),
+        )
+    orphans = orphaned_threads(thread_ids, entries["file_id"], thread_of)
+    none = np.empty(0, np.int64)
+    return Catalog(
+        entries,
+        names.KeptNames.of(*decoded, chosen.order),
+        known,
+        forks,
+        thread_of,
+        is_renamed,
+        orphans,
+        names.stored(names.widened(*own), threads.places(orphans))
+        if len(orphans)
+        else names.StoredNames(np.empty(0, np.uint8), none, none),
+    )
+
+
+def _names_in(leaves: CatalogLeaves, table: str) -> tuple[Texts, Texts]:
+    found = leaves.tables.table(table)
+    return found["name"], found["name_others"]
+
+
+def orphaned_threads(
+    thread_ids: I64,
+    entry_ids: I64,
+    thread_of: NDArray[np.integer[Any]],  # row of each one's thread, -1 where it has none
+) -> I64:
+    """List the rows of threads whose file or folder is not there."""
+    is_known = np.zeros(len(thread_ids) + 1, np.bool_)
+    is_known[thread_of] = True
+    # Where two threads bear a number, files lead to the first of them alone.
+    rows = np.flatnonzero(~is_known[:-1])
+    return rows[find(entry_ids, thread_ids[rows]) < 0] if len(rows) else rows
+
+
+class _Chosen:
+    """Rows of a table in the order of the leaves; all of them in their own order are not copied."""
+
+    def __init__(self, tables: LeafTables, table: str, tree: Tree | None) -> None:
+        none = np.empty(0, np.int64)
+        self._leaves = tree.records if tree is not None else dict.fromkeys(("node", table, f"num_{table}"), none)
+        self.tables, self.table = tables, table
+        first, counts = self._leaves[table], self._leaves[f"num_{table}"]
+        total = int(counts.sum())
+        self.has_all = total == tables.count(table)
+        self.order: NDArray[np.uint32] | None = None
+        if not self.has_all or not is_ascending(first):
+            self.order = np.arange(total, dtype=np.uint32)
+            # Without a sign, a difference below zero wraps around, and back when it is added.
+            self.order += np.repeat((first - starts_of(counts)).astype(np.uint32), counts)
+
+    def places(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+        """Return where some rows stand in the table."""
+        return rows if self.order is None else self.order[rows]
+
+    def numbers(self) -> Columns:
+        """Return the columns with numbers, which the table loses where they are copied."""
+        if self.order is None:
+            found = self.tables.table(self.table)
+        else:
+            found = self.tables.give_up(self.table, self._leaves[self.table], self._leaves[f"num_{self.table}"])
+        numbers: Columns = {name: values for name, values in found.items() if isinstance(values, np.ndarray)}
+        nodes = self._leaves["node"].astype(np.uint32)
+        return {**numbers, "node": np.repeat(nodes, self._leaves[f"num_{self.table}"])}
+
+
+def _renumbered(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:
+    """Extents of the entries that were reached; those of a fork stand in its order."""
+    found = leaves.tables.table("forks")
+    forks: Columns = {"entry": found.pop("owner"), **found}
+    if chosen.order is None:
+        return forks
+    row = np.full(leaves.tables.count("entries"), NULL_ROW)
+    row[chosen.order] = np.arange(len(chosen.order), dtype=np.uint32)
+    forks["entry"] = row[forks["entry"]]
+    if chosen.has_all:
+        return forks
+    reached = forks["entry"] != NULL_ROW
+    return {name: values[reached] for name, values in forks.items()}
+
+
+ROOT_FOLDER: Final = int(grammar.HfsplusVolume.Cnid.root_folder)
+
+_TYPE = grammar.HfsplusCatalog.FinderType
+_CREATOR = grammar.HfsplusCatalog.FinderCreator
+
+_PLAIN: Final = Contradiction(
+    "hard-link-plain", "files have the type of a link, but not its date, and are files; the first is", "info"
+)
+_BROKEN: Final = Contradiction("hard-link-broken", "links lead to no indirect node; the first is file", "error")
+# A link of another type or date shows as a file.
+_MISSING: Final = Contradiction(
+    "link-count-differs", "indirect nodes count links that are missing; the first has CNID", "error"
+)
+
+
+@frozen
+class Links:
+    """Which entries are links, and what they stand for."""
+
+    # row of the entry that holds the inode: of the indirect node for a link that leads to one, else its own
+    target: NDArray[np.uint32]
+    # is_link, is_directory_link: hard links of files, and of directories
+    is_link: Mask
+    is_directory_link: Mask
+    is_private: Mask  # the private directories and what lies directly in them
+    is_inode: Mask  # indirect nodes: files and folders whose `special` field counts their links
+
+    def follow(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a column of entries with each link's value taken from its target."""
+        is_followed = bool((self.is_link | self.is_directory_link).any())
+        return values[self.target] if is_followed else values
+
+
+def resolve_links(
+    volume: Volume,
+    catalog: Catalog,
+    file: TreeFile | None,  # the catalog's file, for the addresses of findings; None where there is no catalog
+) -> Links:
+    """Find every link's indirect node; one that leads nowhere is reported and stands for itself."""
+    entries = catalog.entries
+    is_file = ~entries["is_folder"]
+    typed = bear_a_links_type(entries["finder_type"], entries["finder_creator"], entries["has_link_chain"])
+    is_link, is_directory_link = (is_file & mask for mask in typed)
+    is_dated = bear_a_links_date(catalog, is_link | is_directory_link)
+    _report(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated), _PLAIN)
+    is_link, is_directory_link = is_link & is_dated, is_directory_link & is_dated
+    target = np.arange(len(is_file), dtype=np.uint32)
+    is_private, is_inode = np.zeros(len(is_file), np.bool_), np.zeros(len(is_file), np.bool_)
+    for directory, prefix, links in (
+        (FILE_LINKS_DIRECTORY, "iNode", is_link),
+        (DIRECTORY_LINKS_DIRECTORY, "dir_", is_directory_link),
+    ):
+        home, inodes = _private_directory(catalog, directory)
+        is_private[home] = True
+        is_private[inodes] = True
+        numbers = _numbers(catalog, inodes, prefix)
+        is_inode[inodes[numbers >= 0]] = True
+        rows = np.flatnonzero(links)
+        found = find(numbers, entries["special"][rows].astype(np.int64))
+        target[rows[found >= 0]] = inodes[found[found >= 0]]
+        _report(volume, catalog, file, rows[found < 0], _BROKEN)
+        counted = np.bincount(found[found >= 0], minlength=len(inodes))
+        is_short = (numbers >= 0) & (counted < entries["special"][inodes])
+        _report(volume, catalog, file, inodes[is_short], _MISSING)
+    return Links(target, is_link, is_directory_link, is_private, is_inode)
+
+
+def bear_a_links_type(
+    finder_type: NDArray[Any], finder_creator: NDArray[Any], has_link_chain: NDArray[Any]
+) -> tuple[Mask, Mask]:
+    """Say which files call themselves hard links, of files and of folders."""
+    is_of_file: Mask = (finder_type == _TYPE.hard_link) & (finder_creator == _CREATOR.hfs_plus)
+    # The Finder's own aliases have the same type and creator: only the flag tells a directory link.
+    is_of_folder: Mask = (finder_type == _TYPE.directory_alias) & (finder_creator == _CREATOR.macs) & has_link_chain
+    return is_of_file, is_of_folder
+
+
+def bear_a_links_date(catalog: Catalog, may_be_link: Mask) -> Mask:
+    """Say which of some entries were created, by their dates, when a driver creates links."""
+    entries = catalog.entries
+    if not may_be_link.any():
+        return may_be_link
+    created = unix_seconds(entries["create_date"], entries["has_expanded_times"])
+    root = np.flatnonzero(entries["is_folder"] & (entries["file_id"] == ROOT_FOLDER))
+    home, _ = _private_directory(catalog, FILE_LINKS_DIRECTORY)
+    return may_be_link & np.isin(created, created[np.concatenate([root, home])])
+
+
+def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:
+    """Rows of a private directory, one at most, and of what lies in it."""
+    entries = catalog.entries
+    rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & entries["is_folder"])
+    home = rows[catalog.name.take(rows).equal_to(name.encode())][:1]
+    inside = entries["parent_id"] == entries["file_id"][home] if len(home) else np.zeros(len(catalog.name), np.bool_)
+    return home, np.flatnonzero(inside)
+
+
+def _numbers(catalog: Catalog, rows: I64, prefix: str) -> I64:
+    """Numbers in the names of indirect nodes; -1 where a name has another form."""
+    form = re.compile(f"{prefix}([0-9]{{1,10}})".encode())
+    found = map(form.fullmatch, catalog.name.take(rows).raw())
+    return np.array([int(match[1]) if match else -1 for match in found], np.int64)
+
+
+def _report(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64, told: Contradiction) -> None:
+    """Report entries in one finding at the leaf of the first one, whose number ends its message."""
+    if len(rows) and file is not None:
+        node, cnid = (int(catalog.entries[name][rows[0]]) for name in ("node", "file_id"))
+        node_log(volume, file, node).add(told.code, told.level, f"{len(rows):,} {told.message} {cnid}")

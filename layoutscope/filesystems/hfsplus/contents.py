@@ -1,0 +1,503 @@
+"""All that is read of a volume: its trees, what they hold, and its free space.
+
+TN1150, "HFS Plus Basics". The volume header leads to the special files; the extents-overflow file is read first, as it
+completes the others; then the catalog, the attributes and the hot files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.arrays.lookup import find, is_ascending
+from layoutscope.arrays.ragged import LARGEST, heads, lengths_of
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus import attributes as attributes_file
+from layoutscope.filesystems.hfsplus import catalog as catalog_file
+from layoutscope.filesystems.hfsplus.btree import TreePlace
+from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK, ROOT_FOLDER
+from layoutscope.filesystems.hfsplus.extents import extend_fork, overflow_leaves
+from layoutscope.filesystems.hfsplus.features import report_version
+from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, read_free_runs
+from layoutscope.filesystems.hfsplus.journal import find_journal, is_applied, replay_journal, report_pending
+from layoutscope.filesystems.hfsplus.rootfiles import read_hot_files, report_unread_journal
+from layoutscope.filesystems.hfsplus.sweep import report_losses
+from layoutscope.filesystems.hfsplus.tree import (
+    Tree,
+    first_rows,
+    header_log,
+    is_case_sensitive,
+    is_whole,
+    node_log,
+    read_tree,
+)
+from layoutscope.filesystems.hfsplus.volume import Volume, alternate_header, open_volume, report_change, reread
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import decoder_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from layoutscope.arrays.ragged import I64, Mask
+    from layoutscope.filesystems.contract import VolumeRequest
+    from layoutscope.filesystems.hfsplus.attributes import Attributes
+    from layoutscope.filesystems.hfsplus.btree import LeafDecoder
+    from layoutscope.filesystems.hfsplus.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.journal import Journal
+    from layoutscope.filesystems.hfsplus.sweep import Swept
+    from layoutscope.ondisk.grammar import HfsplusVolume
+
+
+CNID = grammar.HfsplusVolume.Cnid
+
+
+@frozen
+class Contents:
+    """All that was read of a volume."""
+
+    journal: Journal | None  # the journal, where there is one
+    special: dict[int, Fork]  # special files by their CNID
+    trees: dict[str, Tree]  # B-trees by their names
+    # catalog, attributes: what these trees hold
+    catalog: Catalog
+    attributes: Attributes
+    # free_starts, free_counts: runs of free blocks
+    free_starts: I64
+    free_counts: I64
+    stale: dict[str, int] | None = None  # nodes outside of the trees, by tree; None where nobody looked for them
+
+
+@frozen
+class KeptVolume:
+    """What a check takes up of a volume that was read for its tables."""
+
+    volume: Volume  # the volume as its journal leaves it
+    contents: Contents  # all that was read of it
+    forget: Callable[[], None]  # drops what the tables' own rules wrote down since: a check says the same more exactly
+
+
+def reopened(request: VolumeRequest) -> tuple[Volume, Contents]:
+    """Give what reading left of a volume, or read it: see :func:`open_contents`."""
+    kept: KeptVolume | None = request.take_up()
+    if kept is None:
+        return open_contents(request)
+    kept.forget()
+    return kept.volume, kept.contents
+
+
+def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
+    """Open a volume, apply its journal in memory if wanted, and read all of its metadata.
+
+    Without a replay, transactions that the journal still holds are reported. With a sweep, broken trees are rebuilt and
+    old copies counted.
+    """
+    source, start, space_bytes = request.source, request.image_offset, request.size_bytes
+    decoder = decoder_named(request.decoder)
+    found: Swept | None = None
+    try:
+        opened = open_volume(source, start, decoder, space_bytes)
+    except FormatError as error:
+        if not request.sweep:
+            raise
+        from layoutscope.filesystems.hfsplus.rescue import salvage_volume
+
+        opened, found = salvage_volume(
+            source, start, decoder, error, space_bytes, is_start_named=request.is_start_named
+        )
+    report_version(opened)
+    below = opened
+    journal = find_journal(opened)
+    if journal is not None:
+        opened = _with_journal(opened, journal, is_applied=is_applied(request) and not opened.is_inferred)
+    if request.sweep and found is None:
+        from layoutscope.filesystems.hfsplus.sweep import sweep
+
+        found = sweep(opened)
+    contents = read_contents(opened, journal, found)
+    # The header as it lies: what the journal does to it in memory is no change.
+    report_change(below)
+    return opened, contents
+
+
+def _with_journal(volume: Volume, journal: Journal, *, is_applied: bool) -> Volume:
+    if not is_applied:
+        report_pending(volume, journal)
+        return volume
+    overlay = replay_journal(volume, journal)
+    return volume if overlay is None else reread(volume, overlay)
+
+
+def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:
+    """Read all metadata of a volume, each block once; rebuild what is broken where nodes were looked for everywhere."""
+    reader = _Trees(volume, found, special_forks(volume.header), journal)
+    special = reader.special
+    reader.overflow, _ = reader.read("extents-overflow", CNID.extents_file)
+    for file_id, fork in special.items() if not volume.is_inferred else ():
+        special[file_id] = extend_fork(fork, reader.overflow, file_id, catalog_file.DATA_FORK)
+    catalog_tree, catalog_leaves = reader.read("catalog", CNID.catalog_file)
+    attribute_tree, attribute_leaves = reader.read("attributes", CNID.attributes_file)
+    assert isinstance(catalog_leaves, catalog_file.CatalogLeaves)  # noqa: S101  (for the type checker)
+    assert isinstance(attribute_leaves, attributes_file.AttributeLeaves)  # noqa: S101  (for the type checker)
+    catalog = catalog_file.collect_catalog(catalog_tree, catalog_leaves)
+    every = {"extents-overflow": reader.overflow, "catalog": catalog_tree, "attributes": attribute_tree}
+    every["hot-files"] = read_hot_files(volume, catalog, reader.overflow)
+    trees = {name: tree for name, tree in every.items() if tree is not None}
+    for tree in trees.values():
+        report_losses(volume, tree, catalog)
+    if journal is not None:
+        report_unread_journal(volume, journal, catalog)
+    rows = first_rows(list(trees.values()))
+    return Contents(
+        journal,
+        special,
+        trees,
+        catalog,
+        attributes_file.collect_attributes(attribute_tree, attribute_leaves, rows.get("attributes", 0)),
+        *read_free_runs(volume, special[CNID.allocation_file]),
+        None if found is None else _count_stale(volume, trees, found),
+    )
+
+
+def _count_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[str, int]:
+    from layoutscope.filesystems.hfsplus.rescue import report_stale
+
+    return report_stale(volume, trees, found)
+
+
+LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
+    "extents-overflow": overflow_leaves,
+    "catalog": catalog_file.CatalogLeaves,
+    "attributes": attributes_file.AttributeLeaves,
+}
+"""What decodes the leaves of each tree."""
+
+
+def special_forks(header: HfsplusVolume.VolumeHeader) -> dict[int, Fork]:
+    """Forks of the special files as a volume header has them."""
+    return {
+        int(CNID.allocation_file): inline_fork(header.allocation_file),
+        int(CNID.extents_file): inline_fork(header.extents_file),
+        int(CNID.catalog_file): inline_fork(header.catalog_file),
+        int(CNID.attributes_file): inline_fork(header.attributes_file),
+        int(CNID.startup_file): inline_fork(header.startup_file),
+    }
+
+
+@dataclass(slots=True)
+class _Trees:
+    """Reads the trees of a volume, broken ones too."""
+
+    volume: Volume  # receives findings
+    found: Swept | None  # nodes that a sweep found
+    # special files by their CNID; where a tree is found by the copy of the volume header alone, its fork is changed
+    special: dict[int, Fork]
+    journal: Journal | None
+    overflow: Tree | None = None  # the extents-overflow file, once it was read
+
+    def read(self, name: str, file_id: int) -> tuple[Tree | None, LeafDecoder]:
+        """Read a tree; where it is broken, by the copy of the header and from its leaves."""
+        place = TreePlace(name, file_id, self.special[file_id])
+        leaves = LEAVES[name]()
+        tree = read_tree(self.volume, place, leaves)
+        if not self._is_broken(place, tree):
+            return tree, leaves
+        tree, leaves = self._rebuilt(place, tree, leaves)
+        other = self._by_copy(place)
+        if other is not None and _num_records(other[0]) >= _num_records(tree):
+            return other
+        return tree, leaves
+
+    def _is_broken(self, place: TreePlace, tree: Tree | None) -> bool:
+        """Whether part of a tree may not have been reached.
+
+        Every volume has a catalog; the other trees may have come and gone, unless nothing tells that there are none.
+        """
+        if tree is not None:
+            return not is_whole(tree)
+        return bool(place.fork.num_blocks) or place.tree == "catalog" or self.volume.is_inferred
+
+    def _rebuilt(self, place: TreePlace, tree: Tree | None, leaves: LeafDecoder) -> tuple[Tree | None, LeafDecoder]:
+        """Rebuild a tree from its leaves, if that brings out other ones."""
+        from layoutscope.filesystems.hfsplus.rescue import Beside, rebuild
+
+        fresh = LEAVES[place.tree]()
+        rebuilt = rebuild(self.volume, place, tree, fresh, Beside(self.found, self.journal))
+        return (tree, leaves) if rebuilt is None else (rebuilt, fresh)
+
+    def _by_copy(self, place: TreePlace) -> tuple[Tree | None, LeafDecoder] | None:
+        """Read a tree by the extents that the copy of the volume header has of it; None where these are the same."""
+        # The copy is written again only when a special file grows or moves (TN1150, "Volume Header"): old as its counts
+        # are, its extents are good.
+        header = alternate_header(self.volume)
+        if header is None:
+            return None
+        fork = special_forks(header)[place.file_id]
+        fork = extend_fork(fork, self.overflow, place.file_id, catalog_file.DATA_FORK)
+        if fork.is_same(place.fork):
+            return None
+        leaves, other = LEAVES[place.tree](), place._replace(fork=fork)
+        volume = replace(self.volume, log=self.volume.log.branch())
+        tree = read_tree(volume, other, leaves)
+        if tree is None or not len(tree.reach.leaves):
+            return None
+        self.special[place.file_id] = fork
+        self.volume.log.extend(volume.log.findings)
+        field = f"{place.tree.split('-')[0]}_file"
+        self.volume.header_field(field).add(
+            "volume-header-invalid", "error", f"the {place.tree} file lies where the copy of the header says"
+        )
+        return tree, leaves
+
+
+def _num_records(tree: Tree | None) -> int:
+    return 0 if tree is None else int(tree.nodes.num_records[tree.reach.leaves].sum())
+
+
+def counted_entries(parent_ids: I64, folder_ids: I64) -> I64:
+    """How many entries name each folder as their parent, shape (n_folders,).
+
+    >>> counted_entries(np.array([2, 2, 16]), np.array([16, 2, 17])).tolist()
+    [1, 2, 0]
+    """
+    # The catalog is in the order of parents, unless its keys are damaged.
+    ordered = parent_ids if is_ascending(parent_ids) else np.sort(parent_ids)
+    starts = heads(ordered)
+    counts = lengths_of(starts, len(ordered))
+    place = find(ordered[starts], folder_ids)
+    return np.where(place >= 0, np.append(counts, 0)[place], 0)
+
+
+def overflow_blocks(
+    file_ids: I64,
+    owner_ids: I64,  # the file that each record names; records of other files count for none
+    block_counts: I64,  # blocks of its extents
+) -> I64:
+    """Blocks that overflow records of one kind of fork add to each file.
+
+    >>> counts = np.array([[4, 1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0]])
+    >>> overflow_blocks(np.array([16, 17]), np.array([17, 5]), counts).tolist()
+    [0, 5]
+    """
+    place = find(file_ids, owner_ids)
+    blocks = block_counts.sum(axis=1)
+    return np.bincount(place[place >= 0], blocks[place >= 0], minlength=len(file_ids)).astype(np.int64)
+
+
+def are_outside(
+    start_blocks: I64,
+    block_counts: I64,
+    total_blocks: int,  # blocks of the volume
+) -> Mask:
+    """Say which extents leave the volume; unused ones do not, whatever their start says."""
+    # As numbers without a sign, blocks wrap around below the largest one: the sum is not asked for.
+    found: Mask = (block_counts > 0) & ((start_blocks > total_blocks) | (block_counts > total_blocks - start_blocks))
+    return found
+
+
+def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
+    """Count the entries that are lost at the least, by what the volume says of itself.
+
+    Witnesses are the volume header, which counts files and folders; folders, which count their entries; and threads,
+    which name the file or folder that they belong to.
+    """
+    entries, header = catalog.entries, volume.header
+    num_folders = int(entries["is_folder"].sum())
+    num_files = len(entries["is_folder"]) - num_folders
+    by_header = max(int(header.num_files) - num_files, 0) + max(int(header.num_folders) - max(num_folders - 1, 0), 0)
+    if not volume.log.has_errors:
+        # The other witnesses, which take a pass over all entries, have been heard by the checks: they knew of nothing.
+        return by_header
+    short = entries["valence"][entries["is_folder"]] - _counted_in_folders(catalog)
+    # A number beyond all CNIDs is damaged itself, and no witness.
+    by_folders = int(short[(short > 0) & (short < int(header.next_catalog_id))].sum())
+    return max(by_header, by_folders, len(catalog.orphans))
+
+
+def _counted_in_folders(catalog: Catalog) -> I64:
+    """How many entries each folder has, by the rows of folders among the entries."""
+    entries = catalog.entries
+    return counted_entries(entries["parent_id"], entries["file_id"][entries["is_folder"]])
+
+
+def check_contents(volume: Volume, contents: Contents) -> None:
+    """Run all checks; findings go to the volume."""
+    for tree in contents.trees.values():
+        check_leaf_count(volume, tree)
+        _check_leaf_order(volume, tree)
+        check_tree_header(volume, tree)
+    catalog = contents.trees.get("catalog")
+    if catalog is None:
+        return
+    check_counts(volume, contents.catalog)
+    if not (contents.catalog.entries["is_folder"] & (contents.catalog.entries["file_id"] == ROOT_FOLDER)).any():
+        # Even a volume without any file has it: without it, nothing of the catalog was read.
+        header_log(volume, catalog.file, "root_node").add("parent-missing", "error", "there is no root folder")
+    for code, rule, message in _OF_ENTRIES:
+        rows = np.flatnonzero(rule(volume, contents))
+        if len(rows):
+            first = {name: int(contents.catalog.entries[name][rows[0]]) for name in ("node", "file_id")}
+            told = f"{len(rows):,} files or folders {message}; the first has CNID {first['file_id']}"
+            node_log(volume, catalog.file, first["node"]).add(code, "error", told)
+    _check_orphans(volume, contents)
+
+
+def check_leaf_count(volume: Volume, tree: Tree) -> None:
+    """Compare the leaf records that a tree's header counts with those of its leaves."""
+    found, declared = int(tree.nodes.num_records[tree.reach.leaves].sum()), int(tree.file.header.leaf_records)
+    log, code = header_log(volume, tree.file, "leaf_records"), "tree-count-differs"
+    if found < declared:
+        message = f"{declared - found:,} leaf records are missing of those that the header counts"
+        log.add(code, "error", message, expected=found, found=declared)
+    elif found > declared:
+        log.add(code, "warning", "the header counts fewer leaf records than there are", expected=found, found=declared)
+
+
+def _check_leaf_order(volume: Volume, tree: Tree) -> None:
+    leaves = tree.reach.leaves
+    first, last = tree.nodes.first_key_id[leaves], tree.nodes.last_key_id[leaves]
+    wrong = np.flatnonzero((first[1:] >= 0) & (first[1:] < last[:-1])) + 1
+    _report_nodes(volume, tree, "keys-unordered", leaves[wrong], "leaves start before the end of the leaf before")
+
+
+def check_counts(volume: Volume, catalog: Catalog) -> None:
+    """The root folder counts in no total; links and indirect nodes count as files."""
+    is_folder = catalog.entries["is_folder"]
+    for noun, found, field in (
+        ("files", int((~is_folder).sum()), "num_files"),
+        ("folders", max(int(is_folder.sum()) - 1, 0), "num_folders"),
+    ):
+        declared = int(getattr(volume.header, field))
+        log, code = volume.header_field(field), "file-count-differs"
+        if found < declared:
+            message = f"{declared - found:,} {noun} are missing of those that the volume header counts"
+            log.add(code, "error", message, expected=found, found=declared)
+        elif found > declared:
+            message = f"the volume header counts fewer {noun} than the catalog holds"
+            log.add(code, "warning", message, expected=found, found=declared)
+    # Once all 32-bit numbers were given out, they are given out again, and the header's next one says nothing (TN1150,
+    # kHFSCatalogNodeIDsReusedBit).
+    highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
+    if highest >= following and not volume.header.is_cnid_reused:
+        message = "the next catalog node ID is in use already"
+        volume.header_field("next_catalog_id").add(
+            "next-cnid-used", "warning", message, expected=highest + 1, found=following
+        )
+
+
+def check_tree_header(volume: Volume, tree: Tree) -> None:
+    """Compare the header record with the nodes, where all of them could be read."""
+    if (tree.file.used & ~tree.file.readable).any():
+        return
+    header, leaves, table = tree.file.header, tree.reach.leaves, tree.nodes
+    root = int(header.root_node)
+    pairs = [("num_free_nodes", int((~tree.file.used).sum()))]
+    if len(leaves) and 0 < root < tree.file.num_nodes:
+        ends = ("first_leaf_node", int(leaves[0])), ("last_leaf_node", int(leaves[-1]))
+        pairs += [("tree_depth", int(table.height[root])), *ends]
+    for field, expected in pairs:
+        found = int(getattr(header, field))
+        if found != expected:
+            what = field.removeprefix("num_").replace("_", " ")
+            message = f"the header's {what} is not that of the nodes"
+            header_log(volume, tree.file, field).add(
+                "tree-header-differs", "warning", message, expected=expected, found=found
+            )
+
+
+def without_thread(
+    entry_ids: I64,
+    must_have: Mask,  # folders, and files that say so: those of old volumes have none
+    thread_ids: I64,
+) -> Mask:
+    """Say which files and folders must have a thread and have none."""
+    return must_have & (find(thread_ids, entry_ids) < 0)
+
+
+def _wrong_threads(_: Volume, contents: Contents) -> Mask:
+    """Every folder has a thread record; those of files may be missing on old volumes, but not lie."""
+    entries, threads = contents.catalog.entries, contents.catalog.threads
+    place = contents.catalog.thread_of
+    elsewhere = (place >= 0) & (np.append(threads["parent_id"], 0)[place] != entries["parent_id"])
+    wrong: Mask = elsewhere | contents.catalog.is_renamed | (entries["is_folder"] & (place < 0))
+    return wrong
+
+
+def _check_orphans(volume: Volume, contents: Contents) -> None:
+    """A thread names the file or folder that it belongs to, and where that lies: it is what is left of a lost one."""
+    threads, catalog = contents.catalog.threads, contents.trees["catalog"]
+    rows = contents.catalog.orphans
+    if len(rows):
+        first = {name: int(threads[name][rows[0]]) for name in ("node", "file_id", "parent_id")}
+        place = f"the first is CNID {first['file_id']}, in the folder of CNID {first['parent_id']}"
+        message = f"{len(rows):,} files or folders are missing of which there are threads; {place}"
+        node_log(volume, catalog.file, first["node"]).add("thread-orphaned", "error", message)
+        if contents.stale is not None:
+            told = f"{len(rows):,} of them are listed again where their threads say, without size and dates"
+            node_log(volume, catalog.file, first["node"]).add("tree-rebuilt", "warning", told)
+
+
+def _wrong_valence(_: Volume, contents: Contents) -> Mask:
+    entries = contents.catalog.entries
+    wrong = entries["is_folder"].copy()
+    wrong[wrong] = _counted_in_folders(contents.catalog) != entries["valence"][wrong]
+    return wrong
+
+
+def _wrong_order(volume: Volume, contents: Contents) -> Mask:
+    is_folded = not is_case_sensitive(volume, contents.trees.get("catalog"))
+    return contents.catalog.misplaced(is_folded=is_folded)
+
+
+def _wrong_extents(volume: Volume, contents: Contents) -> Mask:
+    forks = contents.catalog.forks
+    outside = are_outside(forks["start_block"], forks["block_count"], int(volume.header.num_blocks))
+    wrong = np.zeros(len(contents.catalog.name), np.bool_)
+    wrong[forks["entry"][outside]] = True
+    return wrong
+
+
+def _wrong_sizes(_: Volume, contents: Contents) -> Mask:
+    """Compare the blocks that each fork counts with its extents, overflow extents included."""
+    entries, forks = contents.catalog.entries, contents.catalog.forks
+    overflow = contents.trees.get("extents-overflow")
+    wrong = np.zeros(len(entries["file_id"]), np.bool_)
+    for fork_type, declared in ((DATA_FORK, "data_blocks"), (RESOURCE_FORK, "resource_blocks")):
+        mine = forks["fork_type"] == fork_type
+        # Hardly any file has a resource fork: all extents are those of data, and need not be picked.
+        entry, blocks = (forks[name] if mine.all() else forks[name][mine] for name in ("entry", "block_count"))
+        counted = np.bincount(entry, blocks, minlength=len(wrong)) if len(entry) else np.zeros(len(wrong))
+        if overflow is not None and len(overflow.records["node"]):
+            records = overflow.records
+            mine = records["key.fork_type"] == fork_type
+            owners, blocks = records["key.file_id"][mine], records["data.extents.num_blocks"][mine]
+            counted += overflow_blocks(entries["file_id"], owners, blocks)
+        wrong |= counted != entries[declared]
+    return wrong
+
+
+def _wrong_logical_sizes(_: Volume, contents: Contents) -> Mask:
+    """Drivers take sizes for signed: nothing is as long as 2**63 bytes, to which larger ones are cut in decoding."""
+    entries = contents.catalog.entries
+    wrong: Mask = (entries["data_size"] == LARGEST) | (entries["resource_size"] == LARGEST)
+    return wrong
+
+
+_OF_ENTRIES: Final = (
+    ("fork-size-differs", _wrong_logical_sizes, "have a size of 2**63 bytes or more"),
+    ("thread-differs", _wrong_threads, "have no thread record, or one with another parent or name"),
+    ("valence-differs", _wrong_valence, "count other entries than they have"),
+    ("keys-unordered", _wrong_order, "have a key that does not come after the one before"),
+    ("extent-outside", _wrong_extents, "have extents that leave the volume"),
+    ("fork-size-differs", _wrong_sizes, "have forks that count other blocks than their extents hold"),
+)
+"""What a scan says of files and folders: code, which entries it is true of, and the words."""
+
+
+def _report_nodes(volume: Volume, tree: Tree, code: str, nodes: I64, message: str) -> None:
+    """Report nodes, at the first one."""
+    if len(nodes):
+        node = int(nodes[0])
+        node_log(volume, tree.file, node).add(code, "warning", f"{len(nodes):,} {message}")

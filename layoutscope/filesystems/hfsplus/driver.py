@@ -1,0 +1,555 @@
+"""What the drivers of HFS+ touch: Linux's hfsplus and Apple's hfs.
+
+Linux 6.1 ``fs/hfsplus``: ``dir.c``, ``inode.c``, ``super.c``, ``bnode.c``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.access.driver import INODE, NAME, Costs, Driver, Mounted, Search, composed
+from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, fixed_place, regions_of
+from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
+from layoutscope.frozen import frozen
+from layoutscope.units import KIB, MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.access.driver import Descent, HostProfile
+    from layoutscope.access.entries import EntryTable, NodeTable
+    from layoutscope.access.trace import MountStep
+    from layoutscope.tables import VolumeFacts, VolumeLayout
+
+
+PAGE_BYTES: Final = 4 * KIB
+"""Linux's page; also the physical sector that macOS is taken to be told of, as that of all larger disks is."""
+
+SCAN_BYTES: Final = 1 * MIB
+"""MAXBSIZE of xnu: what is read at once of the bitmap."""
+
+HEADERS: Final = ("extents-overflow", "catalog", "attributes")
+"""Trees in the order in which both open them."""
+
+JOURNAL_FILES: Final = (".journal_info_block", ".journal")
+
+
+def hfsplus_by_linux(
+    searches: tuple[Search, ...], layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
+) -> list[MountStep]:
+    """Read both headers by the sector, a page of each tree's header node, then what two searches end in."""
+    steps: list[MountStep] = [regions_of(layout, "volume-header"), regions_of(layout, "alternate-volume-header")]
+    for tree in HEADERS:
+        header = _header(nodes, tree)
+        # A page is read whole, with further nodes where these are smaller, and a part of the node where it is larger.
+        in_file = sum(each.num_nodes * each.node_size_bytes for each in layout.facts.trees if each.tree == tree)
+        length = np.full(len(header), min(PAGE_BYTES, in_file))
+        steps.append(FixedPlaces(tree, nodes.device[header], nodes.image_offset[header], length))
+    return [*steps, *(Searched(node, "inode") for node in root_leaves(searches, layout.facts, entries))]
+
+
+def root_leaves(searches: tuple[Search, ...], facts: VolumeFacts, entries: EntryTable) -> Iterator[NDArray[np.int32]]:
+    """Find leaves with the root's records, and those that the search for the directory of iNode files ends in.
+
+    Where there is no such directory, the search ends at the last record that is smaller than its name: in case-folded
+    order, where a leading NUL sorts behind everything, the last of the root; in binary order the root's thread record.
+    """
+    hidden = np.flatnonzero(entries.is_hidden)[:1]
+    # Linux looks an inode up by its number: the thread record comes first, the name in it leads to the record.
+    by_number = searches[::-1]
+    for entry in (np.flatnonzero((entries.file_id == ROOT_ID) & entries.is_directory)[:1], hidden):
+        ordered = by_number if entry is not hidden else searches
+        yield from (getattr(entries, search.leaf)[entry] for search in ordered)
+    if not len(hidden) and not facts.case_sensitive:
+        yield entries.name_node[np.flatnonzero(entries.parent_id == ROOT_ID)][::-1][:1]
+
+
+def hfsplus_by_macos(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:
+    """Read the header, the journal, header nodes, the root, the whole bitmap and the private directories.
+
+    The alternate header is not read: its place is only worked out. The bitmap is scanned by a thread of its own, in
+    requests that its extents cut; it is taken to come to the disk before what the mount searches after that.
+    """
+    start = layout.facts.image_offset
+    steps: list[MountStep] = [fixed_place("volume-header", start, PAGE_BYTES), *_journal(layout)]
+    for tree in HEADERS:
+        header = _header(nodes, tree)
+        physical = np.minimum(nodes.size_bytes[header], PAGE_BYTES)
+        # The first read tells the size of nodes; its buffer is thrown away (kTrashBlock), and the node read whole.
+        steps.append(FixedPlaces(tree, nodes.device[header], nodes.image_offset[header], physical))
+        larger = header[nodes.size_bytes[header] != PAGE_BYTES]
+        steps.append(FixedPlaces(tree, nodes.device[larger], nodes.image_offset[larger], nodes.size_bytes[larger]))
+    root = np.flatnonzero((entries.file_id == ROOT_ID) & entries.is_directory)[:1]
+    steps.append(Searched(entries.thread_node[root], "thread"))
+    steps.append(Searched(entries.name_node[root], "inode"))
+    steps.append(_bitmap(layout))
+    return [*steps, *_looked_up(layout, entries)]
+
+
+def _looked_up(layout: VolumeLayout, entries: EntryTable) -> Iterator[Searched]:
+    """Search the files of the journal by name, then both private directories."""
+    in_root = np.flatnonzero(entries.parent_id == ROOT_ID)
+    names = entries.stored_names.take(np.arange(len(entries))[entries.order][in_root]).to_list()
+    if len(regions_of(layout, "journal")):
+        for name in JOURNAL_FILES:
+            yield Searched(entries.name_node[in_root[[each == name for each in names]]], "name")
+    yield Searched(entries.name_node[np.flatnonzero(entries.is_hidden)], "name")
+
+
+def _header(nodes: NodeTable, tree: str) -> NDArray[np.int64]:
+    return np.flatnonzero(nodes.is_header & (nodes.tree == nodes.tree_code(tree)))
+
+
+def _journal(layout: VolumeLayout) -> Iterator[MountStep]:
+    """Read the info block and the journal's header; all that is pending, if it must be replayed.
+
+    Lists and blocks are read in their order to verify them, and each block once more in the order in which they belong
+    on the volume, which is taken to be the same. The place of each, which is read before it is overwritten
+    (update_fs_block), is left out: the lists alone tell it.
+    """
+    info, journal = regions_of(layout, "journal-info-block"), regions_of(layout, "journal")
+    yield FixedPlaces(info.kind, info.device, info.image_offset, np.minimum(info.length_bytes, PAGE_BYTES))
+    yield FixedPlaces(journal.kind, journal.device, journal.image_offset, np.minimum(journal.length_bytes, PAGE_BYTES))
+    pending = layout.facts.details.get("journal pending bytes")
+    begin = layout.facts.details.get("journal pending from byte")
+    if isinstance(pending, int) and isinstance(begin, int) and len(journal):
+        at, length = int(journal.image_offset[0]), int(journal.length_bytes[0])
+        tail = min(pending, length - begin)
+        for _ in range(2):
+            yield fixed_place("journal", at + begin, tail)
+            if pending > tail:
+                # The ring goes on behind the header, whose size is the sector of whoever made the journal.
+                yield fixed_place("journal", at + length - begin - tail + 512, pending - tail)
+
+
+def _bitmap(layout: VolumeLayout) -> FixedPlaces:
+    """Cut the allocation file into what is read at once, counted from the start of the file; up to its last bit."""
+    file = regions_of(layout, "allocation-file")
+    blocks = layout.facts.details.get("allocation blocks", 0)
+    block_bytes = layout.facts.block_size_bytes
+    used = -(-int(blocks) // (8 * block_bytes)) * block_bytes
+    before = np.cumsum(file.length_bytes) - file.length_bytes
+    length = np.clip(used - before, 0, file.length_bytes)
+    pieces: list[tuple[int, int]] = []
+    for offset, begin, size in zip(file.image_offset.tolist(), before.tolist(), length.tolist(), strict=True):
+        at = begin
+        while at < begin + size:
+            end = min(begin + size, (at // SCAN_BYTES + 1) * SCAN_BYTES)
+            pieces.append((offset + at - begin, end - at))
+            at = end
+    array = np.array(pieces, np.int64).reshape(-1, 2)
+    return FixedPlaces(file.kind, np.zeros(len(array), np.uint8), array[:, 0], array[:, 1])
+
+
+BLOCK_BYTES: Final = 32 * KIB
+"""DefaultCacheBlockSize; the cache is aligned to the start of the volume."""
+
+OVERFLOW, CATALOG, ATTRIBUTES = HEADERS
+
+
+@frozen
+class TreeWays:
+    """The nodes of a volume as the checker goes through them."""
+
+    nodes: NodeTable  # all of them
+    way: list[list[int]]  # of each node, the nodes from the root down to it, itself last
+
+    @classmethod
+    def of(cls, nodes: NodeTable) -> TreeWays:
+        """Follow the parents of every node."""
+        parent, level = nodes.parent.tolist(), nodes.level
+        way: list[list[int]] = [[node] for node in range(len(nodes))]
+        for node in np.argsort(-level, kind="stable").tolist():
+            if parent[node] >= 0:
+                way[node] = [*way[parent[node]], node]
+        return cls(nodes, way)
+
+    def leaves(self, tree: str) -> list[int]:
+        """List the leaves of a tree in key order."""
+        own = np.flatnonzero((self.nodes.tree == self.nodes.tree_code(tree)) & (self.nodes.level == 0))
+        found: list[int] = own[np.argsort(self.nodes.key_rank[own], kind="stable")].tolist()
+        return found
+
+    def others(self, tree: str, *, is_header: bool) -> list[int]:
+        """List the header node of a tree, or its map nodes and those that are not in use, by number."""
+        own = (self.nodes.tree == self.nodes.tree_code(tree)) & (self.nodes.level < 0)
+        rows = np.flatnonzero(own & (self.nodes.is_header == is_header))
+        found: list[int] = rows[np.argsort(self.nodes.node_id[rows], kind="stable")].tolist()
+        return found
+
+
+def checked_reads(
+    cache_blocks: int,  # blocks of 32 KiB that the checker's cache holds; the least recently used one goes
+    layout: VolumeLayout,
+    nodes: NodeTable,
+    entries: EntryTable,
+) -> CheckerReads:
+    """Say what a check of a sound volume reads."""
+    cache = _Cache(layout, nodes, cache_blocks)
+    cache.regions("volume-header", "alternate-volume-header", "volume-header")
+    ways = TreeWays.of(nodes)
+    catalog = ways.leaves(CATALOG)
+    first = ways.way[catalog[0]] if catalog else []
+    # Behind each header the tree's own further extents are looked for, whether or not it has any.
+    overflow = ways.leaves(OVERFLOW)
+    extents = ways.way[overflow[0]] if overflow else []
+    cache.nodes([*ways.others(OVERFLOW, is_header=True), *extents])
+    cache.nodes(ways.others(CATALOG, is_header=True))
+    # The volume's name stands in the record of the root, which is the first of all.
+    cache.nodes(first)
+    cache.regions("alternate-volume-header")
+    cache.nodes([*extents, *ways.others(ATTRIBUTES, is_header=True)])
+    cache.regions("alternate-volume-header")
+    cache.nodes([*extents, *first[-1:]])
+    _tree(cache, ways, OVERFLOW, [])
+    cache.regions("alternate-volume-header")
+    private = _private(ways, layout.facts, entries)
+    cache.nodes([*private, *first])
+    _tree(cache, ways, CATALOG, _extents_searched(ways, layout, entries, catalog))
+    cache.nodes([*private, *first])
+    if catalog:
+        cache.nodes(_hierarchy(ways, entries, catalog))
+        if layout.facts.variant == "HFSX":
+            cache.nodes([*first, *catalog])
+    _tree(cache, ways, ATTRIBUTES, [])
+    cache.regions("allocation-file")
+    cache.nodes(ways.others(CATALOG, is_header=True))
+    cache.regions("alternate-volume-header", "volume-header")
+    return cache.reads()
+
+
+def _tree(cache: _Cache, ways: TreeWays, tree: str, behind: Sequence[list[int]]) -> None:
+    """Go down to each leaf, index nodes anew for each child, then over all nodes that are not in use."""
+    header = ways.others(tree, is_header=True)
+    # Of a journaled volume nodes must lie in one piece: whether it is one is read anew.
+    cache.regions("volume-header")
+    cache.nodes(header)
+    cache.regions("volume-header")
+    before: list[int] = []
+    for place, leaf in enumerate(ways.leaves(tree)):
+        way = ways.way[leaf]
+        # Back up to the node that both have above them, from there down again.
+        shared = sum(1 for one, other in zip(before, way, strict=False) if one == other)
+        cache.nodes(before[-2 : max(shared - 1, 0) : -1] if before else [])
+        cache.nodes(way[max(shared - 1, 0) :])
+        if behind:
+            cache.nodes(behind[place])
+        before = way
+    cache.nodes(before[-2::-1])
+    cache.nodes(header)
+    # Nodes that are not in use must hold zeros (BTCheckUnusedNodes); map nodes come before, and are seen again here.
+    cache.nodes(ways.others(tree, is_header=False))
+    cache.nodes(header)
+
+
+def _extents_searched(ways: TreeWays, layout: VolumeLayout, entries: EntryTable, catalog: list[int]) -> list[list[int]]:
+    """Say for each leaf of the catalog on which ways of the overflow tree its files' extents are looked for.
+
+    They are, also where a file has no more than fit into its record.
+    """
+    leaves = ways.leaves(OVERFLOW)
+    if not leaves:
+        return [[] for _ in catalog]
+    first_ids, last_ids = (layout.columns("nodes")[f"{end}_key_id"].filled(0)[leaves] for end in ("first", "last"))
+    files = np.flatnonzero(~entries.is_directory)
+    found = np.maximum(np.searchsorted(first_ids, entries.file_id[files], side="left") - 1, 0)
+    # A search that ends behind the last record of a leaf goes on to the next leaf for the record that follows.
+    further = (entries.file_id[files] >= last_ids[found]) & (found + 1 < len(leaves))
+    node = entries.name_node[files].astype(np.int64)
+    pairs = np.unique(np.stack([np.append(node, node[further]), np.append(found, found[further] + 1)]), axis=1)
+    behind: dict[int, list[int]] = {}
+    for leaf, row in pairs.T.tolist():
+        behind.setdefault(leaf, []).extend(ways.way[leaves[row]])
+    return [behind.get(leaf, []) for leaf in catalog]
+
+
+def _private(ways: TreeWays, facts: VolumeFacts, entries: EntryTable) -> list[int]:
+    """List the way to the directory of iNode files, or to where it would stand: behind all else in the root."""
+    hidden = np.flatnonzero(entries.is_hidden)
+    # Its name begins with NUL, which sorts behind everything where case is folded, and before where it is not.
+    hidden = hidden[:1] if facts.case_sensitive else hidden[-1:]
+    last = np.flatnonzero(entries.parent_id == ROOT_ID)
+    leaf = entries.name_node[hidden if len(hidden) else last[-1:]]
+    return ways.way[int(leaf[0])] if len(leaf) and leaf[0] >= 0 else []
+
+
+def _hierarchy(ways: TreeWays, entries: EntryTable, catalog: list[int]) -> Iterator[int]:
+    """Go down into each folder when its record comes, and back to where its parent's records go on.
+
+    A folder's records are followed by the threads of files with higher numbers, which are passed over up to the next
+    record of a folder: the thread of that with the next number.
+    """
+    rank = np.full(len(ways.nodes) + 1, -1, np.int64)
+    rank[catalog] = np.arange(len(catalog))
+    folders = np.flatnonzero(entries.is_directory)
+    folders = folders[np.argsort(entries.file_id[folders], kind="stable")]
+    ids = entries.file_id[folders]
+    thread = rank[entries.thread_node[folders]]
+    last = np.append(thread[1:], len(catalog) - 1)
+    parent = np.searchsorted(ids, entries.parent_id[folders])
+    known = (parent < len(ids)) & (ids[np.minimum(parent, len(ids) - 1)] == entries.parent_id[folders])
+    by_name = np.lexsort((np.argsort(np.argsort(folders)), parent))
+    by_name = by_name[known[by_name]]
+    starts = np.searchsorted(parent[by_name], np.arange(len(ids) + 1)).tolist()
+    children, record = by_name.tolist(), rank[entries.name_node[folders]].tolist()
+    root = np.flatnonzero(ids == ROOT_ID)
+    yield from ways.way[catalog[0]]
+    if not len(root):
+        return
+    first, end = thread.tolist(), last.tolist()
+    # Of each folder that is open: its number, the next of its folders, and the leaf that is looked at.
+    seen = {int(root[0])}
+    stack = [[int(root[0]), starts[int(root[0])], first[int(root[0])]]]
+    yield from ways.way[catalog[first[int(root[0])]]]
+    while stack:
+        folder, child, at = top = stack[-1]
+        if child < starts[folder + 1]:
+            below = children[child]
+            yield from (catalog[leaf] for leaf in range(at + 1, record[below] + 1))
+            top[1], top[2] = child + 1, max(at, record[below])
+            # In a damaged volume a folder may be its own grandparent.
+            if first[below] >= 0 and below not in seen:
+                seen.add(below)
+                yield from ways.way[catalog[first[below]]]
+                stack.append([below, starts[below], first[below]])
+            continue
+        yield from (catalog[leaf] for leaf in range(at + 1, end[folder] + 1))
+        stack.pop()
+        if stack:
+            yield catalog[max(record[folder], 0)]
+
+
+class _Cache:
+    """Blocks of the volume, of which the least recently used goes, and what was read into it."""
+
+    def __init__(self, layout: VolumeLayout, nodes: NodeTable, size: int) -> None:
+        start = layout.facts.image_offset
+        self._layout, self._start, self._size = layout, start, size
+        self._held: OrderedDict[int, None] = OrderedDict()
+        self._blocks: list[int] = []
+        self._kinds: list[int] = []
+        self._names = [*nodes.trees]
+        self._tree = nodes.tree.tolist()
+        self._mapper = nodes.mapper.tolist()
+        self._parent = nodes.parent.tolist()
+        self._spans = _spans(layout, nodes)
+
+    def nodes(self, wanted: Iterable[int]) -> None:
+        """Read nodes, before each what tells of extents behind the eighth of its tree."""
+        for node in wanted:
+            mapper = self._mapper[node]
+            if mapper >= 0:
+                if self._parent[mapper] >= 0:
+                    self._touch(self._spans[self._parent[mapper]], self._tree[mapper])
+                self._touch(self._spans[mapper], self._tree[mapper])
+            self._touch(self._spans[node], self._tree[node])
+
+    def regions(self, *kinds: str) -> None:
+        """Read the regions of each type."""
+        for kind in kinds:
+            if kind not in self._names:
+                self._names.append(kind)
+            found = regions_of(self._layout, kind)
+            for offset, length in zip(found.image_offset.tolist(), found.length_bytes.tolist(), strict=True):
+                begin = offset - self._start
+                span = range(begin // BLOCK_BYTES, (begin + length - 1) // BLOCK_BYTES + 1)
+                self._touch(span, self._names.index(kind))
+
+    def _touch(self, span: Iterable[int], kind: int) -> None:
+        held = self._held
+        for block in span:
+            if block in held:
+                held.move_to_end(block)
+                continue
+            if len(held) >= self._size:
+                held.popitem(last=False)
+            held[block] = None
+            self._blocks.append(block)
+            self._kinds.append(kind)
+
+    def reads(self) -> CheckerReads:
+        """Return what was read, in order."""
+        offset = np.array(self._blocks, np.int64) * BLOCK_BYTES
+        length = np.minimum(BLOCK_BYTES, self._layout.facts.size_bytes - offset)
+        kinds = np.array(self._kinds, np.uint8)
+        return CheckerReads(tuple(self._names), kinds, offset + self._start, length, np.zeros(len(offset), np.uint8))
+
+
+def _spans(layout: VolumeLayout, nodes: NodeTable) -> list[Sequence[int]]:
+    """Blocks that each node lies in."""
+    begin = nodes.image_offset - layout.facts.image_offset
+    end = begin + np.maximum(nodes.size_bytes, 1)
+    low = begin // BLOCK_BYTES
+    # Of a cut image some nodes lie nowhere.
+    high = np.where(nodes.image_offset >= 0, (end - 1) // BLOCK_BYTES + 1, low)
+    spans: list[Sequence[int]] = [range(one, other) for one, other in zip(low.tolist(), high.tolist(), strict=True)]
+    split = layout.columns("node_fragments")
+    owners = nodes.nodes_of(split["node_row"])
+    for node in np.unique(owners[owners >= 0]).tolist():
+        mine = np.flatnonzero(owners == node)
+        pieces: NDArray[np.int64] = split["image_offset"].data[mine] - layout.facts.image_offset
+        ends = pieces + split["length_bytes"].data[mine]
+        both = zip(pieces.tolist(), ends.tolist(), strict=True)
+        spans[node] = [block for one, other in both for block in range(one // BLOCK_BYTES, -(-other // BLOCK_BYTES))]
+    return spans
+
+
+@frozen
+class HfsplusProperties:
+    """What the HFS+ driver of one host does; see :data:`HOST_SOURCES` for where each value comes from."""
+
+    costs: Costs  # host time
+    # cache page of HFS+ metadata: nodes that share one are read together; 0 where nodes are cached by themselves
+    page_bytes: int
+    hfs_looks_up_thread: bool  # whether a new HFS+ inode is found through its thread record
+    hfs_stops_at_valence: bool  # whether an HFS+ listing ends after as many entries as the folder record says
+    hidden_names: tuple[str, ...]  # directories of an HFS+ root that a listing passes over
+    # whether a listing cannot tell the type of HFS+ hard links, so that they are stat'ed in any case
+    hard_link_type_unknown: bool
+    hfs_scans_bitmap: bool  # whether a mount of HFS+ reads the journal and the whole bitmap, as Apple's does
+    hfs_fsck_cache_blocks: int  # blocks of 32 KiB in the cache of fsck_hfs
+
+
+HOSTS: Final = {
+    "linux": HfsplusProperties(
+        costs=Costs(list_us=1.0, entry_us=7.0, search_us=0.0, node_us=0.0),
+        page_bytes=4 * KIB,
+        hfs_looks_up_thread=True,
+        hfs_stops_at_valence=True,
+        hidden_names=(FILE_LINKS_DIRECTORY,),
+        hard_link_type_unknown=True,
+        hfs_scans_bitmap=False,
+        hfs_fsck_cache_blocks=1024,
+    ),
+    "macos": HfsplusProperties(
+        costs=Costs(list_us=2.0, entry_us=10.0, search_us=4.0, node_us=10.0, vnode_us=12.0),
+        page_bytes=0,
+        hfs_looks_up_thread=False,
+        hfs_stops_at_valence=False,
+        hidden_names=(FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY),
+        hard_link_type_unknown=False,
+        hfs_scans_bitmap=True,
+        hfs_fsck_cache_blocks=65_536,
+    ),
+}
+
+HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
+    "page_bytes": (
+        "Linux 6.1 fs/hfsplus/bnode.c: nodes live in the page cache of their file",
+        "Apple's hfs: a node is one buffer",
+    ),
+    "hfs_looks_up_thread": (
+        "Linux 6.1 fs/hfsplus/inode.c, hfsplus_iget and hfsplus_find_cat",
+        "Apple's hfs hfs_lookup: the record found by name makes the vnode",
+    ),
+    "hfs_stops_at_valence": (
+        "Linux 6.1 fs/hfsplus/dir.c: i_size is 2 + valence",
+        "Apple's hfs cat_getentriesattr: up to the first record of another directory",
+    ),
+    "hidden_names": (
+        "Linux 6.1 fs/hfsplus/dir.c: the directory of iNode files is passed over",
+        "Apple's hfs cat_getentriesattr: private directories are passed over",
+    ),
+    "hard_link_type_unknown": (
+        "Linux 6.1 fs/hfsplus/dir.c: d_type from the link's mode, which is 0 in links it made",
+        "Apple's hfs: the type comes with the attributes",
+    ),
+    "hfs_scans_bitmap": (
+        "Linux 6.1 fs/hfsplus/super.c: neither at a mount (recorded)",
+        "Apple's hfs hfs_MountHFSPlusVolume: hfs_scan_blocks, also where it is mounted read-only",
+    ),
+    "hfs_fsck_cache_blocks": (
+        "fsck_hfs 627.40.1 cache.h: DefaultCacheBlocks (recorded)",
+        "reported of macOS, 2 GiB; its share of memory is assumed to be there",
+    ),
+    "hfsplus": (
+        "measured on one machine: 8 us an entry that is listed and stat'ed; the share of the listing is assumed",
+        (
+            "assumed: 10 us an entry as on Linux with a slower system call, two searches, 10 us a node read; what is "
+            "looked up anew set to the 8.5 s of processor time that 250,000 files take in the 2017 report on git status"
+        ),
+    ),
+}
+"""Property to its source on (linux, macos)."""
+
+
+def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = composed) -> Driver:
+    """Return the driver of a host, which compares names by a rule."""
+    own = host.properties_of("hfsplus", HOSTS)
+    # Linux finds a new inode by its thread record, and the catalog record through that.
+    thread = (Search("thread_node", "thread"), INODE) if own.hfs_looks_up_thread else ()
+    searches = (NAME, INODE, *thread)
+    return Driver(
+        costs=own.costs,
+        searches=searches,
+        # A record of the catalog is name and inode in one.
+        inode_beside_name=True,
+        stops_at_valence=own.hfs_stops_at_valence,
+        # Observed: an index node is read then, if no look-up has read it before.
+        resumes_by_search=True,
+        hidden_names=own.hidden_names,
+        hard_link_type_unknown=own.hard_link_type_unknown,
+        leaves_are_chained=True,
+        page_bytes=own.page_bytes,
+        locator_cause="overflow",
+        extents_cause="overflow",
+        inode_holds_extents=True,
+        # Linux 6.1: dir.c (hfsplus_unlink), catalog.c (hfsplus_delete_cat), extents.c (hfsplus_file_truncate, from the
+        # last extent back), bitmap.c (hfsplus_block_free), brec.c and bnode.c (hfs_bnode_unlink: both neighbours of a
+        # node without records are read), btree.c (hfs_bmap_free: the whole header node).
+        bitmap_region="allocation-file",
+        # Apple's searchfs goes through the nodes by number and ignores their links (`BTScanNextRecord`).
+        scans_by_number=True,
+        compared_by=compared_by,
+        listing_start=_threads,
+        mounted=partial(_mounted, searches),
+        mount=partial(_mounted_by_macos, own.hfs_fsck_cache_blocks)
+        if own.hfs_scans_bitmap
+        else partial(hfsplus_by_linux, searches),
+        check=partial(checked_reads, own.hfs_fsck_cache_blocks),
+    )
+
+
+def _mounted_by_macos(
+    cache_blocks: int, layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
+) -> list[MountStep]:
+    """Check a volume that was neither unmounted nor has a journal, then mount it.
+
+    The disk arbitration of macOS has it repaired first if a quick check finds it dirty (DiskArbitration, DAMount.c and
+    DAFileSystem.c; fsck_hfs.c, which takes a journaled volume for clean); the repair of a sound one reads what a check
+    does. Linux mounts what was not unmounted as it is, to be read alone.
+    """
+    steps = hfsplus_by_macos(layout, nodes, entries)
+    if not {"unmounted", "journaled"}.isdisjoint(layout.facts.features):
+        return steps
+    found = checked_reads(cache_blocks, layout, nodes, entries)
+    begins = np.flatnonzero(np.diff(found.kind, prepend=np.uint8(255)) != 0).tolist()
+    checked = [
+        FixedPlaces(
+            found.kinds[found.kind[at]], found.device[at:end], found.image_offset[at:end], found.length_bytes[at:end]
+        )
+        for at, end in pairwise([*begins, len(found.kind)])
+    ]
+    return [*checked, *steps]
+
+
+def _threads(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
+    """Leaves with the thread records of directories, which stand before the first entry."""
+    if not len(entries):
+        return np.full(len(descent), -1, np.int32)
+    found = np.where(descent.entry >= 0, entries.thread_node[np.maximum(descent.entry, 0)], -1)
+    return found.astype(np.int32)
+
+
+def _mounted(searches: tuple[Search, ...], facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:
+    """Header nodes, and what the mount's searches end in."""
+    found = np.concatenate([*root_leaves(searches, facts, entries)])
+    return Mounted(found.astype(np.int32), np.flatnonzero(nodes.is_header).astype(np.int32))

@@ -1,0 +1,165 @@
+"""Forks: where the bytes of a file lie on the volume; and the allocation file, which tells the blocks that are free.
+
+TN1150, "Fork Data Structure", "Extents Overflow File" and "Allocation File". A fork is a list of extents; the first
+eight stand in the volume header or the catalog record, the others in the extents-overflow file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.arrays.lookup import clear_runs, runs_of
+from layoutscope.arrays.ragged import LARGEST, U8, owners, ranges
+from layoutscope.errors import FormatError, UnreadError
+from layoutscope.filesystems.hfsplus.volume import shifted
+from layoutscope.frozen import frozen
+
+if TYPE_CHECKING:
+    from layoutscope.arrays.ragged import I64
+    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.image import Workspace
+    from layoutscope.ondisk.grammar import HfsplusVolume
+
+
+STRETCH_BYTES: Final = 8 * 1024**2
+"""Of the allocation file, so much is held at once."""
+
+BLOCKS_A_BYTE: Final = 8
+
+
+@frozen
+class Fork:
+    """The extents of one fork, in the order of the fork."""
+
+    logical_size_bytes: int  # bytes of valid data
+    # start_blocks, block_counts: extents, in allocation blocks from the start of the volume
+    start_blocks: I64
+    block_counts: I64
+    # node of the extents-overflow file with the extent's record; -1 where it stands in the volume header
+    record_nodes: I64
+
+    @property
+    def num_blocks(self) -> int:
+        """Allocation blocks in all extents."""
+        return int(self.block_counts.sum())
+
+    def is_same(self, other: Fork) -> bool:
+        """Whether another fork is as long and lies in the same blocks."""
+        return (
+            self.logical_size_bytes == other.logical_size_bytes
+            and np.array_equal(self.start_blocks, other.start_blocks)
+            and np.array_equal(self.block_counts, other.block_counts)
+        )
+
+
+@frozen
+class ForkPieces:
+    """Contiguous pieces of parts of a fork, in the order of the parts."""
+
+    part: I64  # which part the piece belongs to
+    # volume_offset, length_bytes: where it lies
+    volume_offset: I64
+    length_bytes: I64
+
+
+def inline_fork(fork_data: HfsplusVolume.ForkData) -> Fork:
+    """Make a fork of the eight extents beside its size; unused ones are left out."""
+    starts = np.array([extent.start_block for extent in fork_data.extents], np.int64)
+    counts = np.array([extent.num_blocks for extent in fork_data.extents], np.int64)
+    used = counts > 0
+    return Fork(
+        min(int(fork_data.len_logical), LARGEST), starts[used], counts[used], np.full(int(used.sum()), -1, np.int64)
+    )
+
+
+def extended(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64) -> Fork:
+    """Return the fork with its overflow extents at the end."""
+    return Fork(
+        fork.logical_size_bytes,
+        np.concatenate([fork.start_blocks, start_blocks]),
+        np.concatenate([fork.block_counts, block_counts]),
+        np.concatenate([fork.record_nodes, record_nodes]),
+    )
+
+
+def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) -> ForkPieces:
+    """Cut parts of a fork at the borders of its extents.
+
+    One or more for each part; a part behind the last extent has none.
+    """
+    block = volume.block_size_bytes
+    ends = np.cumsum(fork.block_counts) * block
+    begins = ends - fork.block_counts * block
+    first = np.searchsorted(ends, fork_offsets, side="right")
+    last = np.searchsorted(ends, fork_offsets + lengths_bytes, side="left")
+    counts = np.where(last < len(ends), last - first + 1, 0)
+    part, extent = owners(counts), ranges(first, counts)
+    start = np.maximum(begins[extent], fork_offsets[part])
+    stop = np.minimum(ends[extent], fork_offsets[part] + lengths_bytes[part])
+    return ForkPieces(part, fork.start_blocks[extent] * block + (start - begins[extent]), stop - start)
+
+
+def joined_pieces(pieces: ForkPieces) -> tuple[I64, I64]:
+    """Join pieces that follow one another on the volume: offsets and lengths in bytes."""
+    if not len(pieces.part):
+        return pieces.volume_offset, pieces.length_bytes
+    ends = pieces.volume_offset + pieces.length_bytes
+    first = np.flatnonzero(np.concatenate([[True], pieces.volume_offset[1:] != ends[:-1]]))
+    return pieces.volume_offset[first], np.add.reduceat(pieces.length_bytes, first)
+
+
+def read_parts(volume: Volume, pieces: ForkPieces, workspace: Workspace | None = None) -> U8:
+    """Read pieces, each once, in large requests."""
+    where = joined_pieces(pieces)
+    try:
+        data = volume.source.read_extents(*where, workspace)
+        # What was never read came as zeros, which are no bits of a map and no header.
+        for first in np.flatnonzero(volume.source.touches_unread(*where))[:1].tolist():
+            volume.source.read(int(where[0][first]), int(where[1][first]))
+    except FormatError as error:
+        raise shifted(error, -volume.source.origin) from error
+    return data
+
+
+def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
+    """Read the allocation file."""
+    none: I64 = np.empty(0, np.int64)
+    if volume.is_inferred and not fork.num_blocks:
+        return none, none
+    try:
+        starts, counts = _free_runs(volume, fork)
+    except FormatError as error:
+        told = shifted(error, 0, "allocation file" if isinstance(error, UnreadError) else "")
+        volume.log.survive(told, code="allocation-file-unreadable")
+        return none, none
+    if not volume.is_inferred:
+        check_free_count(volume, counts)
+    return starts, counts
+
+
+def _free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
+    """Find the free blocks, a stretch of the file at a time: on the largest volume it is half a GiB."""
+    length = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes)
+    num_blocks = int(volume.header.num_blocks)
+    # Bits behind the last block may say anything.
+    length = min(length, -(-num_blocks // BLOCKS_A_BYTE))
+    parts = [np.empty((2, 0), np.int64)]
+    for at in range(0, length, STRETCH_BYTES):
+        size = min(STRETCH_BYTES, length - at)
+        bits = read_parts(volume, locate(volume, fork, np.array([at], np.int64), np.array([size], np.int64)))
+        left = np.array([num_blocks - at * BLOCKS_A_BYTE])
+        # The first block is the highest bit of the first byte.
+        _, first, count = clear_runs(bits[None], left, "big")
+        parts.append(np.stack([first + at * BLOCKS_A_BYTE, count]))
+    runs = runs_of(*np.concatenate(parts, axis=1))
+    return runs[:, 0], runs[:, 1]
+
+
+def check_free_count(volume: Volume, counts: I64) -> None:
+    """Compare the free blocks that the volume header counts with those of the allocation file."""
+    found, declared = int(counts.sum()), int(volume.header.num_free_blocks)
+    if found != declared:
+        field, message = "num_free_blocks", "the volume header counts other free blocks than the allocation file"
+        volume.header_field(field).add("free-count-differs", "warning", message, expected=found, found=declared)

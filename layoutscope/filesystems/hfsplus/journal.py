@@ -1,0 +1,353 @@
+"""The journal: where it lies, whether it holds transactions, and replaying them in memory.
+
+TN1150, "Journal"; block checksums and sequence numbers follow XNU, vfs_journal.h. The journal is in the byte order
+of its writer. Its buffer is circular: it starts behind the journal header and goes on there after its end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.arrays.ragged import starts_of
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus.volume import Overlay, read_at, report_denied_journal
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import journal_checksums
+from layoutscope.ondisk.records import (
+    BLOCK_INFO_BE,
+    BLOCK_INFO_LE,
+    BLOCK_LIST_CHECKED,
+    BLOCK_LIST_HEADER_BE,
+    BLOCK_LIST_HEADER_LE,
+    JOURNAL_HEADER_BE,
+    JOURNAL_HEADER_CHECKED,
+    JOURNAL_INFO_BLOCK,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.arrays.ragged import I64, U8
+    from layoutscope.filesystems.contract import VolumeRequest
+    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.ondisk.grammar import HfsplusJournal
+    from layoutscope.recordtypes import RecordType
+
+
+HEADER: Final = JOURNAL_HEADER_BE
+INFO: Final = JOURNAL_INFO_BLOCK
+INFO_BYTES: Final = INFO.width
+HEADER_BYTES: Final = HEADER.width
+LIST: Final = BLOCK_LIST_HEADER_BE
+LIST_BYTES: Final = LIST.width
+BLOCK_INFO_BYTES: Final = BLOCK_INFO_BE.width
+
+
+@frozen
+class Journal:
+    """A journal on this volume."""
+
+    info_offset: int  # where the journal info block lies, in bytes from the start of the volume
+    # journal_offset, size_bytes: where the journal lies: its header and its buffer
+    journal_offset: int
+    size_bytes: int
+    # its header, in whichever byte order; None where it is damaged or was never written
+    header: HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe | None
+    is_little_endian: bool  # byte order
+
+    @property
+    def num_pending_bytes(self) -> int:
+        """Bytes of transactions that were not written to their places."""
+        if self.header is None or self.header.ofs_start == self.header.ofs_end:
+            return 0
+        # A ring behind the journal's header: what runs over the end goes on there, not at byte 0.
+        length = int(self.header.ofs_end) - int(self.header.ofs_start)
+        return length if length > 0 else length + int(self.header.len_journal) - int(self.header.len_header)
+
+
+@frozen
+class BlockList:
+    """One block list."""
+
+    # bnum, sizes, starts: where blocks belong in units of the journal's sector, their bytes, and where their contents
+    # start
+    bnum: I64
+    sizes: I64
+    starts: I64
+    used_bytes: int  # length of the list with its contents
+    sequence: int  # number of the transaction, 0 in old journals
+
+
+@frozen
+class Writes:
+    """What a journal writes, in its order."""
+
+    # volume_offset, length_bytes: blocks of the volume
+    volume_offset: I64
+    length_bytes: I64
+    data_start: I64  # their contents, in bytes from the start of `data`
+    data: U8  # the journal's transactions in one piece
+    num_lists: int  # block lists that were sound
+
+
+def is_applied(request: VolumeRequest) -> bool:
+    """Whether transactions that the journal still holds are to be applied, as a mount would."""
+    return not request.options.get("no_journal", False)
+
+
+def find_journal(volume: Volume) -> Journal | None:
+    """Locate the journal of a journaled volume; None where there is none on this device."""
+    if not volume.header.is_journaled:
+        report_denied_journal(volume)
+        return None
+    at = int(volume.header.journal_info_block) * volume.block_size_bytes
+    try:
+        data = read_at(volume.source, at, INFO_BYTES, "journal info block")
+        info = grammar.parse(
+            grammar.HfsplusJournal.JournalInfoBlock, data, structure="journal info block", image_offset=at
+        )
+    except FormatError as error:
+        volume.log.survive(error, code="journal-invalid")
+        return None
+    if message := _contradiction(volume, info):
+        volume.log.at("journal info block", at).add("journal-invalid", "error", message)
+    elif info.is_on_other_device:
+        _report_external(volume, info, at)
+    # Apple's driver asks for this flag first, and looks for another device only without it.
+    if not info.is_in_file_system or not _has_place(volume, info, at):
+        return Journal(at, 0, 0, None, is_little_endian=False)
+    if info.needs_initialisation and not volume.header.is_unmounted:
+        message = "the journal claims to hold nothing yet, but the volume was not unmounted"
+        volume.log.at("journal info block", at).add("journal-invalid", "error", message)
+    header, is_little = (None, False) if info.needs_initialisation else _read_header(volume, int(info.ofs_journal))
+    return Journal(at, int(info.ofs_journal), int(info.len_journal), header, is_little)
+
+
+def _contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -> str:
+    """Say how the flags contradict each other, or what lies on the volume; nothing where they do not."""
+    if int(info.flags) & ~sum(grammar.HfsplusJournal.JournalInfoFlag):
+        return f"the flags {int(info.flags):#x} hold bits that mean nothing"
+    if info.is_on_other_device and info.is_in_file_system:
+        return "the journal lies on this volume and on another device"
+    if not info.is_on_other_device and not info.is_in_file_system:
+        return "the journal lies neither on this volume nor on another device"
+    if (info.is_on_other_device or info.needs_initialisation) and is_pending(volume, int(info.ofs_journal)):
+        return "the journal is said to be elsewhere or empty, and lies here with transactions"
+    return ""
+
+
+def is_pending(volume: Volume, at: int) -> bool:
+    """Whether a sound journal header at a place tells of transactions that were not written to their places."""
+    try:
+        data = read_at(volume.source, at, HEADER_BYTES, "journal header")
+        header, _ = _parse_header(data, at)
+    except FormatError:
+        return False
+    return _masked_checksum(data, JOURNAL_HEADER_CHECKED) == int(header.checksum) and header.ofs_start != header.ofs_end
+
+
+def _has_place(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> bool:
+    """Say whether the journal lies on the volume; if not, report the field that is wrong."""
+    start, size = int(info.ofs_journal), int(info.len_journal)
+    if start + HEADER_BYTES > volume.size_bytes:
+        field, message, found = "ofs_journal", "the journal lies outside the volume", start
+    elif size < HEADER_BYTES or start + size > volume.size_bytes:
+        field, message, found = "len_journal", "the journal has an impossible size", size
+    else:
+        return True
+    volume.log.at("journal info block", at + INFO.offset_of(field)).add(
+        "journal-invalid", "error", message, expected=f"an end within {volume.size_bytes} bytes", found=found
+    )
+    return False
+
+
+def _report_external(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> None:
+    uuid = bytes(info.external_journal_uuid).split(b"\0")[0].decode("ascii", "replace")
+    signature = " ".join(f"{int(word):08x}" for word in info.device_signature)
+    volume.log.at("journal info block", at).add(
+        "journal-external",
+        # A volume that was not unmounted may owe its last changes to the journal.
+        "warning" if volume.header.is_unmounted else "error",
+        f"the journal is on another device and was not read: {uuid or f'signature {signature}'}",
+    )
+
+
+def _read_header(
+    volume: Volume, at: int
+) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe | None, bool]:
+    """Read the journal header in the byte order that its magic tells, and verify its checksum."""
+    try:
+        data = read_at(volume.source, at, HEADER_BYTES, "journal header")
+        header, is_little = _parse_header(data, at)
+    except FormatError as error:
+        volume.log.survive(error, code="journal-invalid")
+        return None, False
+    computed = _masked_checksum(data, JOURNAL_HEADER_CHECKED)
+    if computed != int(header.checksum):
+        _report_checksum(volume, header, at, computed)
+        return None, is_little
+    return header, is_little
+
+
+def _report_checksum(
+    volume: Volume, header: HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, at: int, computed: int
+) -> None:
+    """Report a wrong checksum; at the place of the oldest transaction, where that one is impossible too."""
+    field, expected, found = "checksum", f"{computed:08x}", f"{int(header.checksum):08x}"
+    if not int(header.len_header) <= int(header.ofs_start) <= int(header.len_journal):
+        field, expected, found = "ofs_start", f"from {header.len_header} to {header.len_journal}", str(header.ofs_start)
+    volume.log.at("journal header", at + HEADER.offset_of(field)).add(
+        "journal-invalid", "error", "wrong checksum; the journal is not applied", expected=expected, found=found
+    )
+
+
+def _parse_header(data: bytes, at: int) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, bool]:
+    # Alone on the volume, the journal is in the byte order of the machine that made it: little-endian since Intel.
+    types = grammar.HfsplusJournal
+    try:
+        little = grammar.parse(types.JournalHeaderLe, data, structure="journal header", image_offset=at)
+    except FormatError:
+        return grammar.parse(types.JournalHeaderBe, data, structure="journal header", image_offset=at), False
+    return little, True
+
+
+def _masked_checksum(data: bytes, checked: RecordType) -> int:
+    """Checksum of a structure's checked part, with the checksum itself taken as zero."""
+    part = np.frombuffer(data, np.uint8)[: checked.width].copy()
+    start = checked.offset_of("checksum")
+    part[start : checked.offset_of("after_checksum")] = 0
+    return int(journal_checksums(part.reshape(1, -1))[0])
+
+
+def replay_journal(volume: Volume, journal: Journal) -> Overlay | None:
+    """Apply the journal's transactions in memory; None where there are none.
+
+    A transaction whose checksums do not match ends the replay, as it does at a mount.
+    """
+    if not journal.num_pending_bytes or journal.header is None:
+        return None
+    try:
+        writes = _read_writes(volume, journal)
+    except FormatError as error:
+        volume.log.survive(error, code="journal-invalid")
+        return None
+    if not len(writes.volume_offset):
+        return None
+    volume.log.at("journal", journal.journal_offset).add(
+        "journal-replayed",
+        "info",
+        f"{writes.num_lists:,} block lists with {len(writes.volume_offset):,} blocks were applied in memory",
+    )
+    return Overlay(volume.source, writes.volume_offset, writes.length_bytes, writes.data_start, writes.data)
+
+
+def report_pending(volume: Volume, journal: Journal) -> None:
+    """Say that transactions were left alone, where there are any."""
+    if journal.num_pending_bytes:
+        volume.log.at("journal", journal.journal_offset).add(
+            "journal-pending", "info", f"{journal.num_pending_bytes:,} bytes of transactions are not applied"
+        )
+
+
+def _read_writes(volume: Volume, journal: Journal) -> Writes:
+    """Collect the blocks of all lists; they are few compared with the metadata.
+
+    The header is not rewritten with every transaction: those behind its end count as long as their numbers go on.
+    """
+    data = unrolled(volume, journal)
+    header = journal.header
+    sector = int(header.len_header) if header is not None else 0
+    parts: list[BlockList] = []
+    start, last = 0, 0
+    while start < len(data):
+        is_beyond = start >= journal.num_pending_bytes
+        found = read_list(journal, volume, data, start)
+        if isinstance(found, str):
+            if not is_beyond:
+                _report_invalid(volume, journal, found, start)
+            break
+        if is_beyond and not (last and found.sequence in (last, last + 1)):
+            break
+        parts.append(found)
+        start, last = start + found.used_bytes, found.sequence
+    none = np.empty(0, np.int64)
+    places = np.concatenate([none, *(part.bnum * sector for part in parts)])
+    sizes, starts = (np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("sizes", "starts"))
+    # A block that was freed after all stays in its list, under the number -1.
+    keep = places >= 0
+    return Writes(places[keep], sizes[keep], starts[keep], data, len(parts))
+
+
+def unrolled(volume: Volume, journal: Journal) -> U8:
+    """The whole circular buffer in one piece, from the oldest transaction on that is not written to its places."""
+    header = journal.header
+    if header is None:
+        return np.empty(0, np.uint8)
+    start, end, size, first = (
+        int(value) for value in (header.ofs_start, header.ofs_end, header.len_journal, header.len_header)
+    )
+    structure = "journal header"
+    if not (0 < first <= start < size <= journal.size_bytes and first <= end <= size):
+        raise FormatError("impossible places of transactions", structure=structure, image_offset=journal.journal_offset)
+    buffer = np.frombuffer(read_at(volume.source, journal.journal_offset + first, size - first, structure), np.uint8)
+    return np.roll(buffer, first - start)
+
+
+def read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockList | str:
+    """Read one block list, or say what is wrong with it."""
+    header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
+    info = BLOCK_INFO_LE if journal.is_little_endian else BLOCK_INFO_BE
+    list_size = int(journal.header.len_block_list) if journal.header is not None else 0
+    if list_size < LIST_BYTES + BLOCK_INFO_BYTES or start + list_size > len(data):
+        return "ends early"
+    fields = (header.num_blocks, header.len_used, header.checksum, header.has_block_checksums)
+    head = volume.decoder.columns(header, data, np.array([start]), fields)
+    count, used = int(head["num_blocks"][0]), int(head["len_used"][0])
+    problem = _problem(data[start:], int(head["checksum"][0]), count, used, list_size)
+    if problem:
+        return problem
+    places = start + LIST_BYTES + BLOCK_INFO_BYTES * np.arange(count, dtype=np.int64)
+    infos = volume.decoder.columns(info, data, places, (info.bnum, info.bsize, info.cksum))
+    sizes = infos["bsize"][1:].astype(np.int64)
+    starts = start + list_size + starts_of(sizes)
+    if int(sizes.sum()) + list_size > used:
+        return "blocks exceed their list"
+    if head["has_block_checksums"][0] and not _contents_match(data, sizes, starts, infos["cksum"][1:]):
+        return "wrong checksum of a block"
+    # The first entry stands for no block: in place of a checksum it has the number of the transaction.
+    return BlockList(infos["bnum"][1:].astype(np.int64), sizes, starts, used, int(infos["cksum"][0]))
+
+
+def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) -> None:
+    """Report a block list; the buffer was unrolled, so that its place has to be wrapped again."""
+    at = journal.journal_offset
+    if journal.header is not None:
+        first, size = int(journal.header.len_header), int(journal.header.len_journal)
+        at += first + (int(journal.header.ofs_start) - first + start) % (size - first)
+    field = {"wrong checksum": "checksum", "impossible counts": "num_blocks"}.get(problem)
+    volume.log.at("journal block list", at + (LIST.offset_of(field) if field else 0)).add(
+        "journal-invalid", "error", f"{problem}; the transactions from there on are not applied"
+    )
+
+
+def _problem(data: U8, checksum: int, count: int, used: int, list_size: int) -> str:
+    """Say what is wrong with a block list header; empty if nothing is."""
+    room = (list_size - LIST_BYTES) // BLOCK_INFO_BYTES
+    if not 1 <= count <= room or not list_size <= used <= len(data):
+        return "impossible counts"
+    checked = BLOCK_LIST_CHECKED
+    if _masked_checksum(data[: checked.width].tobytes(), checked) != checksum:
+        return "wrong checksum"
+    return ""
+
+
+def _contents_match(data: U8, sizes: I64, starts: I64, expected: NDArray[np.uint32]) -> bool:
+    """Compare the checksums of blocks, all of one size at once."""
+    for size in np.unique(sizes).tolist():
+        rows = np.flatnonzero(sizes == size)
+        if (journal_checksums(data[starts[rows][:, None] + np.arange(size)]) != expected[rows]).any():
+            return False
+    return True

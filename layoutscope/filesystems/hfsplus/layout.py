@@ -1,0 +1,856 @@
+"""The tables of an HFS+ or HFSX volume: from a source to a :class:`~layoutscope.tables.layout.VolumeLayout`.
+
+The order of the tables follows the disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.arrays.lookup import find, order_of
+from layoutscope.arrays.ragged import LARGEST, heads, lengths_of, starts_of
+from layoutscope.filesystems.contract import NO_TIME, InodeStats
+from layoutscope.filesystems.hfsplus import catalog as links
+from layoutscope.filesystems.hfsplus.btree import pieces_of
+from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, EPOCH_SECONDS, FILE, FOLDER, TYPE, unix_seconds
+from layoutscope.filesystems.hfsplus.contents import (
+    Contents,
+    KeptVolume,
+    check_contents,
+    num_missing_entries,
+    open_contents,
+)
+from layoutscope.filesystems.hfsplus.extents import extend_fork, flatten
+from layoutscope.filesystems.hfsplus.forks import Fork
+from layoutscope.filesystems.hfsplus.names import ENCODING, compared
+from layoutscope.filesystems.hfsplus.nodes import (
+    DESCRIPTOR_BYTES,
+    HEADER,
+    INDEX,
+    LEAF,
+    MAP,
+    OFFSET_BYTES,
+    decode_nodes,
+    locate_records,
+)
+from layoutscope.filesystems.hfsplus.rootfiles import HOT_FILES, data_fork_of, find_root_file
+from layoutscope.filesystems.hfsplus.tree import (
+    MAX_HEIGHT,
+    Tree,
+    damaged_nodes,
+    first_rows,
+    is_case_sensitive,
+    is_unusable,
+    nodes_apart,
+)
+from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET, attribute_names, volume_uuid
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.tables import NULL_ROW, Later, Table, Values, VolumeFacts, VolumeLayout, build_table, stacked
+from layoutscope.tables.columns import condition_details
+from layoutscope.tables.layout import TreeFacts, findings_table
+from layoutscope.tables.schema import (
+    CONDITIONS,
+    FLAG_COMPRESSED,
+    FLAG_DIRECTORY_LINK,
+    FLAG_HARD_LINK,
+    FLAG_INFERRED,
+    FLAG_PAST_END,
+    FLAG_PRIVATE,
+    FORKS,
+    fork_of_attribute,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.arrays.ragged import I64, U8, Columns, Mask
+    from layoutscope.filesystems.contract import VolumeRequest
+    from layoutscope.filesystems.hfsplus.attributes import Attributes
+    from layoutscope.filesystems.hfsplus.catalog import Catalog, Links
+    from layoutscope.filesystems.hfsplus.journal import Journal
+    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.recordtypes import RecordColumn, RecordType
+
+
+KINDS: Final = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device")
+
+_MODE = grammar.HfsplusCatalog.ModeType
+_KIND_OF_MODE: Final = np.zeros(1 << 16, np.uint8)
+for _mode, _kind in (
+    (_MODE.symbolic_link, "symlink"),
+    (_MODE.fifo, "fifo"),
+    (_MODE.socket, "socket"),
+    (_MODE.character_device, "char-device"),
+    (_MODE.block_device, "block-device"),
+):
+    _KIND_OF_MODE[int(_mode)] = KINDS.index(_kind)
+
+
+def entries_table(
+    volume_number: int | None, catalog: Catalog, links: Links, attributes: Attributes, catalog_row: int
+) -> Table:
+    """Build the entries table."""
+    entries, follow = catalog.entries, links.follow
+    file_id = follow(entries["file_id"])
+    is_link = links.is_link | links.is_directory_link
+    is_compressed = follow(entries["is_compressed"])
+    sizes = _sizes(catalog, links, attributes, is_compressed)
+    entry_row = _rows(entries["node"], catalog_row)
+    count = len(entry_row)
+    columns: dict[str, Any] = {
+        "volume": volume_number,
+        "parent_id": entries["parent_id"],
+        "file_id": file_id,
+        "name": catalog.name,
+        "name_raw": Later(count, catalog.names.stored),
+        "kind": (_kinds(catalog, links), KINDS),
+        "size_bytes": Values(sizes, sizes != LARGEST),
+        "link_count": _link_counts(catalog, links),
+        **{
+            f"{name}_time": Later(
+                count, partial(_times, follow(entries[f"{name}_date"]), follow(entries["has_expanded_times"]))
+            )
+            for name in ("create", "modify")
+        },
+        "flags": _flags(links, is_compressed),
+        "entry_rank": _ranks(entries["parent_id"]),
+        "entry_node_row": entry_row,
+        "inode_node_row": follow(entry_row),
+        "thread_node_row": _chosen_rows(catalog.threads["node"], follow(catalog.thread_of), catalog_row),
+        "xattr_node_row": attributes.rows_of(file_id, is_compressed),
+        "valence": Values(follow(entries["valence"]), follow(entries["is_folder"])),
+        "link_id": Values(entries["file_id"], is_link) if is_link.any() else None,
+    }
+    columns["listing_node_row"] = np.where(follow(entries["is_folder"]), columns["thread_node_row"], NULL_ROW)
+    return build_table("entries", columns)
+
+
+def with_orphans(table: Table, volume_number: int | None, catalog: Catalog, catalog_row: int) -> Table:
+    """Add files and folders that are lost but for their threads, which name them and the folders they were in."""
+    rows, stored = catalog.orphans, catalog.orphan_names
+    if not len(rows):
+        return table
+    threads = {name: values[rows] for name, values in catalog.threads.items()}
+    places = zip(stored.start.tolist(), (stored.start + stored.length).tolist(), strict=True)
+    raw = [stored.data[start:stop].tobytes() for start, stop in places]
+    unknown = Values(np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_))
+    row = _rows(threads["node"], catalog_row)
+    columns: dict[str, Any] = {
+        "volume": volume_number,
+        "parent_id": threads["parent_id"],
+        "file_id": threads["file_id"],
+        "name": [name.decode(ENCODING, "replace").replace("/", ":") for name in raw],
+        "name_raw": raw,
+        "kind": (threads["is_folder"].astype(np.uint8), KINDS),
+        **dict.fromkeys(("size_bytes", "create_time", "modify_time"), unknown),
+        "link_count": np.ones(len(rows), np.uint32),
+        "flags": np.full(len(rows), FLAG_INFERRED, np.uint32),
+        # They stand behind the entries that are there: where between them, only their names would tell.
+        "entry_rank": np.arange(len(table), len(table) + len(rows)),
+        **dict.fromkeys(("entry_node_row", "inode_node_row", "thread_node_row"), row),
+    }
+    more = build_table("entries", columns)
+    return stacked([table, more.changed("row", Values(more["row"].data + np.uint32(len(table))))])
+
+
+def _kinds(catalog: Catalog, links: Links) -> NDArray[np.uint8]:
+    entries = catalog.entries
+    # A record without a mode was written by a system before Mac OS X; a file is never a directory.
+    kinds: NDArray[np.uint8] = _KIND_OF_MODE[links.follow(entries["mode_type"])]
+    kinds[links.follow(entries["is_folder"])] = KINDS.index("directory")
+    return kinds
+
+
+def _sizes(catalog: Catalog, links: Links, attributes: Attributes, is_compressed: Mask) -> I64:
+    """Logical sizes; those of compressed files stand in an attribute."""
+    sizes = links.follow(catalog.entries["data_size"])
+    rows = np.flatnonzero(is_compressed)
+    if not len(rows):
+        return sizes
+    sizes = sizes.copy()
+    place = find(attributes.compressed_id, catalog.entries["file_id"][links.target[rows]])
+    sizes[rows[place >= 0]] = attributes.uncompressed_size[place[place >= 0]]
+    return sizes
+
+
+def _times(dates: NDArray[np.uint32], is_expanded: Mask) -> Values:
+    """Dates as times; 0 means that there is none."""
+    return Values(unix_seconds(dates, is_expanded) * 1_000_000, dates != 0)
+
+
+def _link_counts(catalog: Catalog, links: Links) -> NDArray[np.uint32] | int:
+    """Links of each file; what is no indirect node has one."""
+    if not links.is_inode.any():
+        return 1
+    return np.where(links.follow(links.is_inode), links.follow(catalog.entries["special"]), np.uint32(1))
+
+
+def _flags(links: Links, is_compressed: Mask) -> NDArray[np.uint8] | int:
+    if not any(mask.any() for mask in (links.is_link, is_compressed, links.is_private, links.is_directory_link)):
+        return 0
+    flags = links.is_link * np.uint8(FLAG_HARD_LINK)
+    flags |= is_compressed * np.uint8(FLAG_COMPRESSED)
+    flags |= links.is_private * np.uint8(FLAG_PRIVATE)
+    flags |= links.is_directory_link * np.uint8(FLAG_DIRECTORY_LINK)
+    return flags
+
+
+def _ranks(parent_id: I64) -> NDArray[np.uint32]:
+    """Place of each entry among those of its folder, which stand together in key order."""
+    first = heads(parent_id)
+    ranks = np.arange(len(parent_id), dtype=np.uint32)
+    ranks -= np.repeat(first.astype(np.uint32), lengths_of(first, len(parent_id)))
+    return ranks
+
+
+def _rows(nodes: NDArray[np.uint32], first_row: int) -> NDArray[np.uint32]:
+    return nodes + np.uint32(first_row)
+
+
+def _chosen_rows(nodes: NDArray[np.uint32], places: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
+    """Rows of nodes at places, none where the place is -1: that leads to the last one."""
+    found: NDArray[np.uint32] = np.append(_rows(nodes, first_row), NULL_ROW)[places]
+    return found
+
+
+def compared_by(name: str, facts: VolumeFacts) -> str:
+    """Return what a name is compared by on a volume: HFSX says in its catalog's header whether case counts."""
+    return compared(name, is_folded=not facts.case_sensitive)
+
+
+def inode_stats(nodes: U8) -> InodeStats:
+    """Decode what the records of files and folders say of owners, modes and times."""
+    read = decode_nodes(BULK, nodes.ravel(), nodes.shape[1], np.arange(len(nodes), dtype=np.int64))
+    records = locate_records(BULK, read, None)
+    room = records.stop - records.data
+    start, room = records.data[room >= TYPE.width], room[room >= TYPE.width]
+    kind = BULK.column(TYPE, read.buffer, start, TYPE.record_type)
+    parts = [
+        _stats_of(read.buffer, start[(kind == number) & (room >= record_type.width)], record_type, file_id)
+        for number, record_type, file_id in (
+            (int(grammar.HfsplusCatalog.RecordType.folder), FOLDER, FOLDER.folder_id),
+            (int(grammar.HfsplusCatalog.RecordType.file), FILE, FILE.file_id),
+        )
+    ]
+    return InodeStats(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _stats_of(buffer: U8, starts: I64, record_type: RecordType, file_id: RecordColumn) -> InodeStats:
+    # Files and folders have these fields at the same places, under the same names.
+    fields = (FILE.access_date, FILE.attribute_mod_date, FILE.has_expanded_times)
+    owners = (FILE.permissions.file_mode, FILE.permissions.owner_id, FILE.permissions.group_id)
+    found = BULK.columns(record_type, buffer, starts, (file_id, *fields, *owners))
+    dates = [found[name].astype(np.uint32) for name in fields[:2]]
+    access, change = (
+        np.where(date > 0, unix_seconds(date, found[FILE.has_expanded_times]) * 1_000_000, NO_TIME) for date in dates
+    )
+    mode, owner, group = (found[name] for name in owners)
+    return InodeStats(
+        found[file_id].astype(np.uint64),
+        mode.astype(np.uint16),
+        owner.astype(np.uint32),
+        group.astype(np.uint32),
+        access,
+        change,
+    )
+
+
+CNID = grammar.HfsplusVolume.Cnid
+
+_COLUMNS: Final = {
+    **dict.fromkeys(("file_id", "fork", "fork_block", "start_block", "block_count", "size"), np.int64),
+    "node_row": np.uint32,
+}
+"""What is told of each extent, in allocation blocks; ``size`` is that of its fork in bytes, -1 where unknown."""
+
+_OF_FILES: Final = FORKS[:2]
+"""Forks in the catalog, by whether they are the second one."""
+
+
+def extents_table(volume: Volume, number: int | None, contents: Contents) -> Table:
+    """Build the table of extents, sorted by file, fork and place in the fork."""
+    rows, special = first_rows(list(contents.trees.values())), contents.special
+    catalog, attributes, overflow = contents.catalog, contents.attributes, contents.trees.get("extents-overflow")
+    parts: tuple[Callable[[str], NDArray[Any]], ...] = (
+        _special(special, rows.get("extents-overflow", 0)).__getitem__,
+        partial(_inline, catalog, rows.get("catalog", 0)),
+        _overflow(volume, catalog, overflow, rows.get("extents-overflow", 0), special).__getitem__,
+        _attributes(attributes).__getitem__,
+    )
+    fork_names = (*_OF_FILES, *map(fork_of_attribute, dict.fromkeys(attributes.owner_name)))
+    return _table(volume, number, partial(_joined, parts, fork_names), fork_names)
+
+
+def _joined(parts: Sequence[Callable[[str], NDArray[Any]]], fork_names: Sequence[str], name: str) -> NDArray[Any]:
+    """Join one column of all parts: what is joined at once is held twice, and extents are what there is most of."""
+    dtype = np.min_scalar_type(len(fork_names)) if name == "fork" else _COLUMNS[name]
+    columns = (part(name) for part in parts)
+    return np.concatenate([column.astype(dtype, copy=False) for column in columns])
+
+
+def _table(
+    volume: Volume, number: int | None, column: Callable[[str], NDArray[Any]], fork_names: tuple[str, ...]
+) -> Table:
+    block, file_id, fork = volume.block_size_bytes, column("file_id"), column("fork")
+    # Within each part the extents of a fork stand in its order, and overflow extents come behind the others.
+    order = order_of(file_id * len(fork_names) + fork)
+    logical = column("fork_block")
+    logical *= block
+    size = column("size")
+    is_past_end = (size >= 0) & (logical >= size)
+    del size
+    # Of files that lie in one piece each, both are 0 throughout.
+    flags = is_past_end[order] * np.uint8(FLAG_PAST_END) if is_past_end.any() else 0
+    logical_offset = logical[order] if logical.any() else 0
+    del logical
+    offset = column("start_block")[order]
+    offset *= block
+    offset += volume.image_offset
+    length = column("block_count")[order]
+    length *= block
+    columns: dict[str, Any] = {
+        "device": 0,
+        "volume": number,
+        "file_id": file_id[order],
+        "fork": (fork[order], fork_names),
+        "logical_offset": logical_offset,
+        "image_offset": offset,
+        "length_bytes": length,
+        "node_row": column("node_row")[order],
+        "flags": flags,
+    }
+    return build_table("extents", columns)
+
+
+def _inline(catalog: Catalog, first_row: int, name: str) -> NDArray[Any]:
+    """Return one column of the extents that stand in the records of their files."""
+    forks, entries = catalog.forks, catalog.entries
+    found: NDArray[Any]
+    match name:
+        case "file_id":
+            found = entries["file_id"][forks["entry"]]
+        case "fork":
+            found = forks["fork_type"] != DATA_FORK
+        case "node_row":
+            found = (entries["node"] + first_row).astype(np.uint32)[forks["entry"]]
+        case "size":
+            found = entries["data_size"][forks["entry"]]
+            rows = np.flatnonzero(forks["fork_type"] != DATA_FORK)
+            found[rows] = entries["resource_size"][forks["entry"][rows]]
+        case "fork_block":
+            found = _blocks_before(forks)
+        case _:
+            found = forks[name]
+    return found
+
+
+def _blocks_before(forks: Columns) -> I64:
+    """Count the blocks of each fork before each of its extents, which follow one another."""
+    first = heads(forks["entry"], forks["fork_type"])
+    if len(first) == len(forks["entry"]):
+        return np.zeros(len(first), np.int64)
+    before = starts_of(forks["block_count"])
+    before -= np.repeat(before[first], lengths_of(first, len(before)))
+    return before
+
+
+def _overflow(
+    volume: Volume, catalog: Catalog, overflow: Tree | None, first_row: int, special: dict[int, Fork]
+) -> Columns:
+    """Overflow records of files; those of the special files are theirs already."""
+    if overflow is None or not len(overflow.records["node"]):
+        return {name: np.empty(0, np.int64) for name in _COLUMNS}
+    records = overflow.records
+    chosen = np.flatnonzero(find(np.array(sorted(special), np.int64), records["key.file_id"]) < 0)
+    owner = records["key.file_id"][chosen]
+    is_data = records["key.fork_type"][chosen] == DATA_FORK
+    rows = flatten(
+        records["data.extents.start_block"][chosen],
+        records["data.extents.num_blocks"][chosen],
+        records["key.start_block"][chosen],
+    )
+    record = rows.pop("record")
+    entry = find(catalog.entries["file_id"], owner)
+    # The bad-block file has extents but no catalog record.
+    _report_orphans(volume, owner[(entry < 0) & (owner != CNID.bad_block_file)])
+    sizes = np.where(is_data, *(np.append(catalog.entries[name], 0)[entry] for name in ("data_size", "resource_size")))
+    return {
+        "file_id": owner[record],
+        "fork": np.where(is_data, 0, 1)[record],
+        **rows,
+        "node_row": records["node"][chosen][record] + first_row,
+        "size": np.where(entry >= 0, sizes, -1)[record],
+    }
+
+
+def _report_orphans(volume: Volume, owner: I64) -> None:
+    if len(owner):
+        volume.log.at("extents-overflow records").add(
+            "extents-orphaned",
+            "warning",
+            f"{len(owner):,} records belong to no file of the catalog; the first names file {owner[0]}",
+        )
+
+
+def _attributes(attributes: Attributes) -> Columns:
+    forks, owner = attributes.forks, attributes.forks["owner"]
+    codes = {name: code for code, name in enumerate(dict.fromkeys(attributes.owner_name))}
+    code = np.array([codes[name] for name in attributes.owner_name], np.int64)
+    return {
+        "file_id": attributes.owners["file_id"][owner],
+        "fork": code[owner] + len(_OF_FILES),
+        "fork_block": forks["fork_block"],
+        "start_block": forks["start_block"],
+        "block_count": forks["block_count"],
+        "node_row": attributes.owners["node"][owner] + attributes.first_row,
+        "size": attributes.owners["size"][owner],
+    }
+
+
+def _special(special: dict[int, Fork], first_row: int) -> Columns:
+    """Extents of the special files; those beside their sizes stand in no node."""
+    parts = [_special_rows(file_id, fork, first_row) for file_id, fork in special.items()]
+    return {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
+
+
+def _special_rows(file_id: int, fork: Fork, first_row: int) -> Columns:
+    count = len(fork.start_blocks)
+    return {
+        "file_id": np.full(count, file_id, np.int64),
+        "fork": np.zeros(count, np.int64),
+        "fork_block": starts_of(fork.block_counts),
+        "start_block": fork.start_blocks,
+        "block_count": fork.block_counts,
+        "node_row": np.where(fork.record_nodes >= 0, fork.record_nodes + first_row, int(NULL_ROW)),
+        "size": np.full(count, fork.logical_size_bytes, np.int64),
+    }
+
+
+SIZES: Final = grammar.HfsplusBtree.NodeSizeLimit
+USUAL_NODE_BYTES: Final = 4096
+BTREE_FILES: Final = {
+    "extents-overflow": int(CNID.extents_file),
+    "catalog": int(CNID.catalog_file),
+    "attributes": int(CNID.attributes_file),
+}
+"""Trees that the volume header leads to, by their names in the tables."""
+
+UNKNOWN: Final = ("level", "num_records", "used_bytes", "free_bytes", "key_rank", "first_key_id", "last_key_id")
+"""Columns of which nothing is known where a node is lost."""
+
+NODE_KINDS: Final = ("leaf", "index", "header", "map", "free", "unreadable")
+STATES: Final = ("live", "stale", "inferred")
+VALIDITY: Final = ("structure", "no")
+SOUND, DAMAGED, UNREAD, _ = range(len(CONDITIONS))
+
+
+def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple[Table, Table]:
+    """Build the tables of nodes and of fragments of nodes that lie in several pieces."""
+    rows = first_rows(trees)
+    parts = [_nodes_of(volume, number, tree, rows[tree.file.tree]) for tree in trees]
+    if not parts:
+        return build_table("nodes", {}), build_table("node_fragments", {})
+    fragments = [part[1] for part in parts]
+    pieces: Columns = {name: np.concatenate([part[name] for part in fragments]) for name in fragments[0]}
+    return stacked([part[0] for part in parts]), build_table("node_fragments", {"device": 0, **pieces})
+
+
+def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) -> tuple[Table, Columns]:
+    file, table = tree.file, tree.nodes
+    numbers = np.arange(file.num_nodes, dtype=np.int64)
+    pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers)
+    offset = np.full(file.num_nodes, -1, np.int64)
+    first = heads(pieces.part)
+    offset[pieces.part[first]] = pieces.volume_offset[first] + volume.image_offset
+    damaged = damaged_nodes(tree)
+    kind = _node_kinds(tree, damaged)
+    is_keyed, is_unreadable = kind <= 1, kind == NODE_KINDS.index("unreadable")
+    used, free = _fill(tree)
+    level, parent = _places_of_lost(tree, is_unreadable)
+    reached = (table.key_rank >= 0) | (kind >= 2)
+    columns: dict[str, Any] = {
+        "row": (numbers + first_row).astype(np.uint32),
+        "device": 0,
+        "volume": number,
+        "tree": (np.zeros(file.num_nodes, np.int64), (file.tree,)),
+        "node_id": numbers,
+        "image_offset": offset,
+        "size_bytes": file.node_size_bytes,
+        # The format counts heights from 1 at the leaves; the tables of all file systems count levels from 0.
+        "level": _nullable(
+            np.where(is_keyed, table.height - 1, level), np.where(is_keyed, table.height > 0, level >= 0)
+        ),
+        "kind": (kind, NODE_KINDS),
+        "num_records": _nullable(table.num_records, kind <= 3),
+        "used_bytes": _nullable(used, is_keyed & (used >= 0)),
+        # Damage makes counts whose offset tables would be longer than their node.
+        "free_bytes": _nullable(free, is_keyed & (used >= 0) & (free >= 0)),
+        "parent_row": np.where(parent >= 0, parent + first_row, int(NULL_ROW)).astype(np.uint32),
+        # A lost node has a place among its neighbours, and no rank: ranks count the nodes that are there.
+        "key_rank": _nullable(table.key_rank, (table.key_rank >= 0) & ~is_unreadable),
+        "first_key_id": _nullable(table.first_key_id, is_keyed & (table.first_key_id >= 0)),
+        "last_key_id": _nullable(table.last_key_id, is_keyed & (table.last_key_id >= 0)),
+        "state": (np.where(is_keyed, np.where(reached, 2 * table.is_inferred, 1), 0), STATES),
+        "valid": (table.damaged | is_unreadable, VALIDITY),
+        "condition": (np.where(file.used & ~file.readable, UNREAD, np.where(damaged, DAMAGED, SOUND)), CONDITIONS),
+    }
+    several = np.bincount(pieces.part, minlength=file.num_nodes)[pieces.part] > 1
+    fragments: Columns = {
+        "node_row": (pieces.part[several] + first_row).astype(np.uint32),
+        "image_offset": pieces.volume_offset[several] + volume.image_offset,
+        "length_bytes": pieces.length_bytes[several],
+    }
+    return build_table("nodes", columns), fragments
+
+
+SPECIAL_FILES: Final = {"catalog": CNID.catalog_file, "attributes": CNID.attributes_file}
+"""Files of B-trees whose later extents the overflow tree may hold; its own file has all of them in the header."""
+
+
+def with_locators(nodes: Table, extents: Table) -> Table:
+    """Tell of nodes beyond the eighth extent of their file which overflow leaf leads there."""
+    owner = extents["file_id"].data
+    locator = np.full(len(nodes), NULL_ROW, np.uint32)
+    node_offset = nodes["node_id"].data.astype(np.int64) * nodes["size_bytes"].data
+    for tree, file_id in SPECIAL_FILES.items():
+        found = np.flatnonzero((owner == file_id) & extents["node_row"].is_known)
+        logical = extents["logical_offset"].data[found]
+        order = np.argsort(logical, kind="stable")
+        piece = np.searchsorted(logical[order], node_offset, side="right") - 1
+        chosen = nodes["tree"].equals(tree) & (piece >= 0)
+        locator[chosen] = extents["node_row"].data[found][order][piece[chosen]]
+    return nodes.changed("locator_row", Values(locator, locator != NULL_ROW))
+
+
+def _nullable(values: I64, known: np.ndarray[Any, np.dtype[np.bool_]]) -> Values:
+    return Values(values, known)
+
+
+def _node_kinds(tree: Tree, damaged: Mask) -> I64:
+    """Kind of every node by its place in ``NODE_KINDS``; what is not in use is free, whatever its bytes say."""
+    file, table = tree.file, tree.nodes
+    # A node that was freed keeps its bytes, descriptor included, until it is used again; the map record decides.
+    kinds = np.full(file.num_nodes, NODE_KINDS.index("free"), np.int64)
+    for name, number in (("leaf", LEAF), ("index", INDEX), ("header", HEADER), ("map", MAP)):
+        kinds[file.used & (table.kind == number)] = NODE_KINDS.index(name)
+    kinds[file.used & (~file.readable | is_unusable(tree, damaged))] = NODE_KINDS.index("unreadable")
+    return kinds
+
+
+def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
+    """Level, and parent of every node; what is lost has those that the pointer to it tells, or the header of the root.
+
+    Both are -1 where nothing tells.
+    """
+    file, table, reach = tree.file, tree.nodes, tree.reach
+    parent, level = table.parent.copy(), np.full(file.num_nodes, -1, np.int64)
+    lost = is_unreadable[reach.lost]
+    parent[reach.lost[lost]] = reach.lost_from[lost]
+    # Heights count from 1 at the leaves.
+    below = np.flatnonzero(is_unreadable & (parent >= 0))
+    level[below] = table.height[parent[below]] - 2
+    root, depth = int(file.header.root_node), int(file.header.tree_depth)
+    if 0 < root < file.num_nodes and is_unreadable[root] and 0 < depth <= MAX_HEIGHT:
+        level[root] = depth - 1
+    return level, parent
+
+
+def lost_headers(volume: Volume, number: int | None, contents: Contents) -> Table:
+    """Make a row of each header node of which nothing can be used, and that is in no tree that was read."""
+    columns: list[dict[str, Any]] = []
+    forks = {name: contents.special[file_id] for name, file_id in BTREE_FILES.items()}
+    hot_files = find_root_file(contents.catalog, HOT_FILES)
+    # A file that has nothing but the name of that tree is not reported.
+    is_reported = any(item.structure.startswith("hot-files ") for item in volume.log.findings)
+    if hot_files >= 0 and is_reported and "hot-files" not in contents.trees:
+        forks["hot-files"] = data_fork_of(contents.catalog, hot_files)
+    for name, fork in forks.items():
+        tree = contents.trees.get(name)
+        if (tree is not None and tree.file.fork.is_same(fork)) or not fork.num_blocks:
+            continue
+        # The header alone tells the size of nodes, and no leaf is left that shows it: a block, or the usual 4 KiB.
+        size = min(max(volume.block_size_bytes, int(SIZES.minimum)), USUAL_NODE_BYTES)
+        start = int(fork.start_blocks[0]) * volume.block_size_bytes
+        if start + size > volume.size_bytes:
+            continue
+        is_readable = bool(volume.is_readable(np.array([start]), np.array([size]))[0])
+        offset = start + volume.image_offset
+        columns.append({"tree": name, "image_offset": offset, "size_bytes": size, "is_readable": is_readable})
+    if not columns:
+        return build_table("nodes", {})
+    return build_table(
+        "nodes",
+        {
+            "device": 0,
+            "volume": number,
+            "tree": (np.arange(len(columns)), tuple(row["tree"] for row in columns)),
+            "node_id": np.zeros(len(columns), np.int64),
+            **{key: np.array([row[key] for row in columns]) for key in ("image_offset", "size_bytes")},
+            **{key: Values(np.zeros(len(columns), np.int64), np.zeros(len(columns), np.bool_)) for key in UNKNOWN},
+            "kind": (np.full(len(columns), NODE_KINDS.index("unreadable")), NODE_KINDS),
+            "parent_row": np.full(len(columns), NULL_ROW),
+            "state": (np.zeros(len(columns), np.int64), STATES),
+            "valid": (np.full(len(columns), VALIDITY.index("no")), VALIDITY),
+            "condition": (np.array([DAMAGED if row["is_readable"] else UNREAD for row in columns]), CONDITIONS),
+        },
+    )
+
+
+def _fill(tree: Tree) -> tuple[I64, I64]:
+    """Bytes of records, and bytes that further records could take; -1 where it cannot be told."""
+    table = tree.nodes
+    limit = tree.file.node_size_bytes - OFFSET_BYTES * (table.num_records + 1)
+    known = table.free_offset >= 0
+    return np.where(known, table.free_offset - DESCRIPTOR_BYTES, -1), np.where(known, limit - table.free_offset, -1)
+
+
+Region = tuple[str, str, int, int]
+"""Type, owner, volume offset, length in bytes."""
+
+NEEDED_BY_NOBODY: Final = frozenset({"boot-blocks", "reserved", "startup-file", "bad-blocks"})
+"""Types of regions of whose bytes nothing is told: what starts other systems, Apple's factories, and bad blocks."""
+
+
+def find_regions(
+    volume: Volume, special: dict[int, Fork], journal: Journal | None, overflow: Tree | None
+) -> list[Region]:
+    """List the regions of a volume."""
+    regions: list[Region] = [
+        ("boot-blocks", "", 0, HEADER_OFFSET),
+        ("volume-header", "", HEADER_OFFSET, HEADER_BYTES),
+    ]
+    if volume.end_offset is not None:
+        # The copy takes the last sector but one; behind it lie 512 bytes that Apple keeps for its factories.
+        reserved = volume.end_offset + HEADER_BYTES
+        regions.append(("alternate-volume-header", "", volume.end_offset, HEADER_BYTES))
+        regions.append(("reserved", "", reserved, END_BYTES - HEADER_BYTES))
+    regions += fork_regions(volume, "allocation-file", special[CNID.allocation_file])
+    regions += fork_regions(volume, "startup-file", special[CNID.startup_file])
+    none = np.empty(0, np.int64)
+    # Neither the volume header nor the catalog knows this file: all of its extents stand in the overflow file.
+    bad_blocks = extend_fork(Fork(0, none, none, none), overflow, CNID.bad_block_file, DATA_FORK)
+    regions += fork_regions(volume, "bad-blocks", bad_blocks)
+    return regions + (journal_regions(volume, journal) if journal is not None else [])
+
+
+def journal_regions(volume: Volume, journal: Journal) -> list[Region]:
+    """Make regions of the journal info block, which takes a whole block, and of the journal."""
+    regions: list[Region] = [("journal-info-block", "journal", journal.info_offset, volume.block_size_bytes)]
+    if journal.size_bytes:
+        regions.append(("journal", "journal", journal.journal_offset, journal.size_bytes))
+    return regions
+
+
+def fork_regions(volume: Volume, kind: str, fork: Fork) -> list[Region]:
+    """Make a region of each extent of a special file."""
+    block = volume.block_size_bytes
+    return [
+        (kind, kind, start * block, count * block)
+        for start, count in zip(fork.start_blocks.tolist(), fork.block_counts.tolist(), strict=True)
+    ]
+
+
+def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> Table:
+    """Build the table of free space."""
+    block = volume.block_size_bytes
+    return build_table(
+        "free",
+        {
+            "device": 0,
+            "volume": number,
+            "image_offset": starts * block + volume.image_offset,
+            "length_bytes": counts * block,
+        },
+    )
+
+
+def regions_table(volume: Volume, number: int | None, regions: list[tuple[str, str, int, int]]) -> Table:
+    """Build the table of metadata that is no tree node."""
+    ordered = sorted(regions, key=lambda region: region[2])
+    return build_table(
+        "regions",
+        {
+            "device": 0,
+            "volume": number,
+            "type": [region[0] for region in ordered],
+            "owner": [region[1] for region in ordered],
+            "image_offset": np.array([region[2] + volume.image_offset for region in ordered], np.int64),
+            "length_bytes": np.array([region[3] for region in ordered], np.int64),
+        },
+    )
+
+
+def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeFacts:
+    """Put together name, identifier, geometry, features, trees and coverage."""
+    header, trees = volume.header, contents.trees
+    variant = "HFSX" if volume.is_hfsx else "HFS+"
+    known, read = _coverage(volume, contents)
+    return VolumeFacts(
+        filesystem="hfsplus",
+        variant=variant,
+        volume=number,
+        name=_volume_name(contents.catalog),
+        uuid=volume_uuid(header),
+        stack=(*stack, variant),
+        image_offset=volume.image_offset,
+        size_bytes=volume.size_bytes,
+        block_size_bytes=volume.block_size_bytes,
+        case_sensitive=is_case_sensitive(volume, trees.get("catalog")),
+        stamp=int(header.write_count),
+        num_files=int(header.num_files),
+        num_directories=int(header.num_folders),
+        features=attribute_names(header),
+        details=_details(volume, contents),
+        trees=tuple(_tree_facts(tree) for tree in trees.values()),
+        metadata_known_bytes=known,
+        metadata_read_bytes=read,
+        num_missing_entries=num_missing_entries(volume, contents.catalog),
+    )
+
+
+def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float | bool]:
+    header = volume.header
+    details: dict[str, str | int | float | bool] = {
+        # TN1150: of the dates of a volume this one alone is in local time; the others are in UTC.
+        "created (local time)": _date(int(header.create_date)),
+        "modified (UTC)": _date(int(header.modify_date), is_expanded=bool(header.has_expanded_times)),
+        "checked (UTC)": _date(int(header.checked_date), is_expanded=bool(header.has_expanded_times)),
+        "last mounted by": int(header.last_mounted_version).to_bytes(4, "big").decode("ascii", "replace"),
+        "allocation blocks": int(header.num_blocks),
+        "free blocks": int(header.num_free_blocks),
+        "next CNID": int(header.next_catalog_id),
+        "extended attributes": len(contents.attributes.file_id),
+        "catalog clump bytes": int(header.catalog_file.len_clump),
+        "attributes clump bytes": int(header.attributes_file.len_clump),
+    }
+    for name, count in (contents.stale or {}).items():
+        details[f"stale {name} nodes"] = count
+    if contents.journal is not None:
+        details["journal"] = _journal(contents.journal)
+        if contents.journal.header is not None and contents.journal.num_pending_bytes:
+            details["journal pending bytes"] = contents.journal.num_pending_bytes
+            details["journal pending from byte"] = int(contents.journal.header.ofs_start)
+    return details
+
+
+def _journal(journal: Journal) -> str:
+    if not journal.size_bytes:
+        return "on another device"
+    order = "little-endian" if journal.is_little_endian else "big-endian"
+    state = "no header" if journal.header is None else f"{order}, {journal.num_pending_bytes:,} bytes pending"
+    return f"{journal.size_bytes:,} bytes at volume byte {journal.journal_offset:,}, {state}"
+
+
+def _date(seconds: int, *, is_expanded: bool = False) -> str:
+    if not seconds:
+        return "never"
+    return datetime.fromtimestamp(seconds - (0 if is_expanded else EPOCH_SECONDS), UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
+    """Bytes of metadata in use, and those of them that are on the image and were read into it."""
+    regions = find_regions(volume, contents.special, contents.journal, contents.trees.get("extents-overflow"))
+    starts = np.array([region[2] for region in regions], np.int64)
+    lengths = np.array([region[3] for region in regions], np.int64)
+    # What nobody reads is not lost where it cannot be read.
+    is_read = volume.is_readable(starts, lengths) | np.array([region[0] in NEEDED_BY_NOBODY for region in regions])
+    known, read = int(lengths.sum()), int(lengths[is_read].sum())
+    for tree in contents.trees.values():
+        known += int(tree.file.used.sum()) * tree.file.node_size_bytes
+        read += int((tree.file.used & tree.file.readable & ~_is_lost(tree)).sum()) * tree.file.node_size_bytes
+    # Of a volume that only a sweep brought out, the header's place is known, and nothing of what it said.
+    read -= HEADER_BYTES if volume.is_inferred else 0
+    return known + _lost_trees(volume, contents), read
+
+
+def _is_lost(tree: Tree) -> Mask:
+    """Nodes that nothing leads to, and nodes with bad records: their bytes were read, but not all of what they say.
+
+    The kind of the former does not matter, for that may be what is damaged.
+    """
+    # What is in its place by its keys alone may not be all that there was.
+    return tree.nodes.damaged | tree.nodes.is_inferred | nodes_apart(tree.file, tree.nodes, tree.reach)
+
+
+def _lost_trees(volume: Volume, contents: Contents) -> int:
+    """Bytes of B-trees that could not be opened at all."""
+    opened = {tree.file.file_id for tree in contents.trees.values()}
+    cnids = grammar.HfsplusVolume.Cnid
+    btrees = (cnids.extents_file, cnids.catalog_file, cnids.attributes_file)
+    return sum(contents.special[cnid].num_blocks * volume.block_size_bytes for cnid in btrees if cnid not in opened)
+
+
+def _volume_name(catalog: Catalog) -> str:
+    """Name of the root folder, which is the volume's."""
+    roots = (catalog.entries["parent_id"] == grammar.HfsplusVolume.Cnid.root_parent).nonzero()[0]
+    return str(catalog.name.take(roots[:1]).to_list()[0]) if len(roots) else ""
+
+
+def _tree_facts(tree: Tree) -> TreeFacts:
+    header = tree.file.header
+    return TreeFacts(
+        tree=tree.file.tree,
+        node_size_bytes=tree.file.node_size_bytes,
+        height=int(header.tree_depth),
+        num_nodes=int(header.num_nodes),
+        num_free_nodes=int(header.num_free_nodes),
+        num_leaf_records=int(header.leaf_records),
+        root_node_id=int(header.root_node),
+    )
+
+
+def read_layout(request: VolumeRequest) -> VolumeLayout:
+    """Read the layout of an HFS+ or HFSX volume."""
+    opened, contents = open_contents(request)
+    kept = KeptVolume(opened, contents, opened.log.mark())
+    check_contents(opened, contents)
+    contents = replace(contents, catalog=contents.catalog.checked())
+    # The last layer is the volume itself, which its header names better.
+    layout = build_layout(opened, contents, request.stack[:-1], request.first_volume)
+    request.keep(kept)
+    return layout
+
+
+def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeLayout:
+    """Build the public tables."""
+    trees = list(contents.trees.values())
+    rows = first_rows(trees)
+    nodes, fragments = nodes_tables(volume, number, trees)
+    lost = lost_headers(volume, number, contents)
+    if len(lost):
+        row = np.arange(len(nodes), len(nodes) + len(lost), dtype=np.uint32)
+        nodes = stacked([nodes, lost.changed("row", Values(row))])
+    catalog = contents.trees.get("catalog")
+    entries = entries_table(
+        number,
+        contents.catalog,
+        links.resolve_links(volume, contents.catalog, catalog.file if catalog is not None else None),
+        contents.attributes,
+        rows.get("catalog", 0),
+    )
+    if contents.stale is not None:
+        entries = with_orphans(entries, number, contents.catalog, rows.get("catalog", 0))
+    extents = extents_table(volume, number, contents)
+    regions = regions_table(
+        volume, number, find_regions(volume, contents.special, contents.journal, contents.trees.get("extents-overflow"))
+    )
+    free = free_table(volume, number, contents.free_starts, contents.free_counts)
+    facts = volume_facts(volume, contents, stack, number)
+    return VolumeLayout(
+        facts=replace(facts, details={**facts.details, **condition_details(nodes)}),
+        nodes=with_locators(nodes, extents),
+        node_fragments=fragments,
+        regions=regions,
+        extents=extents,
+        entries=entries,
+        free=free,
+        findings=findings_table(volume.log.findings),
+    )

@@ -1,0 +1,259 @@
+"""Names: UTF-16 as it stands on the disk, and as people see them.
+
+TN1150, "Unicode Subtleties". Names are decomposed and may hold any 16-bit unit: NULs, and halves of surrogate pairs.
+A ``/`` on the disk stands for the ``:`` of Unix paths and is shown as one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutscope.arrays.ragged import owners, ranges, starts_of, take_ranges
+from layoutscope.ondisk.leaves import Texts
+from layoutscope.tables import TextColumn
+
+if TYPE_CHECKING:
+    from layoutscope.arrays.ragged import I64, U8
+
+
+Units: TypeAlias = NDArray[np.uint16]
+_Number = TypeVar("_Number", np.uint16, np.uint64)
+
+UNIT_BYTES: Final = 2
+ENCODING: Final = "utf-16-be"
+COMPARED_AT_ONCE: Final = 1 << 16
+
+_SLASH, _COLON = ord("/"), ord(":")
+_IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
+
+
+def gather(
+    buffer: U8,
+    starts: I64,  # where each name starts, in bytes; even, as keys are
+    counts: I64,
+) -> Units:
+    """Concatenate names of a buffer."""
+    return in_disk_order(take_ranges(buffer.view(np.uint16), starts // UNIT_BYTES, counts))
+
+
+def shown(units: Units) -> str:
+    """Decode one name; halves of surrogate pairs without the other half are replaced."""
+    return units.tobytes().decode("utf-16-le" if _IS_LITTLE else ENCODING, "replace")
+
+
+def in_disk_order(numbers: NDArray[_Number]) -> NDArray[_Number]:
+    """Turn big-endian numbers into native ones, and back."""
+    return numbers.byteswap() if _IS_LITTLE else numbers
+
+
+class StoredNames(NamedTuple):
+    """Names as they stand on the disk."""
+
+    data: U8  # big-endian UTF-16
+    # start, length: where each name lies among these, in bytes
+    start: I64
+    length: I64
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> StoredNames:
+        """Return the names of some rows."""
+        return StoredNames(self.data, self.start[rows], self.length[rows])
+
+
+def stored(texts: Texts | TextColumn, rows: NDArray[np.integer[Any]] | None) -> StoredNames:
+    """Return names of some rows of a table that was decoded, or of all."""
+    lengths = texts.length.astype(np.int64)
+    start = starts_of(lengths)
+    return (
+        StoredNames(texts.data, start, lengths).take(rows)
+        if rows is not None
+        else StoredNames(texts.data, start, lengths)
+    )
+
+
+def differ(first: StoredNames, second: StoredNames) -> NDArray[np.bool_]:
+    """Say which names are not the same in both; there are as many."""
+    found: NDArray[np.bool_] = first.length != second.length
+    same = np.flatnonzero(~found)
+    for start in range(0, len(same), COMPARED_AT_ONCE):
+        rows = same[start : start + COMPARED_AT_ONCE]
+        lengths = first.length[rows]
+        places = ranges(first.start[rows], lengths), ranges(second.start[rows], lengths)
+        found[rows[owners(lengths)[first.data[places[0]] != second.data[places[1]]]]] = True
+    return found
+
+
+def as_shown(texts: Texts) -> U8:
+    """Turn names in UTF-8 into those that people see, in which ``/`` becomes ``:``; returns the same bytes."""
+    # HFS separates names by colons, so that a slash may stand in one; Unix paths, which it would split, show a colon.
+    texts.data[texts.data == _SLASH] = _COLON
+    return texts.data
+
+
+class KeptNames(NamedTuple):
+    """Names as people see them, and as stored where these do not tell it: most names take half the bytes so."""
+
+    shown: TextColumn  # UTF-8, in which a colon stands for a slash
+    # as stored, in the order of the texts of `shown`: nothing of names that are told by these. No row where all are.
+    others: Texts
+
+    @classmethod
+    def of(cls, text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None) -> KeptNames:
+        """Keep names that were decoded, whose UTF-8 becomes what people see."""
+        # A colon on the disk, which is none of a name's characters, is shown as one, and so is a slash: where one is,
+        # what is shown tells nothing.
+        if (text.data == _COLON).any():
+            others = widened(text, others)
+        shown = TextColumn(as_shown(text), text.length, rows)
+        return cls(shown, others if len(others.data) else Texts(others.data[:0].copy(), others.length[:0].copy()))
+
+    def stored(self) -> TextColumn:
+        """Return all names as stored."""
+        shown = self.shown
+        units = np.where(shown.data == _COLON, np.uint8(_SLASH), shown.data)
+        return TextColumn(*widened(Texts(units, shown.length.astype(np.uint32, copy=False)), self.others), shown.rows)
+
+    def placed(self) -> tuple[U8, I64, NDArray[np.int32], U8, I64, NDArray[np.int32]]:
+        """Return the bytes of names, and start and length of each row's: of those shown, and of the others."""
+        return (*_placed(self.shown, self.shown.rows), *_placed(self.others, self.shown.rows))
+
+
+def _placed(texts: TextColumn | Texts, rows: NDArray[np.integer[Any]] | None) -> tuple[U8, I64, NDArray[np.int32]]:
+    start, length = starts_of(texts.length), texts.length
+    if rows is not None and len(length):
+        start, length = start[rows], length[rows]
+    # A name has less than 2**31 bytes.
+    return texts.data, start, length.astype(np.uint32, copy=False).view(np.int32)
+
+
+def widened(
+    text: Texts,
+    others: Texts,  # as stored, with nothing in place of the others; without any row, if there are none
+) -> Texts:
+    """Return names as stored."""
+    data = np.zeros((len(text.data), UNIT_BYTES), np.uint8)
+    data[:, 1] = text.data
+    if not len(others.data):
+        return Texts(data.reshape(-1), UNIT_BYTES * text.length)
+    is_plain = others.length == 0
+    lengths = np.where(is_plain, UNIT_BYTES * text.length, others.length)
+    merged, is_mine = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8), np.repeat(is_plain, lengths)
+    merged[is_mine] = data[np.repeat(is_plain, text.length)].reshape(-1)
+    merged[~is_mine] = others.data
+    return Texts(merged, lengths)
+
+
+def sum_of_units(text: Texts, others: Texts) -> tuple[int, int]:
+    """Add up names as :func:`widened` takes them, whatever their order: how many units there are, and their sum."""
+    units, plain = others.data.view(np.uint16), text.data
+    if len(units):
+        plain = plain[np.repeat(others.length == 0, text.length)]
+    # Units are added up as they lie, without changing the order of their bytes.
+    total = int(plain.sum(dtype=np.uint64)) << (8 if _IS_LITTLE else 0)
+    return len(plain) + len(units), total + int(units.sum(dtype=np.uint64))
+
+
+def names_equal(
+    buffer: U8,
+    starts: I64,  # where each name starts, in bytes; even, as keys are
+    counts: I64,
+    name: str,
+) -> NDArray[np.bool_]:
+    """Say which names of a buffer are this one."""
+    wanted = np.array([ord(character) for character in name], np.uint16)
+    found: NDArray[np.bool_] = counts == len(wanted)
+    candidates = np.flatnonzero(found)
+    if len(candidates):
+        units = gather(buffer, starts[candidates], counts[candidates]).reshape(-1, len(wanted))
+        found[candidates] = (units == wanted).all(axis=1)
+    return found
+
+
+_CAPITALS: Final = (
+    # Latin
+    (0x0041, 0x005A, 1, 32), (0x00C6, 0x00C6, 1, 32), (0x00D0, 0x00D0, 1, 32), (0x00D8, 0x00D8, 1, 32),
+    (0x00DE, 0x00DE, 1, 32), (0x0110, 0x0110, 1, 1), (0x0126, 0x0126, 1, 1), (0x0132, 0x0132, 1, 1),
+    (0x013F, 0x0141, 2, 1), (0x014A, 0x014A, 1, 1), (0x0152, 0x0152, 1, 1), (0x0166, 0x0166, 1, 1),
+    (0x0181, 0x0181, 1, 210), (0x0182, 0x0184, 2, 1), (0x0186, 0x0186, 1, 206), (0x0187, 0x0187, 1, 1),
+    (0x0189, 0x018A, 1, 205), (0x018B, 0x018B, 1, 1), (0x018E, 0x018E, 1, 79), (0x018F, 0x018F, 1, 202),
+    (0x0190, 0x0190, 1, 203), (0x0191, 0x0191, 1, 1), (0x0193, 0x0193, 1, 205), (0x0194, 0x0194, 1, 207),
+    (0x0196, 0x0196, 1, 211), (0x0197, 0x0197, 1, 209), (0x0198, 0x0198, 1, 1), (0x019C, 0x019C, 1, 211),
+    (0x019D, 0x019D, 1, 213), (0x019F, 0x019F, 1, 214), (0x01A2, 0x01A4, 2, 1), (0x01A7, 0x01A7, 1, 1),
+    (0x01A9, 0x01A9, 1, 218), (0x01AC, 0x01AC, 1, 1), (0x01AE, 0x01AE, 1, 218), (0x01B1, 0x01B2, 1, 217),
+    (0x01B3, 0x01B5, 2, 1), (0x01B7, 0x01B7, 1, 219), (0x01B8, 0x01B8, 1, 1), (0x01BC, 0x01BC, 1, 1),
+    (0x01C4, 0x01C4, 1, 2), (0x01C5, 0x01C5, 1, 1), (0x01C7, 0x01C7, 1, 2), (0x01C8, 0x01C8, 1, 1),
+    (0x01CA, 0x01CA, 1, 2), (0x01CB, 0x01CB, 1, 1), (0x01E4, 0x01E4, 1, 1), (0x01F1, 0x01F1, 1, 2),
+    (0x01F2, 0x01F2, 1, 1),
+    # Greek and Coptic
+    (0x0391, 0x03A1, 1, 32), (0x03A3, 0x03A9, 1, 32), (0x03E2, 0x03EE, 2, 1),
+    # Cyrillic
+    (0x0402, 0x0404, 2, 80), (0x0405, 0x0406, 1, 80), (0x0408, 0x040B, 1, 80), (0x040F, 0x040F, 1, 80),
+    (0x0410, 0x0418, 1, 32), (0x041A, 0x042F, 1, 32), (0x0460, 0x0474, 2, 1), (0x0478, 0x0480, 2, 1),
+    (0x0490, 0x04BE, 2, 1), (0x04C3, 0x04C3, 1, 1), (0x04C7, 0x04C7, 1, 1), (0x04CB, 0x04CB, 1, 1),
+    # Armenian, Georgian, Roman numerals, full-width Latin
+    (0x0531, 0x0556, 1, 48), (0x10A0, 0x10C5, 1, 48), (0x2160, 0x216F, 1, 16), (0xFF21, 0xFF3A, 1, 32),
+)  # fmt: skip
+"""First and last capital of a run, how far they are apart, and what leads to their small letters."""
+
+_IGNORABLE: Final = ((0x200C, 0x200F), (0x202A, 0x202E), (0x206A, 0x206F), (0xFEFF, 0xFEFF))
+"""First and last character of the runs that the comparison leaves out: joiners, marks of direction and the like."""
+
+_UNDECOMPOSED: Final = re.compile("([\u2000-\u2fff\uf900-\ufaff\U0002f800-\U0002faff]+)")
+"""Characters that stay as they are although Unicode decomposes some of them: marks, symbols and ideographs."""
+
+_LAST_UNIT: Final = 0xFFFF
+_ASCII_LAST: Final = 0x7F
+
+
+@cache
+def case_table() -> NDArray[np.uint16]:
+    """Lower case of every 16-bit unit, as in the comparison; 0 for ignorable characters, shape (65536,)."""
+    table = np.arange(1 << 16, dtype=np.uint16)
+    for first, last, step, shift in _CAPITALS:
+        table[first : last + 1 : step] += np.uint16(shift)
+    for first, last in _IGNORABLE:
+        table[first : last + 1] = 0
+    # NUL may stand in a name, and so must not be ignorable: it sorts behind everything.
+    table[0] = _LAST_UNIT
+    return table
+
+
+def compared(name: str, *, is_folded: bool) -> str:
+    """Return what a name is compared by, as units of the disk: decomposed, folded where case does not count.
+
+    Names are stored decomposed as Unicode 3.2 has it (TN1150, "Unicode Subtleties"): letters that were given a
+    decomposition later are stored as they were typed.
+    """
+    parts = _UNDECOMPOSED.split(name)
+    parts[::2] = [unicodedata.ucd_3_2_0.normalize("NFD", part) for part in parts[::2]]
+    text = "".join(parts)
+    if not is_folded:
+        return text
+    units = case_table()[in_disk_order(np.frombuffer(text.encode(ENCODING, "surrogatepass"), np.uint16))]
+    compared_units: bytes = in_disk_order(units[units != 0]).tobytes()
+    return compared_units.decode(ENCODING, "surrogatepass")
+
+
+def folded_names(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
+    """Fold names for comparison without regard to case."""
+    lower = _lower(units)
+    kept = lower != 0
+    if kept.all():
+        return lower, starts, lengths
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return lower[kept], before[starts], before[starts + lengths] - before[starts]
+
+
+def _lower(units: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """Fold units; without the table where all are ASCII, as on most volumes."""
+    if (units > _ASCII_LAST).any():
+        return case_table()[units]
+    is_capital = units - np.uint16(ord("A")) <= ord("Z") - ord("A")  # what is below A wraps round
+    lower = units + is_capital * np.uint16(ord("a") - ord("A"))
+    lower[units == 0] = _LAST_UNIT
+    return lower

@@ -1,0 +1,713 @@
+"""Putting a broken B-tree together again from its leaves.
+
+TN1150, "B-Trees". Everything that a tree holds stands in its leaves, and their keys tell their order; index nodes and
+links only help to find them. Leaves are taken from the tree's own file where that is known, else from wherever a
+sweep found them. Where the header is lost, the size of nodes is that of those in the file, and the root is the highest
+that leads to most leaves. Of leaves with overlapping keys only one can belong to the tree: those that the tree still
+reaches come first, then those that their neighbours link to.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import numpy as np
+
+from layoutscope.arrays.lookup import distinct, find, runs_of
+from layoutscope.arrays.ragged import heads, lengths_of
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus import catalog as catalog_file
+from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, Decoded, TreeFile, TreePlace, decode_tree, pieces_of
+from layoutscope.filesystems.hfsplus.forks import Fork, ForkPieces, inline_fork, locate, read_parts
+from layoutscope.filesystems.hfsplus.names import UNIT_BYTES
+from layoutscope.filesystems.hfsplus.nodes import (
+    FORMS,
+    INDEX,
+    LEAF,
+    LENGTH_BYTES,
+    MAP,
+    UNKNOWN_KIND,
+    KeyForm,
+    Keys,
+    NodeRows,
+    RecordBatch,
+    decode_nodes,
+    joined_keys,
+    locate_records,
+    read_keys,
+    without_case,
+)
+from layoutscope.filesystems.hfsplus.probe import CONFIRMING, confirming
+from layoutscope.filesystems.hfsplus.sweep import (
+    CHUNK_BYTES,
+    STEP_BYTES,
+    TREES,
+    Swept,
+    chunks,
+    nodes_in,
+    sweep,
+    written_ages,
+)
+from layoutscope.filesystems.hfsplus.tree import Reach, Tree, find_reach, in_key_order
+from layoutscope.filesystems.hfsplus.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header
+from layoutscope.findings import FindingLog
+from layoutscope.frozen import frozen
+from layoutscope.image import Window
+from layoutscope.image.source import overlaps
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import VOLUME_HEADER
+
+if TYPE_CHECKING:
+    from layoutscope.arrays.ragged import I64, Columns, Mask
+    from layoutscope.filesystems.hfsplus.btree import LeafDecoder
+    from layoutscope.filesystems.hfsplus.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.journal import Journal
+    from layoutscope.image import Source
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.ondisk.grammar import HfsplusBtree, HfsplusVolume
+
+
+_COMPARE = grammar.HfsplusBtree.KeyCompareType
+
+Key = tuple[int, bytes]
+Ages = Callable[["I64"], "I64"]
+
+NEIGHBOURS: Final = 2
+"""How many leaves behind each are asked for its number: between it and the next one, there may be a copy of either."""
+
+END: Final = -2
+"""In place of a link to node 0: that is the header node, and no neighbour of any leaf."""
+
+
+class LeafLinks(NamedTuple):
+    """What each node of a tree links to, forward and backward; both ends of a chain to ``END``."""
+
+    forward: I64
+    backward: I64
+
+
+def links_of(nodes: NodeRows) -> LeafLinks:
+    """Return the links of all nodes of a tree."""
+    return LeafLinks(*(np.where(link == 0, END, link) for link in (nodes.f_link, nodes.b_link)))
+
+
+class LeafKeys(NamedTuple):
+    """Leaves by their numbers, with their first and last keys in a form that compares as keys do."""
+
+    numbers: I64
+    first: list[Key]
+    last: list[Key]
+
+
+def order_leaves(
+    nodes: NodeRows,
+    links: LeafLinks,
+    keys: LeafKeys,
+    reached: Mask,
+    written: Ages,  # tells of some nodes which write of a journal they are from; -1 of what none is known of
+) -> I64:
+    """Choose leaves whose keys do not overlap, in key order.
+
+    Of leaves with the same keys those that the index leads to come first, then those of the longest chain: an old copy
+    links to leaves that do not link back to it; then those that the journal wrote last, then those with more records.
+    """
+    numbers, first, last = keys
+    chain = _chain_lengths(links, numbers)
+    age = np.zeros(len(numbers), np.int64)
+    contested = _contested(first, last)
+    age[contested] = written(numbers[contested])
+    rank = np.lexsort((-nodes.num_records[numbers], -age, -chain, ~reached[numbers]))
+    starts: list[Key] = []
+    kept: list[int] = []
+    for place in rank.tolist():
+        at = bisect.bisect_left(starts, first[place])
+        after_one = at == 0 or last[kept[at - 1]] < first[place]
+        before_one = at == len(starts) or last[place] < starts[at]
+        if first[place] <= last[place] and after_one and before_one:
+            starts.insert(at, first[place])
+            kept.insert(at, place)
+    order = np.array(kept, np.int64)
+    chosen = numbers[order]
+    return chosen[~_is_between_neighbours(links, chosen, reached[chosen] | (chain[order] > 1))]
+
+
+def _contested(first: list[Key], last: list[Key]) -> I64:
+    """Places of leaves that have keys with another one in common."""
+    order = sorted(range(len(first)), key=first.__getitem__)
+    found, end = set[int](), -1
+    for place in order:
+        if end >= 0 and first[place] <= last[end]:
+            found |= {place, end}
+        if end < 0 or last[place] > last[end]:
+            end = place
+    return np.array(sorted(found), np.int64)
+
+
+def _chain_lengths(links: LeafLinks, numbers: I64) -> I64:
+    """How many leaves stand in the chain of each, which are those that link to one another both ways."""
+    place = np.full(len(links.forward), -1, np.int64)
+    place[numbers] = np.arange(len(numbers))
+    following = links.forward[numbers]
+    inside = (following >= 0) & (following < len(place))
+    following = np.where(inside, place[np.where(inside, following, 0)], -1)
+    following[(following >= 0) & (links.backward[numbers[following]] != numbers)] = -1
+    is_head = np.ones(len(numbers), np.bool_)
+    is_head[following[following >= 0]] = False
+    lengths, after = np.zeros(len(numbers), np.int64), following.tolist()
+    for head in np.flatnonzero(is_head).tolist():
+        chain, at = [], head
+        while at >= 0:
+            chain.append(at)
+            at = after[at]
+        lengths[chain] = len(chain)
+    return lengths
+
+
+def _is_between_neighbours(links: LeafLinks, order: I64, is_anchor: Mask) -> Mask:
+    """Say which leaves stand between two that are neighbours by their links, or before the first or behind the last.
+
+    Nothing is missing there: what has such keys was deleted, or moved to another leaf.
+    """
+    anchors = order[is_anchor]
+    if not len(anchors):
+        return np.zeros(len(order), np.bool_)
+    # Either link of two neighbours is enough, as the other may be damaged.
+    is_closed = np.concatenate(
+        [
+            links.backward[anchors[:1]] == END,
+            (links.forward[anchors[:-1]] == anchors[1:]) | (links.backward[anchors[1:]] == anchors[:-1]),
+            links.forward[anchors[-1:]] == END,
+        ]
+    )
+    found: Mask = ~is_anchor & is_closed[np.cumsum(is_anchor)]
+    return found
+
+
+def renumbered_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: LeafKeys) -> LeafLinks:
+    """Turn links into the numbers that nodes were given here, where the extents of the file are lost.
+
+    Nodes that follow one another on the volume have numbers that do, so that one number is enough for a run of them.
+    Leaves tell it of one another: the number of a leaf is what the one before it by key links forward to, and the one
+    behind it back. Each run takes what most of its leaves are told; of two runs with the same numbers, as a copy of a
+    leaf elsewhere has them, the longer one has the tree.
+
+    -1 where no node has the number.
+    """
+    numbers = np.arange(file.num_nodes)
+    pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers)
+    at = np.full(file.num_nodes, -1, np.int64)
+    at[pieces.part] = pieces.volume_offset
+    run = np.cumsum(np.diff(at, prepend=at[0]) != file.node_size_bytes)
+    by_key = keys.numbers[sorted(range(len(keys.numbers)), key=keys.first.__getitem__)]
+    votes: list[I64] = []
+    for step in range(1, NEIGHBOURS + 1):
+        before, behind = by_key[:-step], by_key[step:]
+        for link, told in ((links.forward[before], behind), (links.backward[behind], before)):
+            votes.append(np.stack([run[told], link - told], axis=1)[link > 0])
+    pairs, counts = np.unique(np.concatenate(votes), axis=0, return_counts=True)
+    pairs = pairs[np.argsort(counts, kind="stable")]
+    base = np.full(int(run[-1]) + 1, np.iinfo(np.int64).min // 2)
+    base[pairs[:, 0]] = pairs[:, 1]
+    length = np.bincount(run)
+    claims = np.argsort(-length[run], kind="stable")
+    claims = claims[np.isin(claims, keys.numbers)]
+    original = (numbers + base[run])[claims]
+
+    def renumbered(link: I64) -> I64:
+        place = find(original, link)
+        return np.where(link == END, END, np.where(place >= 0, np.append(claims, -1)[place], -1))
+
+    return LeafLinks(renumbered(links.forward), renumbered(links.backward))
+
+
+def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
+    """Find first and last keys of leaves."""
+    form, size = FORMS[file.tree], file.node_size_bytes
+    step = max(1, BATCH_BYTES // size)
+    owners: list[I64] = [np.empty(0, np.int64)]
+    firsts: list[Keys] = []
+    lasts: list[Keys] = []
+    for start in range(0, len(numbers), step):
+        chosen = numbers[start : start + step]
+        buffer = read_parts(volume, pieces_of(volume, file.fork, size, chosen))
+        records = locate_records(volume.decoder, decode_nodes(volume.decoder, buffer, size, chosen), None)
+        whole = _has_whole_key(volume, form, records)
+        node, key = records.node[whole], records.key[whole]
+        head = heads(node)
+        ends = head + lengths_of(head, len(node)) - 1
+        owners.append(chosen[node[head]])
+        firsts.append(read_keys(volume.decoder, form, buffer, key[head]))
+        lasts.append(read_keys(volume.decoder, form, buffer, key[ends]))
+    fold = form.has_name and not form.tail and not _tells_cases(volume, file)
+    return LeafKeys(
+        np.concatenate(owners), _comparable(joined_keys(firsts), fold=fold), _comparable(joined_keys(lasts), fold=fold)
+    )
+
+
+def _has_whole_key(volume: Volume, form: KeyForm, records: RecordBatch) -> Mask:
+    """Say which records have a key with all of its name."""
+    length = records.data - records.key - LENGTH_BYTES
+    whole: Mask = length >= form.fixed_length
+    if form.has_name:
+        rows = np.flatnonzero(whole)
+        key, units = records.key[rows], form.key_type.column("num_name_units")
+        names = volume.decoder.column(form.key_type, records.nodes.buffer, key, units)
+        whole[rows] = form.fixed_length + UNIT_BYTES * names.astype(np.int64) <= length[rows]
+    return whole
+
+
+def _tells_cases(volume: Volume, file: TreeFile) -> bool:
+    return volume.is_hfsx and int(file.header.key_compare_type) == int(_COMPARE.binary)
+
+
+def _comparable(keys: Keys, *, fold: bool) -> list[Key]:
+    """Turn keys into pairs that Python compares as the tree does."""
+    if fold:
+        keys = without_case(keys)
+    # Bytes compare as the units do only with the most significant one first.
+    data = keys.units.byteswap().tobytes() if _IS_LITTLE else keys.units.tobytes()
+    starts, stops = 2 * keys.start, 2 * (keys.start + keys.count)
+    return [
+        (ident, data[start:stop])
+        for ident, start, stop in zip(keys.ident.tolist(), starts.tolist(), stops.tolist(), strict=True)
+    ]
+
+
+_IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
+
+
+MOST_ROOTS: Final = 16
+"""So many nodes are tried as a root whose number is lost; there are more where links are damaged by the dozen."""
+
+
+@frozen
+class InferredHeader:
+    """What a header record would say, as far as it is needed; nothing of it stood on the volume."""
+
+    len_node: int
+    num_nodes: int
+    key_compare_type: int
+    len_key_max: int
+    leaf_records: int = 0
+    root_node: int = 0
+    tree_depth: int = 0
+    num_free_nodes: int = 0
+    first_leaf_node: int = 0
+    last_leaf_node: int = 0
+    has_variable_index_keys: bool = True
+
+
+class Beside(NamedTuple):
+    """What is known of a volume besides a tree's own nodes."""
+
+    found: Swept | None = None  # nodes of the volume; without them nodes are looked for in the tree's own file alone
+    # tells which of two leaves with the same keys it wrote later, where neither the index nor their neighbours do
+    journal: Journal | None = None
+
+
+def rebuild(
+    volume: Volume,
+    place: TreePlace,
+    tree: Tree | None,
+    leaves: LeafDecoder,
+    beside: Beside,
+) -> Tree | None:
+    """Rebuild a tree from its leaves; None where there are none, or where that changes nothing."""
+    if tree is not None and not _is_usable(volume, tree):
+        tree = None
+    file = tree.file if tree is not None else _inferred_file(volume, place, beside.found)
+    if file is None:
+        return None
+    decoded = _decoded(volume, file, leaves)
+    nodes = decoded.nodes
+    links = links_of(nodes)
+    written = partial(written_ages, volume, beside.journal, file)
+    if tree is not None:
+        reach = tree.reach
+        nodes.parent[:], nodes.key_rank[:] = tree.nodes.parent, tree.nodes.key_rank
+    elif file.fork is place.fork:
+        file, reach = _with_root(file, nodes, decoded.pointers, written)
+    else:
+        none = np.empty(0, np.int64)
+        reach = Reach(none, none, none, none, none, np.empty((0, 2), np.int64))
+    reached = np.zeros(file.num_nodes, np.bool_)
+    reached[reach.leaves] = True
+    is_leaf = (nodes.kind == LEAF) & (nodes.height == 1) & (nodes.num_records > 0) & (nodes.first_key_id >= 0)
+    keys = leaf_keys(volume, file, np.flatnonzero(is_leaf & (reached | ~nodes.damaged)))
+    if tree is None and file.fork is not place.fork:
+        links = renumbered_links(volume, file, links, keys)
+    order = order_leaves(nodes, links, keys, reached, written)
+    num_left = len(keys.numbers) - len(order)
+    dropped = np.setdiff1d(reach.leaves[is_leaf[reach.leaves]], order)
+    if tree is not None and reached[order].all() and not len(dropped):
+        return None
+    _report(volume, file, order, reached, num_left)
+    reach = _ranked(nodes, reach, order, dropped)
+    if isinstance(file.header, InferredHeader):
+        file = _counted(file, nodes, order, has_header=file.fork is place.fork)
+        file.used[reach.lost] = True
+    else:
+        nodes.is_inferred[order[~reached[order]]] = True
+        file.used[order] = True
+    return Tree(file, nodes, reach, in_key_order(file, decoded, order, leaves, volume))
+
+
+def _decoded(volume: Volume, file: TreeFile, leaves: LeafDecoder) -> Decoded:
+    """Decode every node that may be in use, whether or not anything leads to it; bad leaves are marked."""
+    nodes = NodeRows.blank(file.num_nodes)
+    decoded = Decoded(nodes)
+    used = file.used.copy()
+    # Of nodes behind the map's end nobody knows whether they are in use.
+    used[file.num_mapped :] = True
+    decode_tree(volume, file, np.flatnonzero(used & file.readable), leaves, decoded)
+    if _leads_to_free_nodes(nodes):
+        # Then the map is damaged, too, and says nothing of the others either.
+        decode_tree(volume, file, np.flatnonzero(~used & file.readable), leaves, decoded)
+    for numbers in leaves.bad:
+        nodes.damaged[numbers] = True
+    return decoded
+
+
+def _is_usable(volume: Volume, tree: Tree) -> bool:
+    """Whether a tree's header can be believed: nodes have the size that it says, and its map knows of leaves."""
+    table = tree.nodes
+    is_leaf = (table.kind == LEAF) & (table.height == 1) & (table.num_records > 0) & ~table.damaged
+    usual = _usual_size(_in_fork(volume, tree.file.tree, tree.file.fork))
+    return bool(is_leaf.any()) and usual in (0, tree.file.node_size_bytes)
+
+
+def _leads_to_free_nodes(nodes: NodeRows) -> bool:
+    """Whether leaves link to nodes that the map calls free."""
+    links = np.concatenate([nodes.f_link[nodes.kind == LEAF], nodes.b_link[nodes.kind == LEAF]])
+    links = links[(links > 0) & (links < len(nodes.kind))]
+    return bool((nodes.kind[links] == UNKNOWN_KIND).any())
+
+
+def _ranked(nodes: NodeRows, reach: Reach, order: I64, dropped: I64) -> Reach:
+    """Rank the leaves anew; index nodes keep their ranks, and all nodes their parents.
+
+    Pointers to leaves that are dropped lead to nodes of others, as they do where a node was overwritten by a copy.
+    """
+    nodes.key_rank[reach.leaves] = -1
+    nodes.key_rank[order] = np.arange(len(order))
+    parents = nodes.parent[dropped]
+    return replace(reach, leaves=order, misled=distinct(np.concatenate([reach.misled, parents[parents >= 0]])))
+
+
+def _with_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written: Ages) -> tuple[TreeFile, Reach]:
+    """Find the root of a tree whose header is lost: of the highest nodes, the one that leads to most leaves.
+
+    A root has no neighbours, so that its links are 0. That of a tree that has shrunk may still be there; of two alike,
+    the one is taken that the journal wrote later.
+    """
+    may_be_root = (nodes.f_link == 0) & (nodes.b_link == 0) & (nodes.num_records > 0) & (nodes.height > 0)
+    may_be_root &= (nodes.height == 1) == (nodes.kind == LEAF)
+    numbers = np.flatnonzero(may_be_root & ((nodes.kind == LEAF) | (nodes.kind == INDEX)))
+    highest = numbers[np.argsort(-nodes.height[numbers], kind="stable")][:MOST_ROOTS]
+
+    def rooted(number: int) -> TreeFile:
+        header = replace(cast("InferredHeader", file.header), root_node=number)
+        return replace(file, header=cast("HfsplusBtree.HeaderRecord", header))
+
+    leads_to = np.array([len(find_reach(rooted(number), nodes, pointers).leaves) for number in highest.tolist()])
+    alike = highest[leads_to == leads_to.max(initial=0)]
+    best = rooted(int(alike[np.argmax(written(alike))]) if len(alike) else 0)
+    return best, find_reach(best, nodes, pointers)
+
+
+def _counted(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bool) -> TreeFile:
+    """Let a header that was made up say what was found, and the map that the tree uses that and no more.
+
+    Whatever hangs on a header that was made up is inferred. Node 0 is the lost header, unless the file is made of nodes
+    that were found.
+    """
+    nodes.is_inferred[:] = True
+    nodes.damaged[0] |= has_header
+    used = (nodes.key_rank >= 0) | (nodes.kind == MAP)
+    used[0] = True
+    root = int(file.header.root_node)
+    counted = replace(
+        cast("InferredHeader", file.header),
+        leaf_records=int(nodes.num_records[order].sum()),
+        tree_depth=int(nodes.height[root]) if root else 0,
+        num_free_nodes=int((~used).sum()),
+        first_leaf_node=int(order[0]) if len(order) else 0,
+        last_leaf_node=int(order[-1]) if len(order) else 0,
+    )
+    return replace(file, header=cast("HfsplusBtree.HeaderRecord", counted), used=used)
+
+
+def _inferred_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFile | None:
+    """Make up the file of a tree whose header is lost: over its own extents, else over the nodes that were found."""
+    name, _, fork = place
+    if _is_intact(volume, fork) or found is None:
+        size = _usual_size(_in_fork(volume, name, fork))
+    else:
+        mine = found.of((found.tree == TREES.index(name)) & (found.height == 1))
+        size = _usual_size(mine)
+        fork = _fork_over(volume, mine.of(mine.node_size == size)) if size else fork
+    # A damaged header may claim any number of blocks; there are no more nodes than the volume has room for.
+    num_nodes = min(fork.num_blocks * volume.block_size_bytes, volume.size_bytes) // size if size else 0
+    if not num_nodes:
+        return None
+    pieces = pieces_of(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
+    readable = np.zeros(num_nodes, np.bool_)
+    readable[pieces.part] = True
+    readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
+    # HFSX names compare either way, as the lost header said; those who format it that way want cases told apart.
+    compare = _COMPARE.binary if volume.is_hfsx else _COMPARE.case_folding
+    header = cast(
+        "HfsplusBtree.HeaderRecord", InferredHeader(size, num_nodes, int(compare), FORMS[name].max_length or 0)
+    )
+    return TreeFile(
+        *place[:2],
+        fork,
+        header,
+        b"",
+        num_nodes,
+        np.ones(num_nodes, np.bool_),
+        np.empty(0, np.int64),
+        (),
+        readable,
+    )
+
+
+def _is_intact(volume: Volume, fork: Fork) -> bool:
+    """Whether a fork has extents on the volume for all of its bytes."""
+    blocks = int(volume.header.num_blocks)
+    on_volume = bool((fork.start_blocks + fork.block_counts <= blocks).all())
+    return on_volume and 0 < fork.logical_size_bytes <= fork.num_blocks * volume.block_size_bytes
+
+
+def _in_fork(volume: Volume, name: str, fork: Fork) -> Swept:
+    """Find leaves in the first bytes of a fork, where nodes that straddle two extents are whole."""
+    length = min(fork.num_blocks * volume.block_size_bytes, CHUNK_BYTES)
+    pieces = locate(volume, fork, np.zeros(1, np.int64), np.array([length], np.int64))
+    readable = volume.is_readable(pieces.volume_offset, pieces.length_bytes)
+    if not readable.all():
+        end = int(np.argmin(readable))
+        pieces = ForkPieces(pieces.part[:end], pieces.volume_offset[:end], pieces.length_bytes[:end])
+    data = read_parts(volume, pieces)
+    found = nodes_in(volume.decoder, data, len(data))
+    return found.of((found.tree == TREES.index(name)) & (found.height == 1))
+
+
+def _usual_size(nodes: Swept) -> int:
+    """Most frequent size of nodes, 0 where there are none."""
+    sizes, counts = np.unique(nodes.node_size, return_counts=True)
+    return int(sizes[np.argmax(counts)]) if len(sizes) else 0
+
+
+def _fork_over(volume: Volume, nodes: Swept) -> Fork:
+    """Make a fork of the blocks that nodes lie in, in address order."""
+    block = volume.block_size_bytes
+    first = nodes.volume_offset // block
+    last = (nodes.volume_offset + nodes.node_size - 1) // block
+    per_node = int((last - first).max()) + 1
+    blocks = np.unique((first[:, None] + np.arange(per_node))[np.arange(per_node) <= (last - first)[:, None]])
+    runs = runs_of(blocks, np.ones_like(blocks))
+    return Fork(len(blocks) * block, runs[:, 0], runs[:, 1], np.full(len(runs), -1, np.int64))
+
+
+def _report(volume: Volume, file: TreeFile, order: I64, reached: Mask, num_left: int) -> None:
+    added = order[~reached[order]]
+    words = (
+        f"{len(added):,} of {len(order):,} leaves were found without the index; their order is inferred from their keys"
+    )
+    if num_left:
+        words += f"; {num_left:,} with keys of others were left out"
+    if isinstance(file.header, InferredHeader):
+        words += "; size of nodes, root and map are inferred too, as the header is lost"
+    at = pieces_of(volume, file.fork, file.node_size_bytes, added[:1]).volume_offset.tolist()
+    volume.log.at(f"{file.tree} B-tree", at[0] if at else None).add("tree-rebuilt", "warning", words)
+
+
+def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[str, int]:
+    """Count nodes that belong to no tree: old copies, those in the journal, and those of volumes within files."""
+    live: list[I64] = []
+    for tree in trees.values():
+        numbers = np.flatnonzero(tree.nodes.key_rank >= 0)
+        live.append(pieces_of(volume, tree.file.fork, tree.file.node_size_bytes, numbers).volume_offset)
+    stale = found.of(~np.isin(found.volume_offset, np.concatenate([np.empty(0, np.int64), *live])))
+    counts = {name: int((stale.tree == place).sum()) for place, name in enumerate(TREES)}
+    if len(stale.tree):
+        listed = ", ".join(f"{count:,} of the {name} tree" for name, count in counts.items() if count)
+        volume.log.at("volume", int(stale.volume_offset[0])).add(
+            "stale-nodes", "info", f"{len(stale.tree):,} nodes lie outside of the trees, as old copies do: {listed}"
+        )
+    return counts
+
+
+HEADER: Final = VOLUME_HEADER
+MOST_BLOCKS: Final = 2**32 - 1
+MOST_HEADERS: Final = 10_000
+USUAL_BLOCK_BYTES: Final = 4096
+LARGEST_BLOCK_BYTES: Final = 1 << 20
+_SIGNATURES: Final = grammar.HfsplusVolume.Signature
+
+
+def salvage_volume(
+    source: Source,
+    image_offset: int,
+    decoder: Decoder,
+    error: FormatError,
+    space_bytes: int | None = None,
+    *,
+    is_start_named: bool = True,
+) -> tuple[Volume, Swept]:
+    """Sweep the place of a volume and open what is left of it."""
+    size = source.size_bytes - image_offset
+    window = Window(source, image_offset, size if space_bytes is None else min(size, space_bytes))
+    bare = Volume(
+        window,
+        window.origin,
+        _stand_in(window.size_bytes),
+        None,
+        decoder,
+        FindingLog(base=window.origin),
+        is_inferred=True,
+    )
+    found = sweep(bare)
+    if not ((found.tree == TREES.index("catalog")) & (found.height == 1)).any():
+        raise error
+    header = _newest_copy(bare)
+    start = None if header is None else _start(bare, header)
+    if start:
+        further = image_offset + start, decoder, error, window.size_bytes - start
+        return salvage_volume(source, *further, is_start_named=is_start_named)
+    # A copy of the header says where the trees are: if none is there, not even a map is believed.
+    is_doubtful = start is None and (header is not None or not is_start_named)
+    if header is not None:
+        words = "the newest copy of it that was found, as the journal holds some, takes its place"
+    else:
+        bare, catalog = _catalog(bare, found)
+        header, words = (
+            _inferred_header(bare, catalog, found),
+            "block size and counts follow from the files that were found",
+        )
+    volume = replace(bare, header=header, log=bare.log.branch())
+    volume.log.at("volume header", HEADER_OFFSET).add(
+        "volume-header-lost",
+        "error",
+        f"no header of the volume is left, nor its copy; the volume is inferred from what a sweep found: {words}",
+    )
+    if is_doubtful:
+        message = (
+            f"addresses are uncertain: where the volume starts is inferred, and neither a header nor {CONFIRMING} tell"
+        )
+        volume.log.at("volume", 0).add("start-uncertain", "error", message)
+    return volume, found
+
+
+def _start(volume: Volume, header: HfsplusVolume.VolumeHeader) -> int | None:
+    """Tell at which byte of the swept space the volume starts that a copy of its header is of; None if nothing does."""
+    if confirming(volume.source, [0], header)[0]:
+        return 0
+    left = volume.source.size_bytes - int(header.num_blocks) * int(header.len_block)
+    starts = range(0, left + 1, STEP_BYTES)
+    votes = confirming(volume.source, starts, header)
+    return starts[int(votes.argmax())] if votes.any() else None
+
+
+def _stand_in(
+    size_bytes: int, block_size: int = STEP_BYTES, signature: int = int(_SIGNATURES.hfsplus), **values: int
+) -> HfsplusVolume.VolumeHeader:
+    """Make up a header that has no special files."""
+    while size_bytes // block_size > MOST_BLOCKS:
+        block_size *= 2
+    version = grammar.HfsplusVolume.Version[_SIGNATURES(signature).name]
+    known = {
+        "signature": signature,
+        "version": int(version),
+        "len_block": block_size,
+        "num_blocks": max(1, size_bytes // block_size),
+    }
+    data = HEADER.blank(known | values)
+    return grammar.parse(
+        grammar.HfsplusVolume.VolumeHeader, data, structure="volume header", image_offset=HEADER_OFFSET
+    )
+
+
+def _newest_copy(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
+    """Find the header with the highest write count among those that fit the place; those of images in files do not."""
+    best: HfsplusVolume.VolumeHeader | None = None
+    size, tried = volume.source.size_bytes, 0
+    for at, length, buffer in chunks(volume):
+        starts = np.arange(0, min(length, len(buffer) - HEADER_BYTES + 1), STEP_BYTES, dtype=np.int64)
+        signature = volume.decoder.column(HEADER, buffer, starts, HEADER.signature)
+        for start in starts[np.isin(signature, [int(item) for item in _SIGNATURES])].tolist():
+            tried += 1
+            if tried > MOST_HEADERS:
+                return best
+            header = _fitting(volume, at + start, size)
+            if header is not None and (best is None or header.write_count > best.write_count):
+                best = header
+    return best
+
+
+def _fitting(volume: Volume, at: int, size_bytes: int) -> HfsplusVolume.VolumeHeader | None:
+    try:
+        header = read_header(volume.source, at, "volume header")
+    except FormatError:
+        return None
+    left = size_bytes - int(header.num_blocks) * int(header.len_block)
+    is_catalog_there = int(header.catalog_file.extents[0].num_blocks) > 0
+    # A volume fills its partition up to a block, and its catalog lies in it.
+    return header if is_catalog_there and 0 <= left < max(LARGEST_BLOCK_BYTES, int(header.len_block)) else None
+
+
+def _catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
+    """Put the catalog together, in the order of keys which more of its leaves follow; folded where both do."""
+    results = []
+    for signature in (_SIGNATURES.hfsplus, _SIGNATURES.hfsx):
+        header = _stand_in(volume.source.size_bytes, volume.block_size_bytes, int(signature))
+        trial = replace(volume, header=header, log=volume.log.branch())
+        leaves = catalog_file.CatalogLeaves()
+        number = int(grammar.HfsplusVolume.Cnid.catalog_file)
+        place = TreePlace("catalog", number, inline_fork(header.catalog_file))
+        tree = rebuild(trial, place, None, leaves, Beside(found))
+        results.append((trial, catalog_file.collect_catalog(tree, leaves)))
+    return max(results, key=lambda result: (len(result[1].name), -_num_misplaced(*result)))
+
+
+def _num_misplaced(volume: Volume, catalog: Catalog) -> int:
+    return int(catalog.misplaced(is_folded=not volume.is_hfsx).sum())
+
+
+def _inferred_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolume.VolumeHeader:
+    """Make up a header of what the catalog tells."""
+    entries = catalog.entries
+    is_folder = entries["is_folder"].astype(bool)
+    # The root folder does not count.
+    num_folders = int(is_folder.sum()) - int((entries["parent_id"] == grammar.HfsplusVolume.Cnid.root_parent).sum())
+    return _stand_in(
+        volume.source.size_bytes,
+        _block_size(catalog, found, volume.source.size_bytes),
+        int(volume.header.signature),
+        num_files=int((~is_folder).sum()),
+        num_folders=max(0, num_folders),
+        next_catalog_id=min(int(entries["file_id"].max(initial=0)) + 1, MOST_BLOCKS),
+    )
+
+
+def _block_size(catalog: Catalog, found: Swept, size_bytes: int) -> int:
+    """Find the size of allocation blocks with which most files are as long as they say, and lie where no node is."""
+    sizes = [STEP_BYTES << shift for shift in range((LARGEST_BLOCK_BYTES // STEP_BYTES).bit_length())]
+    fits = [_num_fitting(catalog, found, size, size_bytes) for size in sizes]
+    best = [size for size, count in zip(sizes, fits, strict=True) if count == max(fits)]
+    return USUAL_BLOCK_BYTES if USUAL_BLOCK_BYTES in best else best[0]
+
+
+def _num_fitting(catalog: Catalog, found: Swept, block_size: int, size_bytes: int) -> int:
+    """How many data forks need as many blocks as they have, less the extents outside and those where nodes lie."""
+    length, blocks = (catalog.entries[name].astype(np.int64) for name in ("data_size", "data_blocks"))
+    start, count = (catalog.forks[name].astype(np.int64) * block_size for name in ("start_block", "block_count"))
+    outside = start + count > size_bytes
+    nodes = np.stack([found.volume_offset, found.node_size], axis=1)
+    taken = overlaps(nodes, start[~outside], count[~outside])
+    fitting = (length > 0) & (-(-length // block_size) == blocks)
+    return int(fitting.sum()) - int(outside.sum()) - int(taken.sum())

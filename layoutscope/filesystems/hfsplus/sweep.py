@@ -1,0 +1,430 @@
+"""Finding B-tree nodes by looking at the whole volume, whatever its header and trees say.
+
+TN1150, "B-Trees". A node is known by its descriptor, by a table of ascending offsets at its end, and by its first key,
+which also tells the tree. Nodes start at multiples of 512 bytes. Old copies of nodes, those in the journal, and
+nodes of volumes that lie in files are found like all others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+import numpy as np
+
+from layoutscope.arrays import lookup
+from layoutscope.arrays.lookup import distinct
+from layoutscope.arrays.ragged import I64, U8, Columns, Mask, concatenate, ranges
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus import tree
+from layoutscope.filesystems.hfsplus.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
+from layoutscope.filesystems.hfsplus.btree import pieces_of
+from layoutscope.filesystems.hfsplus.catalog import RECORD_SIZES as CATALOG_SIZES
+from layoutscope.filesystems.hfsplus.forks import ForkPieces, locate, read_parts
+from layoutscope.filesystems.hfsplus.journal import read_list, unrolled
+from layoutscope.filesystems.hfsplus.nodes import (
+    DESCRIPTOR,
+    DESCRIPTOR_BYTES,
+    FORMS,
+    INDEX,
+    LEAF,
+    LENGTH_BYTES,
+    OFFSET_BYTES,
+    POINTER_BYTES,
+    ReadNodes,
+    decode_nodes,
+    locate_records,
+)
+from layoutscope.filesystems.hfsplus.volume import shifted
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import (
+    ATTRIBUTE_KEY,
+    ATTRIBUTE_RECORD_TYPE,
+    BLOCK_LIST_HEADER_BE,
+    BLOCK_LIST_HEADER_LE,
+    CATALOG_KEY,
+    CATALOG_RECORD_TYPE,
+    EXTENT_KEY,
+    EXTENT_LEAF_RECORD,
+    POINTER_RECORD,
+    RECORD_OFFSET,
+)
+from layoutscope.progress import phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.filesystems.hfsplus.btree import TreeFile
+    from layoutscope.filesystems.hfsplus.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.journal import Journal
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.recordtypes import RecordType
+
+
+CHUNK_BYTES: Final = 8 * 1024**2
+STEP_BYTES: Final = 512
+
+TREES: Final = ("catalog", "attributes", "extents-overflow")
+_LIMITS: Final = grammar.HfsplusBtree.NodeSizeLimit
+NODE_SIZES: Final = tuple(
+    int(_LIMITS.minimum) << shift for shift in range((int(_LIMITS.maximum) // int(_LIMITS.minimum)).bit_length())
+)
+_COLUMNS: Final = ("volume_offset", "node_size", "tree", "height", "num_records", "f_link", "b_link")
+
+
+@frozen
+class Swept:
+    """Nodes that were found, in address order."""
+
+    # volume_offset, node_size: where each lies, and its size in bytes
+    volume_offset: I64
+    node_size: I64
+    tree: I64  # place of its tree in `TREES`
+    # height, num_records, f_link, b_link: from its descriptor
+    height: I64
+    num_records: I64
+    f_link: I64
+    b_link: I64
+
+    def of(self, chosen: Mask) -> Swept:
+        """Return some of the nodes."""
+        return Swept(*(getattr(self, name)[chosen] for name in _COLUMNS))
+
+
+def sweep(volume: Volume) -> Swept:
+    """Look at every sector of a volume once; holes and unread areas are passed over."""
+    parts = [_nodes_in(volume.decoder, buffer, length, at) for at, length, buffer in chunks(volume)]
+    return _joined(parts)
+
+
+def nodes_in(decoder: Decoder, buffer: U8, length: int) -> Swept:
+    """Find the nodes that start in the first bytes of a buffer."""
+    return _joined([_nodes_in(decoder, buffer, length, 0)])
+
+
+def _joined(parts: list[Columns]) -> Swept:
+    none = np.empty(0, np.int64)
+    found = concatenate([part for part in parts if len(part["tree"])], dict.fromkeys(_COLUMNS, none))
+    return Swept(**{name: found[name] for name in _COLUMNS})
+
+
+def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
+    """Yield parts of the volume, each with as much behind it as a node that starts in it may need."""
+    source, size = volume.source, min(volume.size_bytes, volume.source.size_bytes)
+    with phase("looking at every sector for nodes", size) as looked_at:
+        for first, count in _stored_chunks(source, size).tolist():
+            for at in range(first * CHUNK_BYTES, min((first + count) * CHUNK_BYTES, size), CHUNK_BYTES):
+                looked_at.at(at)
+                length = min(CHUNK_BYTES, size - at)
+                buffer = np.zeros(min(length + int(_LIMITS.maximum), size - at), np.uint8)
+                try:
+                    source.read_into(at, buffer.data)
+                except FormatError as error:
+                    volume.log.survive(shifted(error, -source.origin))
+                    continue
+                yield at, length, buffer
+
+
+def _stored_chunks(source: Source, size: int) -> I64:
+    """List the runs of chunks of which anything is stored, shape (n, 2): first and count.
+
+    A file may claim any size at no cost, so that the work must follow what it stores.
+    """
+    holes = source.holes
+    source.counter.hole_bytes += lookup.total(holes)
+    skipped = np.concatenate([holes, source.unread_ranges()])
+    stop = skipped.sum(axis=1)
+    first = -(-skipped[:, 0] // CHUNK_BYTES)
+    # The last chunk ends with the volume, wherever that is in it.
+    last = np.where(stop >= size, -(-size // CHUNK_BYTES), stop // CHUNK_BYTES)
+    every = np.array([[0, -(-size // CHUNK_BYTES)]], np.int64)
+    return lookup.subtract(every, lookup.runs_of(first, np.maximum(last - first, 0)))
+
+
+def _nodes_in(decoder: Decoder, buffer: U8, length: int, volume_offset: int) -> Columns:
+    """Find the nodes that start in the first so many bytes of a buffer."""
+    starts = np.arange(0, max(0, min(length, len(buffer) - NODE_SIZES[0] + 1)), STEP_BYTES, dtype=np.int64)
+    names = (DESCRIPTOR.kind, DESCRIPTOR.height, DESCRIPTOR.reserved, DESCRIPTOR.num_records)
+    fields = decoder.columns(DESCRIPTOR, buffer, starts, names)
+    kind, height, reserved, num_records = (fields[name].astype(np.int64) for name in names)
+    # The kind of an index node is 0, so that empty sectors look like one but for the height: leaves have 1, index nodes
+    # more (TN1150). Header and map nodes, of height 0, hold no keys by which to know them, and are not looked for.
+    likely = ((kind == LEAF) & (height == 1)) | ((kind == INDEX) & (height > 1) & (height <= tree.MAX_HEIGHT))
+    starts = starts[likely & (reserved == 0) & (num_records > 0)]
+    parts = []
+    # The header node tells how long nodes are, and may be what is lost. The smallest size fits first: a node of 4 KiB
+    # that is followed by another one ends in an offset table, while its double ends in that of its neighbour.
+    for size in NODE_SIZES:
+        part = _of_size(decoder, buffer, starts[starts + size <= len(buffer)], size)
+        starts = np.setdiff1d(starts, part["volume_offset"], assume_unique=True)
+        parts.append(part)
+    found = concatenate(parts, {})
+    found["volume_offset"] = found["volume_offset"] + volume_offset
+    order = np.argsort(found["volume_offset"], kind="stable")
+    return {name: values[order] for name, values in found.items()}
+
+
+def _of_size(decoder: Decoder, buffer: U8, starts: I64, size: int) -> Columns:
+    """Keep the places where a node of this size lies, with what its descriptor says."""
+    counts = decoder.column(DESCRIPTOR, buffer, starts, DESCRIPTOR.num_records).astype(np.int64)
+    starts = starts[_ends_in_table(decoder, buffer, starts, counts, size)]
+    data = buffer[ranges(starts, np.full(len(starts), size, np.int64))]
+    nodes = decode_nodes(decoder, data, size, starts)
+    tree = _trees(decoder, nodes)
+    kept = tree >= 0
+    columns = {name: getattr(nodes, name)[kept] for name in ("height", "num_records", "f_link", "b_link")}
+    size_column = np.full(int(kept.sum()), size, np.int64)
+    return {"volume_offset": starts[kept], "node_size": size_column, "tree": tree[kept], **columns}
+
+
+def _ends_in_table(decoder: Decoder, buffer: U8, starts: I64, counts: I64, size: int) -> Mask:
+    """Say where the last bytes are the offset of a first record, and the free space starts where it can."""
+    # The table grows backwards from the end of the node: its last entry is record 0, right behind the descriptor, its
+    # first one the free space behind all records.
+    limit = size - OFFSET_BYTES * (counts + 1)
+    fits = limit > DESCRIPTOR_BYTES
+    first = _offset(decoder, buffer, starts + size - OFFSET_BYTES)
+    free = _offset(decoder, buffer, starts + np.where(fits, limit, 0))
+    found: Mask = fits & (first == DESCRIPTOR_BYTES) & (free > DESCRIPTOR_BYTES) & (free <= limit)
+    return found
+
+
+def _offset(decoder: Decoder, buffer: U8, places: I64) -> I64:
+    return decoder.column(RECORD_OFFSET, buffer, places, RECORD_OFFSET.ofs_record).astype(np.int64)
+
+
+def _trees(decoder: Decoder, nodes: ReadNodes) -> I64:
+    """Tell the tree of each node by its first record; -1 where the node is none."""
+    tree = np.full(len(nodes.number), -1, np.int64)
+    records = locate_records(decoder, nodes, None)
+    found = np.bincount(records.node, minlength=len(tree))
+    whole = ~records.damaged & (found == nodes.num_records)
+    heads = np.flatnonzero(whole[records.node] & (records.slot == 0))
+    node, key, data, stop = (getattr(records, name)[heads] for name in ("node", "key", "data", "stop"))
+    first = _First(decoder, nodes.buffer, key, data, stop, nodes.kind[node] == LEAF)
+    for place, tells in enumerate((_is_catalog, _is_attributes, _is_overflow)):
+        tree[node[tells(first) & (tree[node] < 0)]] = place
+    return tree
+
+
+class _First(NamedTuple):
+    """The first record of each node: where key and data start and where it stops in the buffer."""
+
+    decoder: Decoder
+    buffer: U8
+    key: I64
+    data: I64
+    stop: I64
+    is_leaf: Mask
+
+    def is_named(self, key_type: RecordType) -> Mask:
+        """Say which keys are as long as their fixed part and their name."""
+        inside = self.key + key_type.width <= len(self.buffer)
+        fields = (key_type.column("len_key"), key_type.column("num_name_units"))
+        found = self.decoder.columns(key_type, self.buffer, np.where(inside, self.key, 0), fields)
+        length, name = (found[field].astype(np.int64) for field in fields)
+        named: Mask = inside & (length == key_type.width - LENGTH_BYTES + 2 * name)
+        return named
+
+    def is_typed(self, start: RecordType, sizes: dict[int, int]) -> Mask:
+        """Say which records have a type of the tree and its length; those of index nodes are pointers."""
+        inside = self.data + start.width <= self.stop
+        place = np.where(inside, self.data, 0)
+        kind = self.decoder.column(start, self.buffer, place, start.column("record_type")).astype(np.int64)
+        known = np.zeros(len(self.data), np.bool_)
+        for number, size in sizes.items():
+            known |= inside & (kind == number) & (self.data + size <= self.stop)
+        found: Mask = np.where(self.is_leaf, known, self.data + POINTER_BYTES == self.stop)
+        return found
+
+
+def _is_catalog(first: _First) -> Mask:
+    return first.is_named(CATALOG_KEY) & first.is_typed(CATALOG_RECORD_TYPE, CATALOG_SIZES)
+
+
+def _is_attributes(first: _First) -> Mask:
+    return first.is_named(ATTRIBUTE_KEY) & first.is_typed(ATTRIBUTE_RECORD_TYPE, ATTRIBUTE_SIZES)
+
+
+def _is_overflow(first: _First) -> Mask:
+    inside = first.key + EXTENT_KEY.width <= len(first.buffer)
+    place = np.where(inside, first.key, 0)
+    length = first.decoder.column(EXTENT_KEY, first.buffer, place, EXTENT_KEY.len_key).astype(np.int64)
+    need = np.where(first.is_leaf, EXTENT_LEAF_RECORD.width, EXTENT_KEY.width + POINTER_BYTES)
+    found: Mask = inside & (length == EXTENT_KEY.width - LENGTH_BYTES) & (first.stop - first.key == need)
+    return found
+
+
+MOST_LOSSES: Final = 100
+MOST_FOLDERS: Final = 10
+_LOST_COLUMNS: Final = ("level", "ident", "child", "at", "node")
+_NOUNS: Final = {"catalog": "folder", "hot-files": "temperature"}
+
+
+def report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+    """Report every pointer whose node was not reached, with the keys that are missing."""
+    if not len(tree.reach.missing) and not len(tree.reach.misled):
+        return
+    rows = _pointers(volume, tree)
+    child = rows["child"]
+    inside = (child > 0) & (child < tree.file.num_nodes)
+    place = np.where(inside, child, 0)
+    reached = inside & (tree.nodes.key_rank[place] >= 0)
+    # A rebuilt tree has leaves without a parent: the pointer is broken, but nothing is missing.
+    lost = np.flatnonzero(~reached)
+    for row in lost[:MOST_LOSSES].tolist():
+        _report(volume, tree, catalog, rows, row)
+
+
+def _pointers(volume: Volume, tree: Tree) -> Columns:
+    """Read the records of all index nodes that the tree reaches, each level in key order."""
+    table, file = tree.nodes, tree.file
+    reached = np.flatnonzero((table.key_rank >= 0) & (table.kind == INDEX))
+    order = np.lexsort((table.key_rank[reached], table.height[reached]))
+    numbers = reached[order]
+    form = FORMS[file.tree]
+    fixed = None if file.header.has_variable_index_keys else int(file.header.len_key_max)
+    parts = []
+    for number in numbers.tolist():
+        one = np.array([number], np.int64)
+        buffer = read_parts(volume, pieces_of(volume, file.fork, file.node_size_bytes, one))
+        records = locate_records(volume.decoder, decode_nodes(volume.decoder, buffer, file.node_size_bytes, one), fixed)
+        whole = records.data - records.key >= form.fixed_length + 2
+        key, data = records.key[whole], records.data[whole]
+        ident = volume.decoder.column(form.key_type, buffer, key, form.ident)
+        child = volume.decoder.column(POINTER_RECORD, buffer, data, POINTER_RECORD.child_node)
+        parts.append(
+            {
+                "level": np.full(len(key), int(table.height[number]) - 1, np.int64),
+                "ident": ident.astype(np.int64),
+                "child": child.astype(np.int64),
+                "at": data + number * file.node_size_bytes,
+                "node": np.full(len(key), number, np.int64),
+            }
+        )
+    return concatenate(parts, dict.fromkeys(_LOST_COLUMNS, np.empty(0, np.int64)))
+
+
+def _report(volume: Volume, tree: Tree, catalog: Catalog, rows: Columns, row: int) -> None:
+    first, noun = int(rows["ident"][row]), _NOUNS.get(tree.file.tree, "file")
+    after = row + 1
+    ends = after < len(rows["level"]) and rows["level"][after] == rows["level"][row]
+    until = f"up to {noun} {rows['ident'][after]}" if ends else "to the end"
+    last = int(rows["ident"][after]) if ends else np.iinfo(np.int64).max
+    pieces = locate(volume, tree.file.fork, rows["at"][row : row + 1], np.ones(1, np.int64))
+    at = int(pieces.volume_offset[0]) if len(pieces.part) else None
+    known = _folders(catalog, first, last) if tree.file.tree == "catalog" else ""
+    volume.log.at(f"{tree.file.tree} node {rows['child'][row]}", at).add(
+        "subtree-missing",
+        "error",
+        f"node {rows['child'][row]} cannot be reached: records from {noun} {first} {until} are missing{known}",
+    )
+
+
+def _folders(catalog: Catalog, first: int, last: int) -> str:
+    """List the folders that are known and whose entries may be among what is missing."""
+    entries = catalog.entries
+    ids: I64 = distinct(
+        entries["file_id"][entries["is_folder"] & (entries["file_id"] >= first) & (entries["file_id"] <= last)]
+    )
+    if not len(ids):
+        return ""
+    more = f" and {len(ids) - MOST_FOLDERS:,} more" if len(ids) > MOST_FOLDERS else ""
+    return f"; of known folders this concerns {', '.join(map(str, ids[:MOST_FOLDERS].tolist()))}{more}"
+
+
+UNKNOWN: Final = -1
+MOST_COMPARED: Final = 10_000
+"""Nodes that are compared with the journal; there are more where a damaged volume repeats itself."""
+
+
+def written_ages(volume: Volume, journal: Journal | None, file: TreeFile, numbers: I64) -> I64:
+    """Say of some nodes which write of the journal they are from; it is read only where there are several of them.
+
+    Counted from the oldest; -1 of nodes that are not what the journal wrote there last.
+    """
+    if len(numbers) < 2:
+        return np.full(len(numbers), UNKNOWN, np.int64)
+    return JournalCopies.of(volume, journal).ages(volume, file, numbers)
+
+
+@frozen
+class JournalCopies:
+    """Blocks that stand in a journal, written to their places or not, the oldest first."""
+
+    # volume_offset, length_bytes: where they belong
+    volume_offset: I64
+    length_bytes: I64
+    data_start: I64  # their contents, in bytes from the start of `data`
+    data: U8  # the ring in one piece
+
+    @classmethod
+    def of(cls, volume: Volume, journal: Journal | None) -> Self:
+        """Find all block lists of a journal that are sound; none where there is no journal."""
+        none = np.empty(0, np.int64)
+        ring = _ring(volume, journal)
+        if journal is None or journal.header is None or not len(ring):
+            return cls(none, none, none, ring)
+        found, end = [], 0
+        for start in _list_starts(journal, volume, ring).tolist():
+            # What stands inside of a transaction is a block of somebody's file, whatever it looks like.
+            part = read_list(journal, volume, ring, start) if start >= end else ""
+            if not isinstance(part, str):
+                found.append((start, part))
+                end = start + part.used_bytes
+        # From the ring's start on come the transactions that are not yet in their places; those behind them are older.
+        pending, sector = journal.num_pending_bytes, int(journal.header.len_header)
+        parts = [part for _, part in sorted(found, key=lambda item: (item[0] < pending, item[0]))]
+        places = np.concatenate([none, *(part.bnum * sector for part in parts)])
+        sizes, starts = (
+            np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("sizes", "starts")
+        )
+        return cls(places, sizes, starts, ring)
+
+    def ages(self, volume: Volume, file: TreeFile, numbers: I64) -> I64:
+        """Say which write nodes are from."""
+        ages = np.full(len(numbers), UNKNOWN, np.int64)
+        if not len(self.volume_offset):
+            return ages
+        pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers[:MOST_COMPARED])
+        rows = zip(pieces.part.tolist(), pieces.volume_offset.tolist(), pieces.length_bytes.tolist(), strict=True)
+        for place, at, size in rows:
+            covers = (self.volume_offset <= at) & (at < self.volume_offset + self.length_bytes)
+            last = int(np.flatnonzero(covers)[-1]) if covers.any() else UNKNOWN
+            if last != UNKNOWN and self._is_copy(volume, last, at, size):
+                ages[place] = max(int(ages[place]), last)
+        return ages
+
+    def _is_copy(self, volume: Volume, write: int, at: int, size: int) -> bool:
+        """Whether a piece of the volume holds what a write put there, as far as the write goes."""
+        inside = at - int(self.volume_offset[write])
+        size = min(size, int(self.length_bytes[write]) - inside)
+        start = int(self.data_start[write]) + inside
+        piece = ForkPieces(*(np.array([value], np.int64) for value in (0, at, size)))
+        return bool((read_parts(volume, piece) == self.data[start : start + size]).all())
+
+
+def _ring(volume: Volume, journal: Journal | None) -> U8:
+    """Read the journal's buffer; nothing where there is none, or where it cannot be read."""
+    if journal is not None and journal.header is not None:
+        try:
+            return unrolled(volume, journal)
+        except FormatError:
+            pass
+    return np.empty(0, np.uint8)
+
+
+def _list_starts(journal: Journal, volume: Volume, ring: U8) -> I64:
+    """Where block lists may start, by their counts: at sectors of the ring, in order."""
+    if journal.header is None:
+        return np.empty(0, np.int64)
+    header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
+    list_size = int(journal.header.len_block_list)
+    starts = np.arange(0, max(len(ring) - list_size, 0), int(journal.header.len_header), dtype=np.int64)
+    head = volume.decoder.columns(header, ring, starts, (header.num_blocks, header.len_used))
+    count, used = head["num_blocks"].astype(np.int64), head["len_used"].astype(np.int64)
+    may_be: I64 = starts[(count >= 1) & (used >= list_size) & (used <= len(ring))]
+    return may_be

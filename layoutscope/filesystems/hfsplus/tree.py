@@ -1,0 +1,472 @@
+"""Reading one whole B-tree: nodes, shape and leaf records in key order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.arrays.lookup import distinct
+from layoutscope.arrays.ragged import I64, Columns, Mask, concatenate, heads, lengths_of, ranges, starts_of
+from layoutscope.filesystems.hfsplus.btree import (
+    Decoded,
+    LeafDecoder,
+    TreeFile,
+    TreePlace,
+    decode_tree,
+    open_tree,
+    pieces_of,
+)
+from layoutscope.filesystems.hfsplus.forks import locate
+from layoutscope.filesystems.hfsplus.nodes import (
+    DESCRIPTOR,
+    HEADER,
+    INDEX,
+    LEAF,
+    MAP,
+    UNKNOWN_KIND,
+    NodeRows,
+    ReadNodes,
+    RecordBatch,
+)
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import HEADER_NODE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.findings import FindingLog
+
+
+@frozen
+class Reach:
+    """How far the pointers of a tree lead."""
+
+    leaves: I64  # node numbers of the leaves, in key order
+    missing: I64  # nodes that an index node points to but that were not decoded
+    # index nodes with pointers that lead out of the file, to a node of another height, or to one with a parent
+    misled: I64
+    # lost, lost_from: nodes in the file that are not what a pointer to them needs, and the index node with that pointer
+    lost: I64
+    lost_from: I64
+    astray: I64  # numbers of the nodes that mislead, and where each of these pointers leads
+
+
+def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> Reach:
+    """Walk a tree from its root, level by level, and note each node's parent and rank in its row.
+
+    A child counts where its height is one less than its parent's and no other node pointed to it before; so the walk
+    ends after as many levels as the root is high, whatever the pointers say.
+
+    Without leaves where the root is none, or where no pointer leads down to one.
+    """
+    found = concatenate(pointers, {"node": np.empty(0, np.int64), "child": np.empty(0, np.int64)})
+    order = np.argsort(found["node"], kind="stable")
+    children = found["child"][order]
+    counts = np.bincount(found["node"], minlength=file.num_nodes)
+    starts = starts_of(counts)
+    parent, rank = nodes.parent, nodes.key_rank
+    parent[:], rank[:] = -1, -1
+    level = _root(file, nodes)
+    rank[level] = 0
+    none: I64 = np.empty(0, np.int64)
+    missing, lost, lost_from, astray = [none], [none], [none], [np.empty((0, 2), np.int64)]
+    while len(level) and int(nodes.kind[level[0]]) == INDEX:
+        child = children[ranges(starts[level], counts[level])]
+        owner = np.repeat(level, counts[level])
+        inside = (child > 0) & (child < file.num_nodes)
+        place = np.where(inside, child, 0)
+        unknown = inside & (nodes.kind[place] == UNKNOWN_KIND)
+        fits = _first_only(place, inside & ~unknown & _is_child(nodes, owner, place) & (rank[place] < 0))
+        missing.append(child[unknown])
+        astray.append(np.column_stack([owner, child])[~unknown & ~fits])
+        lost.append(child[inside & ~fits])
+        lost_from.append(owner[inside & ~fits])
+        level = child[fits]
+        parent[level], rank[level] = owner[fits], np.arange(len(level))
+    leaves = level if len(level) and int(nodes.kind[level[0]]) == LEAF else none
+    pairs = np.concatenate(astray)
+    child, owner = np.concatenate(lost), np.concatenate(lost_from)
+    # A second pointer to a node says nothing about the node.
+    first = np.unique(child, return_index=True)[1]
+    first = first[rank[child[first]] < 0]
+    misled = distinct(pairs[:, 0])
+    return Reach(leaves, distinct(np.concatenate(missing)), misled, child[first], owner[first], pairs)
+
+
+def _is_child(nodes: NodeRows, owner: I64, child: I64) -> Mask:
+    """Say which nodes are one level below, and of the kind of that level."""
+    kind = np.where(nodes.height[child] > 1, INDEX, LEAF)
+    is_child: Mask = (nodes.height[child] == nodes.height[owner] - 1) & (nodes.kind[child] == kind)
+    return is_child
+
+
+def _first_only(child: I64, fits: Mask) -> Mask:
+    """Leave out later pointers to a node that was pointed to before."""
+    rows = np.flatnonzero(fits)
+    order = np.argsort(child[rows], kind="stable")
+    first = np.zeros(len(fits), np.bool_)
+    first[rows[order[heads(child[rows][order])]]] = True
+    return first
+
+
+def _root(file: TreeFile, nodes: NodeRows) -> I64:
+    # Node 0 is the header node: a root of 0 is that of an empty tree.
+    root = int(file.header.root_node)
+    if not 0 < root < file.num_nodes or nodes.kind[root] not in (INDEX, LEAF):
+        return np.empty(0, np.int64)
+    return np.array([root], np.int64)
+
+
+def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach) -> None:
+    """Report where pointers, heights, links and counts contradict each other."""
+    root = int(file.header.root_node)
+    if file.header.tree_depth and (not len(reach.leaves)) and file.header.leaf_records:
+        start = node_offset(volume, file, root) if root > 0 else None
+        plus = DESCRIPTOR.num_records.offset if start is not None and nodes.num_records[root] <= 0 else 0
+        log = header_log(volume, file, "root_node") if start is None else volume.log.at("", start, plus=plus)
+        replace(log, structure=f"{file.tree} node {root}").add(
+            "tree-unreachable", "error", "no leaf can be reached from the root"
+        )
+    for link in ("f_link", "b_link"):
+        _check_links(volume, file, nodes, reach.leaves, link)
+    damaged = unusable_nodes(file, nodes, reach)
+    listed = damaged.tolist()[:MAX_REPORTED]
+    for number in listed:
+        more = f"; {len(damaged) - MAX_REPORTED:,} further nodes" if number == listed[-1] else ""
+        message = "it is in use, but neither a leaf nor an index node with records"
+        node_log(volume, file, number).add("node-invalid", "error", message + more * (len(damaged) > MAX_REPORTED))
+    # Where the node is damaged that a pointer leads to, the pointer is right.
+    for number in distinct(reach.astray[~np.isin(reach.astray[:, 1], damaged), 0]).tolist()[:MAX_REPORTED]:
+        node_log(volume, file, number).add(
+            "pointer-invalid", "error", "pointers lead to nodes that are no children of this one"
+        )
+    for number in np.flatnonzero(nodes.damaged & (nodes.key_rank >= 0)).tolist()[:MAX_REPORTED]:
+        node_log(volume, file, number).add("records-invalid", "error", "record offsets or keys contradict the format")
+
+
+def unusable_nodes(file: TreeFile, nodes: NodeRows, reach: Reach) -> I64:
+    """List nodes in use that are none of those that the tree has there, by kind, height and count of records.
+
+    Where index nodes are lost, nobody knows what they led to: then the map speaks for nodes that are none. Elsewhere a
+    node that the tree does not reach is free, whatever its map says.
+    """
+    is_node = may_be_node(nodes) & ~nodes.damaged
+    found = np.zeros(file.num_nodes, np.bool_)
+    found[reach.lost] = nodes.key_rank[reach.lost] < 0
+    root = int(file.header.root_node)
+    has_root = 0 < root < file.num_nodes and (bool(is_node[root]) or not file.header.leaf_records)
+    if 0 < root < file.num_nodes:
+        found[root] = not has_root
+    is_index_damaged = bool((nodes.damaged & (nodes.kind == INDEX) & (nodes.key_rank >= 0)).any())
+    is_index_lost = bool((nodes.height[reach.lost_from] > LEAF_PARENT).any())
+    if not has_root or not len(reach.leaves) or is_index_damaged or is_index_lost:
+        found |= nodes_apart(file, nodes, reach)
+    found[[0, *file.map_nodes.tolist()]] = False
+    return np.flatnonzero(found & ~is_node & file.used & file.readable)
+
+
+LEAF_PARENT: Final = 2
+"""Height of the nodes above the leaves."""
+
+MAX_HEIGHT: Final = 16
+"""No tree is higher: with two records in each node, 16 levels have more nodes than a volume has bytes."""
+
+
+def may_be_node(nodes: NodeRows) -> Mask:
+    """Tell by kind, height and count which nodes may be leaves or index nodes."""
+    is_leaf = (nodes.kind == LEAF) & (nodes.height == 1)
+    is_index = (nodes.kind == INDEX) & (nodes.height > 1) & (nodes.height <= MAX_HEIGHT)
+    found: Mask = (is_leaf | is_index) & (nodes.num_records > 0)
+    return found
+
+
+def nodes_apart(file: TreeFile, nodes: NodeRows, reach: Reach) -> Mask:
+    """Nodes that nothing leads to, in a tree that is known to have lost something; in a sound one there are none.
+
+    A node in use that is not reached says nothing by itself: drivers leave some behind.
+    """
+    found = int(nodes.num_records[reach.leaves].sum())
+    is_broken = len(reach.misled) + len(reach.missing) > 0 or found < int(file.header.leaf_records)
+    apart: Mask = (nodes.key_rank < 0) & (nodes.kind != HEADER) & (nodes.kind != MAP)
+    return apart & (is_broken or not len(reach.leaves))
+
+
+def _check_links(volume: Volume, file: TreeFile, nodes: NodeRows, chain: I64, field: str) -> None:
+    """Compare links of leaves, forward or backward, with their neighbours in key order; both ends link to node 0."""
+    is_forward = field == "f_link"
+    which = "next" if is_forward else "previous"
+    links = getattr(nodes, field)[chain]
+    neighbours = np.append(chain[1:], 0) if is_forward else np.append(0, chain[:-1])
+    for place in np.flatnonzero(links != neighbours[: len(chain)]).tolist()[:MAX_REPORTED]:
+        message = f"the {which} leaf by link is not the {which} leaf by key"
+        expected, found = int(neighbours[place]), int(links[place])
+        node_log(volume, file, int(chain[place]), field).add(
+            "leaf-chain-broken", "error", message, expected=expected, found=found
+        )
+
+
+MAX_REPORTED = 100
+"""Findings of one kind in one tree; more tell nothing new."""
+
+
+def follow_chain(file: TreeFile, nodes: NodeRows, reach: Reach) -> Reach:
+    """Add leaves that only the leaf chain still reaches, behind the leaf that links to them.
+
+    Loops over the leaves that were lost to the index, which is none in a sound tree.
+    """
+    links = np.append(reach.leaves[1:], 0)
+    breaks = np.flatnonzero(nodes.f_link[reach.leaves] != links)
+    starts = [(int(place) + 1, int(nodes.f_link[reach.leaves[place]])) for place in breaks]
+    first = int(file.header.first_leaf_node)
+    if not len(reach.leaves) or first != reach.leaves[0]:
+        starts.insert(0, (0, first))
+    seen = set(reach.leaves.tolist())
+    pieces: list[int] = []
+    places: list[int] = []
+    for place, number in starts:
+        found = _lost_leaves(file, nodes, number, seen)
+        pieces += found
+        places += [place] * len(found)
+    if not pieces:
+        return reach
+    leaves = np.insert(reach.leaves, places, pieces)
+    nodes.key_rank[leaves] = np.arange(len(leaves))
+    return replace(reach, leaves=leaves)
+
+
+def _lost_leaves(file: TreeFile, nodes: NodeRows, number: int, seen: set[int]) -> list[int]:
+    found = []
+    while 0 < number < file.num_nodes and number not in seen and nodes.kind[number] == LEAF:
+        found.append(number)
+        seen.add(number)
+        number = int(nodes.f_link[number])
+    return found
+
+
+def node_log(
+    volume: Volume,
+    file: TreeFile,
+    number: int,
+    field: str = "",  # of the node descriptor; empty for the node as a whole
+) -> FindingLog:
+    """Bind the log to a node, or to a field of its descriptor."""
+    at = node_offset(volume, file, number)
+    plus = DESCRIPTOR.offset_of(field) if field else 0
+    return volume.log.at(f"{file.tree} node {number}", at, plus=plus)
+
+
+def header_log(volume: Volume, file: TreeFile, field: str) -> FindingLog:
+    """Bind the log to a field of a tree's header record."""
+    # The header node is node 0, so its record lies at the start of the file.
+    at = int(file.fork.start_blocks[0]) * volume.block_size_bytes
+    plus = HEADER_NODE.offset_of(f"header.{field}")
+    return volume.log.at(f"{file.tree} B-tree header node", at, plus=plus)
+
+
+def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
+    """Where a node starts on the volume.
+
+    In bytes from the start of the volume; None where its file ends before it.
+    """
+    if not 0 <= number < file.num_nodes:
+        return None
+    pieces = pieces_of(volume, file.fork, file.node_size_bytes, np.array([number]))
+    return int(pieces.volume_offset[0]) if len(pieces.part) else None
+
+
+_COMPARE = grammar.HfsplusBtree.KeyCompareType
+
+
+@frozen
+class Tree:
+    """A B-tree that was read."""
+
+    file: TreeFile  # its file, header and map
+    nodes: NodeRows
+    reach: Reach  # its leaves, and where pointers lead nowhere
+    records: Columns  # the records of its leaves, in key order; `node` is the leaf's number
+
+
+def is_case_sensitive(volume: Volume, catalog: Tree | None) -> bool:
+    """Whether names compare by their 16-bit numbers, which only HFSX can."""
+    return volume.is_hfsx and catalog is not None and catalog.file.header.key_compare_type == _COMPARE.binary
+
+
+def first_rows(trees: list[Tree]) -> dict[str, int]:
+    """Row of node 0 of each tree."""
+    rows, row = {}, 0
+    for tree in trees:
+        rows[tree.file.tree] = row
+        row += tree.file.num_nodes
+    return rows
+
+
+def is_whole(tree: Tree) -> bool:
+    """Whether pointers, the chain of leaves and the header's counts agree that every leaf was reached."""
+    reach, nodes, header = tree.reach, tree.nodes, tree.file.header
+    if len(reach.missing) or len(reach.misled):
+        return False
+    if not len(reach.leaves):
+        return not header.leaf_records and not (nodes.kind == LEAF).any()
+    is_linked = bool((nodes.f_link[reach.leaves] == np.append(reach.leaves[1:], 0)).all())
+    return is_linked and int(nodes.num_records[reach.leaves].sum()) >= int(header.leaf_records)
+
+
+def damaged_nodes(tree: Tree) -> Mask:
+    """Nodes in use that the tree leads to and that are not what it needs, in whole or in part."""
+    file, table, reach = tree.file, tree.nodes, tree.reach
+    # A leaf that an index node leads to and that has no rank was dropped: it has the keys of others, or none.
+    is_dropped = (table.parent >= 0) & (table.key_rank < 0)
+    damaged: Mask = (table.damaged & (table.key_rank >= 0)) | is_dropped
+    damaged[unusable_nodes(file, table, reach)] = True
+    # A pointer to a node that may well be one is wrong itself, unless others beside it are right.
+    is_lost = (table.key_rank[reach.lost] < 0) & np.isin(reach.lost_from, table.parent)
+    damaged[reach.lost[is_lost]] = True
+    damaged[[0, *file.map_nodes.tolist()]] = False
+    damaged[file.lost_map_nodes] = True
+    # Where the header was made up, those who did so know whether node 0 is the lost one.
+    damaged[0] = table.damaged[0] or (table.kind[0] != HEADER and not table.is_inferred[0])
+    return damaged & file.used & file.readable
+
+
+def is_unusable(tree: Tree, damaged: Mask) -> Mask:
+    """Tell of which damaged nodes no record is used: neither kind nor counts of such a node are believed."""
+    table = tree.nodes
+    is_header = (table.kind == HEADER) & (np.arange(len(table.kind)) == 0)
+    found: Mask = damaged & ~is_header & ((table.key_rank < 0) | ~may_be_node(table))
+    return found
+
+
+def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | None:
+    """Read a B-tree; None where there is none or its header is damaged."""
+    file = open_tree(volume, place)
+    if file is None:
+        return None
+    nodes = NodeRows.blank(file.num_nodes)
+    decoded = Decoded(nodes)
+    decode_tree(volume, file, np.flatnonzero(file.used & file.readable), leaves, decoded)
+    reach = find_reach(file, nodes, decoded.pointers)
+    while True:
+        # Nodes that the map calls free, or has no bits for, though the tree points to them are read after all.
+        late = reach.missing[file.readable[reach.missing] & ~file.used[reach.missing]]
+        if not len(late):
+            break
+        _report_map(volume, file, late[late < file.num_mapped])
+        file.used[late] = True
+        decode_tree(volume, file, late, leaves, decoded)
+        reach = find_reach(file, nodes, decoded.pointers)
+    for numbers in leaves.bad:
+        nodes.damaged[numbers] = True
+    _report_short_map(volume, file, nodes)
+    check_reach(volume, file, nodes, reach)
+    _report_unreadable(volume, file)
+    damaged = unusable_nodes(file, nodes, reach)
+    reach = follow_chain(file, nodes, reach)
+    _report_unreached(volume, file, nodes, damaged)
+    return Tree(file, nodes, reach, in_key_order(file, decoded, reach.leaves, leaves, volume))
+
+
+def in_key_order(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecoder, volume: Volume) -> Columns:
+    """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out."""
+    decoded.leaves.add(leaves.decode(volume, _no_records(file), np.empty(0, np.bool_)))  # for a tree without nodes
+    node = decoded.leaves.values["node"]
+    # Records of one leaf stand together, in its order: whole leaves are moved.
+    first = heads(node)
+    counts = np.zeros(file.num_nodes, np.int64)
+    starts = np.zeros(file.num_nodes, np.int64)
+    counts[node[first]] = lengths_of(first, len(node))
+    starts[node[first]] = first
+    return decoded.leaves.give_up(starts[order], counts[order])
+
+
+def _no_records(file: TreeFile) -> RecordBatch:
+    none: I64 = np.empty(0, np.int64)
+    nodes = ReadNodes(
+        np.zeros(file.node_size_bytes, np.uint8), file.node_size_bytes, none, none, none, none, none, none
+    )
+    return RecordBatch(nodes, none, none, none, none, none, none, np.empty(0, np.bool_))
+
+
+def _report_map(volume: Volume, file: TreeFile, numbers: I64) -> None:
+    if not len(numbers):
+        return
+    first = int(numbers[0])
+    volume.log.at(f"{file.tree} B-tree map", map_offset(volume, file, first)).add(
+        "node-map-differs",
+        "warning",
+        f"the map calls {len(numbers):,} nodes free that the tree uses; the first is node {first}",
+        expected="used",
+        found="free",
+    )
+
+
+def _report_short_map(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
+    """Report a map that ends before the file; Linux grows a file first, and adds a map node when it needs one."""
+    if file.num_mapped == file.num_nodes:
+        return
+    beyond = int(file.used[file.num_mapped :].sum())
+    stray = np.setdiff1d(np.flatnonzero(nodes.kind == MAP), file.map_nodes)
+    is_harmless = not beyond and not len(stray)
+    volume.log.at(
+        f"{file.tree} B-tree map", node_offset(volume, file, int(file.map_nodes[-1]) if len(file.map_nodes) else 0)
+    ).add(
+        "node-map-short",
+        "info" if is_harmless else "warning",
+        f"the map of used nodes ends early; the tree uses {beyond:,} nodes behind its end",
+        expected=file.num_nodes,
+        found=file.num_mapped,
+    )
+
+
+def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
+    """Where the byte with a node's bit lies on the volume.
+
+    In bytes from the start of the volume; None where the map ends before it.
+    """
+    byte = number // 8
+    for start, length in file.map_parts:
+        if byte < length:
+            return int(locate(volume, file.fork, np.array([start + byte]), np.array([1])).volume_offset[0])
+        byte -= length
+    return None
+
+
+def _report_unreadable(volume: Volume, file: TreeFile) -> None:
+    lost = np.flatnonzero(file.used & ~file.readable)
+    if len(lost):
+        first = int(lost[0])
+        node_log(volume, file, first).add(
+            "node-unreadable",
+            "error",
+            f"{len(lost):,} nodes in use lie outside the image or in areas that could not be read",
+        )
+
+
+def _report_unreached(volume: Volume, file: TreeFile, nodes: NodeRows, damaged: I64) -> None:
+    special = np.zeros(file.num_nodes, np.bool_)
+    special[[0, *file.map_nodes.tolist(), *damaged.tolist()]] = True
+    lost = np.flatnonzero(file.used & file.readable & ~special & (nodes.key_rank < 0))
+    # A node without records was never part of the tree: its bit alone is wrong.
+    empty = lost[nodes.num_records[lost] <= 0]
+    if len(empty):
+        volume.log.at(f"{file.tree} B-tree map", map_offset(volume, file, int(empty[0]))).add(
+            "node-map-differs",
+            "warning",
+            f"the map calls {len(empty):,} nodes used that are empty; the first is node {empty[0]}",
+            expected="free",
+            found="used",
+        )
+    lost = lost[nodes.num_records[lost] > 0]
+    if len(lost):
+        first = int(lost[0])
+        node_log(volume, file, first).add(
+            "node-unreached",
+            "warning",
+            f"the map calls {len(lost):,} nodes used that the tree does not reach",
+            expected="free",
+            found="used",
+        )

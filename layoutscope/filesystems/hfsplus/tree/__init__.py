@@ -1,1 +1,0 @@
-"""B-trees: their nodes, keys, records and shapes, whatever their leaves hold."""

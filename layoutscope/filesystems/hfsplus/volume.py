@@ -1,0 +1,356 @@
+"""The volume header, its copy, and the geometry that they give.
+
+TN1150, "Volume Header". Input: a source and where the volume starts. All addresses inside the reader are
+``volume_offset``, bytes from the start of the volume; :class:`Volume` knows how to make them ``image_offset``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.arrays.ragged import ordinals, owners
+from layoutscope.errors import FormatError, LayoutscopeError
+from layoutscope.findings import FindingLog
+from layoutscope.frozen import frozen
+from layoutscope.image import Source, Window
+from layoutscope.image.source import overlaps
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import HFSPLUS_VOLUME_VOLUME_START, VOLUME_END, VOLUME_HEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.arrays.ragged import I64, U8, Mask
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.ondisk.grammar import HfsplusVolume
+
+
+HEADER_OFFSET: Final = HFSPLUS_VOLUME_VOLUME_START.volume_header.offset
+HEADER_BYTES: Final = VOLUME_HEADER.width
+END_BYTES: Final = VOLUME_END.width
+
+_UUID_NAMESPACE: Final = uuid.UUID("b3e20f39-f292-11d6-97a4-00306543ecac")
+
+ATTRIBUTE_NAMES: Final = {
+    "is_hardware_locked": "hardware-locked",
+    "is_unmounted": "unmounted",
+    "has_spared_blocks": "spared-blocks",
+    "is_no_cache_required": "no-cache-required",
+    "is_boot_inconsistent": "boot-inconsistent",
+    "is_cnid_reused": "cnids-reused",
+    "is_journaled": "journaled",
+    "is_software_locked": "software-locked",
+    "is_content_protected": "content-protected",
+    "is_unused_node_fix": "unused-nodes-zeroed",
+}
+"""Instances of the volume header and the names under which reports show them."""
+
+MOUNTED_WITH_JOURNAL: Final = 0x4846534A
+"""The four letters HFSJ; who switches it off writes 10.0 instead (Apple: ``hfs_flushvolumeheader``)."""
+
+
+@frozen
+class Volume:
+    """One volume: its bytes and its geometry."""
+
+    source: Source  # the volume alone, with addresses that start at 0
+    image_offset: int  # where it starts, in bytes from the start of the image
+    header: HfsplusVolume.VolumeHeader  # the volume header, or its copy where that one is damaged
+    # `volume_offset` of the last 1024 bytes, which hold the alternate volume header; None where it was not found
+    end_offset: int | None
+    decoder: Decoder  # how structures are decoded
+    log: FindingLog  # what is wrong, by address in the volume; every part of the reader writes into it
+    is_inferred: bool = False  # whether no header stood where it should, so that a sweep had to tell what is known
+
+    @property
+    def block_size_bytes(self) -> int:
+        """Size of an allocation block."""
+        return int(self.header.len_block)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes from the first block to the end of the volume."""
+        blocks = int(self.header.num_blocks) * self.block_size_bytes
+        return max(blocks, self.end_offset + END_BYTES) if self.end_offset is not None else blocks
+
+    @property
+    def is_hfsx(self) -> bool:
+        """Whether the signature is that of HFSX."""
+        return self.header.signature == grammar.HfsplusVolume.Signature.hfsx
+
+    def header_field(self, name: str) -> FindingLog:
+        """Bind the log to a field of the volume header."""
+        return self.log.at("volume header", HEADER_OFFSET + VOLUME_HEADER.offset_of(name)).within(name)
+
+    def is_readable(self, volume_offsets: I64, lengths_bytes: I64) -> Mask:
+        """Say of each range whether all of it is on the image and was read into it."""
+        start, length = volume_offsets, lengths_bytes
+        inside: Mask = (start >= 0) & (length >= 0) & (start <= self.source.size_bytes - length)
+        return inside & ~overlaps(self.source.unread_ranges(), start, length)
+
+
+def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes: int | None = None) -> Volume:
+    """Read the volume header, or the alternate one where it is damaged, and compare both."""
+    window = Window(source, image_offset, source.size_bytes - image_offset)
+    log = FindingLog(base=window.origin)
+    header: HfsplusVolume.VolumeHeader | None = None
+    try:
+        header = read_header(window, HEADER_OFFSET, "volume header")
+    except FormatError as error:
+        end, alternate = find_alternate(window, None, space_bytes)
+        if alternate is None:
+            raise shifted(error, window.origin) from error
+        volume = Volume(window, window.origin, alternate, end, decoder, log)
+        volume.log.survive(error, code="volume-header-invalid")
+        return volume
+    end, alternate = find_alternate(window, header)
+    volume = Volume(window, window.origin, header, end, decoder, log)
+    _compare(volume, alternate)
+    return volume
+
+
+def alternate_header(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
+    """Read the copy of the volume header again, for what the header is damaged in; None where there is none."""
+    if volume.end_offset is None:
+        return None
+    try:
+        return read_header(volume.source, volume.end_offset, "alternate volume header")
+    except FormatError:
+        return None
+
+
+def reread(volume: Volume, source: Source) -> Volume:
+    """Return the volume over other bytes, such as after the journal was replayed."""
+    try:
+        header = read_header(source, HEADER_OFFSET, "volume header")
+    except FormatError:
+        # A damaged header stays damaged where no transaction writes it: its copy serves on.
+        header = volume.header
+    return Volume(source, volume.image_offset, header, volume.end_offset, volume.decoder, volume.log)
+
+
+def read_header(
+    source: Source,
+    volume_offset: int,  # where the header or its copy starts, in bytes from the start of the source
+    structure: str,
+) -> HfsplusVolume.VolumeHeader:
+    """Read and check one volume header."""
+    data = read_at(source, volume_offset, HEADER_BYTES, structure)
+    header = grammar.parse(grammar.HfsplusVolume.VolumeHeader, data, structure=structure, image_offset=volume_offset)
+    smallest = int(grammar.HfsplusVolume.BlockSizeLimit.minimum)
+    if header.len_block < smallest or header.len_block & (header.len_block - 1):
+        raise FormatError(
+            "impossible allocation block size",
+            structure=structure,
+            image_offset=volume_offset + VOLUME_HEADER.len_block.offset,
+            expected=f"a power of two of at least {smallest}",
+            found=str(header.len_block),
+        )
+    if not header.num_blocks:
+        raise FormatError(
+            "a volume without blocks",
+            structure=structure,
+            image_offset=volume_offset + VOLUME_HEADER.num_blocks.offset,
+            expected="at least 1",
+            found="0",
+        )
+    return header
+
+
+def report_change(volume: Volume) -> None:
+    """Look at the volume header again: who mounts the volume while it is read raises its write count."""
+    try:
+        now = read_header(volume.source, HEADER_OFFSET, "volume header")
+    except FormatError:
+        return
+    if volume.header.write_count == now.write_count:
+        return
+    message = "the volume was written to while it was read; what was read is of no single state"
+    expected, found = int(volume.header.write_count), int(now.write_count)
+    volume.header_field("write_count").add("changed-while-read", "warning", message, expected=expected, found=found)
+
+
+def read_at(
+    source: Source,
+    volume_offset: int,  # volume_offset, length_bytes: where it lies, in bytes from the start of the source
+    length_bytes: int,
+    structure: str,
+) -> bytes:
+    """Read a structure."""
+    try:
+        return source.read(volume_offset, length_bytes)
+    except FormatError as error:
+        raise shifted(error, -source.origin, structure) from error
+
+
+def shifted(
+    error: FormatError,
+    distance_bytes: int,
+    structure: str = "",  # takes the place of its structure; empty to keep that
+) -> FormatError:
+    """Return the same error about another address; sources speak of the image, grammars of their buffer's address."""
+    return type(error)(
+        error.reason,
+        structure=structure or error.structure,
+        image_offset=None if error.image_offset is None else error.image_offset + distance_bytes,
+        expected=error.expected,
+        found=error.found,
+    )
+
+
+def find_alternate(
+    window: Source, header: HfsplusVolume.VolumeHeader | None, space_bytes: int | None = None
+) -> tuple[int | None, HfsplusVolume.VolumeHeader | None]:
+    """Look for the copy 1024 bytes before the end of the volume."""
+    for end in _end_candidates(window, header, space_bytes):
+        try:
+            alternate = read_header(window, end, "alternate volume header")
+        except LayoutscopeError:
+            continue
+        if header is None or alternate.len_block == header.len_block:
+            return end, alternate
+    return None, None
+
+
+def _end_candidates(
+    window: Source, header: HfsplusVolume.VolumeHeader | None, space_bytes: int | None
+) -> Iterator[int]:
+    """Places where the last 1024 bytes of the volume may start.
+
+    The volume ends with its partition, up to one allocation block after the last whole one. The source may go on
+    behind the volume, so that every sector in that block is a candidate.
+    """
+    if header is None:
+        if space_bytes is not None and END_BYTES <= space_bytes < window.size_bytes:
+            yield space_bytes - END_BYTES
+        yield window.size_bytes - END_BYTES
+        return
+    blocks_end = int(header.num_blocks) * int(header.len_block)
+    if blocks_end <= window.size_bytes <= blocks_end + header.len_block:
+        yield window.size_bytes - END_BYTES
+    for slack in range(0, int(header.len_block) + 1, 512):
+        if END_BYTES <= blocks_end + slack <= window.size_bytes:
+            yield blocks_end + slack - END_BYTES
+
+
+_COPIED_FIELDS: Final = (
+    "signature",
+    "version",
+    "len_block",
+    "num_blocks",
+    "allocation_file",
+    "extents_file",
+    "catalog_file",
+    "attributes_file",
+    "startup_file",
+)
+"""What a copy that is up to date agrees on; counts, dates and hints may differ."""
+
+
+def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> None:
+    at = _expected_end(volume)
+    if alternate is None and at is not None and not volume.is_readable(np.array([at]), np.array([HEADER_BYTES]))[0]:
+        volume.log.at("alternate volume header", at).add(
+            "alternate-header-missing", "warning", "the copy of the volume header could not be read"
+        )
+        return
+    if alternate is None:
+        volume.log.at("alternate volume header", _expected_end(volume)).add(
+            "alternate-header-missing", "warning", "no copy of the volume header lies at the end of the volume"
+        )
+        return
+    first = {field.path: field.value for field in grammar.field_values(volume.header, 0)}
+    fields = {field.path: field for field in grammar.field_values(alternate, volume.end_offset or 0)}
+    second = {path: field.value for path, field in fields.items()}
+    # The clump size of a fork is a hint.
+    differing = [
+        path
+        for path in first
+        if path.startswith(_COPIED_FIELDS) and not path.endswith("_clump") and first[path] != second[path]
+    ]
+    if differing:
+        volume.log.at("alternate volume header", fields[differing[0]].image_offset).add(
+            "alternate-header-differs",
+            "warning",
+            f"the copy of the volume header differs in {', '.join(differing)}",
+            expected=first[differing[0]],
+            found=second[differing[0]],
+        )
+
+
+def _expected_end(volume: Volume) -> int | None:
+    """Where the copy should start, as far as the blocks tell; None where that is outside the image."""
+    at = int(volume.header.num_blocks) * volume.block_size_bytes - END_BYTES
+    return at if 0 <= at <= volume.source.size_bytes - END_BYTES else None
+
+
+def volume_uuid(header: HfsplusVolume.VolumeHeader) -> str:
+    """UUID of a volume as macOS shows it, made of the last two words of the Finder info; empty if they are zero."""
+    identifier = b"".join(int(word).to_bytes(4, "big") for word in header.finder_info[6:8])
+    if not any(identifier):
+        return ""
+    # Apple's sources name this space kFSUUIDNamespaceSHA1, and hash with MD5 all the same.
+    digest = hashlib.md5(_UUID_NAMESPACE.bytes + identifier, usedforsecurity=False).digest()
+    return str(uuid.UUID(bytes=digest, version=3)).upper()
+
+
+def attribute_names(header: HfsplusVolume.VolumeHeader) -> tuple[str, ...]:
+    """Name the bits of the volume header that are set."""
+    return tuple(name for instance, name in ATTRIBUTE_NAMES.items() if getattr(header, instance))
+
+
+def report_denied_journal(volume: Volume) -> None:
+    """Report a header that calls the volume not journaled, and says that it was last mounted with its journal."""
+    if not volume.header.journal_info_block or int(volume.header.last_mounted_version) != MOUNTED_WITH_JOURNAL:
+        return
+    message = "the volume is called not journaled, and was last mounted with its journal, which may hold changes"
+    volume.header_field("attributes").add("journal-invalid", "error", message)
+
+
+_GRAIN_BYTES = 512
+"""Blocks of a journal are whole sectors: the smallest sector is the unit in which later writes cover earlier ones."""
+
+
+class Overlay(Source):
+    """A source with some ranges replaced."""
+
+    def __init__(self, source: Source, image_offsets: I64, lengths_bytes: I64, data_starts: I64, data: U8) -> None:
+        self.source = source
+        self.name = source.name
+        self.size_bytes = source.size_bytes
+        self.sector_size_bytes = source.sector_size_bytes
+        self.counter = source.counter
+        self.origin = source.origin
+        self._starts, self._data = _last_writes(image_offsets, lengths_bytes, data_starts, data)
+
+    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+        buffer = np.frombuffer(self.source.read(image_offset, length_bytes), np.uint8).copy()
+        first = int(np.searchsorted(self._starts, image_offset - _GRAIN_BYTES, side="right"))
+        last = int(np.searchsorted(self._starts, image_offset + length_bytes, side="left"))
+        for grain in range(first, last):
+            at = int(self._starts[grain]) - image_offset
+            start, stop = max(at, 0), min(at + _GRAIN_BYTES, length_bytes)
+            buffer[start:stop] = self._data[grain, start - at : stop - at]
+        return buffer.tobytes()
+
+    def unread_ranges(self) -> NDArray[np.int64]:
+        """Areas never read into the image below."""
+        return self.source.unread_ranges()
+
+
+def _last_writes(offsets: I64, lengths: I64, starts: I64, data: U8) -> tuple[I64, U8]:
+    """Cut writes into grains and keep the last one of each: their places, ascending, and contents, (n, 512)."""
+    counts = lengths // _GRAIN_BYTES
+    write = owners(counts)
+    number = ordinals(counts)
+    place = offsets[write] + number * _GRAIN_BYTES
+    found, newest = np.unique(place[::-1], return_index=True)
+    chosen = len(place) - 1 - newest
+    begin = starts[write[chosen]] + number[chosen] * _GRAIN_BYTES
+    return found, data[begin[:, None] + np.arange(_GRAIN_BYTES)]

@@ -1,1 +1,0 @@
-"""The volume: its header, its forks, its journal, its bitmap of used blocks."""

@@ -1,0 +1,259 @@
+"""Files with their byte runs as Digital Forensics XML.
+
+https://github.com/dfxml-working-group/dfxml_schema, whose order of elements is kept. A file object has one list of byte
+runs: those of its data. Other forks (resource forks, attributes with extents of their own) stand behind it in this
+project's own namespace, as the schema allows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+
+from layoutscope.analysis.frames import PERMISSIONS
+from layoutscope.report import escape_text
+from layoutscope.results.evidence import FORMAT
+from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_PAST_END
+from layoutscope.units import format_bytes
+from layoutscope.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from layoutscope.results.evidence import EvidenceReport, HashedFile
+    from layoutscope.tables import VolumeFacts, VolumeLayout
+
+    Runs = dict[int, dict[str, list[tuple[int, int, int | None]]]]
+
+LETTERS: Final = {
+    "file": "r",
+    "directory": "d",
+    "symlink": "l",
+    "fifo": "p",
+    "socket": "s",
+    "char-device": "c",
+    "block-device": "b",
+    "whiteout": "w",
+}
+"""The letter of each kind, as sleuthkit has them; of any other kind ``-``."""
+
+TIMES: Final = ("access_time", "modify_time", "change_time", "create_time")
+_COLUMNS: Final = ("path", "file_id", "kind", "mode", "user_id", "group_id", "size_bytes")
+_BITS: Final = "rwxrwxrwx"
+_SPECIAL: Final = ((0o4000, 2, "sS"), (0o2000, 5, "sS"), (0o1000, 8, "tT"))
+"""Bits that change the letter of another: set-user-id, set-group-id, sticky; with that bit and without it."""
+
+
+def bodyfile(files: Iterable[dict[str, Any]], prefix: str = "") -> Iterator[str]:
+    """Yield lines of a body file, with their line ends."""
+    for row in files:
+        path, number, kind, mode, *owner = (row[name] for name in _COLUMNS)
+        letter = LETTERS.get(kind, "-")
+        what = f"{letter}/{mode_text(letter, mode)}"
+        numbers = "|".join([*map(_number, owner), *(str(_seconds(row[name])) for name in TIMES)])
+        # What cannot be reached from the root begins with a number, without a slash.
+        whole = f"{prefix}/{path.removeprefix('/')}" if prefix else path
+        yield f"0|{field(whole)}|{number}|{what}|{numbers}\n"
+
+
+def _seconds(time: datetime | None) -> int:
+    return 0 if time is None else (time - _EPOCH) // timedelta(seconds=1)
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def field(text: str) -> str:
+    r"""Write a text so that it is one field: separators as mactime reads them, unsafe characters made visible.
+
+    >>> field("50 % | a\nb")
+    '50 %25 %7C a\\u000ab'
+    """
+    return escape_text(text.replace("%", "%25").replace("|", "%7C"))
+
+
+def mode_text(letter: str, mode: int | None) -> str:
+    """Write a mode as ``ls -l`` does; question marks where it is not known.
+
+    >>> mode_text("r", 0o104750)
+    'rrwsr-x---'
+    """
+    if mode is None:
+        return letter + "?" * len(_BITS)
+    bits = mode & PERMISSIONS
+    shown = [sign if bits >> (8 - place) & 1 else "-" for place, sign in enumerate(_BITS)]
+    for bit, place, (with_x, without_x) in _SPECIAL:
+        if bits & bit:
+            shown[place] = with_x if shown[place] == "x" else without_x
+    return letter + "".join(shown)
+
+
+SCHEMA_VERSION: Final = "2.0.0-beta.0"
+NAMESPACE: Final = "http://www.forensicswiki.org/wiki/Category:Digital_Forensics_XML"
+OWN: Final = "urn:layoutscope:dfxml"
+"""Namespace of what the schema has no word for."""
+
+DATA: Final = "data"
+_TIMES: Final = {"mtime": "modify_time", "ctime": "change_time", "atime": "access_time", "crtime": "create_time"}
+_ILLEGAL: Final = re.compile("[\ufffe\uffff]")
+"""What XML 1.0 cannot hold in any form, and escaping does not take away already."""
+
+
+def dfxml(image_name: str, volumes: Iterable[tuple[VolumeLayout, Iterable[dict[str, Any]]]]) -> Iterator[str]:
+    """Yield the text of a document."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield f'<dfxml xmlns="{NAMESPACE}" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:ls="{OWN}" '
+    yield f'version="{SCHEMA_VERSION}">\n<metadata><dc:type>Disk Image</dc:type></metadata>\n'
+    yield f"<creator><program>layoutscope</program><version>{__version__}</version></creator>\n"
+    yield f"<source>{element('image_filename', image_name)}</source>\n"
+    for layout, files in volumes:
+        yield from _volume(layout, files)
+    yield "</dfxml>\n"
+
+
+def text(value: object) -> str:
+    r"""Write a text for XML: its own signs as entities, and what XML cannot hold made visible.
+
+    >>> text("a<b\x00\uffff")
+    'a&lt;b\\u0000\\uffff'
+    """
+    return escape(_ILLEGAL.sub(lambda match: f"\\u{ord(match[0]):04x}", escape_text(str(value))))
+
+
+def element(name: str, value: object) -> str:
+    """Write an element with a text in it."""
+    return f"<{name}>{text(value)}</{name}>"
+
+
+def _volume(layout: VolumeLayout, files: Iterable[dict[str, Any]]) -> Iterator[str]:
+    facts = layout.facts
+    yield f'<volume offset="{facts.image_offset}">'
+    yield element("partition_offset", facts.image_offset) + element("block_size", facts.block_size_bytes)
+    yield element("ftype_str", facts.variant) + element("block_count", facts.size_bytes // facts.block_size_bytes)
+    yield "<allocated_only>1</allocated_only>\n"
+    runs = _runs(layout)
+    for row in files:
+        yield _file(facts, row, runs.get(row["file_id"], {}))
+    yield f"{element('ls:name', facts.name)}{element('ls:view', facts.view)}</volume>\n"
+
+
+def _runs(layout: VolumeLayout) -> Runs:
+    """Collect the extents of each fork, in the order of the fork; what lies behind its end is left out."""
+    extents = layout.columns("extents")
+    chosen = extents.take((extents["flags"].filled(0) & FLAG_PAST_END) == 0)
+    chosen = chosen.take(np.lexsort((chosen["logical_offset"].data, chosen["file_id"].data)))
+    found: Runs = {}
+    columns = ("file_id", "fork", "logical_offset", "length_bytes", "image_offset")
+    for number, fork, logical, length, at in zip(*map(chosen.listed, columns), strict=True):
+        found.setdefault(number, {}).setdefault(fork, []).append((logical, length, at))
+    return found
+
+
+def _file(facts: VolumeFacts, row: dict[str, Any], forks: dict[str, list[tuple[int, int, int | None]]]) -> str:
+    letter = LETTERS.get(row["kind"], "-")
+    parts = [
+        f"<parent_object>{element('inode', row['parent_id'])}</parent_object>" if row["path"] != "/" else "",
+        element("filename", row["path"].removeprefix("/")),
+        element("name_type", letter),
+        _known("filesize", row["size_bytes"]),
+        "<alloc_inode>1</alloc_inode><alloc_name>1</alloc_name>",
+        "<compressed>1</compressed>" if row["flags"] & FLAG_COMPRESSED else "",
+        element("inode", row["file_id"]),
+        _known("mode", None if row["mode"] is None else row["mode"] & PERMISSIONS),
+        _known("nlink", row["link_count"]),
+        _known("uid", row["user_id"]),
+        _known("gid", row["group_id"]),
+        *(_known(name, None if row[column] is None else _time(row[column])) for name, column in _TIMES.items()),
+        _byte_runs(facts, forks[DATA]) if DATA in forks else "",
+        *(
+            f"<ls:fork name={quoteattr(text(fork))}>{_byte_runs(facts, runs)}</ls:fork>"
+            for fork, runs in sorted(forks.items())
+            if fork != DATA
+        ),
+    ]
+    return f"<fileobject>{''.join(parts)}</fileobject>\n"
+
+
+def _known(name: str, value: object) -> str:
+    return "" if value is None else element(name, value)
+
+
+def _time(value: Any) -> str:
+    return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond:06d}Z"
+
+
+def _byte_runs(facts: VolumeFacts, runs: list[tuple[int, int, int | None]]) -> str:
+    """Write runs; a hole has no place and is filled with zeros."""
+    each = (
+        f'<byte_run file_offset="{logical}" '
+        + (f'fs_offset="{at - facts.image_offset}" img_offset="{at}"' if at is not None else 'fill="0"')
+        + f' len="{length}"/>'
+        for logical, length, at in runs
+    )
+    return f"<byte_runs>{''.join(each)}</byte_runs>"
+
+
+def evidence_json(report: EvidenceReport) -> str:
+    """Return a report as JSON: its fields, with the files of each image and whether they are unchanged."""
+    document: dict[str, Any] = {"format": FORMAT, **asdict(report)}
+    document["images"] = [
+        {"named": named, "files": [{**asdict(file), "unchanged": file.is_unchanged} for file in files]}
+        for named, files in report.images
+    ]
+    document["unchanged"] = not report.changed
+    return json.dumps(document, indent=1) + "\n"
+
+
+def evidence_text(report: EvidenceReport) -> str:
+    """Return a report as text, a fact a line."""
+    return "".join(escape_text(line) + "\n" for line in _lines(report))
+
+
+def _lines(report: EvidenceReport) -> Iterator[str]:
+    yield f"Report of an examination by {report.tool} {report.version}"
+    yield ""
+    yield f"Command:    {shlex.join(report.command)}"
+    yield f"Folder:     {report.folder}"
+    yield f"System:     {report.system}"
+    yield f"Started:    {report.started}"
+    yield f"Ended:      {report.ended}"
+    yield f"Exit code:  {report.exit_code}" + (f" ({report.error})" if report.error else "")
+    for named, files in report.images:
+        yield ""
+        yield f"Examined:   {named} ({len(files)} file{'s' if len(files) > 1 else ''}, opened for reading only)"
+        for file in files:
+            yield from _file_lines(file)
+    for result in report.written:
+        yield ""
+        yield f"Written:    {result.path}"
+        yield f"  length:   {result.size_bytes:,} bytes ({format_bytes(result.size_bytes)})"
+        yield f"  SHA-256:  {result.sha256}"
+    yield ""
+    changed = len(report.changed)
+    yield (
+        f"Of the files examined {changed} differ{'s' if changed == 1 else ''} from before, or cannot be read again."
+        if changed
+        else "Every file examined has the same SHA-256 after the work as before it."
+    )
+
+
+def _file_lines(file: HashedFile) -> Iterator[str]:
+    yield f"  file:     {file.path}"
+    yield f"  length:   {file.size_bytes:,} bytes ({format_bytes(file.size_bytes)})"
+    if file.modified:
+        yield f"  changed:  {file.modified}"
+    if file.unread_bytes:
+        yield f"  unread:   {file.unread_bytes:,} bytes that the system did not give, hashed as zeros"
+    yield f"  SHA-256:  {file.sha256_before} before"
+    yield f"            {file.sha256_after or 'cannot be read'} after"

@@ -46,11 +46,22 @@ if TYPE_CHECKING:
     """Tests with the seconds that each takes."""
 
 ROOT = Path(__file__).resolve().parents[2]
-READERS = (
-    *(f"layoutscope/filesystems/apfs/{room}" for room in ("store", "container", "volume")),
-    *(f"layoutscope/filesystems/hfsplus/{room}" for room in ("tree", "volume")),
-    "layoutscope/partition",
-)
+_FILE_SYSTEMS = "layoutscope/filesystems"
+READERS = {
+    f"{_FILE_SYSTEMS}/{part}": [f"{_FILE_SYSTEMS}/{part.partition('/')[0]}/{name}.py" for name in names.split()]
+    for part, names in {
+        "apfs/store": "blocks source omap nodes verify btree sweep fsrecords",
+        "apfs/container": "checkpoint container objects spaceman fusion keybag",
+        "apfs/volume": "volume mapped snapshots contents",
+        "hfsplus/tree": "btree nodes names tree",
+        "hfsplus/volume": "volume probe forks journal",
+    }.items()
+} | {
+    "layoutscope/partition": sorted(
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "layoutscope/partition").glob("*.py")
+    )
+}
+"""The modules of each part."""
 _PARTITIONS = ("tests/unit/partition", "tests/images/test_partitions.py", "tests/images/test_bases.py")
 _HFSPLUS = (
     "tests/unit/hfsplus",
@@ -318,7 +329,7 @@ class Recorder:
 
         self.seconds: Counter[str] = Counter()
         self.coverage = coverage.Coverage(
-            data_file=None, config_file=False, include=[f"{ROOT}/{each}/*" for each in READERS]
+            data_file=None, config_file=False, include=[f"{ROOT}/{path}" for path in _sources()]
         )
         self.coverage.start()
 
@@ -517,7 +528,7 @@ def record(files: Sequence[str], kept: Path | None, jobs: int) -> dict[str, Reac
 
 
 def _sources() -> list[Path]:
-    return [path for part in READERS for path in sorted(Path(part).rglob("*.py"))]
+    return [Path(path) for paths in READERS.values() for path in paths]
 
 
 def choose(mutant: Mutant, reached: dict[str, Reach]) -> Tests:
@@ -587,7 +598,8 @@ def _group(path: str, groups: Iterable[str]) -> str:
 def main() -> None:
     """Run the mutants that were asked for and print those that no test noticed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("paths", nargs="*", default=READERS, help="modules or folders")
+    every = [path for paths in READERS.values() for path in paths]
+    parser.add_argument("paths", nargs="*", default=every, metavar="MODULE", help="modules of the readers; all without")
     parser.add_argument("--sample", type=int, default=60, help="how many mutants are drawn of each part; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--line", type=int, help="only those of one line")
@@ -597,9 +609,9 @@ def main() -> None:
     os.chdir(ROOT)
     os.environ.update(LAYOUTSCOPE_SHARED=str(ROOT / "no-such-folder"), PYTHONPATH=str(ROOT))
     by_part: dict[str, list[Mutant]] = defaultdict(list)
-    for path in map(Path, options.paths):
-        for each in [path] if path.suffix else sorted(path.rglob("*.py")):
-            by_part[_group(each.as_posix(), READERS)] += mutants_of(each.as_posix())
+    for path in options.paths:
+        part = next(part for part, paths in READERS.items() if path in paths)
+        by_part[part] += mutants_of(path)
     for part, mutants in by_part.items():
         if options.line:
             by_part[part] = [each for each in mutants if options.line in each.lines]

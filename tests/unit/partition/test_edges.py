@@ -189,9 +189,9 @@ def apm_disk(first: int, count: int, *, block: int = 512, data_start: int = 0) -
         (apm_disk(2047, 1), (2047 * 512, 512), []),
         (apm_disk(2048, 1), None, ["partition-outside"]),
         (apm_disk(511, 1, block=2048), (511 * 2048, 2048), []),
-        (apm_disk(100, 10, data_start=9), (109 * 512, 512), []),
-        (apm_disk(100, 10, data_start=10), None, []),  # nothing is left of it
-        (apm_disk(100, 10, data_start=11), None, []),
+        (apm_disk(100, 10, data_start=9), (100 * 512, 5120), []),  # nothing is recognised behind it either
+        (apm_disk(100, 10, data_start=10), (100 * 512, 5120), ["partition-content"]),  # nothing would be left of it
+        (apm_disk(100, 10, data_start=11), (100 * 512, 5120), ["partition-content"]),
         (apm_disk(2040, 8), (2040 * 512, 4096), []),
         (apm_disk(2040, 9), (2040 * 512, 4608), ["partition-truncated"]),
     ],
@@ -293,13 +293,13 @@ def test_where_a_disk_without_a_map_is_searched(tmp_path, start, is_found):
     if not is_found:
         found = find_volumes(source, depth="everywhere")
         assert [item.image_offset for item in found.readable] == [start]
-        assert found.searched == "all of the image"
+        assert found.searched == "every sector of the image"
 
 
 @pytest.mark.parametrize(
     ("size", "words"),
     [
-        (64 * MIB, "all of the image"),
+        (64 * MIB, "every sector of the image"),
         (64 * MIB + 512, "the first 64.0 MiB and the last 1.00 MiB"),
         (65 * MIB, "the first 64.0 MiB and the last 1.00 MiB"),
         (65 * MIB + 512, "the first 64.0 MiB, 1 likely places and the last 1.00 MiB"),

@@ -155,13 +155,14 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
     except (ImageError, FormatError) as error:
         raise with_reason(error, source.name, container_findings(images)) from error
     _check_states(source, layouts, request)
+    # Before the reads are counted, of which these are some.
+    damage += _without_partition(images, search, layouts, request)
     about = image_facts(source, search, layouts)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
     if _is_second_first(images, wanted, request):
         images, spaces = ImageSet(*images.devices[::-1]), {}
         # What was read counts from the start of the other image.
         (kept if kept is not None else {}).clear()
-    damage += _without_partition(images, search, layouts, request)
     findings = (*container_findings(images), *search.findings, *damage)
     return Opened(about, tuple(layouts), findings, images, spaces, search)
 

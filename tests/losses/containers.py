@@ -363,6 +363,7 @@ class Campaign:
 
 def _in_child(work: object) -> tuple[tuple[str, str] | None, int]:
     """Do something in a process of its own; its answer, if it comes in time, and the memory it took."""
+    before = _resident_bytes()
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the child has no need of
@@ -387,7 +388,14 @@ def _in_child(work: object) -> tuple[tuple[str, str] | None, int]:
     if not ready:
         os.killpg(child, signal.SIGKILL)
     _, status, usage = os.wait4(child, 0)
-    return (pickle.loads(data) if ready and not status and data else None), usage.ru_maxrss * 1024  # noqa: S301
+    took = max(1, usage.ru_maxrss * 1024 - before)
+    return (pickle.loads(data) if ready and not status and data else None), took  # noqa: S301
+
+
+def _resident_bytes() -> int:
+    """Return the memory that a copy of this process begins with."""
+    known = Path("/proc/self/statm")
+    return int(known.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if known.exists() else 0
 
 
 def run(seed: int, numbers: Iterable[int], *, only: str = "", told: bool = False) -> list[Judged]:

@@ -1,6 +1,6 @@
 """AES-XTS over many units at once, and the unwrapping of keys.
 
-What encrypted APFS volumes and logical volumes of CoreStorage share: units of 512 bytes, each with its number for a
+What encrypted volumes and logical volumes of CoreStorage share: units of 512 bytes, each with its number for a
 tweak; RFC 3394 wraps keys, PBKDF2 turns passwords into them. The package ``cryptography`` (the extra ``crypto``) does
 AES; it is imported when a key is used.
 """

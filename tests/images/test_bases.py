@@ -452,3 +452,21 @@ def test_a_sweep_does_not_believe_a_map_against_a_header_either(scan):
         for volume in result.volumes
     }
     assert told == {63 * SECTOR: False, 64 * SECTOR: True}
+
+
+@pytest.mark.parametrize("has_header", [True, False])
+@pytest.mark.parametrize("late", [-1, 1, 2, 7])
+def test_a_map_that_is_sectors_off_gives_no_unmarked_address(scan, late, has_header):
+    """With blocks of a sector, header nodes of other trees are where a shifted start has those of its own."""
+    plan = {"block_size": 512, "total_blocks": 300, "catalog": Tree(512), "extents_overflow": Tree(512)}
+    volume = render(VolumePlan(root=folders(2, 4, 3000), attributes=None, **plan))[0].to_bytearray()
+    if not has_header:
+        volume[1024:1536] = bytes(512)
+    disk = Disk(400 * SECTOR).put(0, mbr((0xAF, 63 + late, 310))).put(63 * SECTOR, bytes(volume))
+    for sweep in (False, True):
+        told = {
+            found.layout.facts.image_offset: "start-uncertain" in {item.code for item in found.findings}
+            for found in scan(bytes(disk.data), sweep=sweep).volumes
+        }
+        assert told[63 * SECTOR] is False
+        assert all(is_uncertain for start, is_uncertain in told.items() if start != 63 * SECTOR)

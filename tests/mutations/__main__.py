@@ -537,11 +537,10 @@ def choose(mutant: Mutant, reached: dict[str, Reach]) -> Tests:
     then: dict[str, float] = {}
     for reach in reached.values():
         lines = reach.tests.get(mutant.path, {})
-        # What runs when a module is imported may matter to all that executes anything of it.
+        # What runs when a module is imported may matter to each test of a file that imports it.
         is_imported = not set(mutant.lines).isdisjoint(reach.at_import.get(mutant.path, []))
-        names = {name for line in (lines if is_imported else mutant.lines) for name in lines.get(line, [])}
-        if is_imported and not names:
-            names = set(reach.seconds)
+        # A test may look at a constant alone, and execute no line of the module.
+        names = set(reach.seconds) if is_imported else {name for line in mutant.lines for name in lines.get(line, [])}
         first |= {name: reach.seconds[name] for name in names}
         then |= {name: seconds for name, seconds in reach.seconds.items() if names and name not in names}
     return [*within_time(first.items()), *within_time(then.items(), MOST_SECONDS - sum(first.values()))]

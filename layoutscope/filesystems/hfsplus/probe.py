@@ -5,6 +5,7 @@ TN1150, "Volume Header" and "HFS Wrapper".
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -35,7 +36,13 @@ if TYPE_CHECKING:
 
 MAX_BLOCK_BYTES: Final = 1024**2
 """Of allocation blocks; a larger size is none of HFS+."""
-TREES: Final = ("catalog", "extents", "attributes")
+_LONGEST_KEY: Final = grammar.HfsplusBtree.KeyLengthLimit
+TREES: Final = {
+    "catalog": int(_LONGEST_KEY.catalog),
+    "extents": int(_LONGEST_KEY.extents_overflow),
+    "attributes": int(_LONGEST_KEY.attributes),
+}
+"""Trees by the length of their longest key: with small blocks, a shifted start would meet the header of another one."""
 NUM_HEADER_RECORDS: Final = 3
 """Header, user data and map (TN1150, Header Nodes)."""
 CONFIRMING: Final = "the header nodes of its trees"
@@ -90,9 +97,11 @@ def confirming(
 ) -> I64:
     """Count, for each assumed start, the structures that are where a header has them."""
     votes = np.zeros(len(starts), np.int64)
-    forks = (getattr(header, f"{tree}_file") for tree in TREES)
-    for extent in (fork.extents[0] for fork in forks if fork.num_blocks):
-        votes += _are(_is_header_node, source, starts, extent.start_block * header.len_block)
+    for tree, longest_key in TREES.items():
+        fork = getattr(header, f"{tree}_file")
+        if fork.num_blocks:
+            is_header = partial(_is_header_node, longest_key=longest_key)
+            votes += _are(is_header, source, starts, fork.extents[0].start_block * header.len_block)
     if header.is_journaled:
         votes += _are(_is_journal_info, source, starts, header.journal_info_block * header.len_block)
     return votes
@@ -116,13 +125,13 @@ def _are(is_one: Callable[[U8, I64], Mask], source: Source, starts: Sequence[int
     return result
 
 
-def _is_header_node(data: U8, places: I64) -> Mask:
-    fields = (_KIND.kind, _KIND.height, _KIND.num_records, HEADER_NODE.header.len_node)
+def _is_header_node(data: U8, places: I64, longest_key: int) -> Mask:
+    fields = (_KIND.kind, _KIND.height, _KIND.num_records, HEADER_NODE.header.len_node, HEADER_NODE.header.len_key_max)
     found = BULK.columns(HEADER_NODE, data, places, fields)
-    kind, height, count, size = (found[name].astype(np.int64) for name in found)
+    kind, height, count, size, longest = (found[name].astype(np.int64) for name in found)
     is_size = (size >= int(_LIMITS.minimum)) & (size <= int(_LIMITS.maximum)) & (size & (size - 1) == 0)
     is_kind = kind == int(grammar.HfsplusBtree.NodeKind.header)
-    result: Mask = is_kind & (height == 0) & (count == NUM_HEADER_RECORDS) & is_size
+    result: Mask = is_kind & (height == 0) & (count == NUM_HEADER_RECORDS) & is_size & (longest == longest_key)
     return result
 
 

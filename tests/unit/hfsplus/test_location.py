@@ -65,9 +65,9 @@ def disk(size: int, *parts: tuple[int, bytes]) -> MemorySource:
     return MemorySource(bytes(data))
 
 
-def header_node(kind: int = 1, height: int = 0, count: int = 3, size: int = 4096) -> bytes:
-    """Return a header node: its descriptor, and the size of a node in bytes 32 and 33."""
-    return struct.pack(">IIBBHH18xH", 0, 0, kind, height, count, 0, size).ljust(512, b"\0")
+def header_node(kind: int = 1, height: int = 0, count: int = 3, size: int = 4096, longest: int = 516) -> bytes:
+    """Return a header node: its descriptor, and from byte 32 the size of a node and the length of the longest key."""
+    return struct.pack(">IIBBHH18xHH", 0, 0, kind, height, count, 0, size, longest).ljust(512, b"\0")
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,11 @@ def test_the_start_with_most_votes_is_taken():
         (header_node(height=1), 0),
         (header_node(count=2), 0),
         (header_node(count=4), 0),
+        (header_node(longest=10), 0),  # of the extents-overflow file
     ],
 )
 def test_what_a_header_node_is_told_by(node, expected):
-    """Kind 1, height 0, three records, and a size that is a power of two from 512 to 32,768."""
+    """Kind 1, height 0, three records, a size that is a power of two from 512 to 32,768, keys of up to 516 bytes."""
     source = disk(SIZE, (10 * BLOCK, node))
     assert confirming(source, [0], header(tree_block=10)).tolist() == [expected]
 

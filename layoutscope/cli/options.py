@@ -298,6 +298,8 @@ def _declared(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
     A secret may be read from a file, too: words on a command line are seen by everybody on the machine.
     """
     kind, metavar, panel, default = KINDS[own.kind]
+    # What lies around a volume, CoreStorage and disk images, opens with the same words.
+    label = f"{label}, FileVault 2, encrypted disk images" if own.kind == "secret" else label
     flag, word = f"--{own.name.replace('_', '-')}", own.name.replace("_", " ")
     about: dict[str, Any] = {"rich_help_panel": panel, "show_default": default or False}
     more = f", or - to be asked; else LAYOUTSCOPE_{own.name.upper()} is looked at." if own.kind == "secret" else ""

@@ -24,7 +24,7 @@ DECODE = """
 import json, resource, sys, time
 from layoutscope.api.reading import opened
 from layoutscope.options import ReadRequest
-import layoutscope.filesystems.hfsplus.layout, layoutscope.filesystems.apfs.plugin
+import layoutscope.filesystems.hfsplus.layout, layoutscope.filesystems.apfs.reader
 def used():
     now = resource.getrusage(resource.RUSAGE_SELF)
     return time.perf_counter(), now.ru_utime, now.ru_stime

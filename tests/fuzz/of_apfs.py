@@ -78,7 +78,7 @@ def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
 
 def run(path: Path, base: Base) -> int:
     """Scan, check and sweep an image."""
-    from layoutscope.filesystems.apfs.plugin import Options, check_container, read_layouts
+    from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
     from layoutscope.image import open_image
 
     options = Options(password=PASSWORD if base.name == "encrypted" else None)

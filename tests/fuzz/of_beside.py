@@ -66,7 +66,7 @@ def run(path: Path, base: Base) -> int:
 
 def _secret(path: Path) -> int:
     from layoutscope.cli.options import read_secret
-    from layoutscope.filesystems.apfs.plugin import Options, read_layouts
+    from layoutscope.filesystems.apfs.reader import Options, read_layouts
     from layoutscope.image import open_image
 
     with open_image(locked()) as source:

@@ -15,7 +15,7 @@ from fixtures.apfs.structures import objects as disk
 from fixtures.apfs.structures import space
 from fixtures.apfs.structures import underway as work
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.plugin import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image.raw import RawFile
 from tests.sparse import write_sparse
 

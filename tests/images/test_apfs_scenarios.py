@@ -12,7 +12,7 @@ import layoutscope
 from fixtures.apfs import scenarios
 from fixtures.apfs.writer import write
 from layoutscope.errors import UsageError
-from layoutscope.filesystems.apfs.plugin import Options, list_states, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, list_states, read_layouts
 from layoutscope.image.raw import RawFile
 from layoutscope.tables.schema import FLAG_PRIVATE
 

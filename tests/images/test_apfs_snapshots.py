@@ -25,7 +25,7 @@ from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs.btree import Pool, as_rows, read_levels
 from layoutscope.filesystems.apfs.container import open_container
 from layoutscope.filesystems.apfs.nodes import join
-from layoutscope.filesystems.apfs.plugin import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.filesystems.apfs.snapshots import list_snapshots, open_all
 from layoutscope.filesystems.apfs.volume import (
     fs_source,

@@ -9,7 +9,7 @@ import pytest
 from fixtures.apfs import locate as at
 from fixtures.fault import Fault, planted
 from layoutscope.filesystems.apfs.check import objects, space
-from layoutscope.filesystems.apfs.plugin import Options, check_container
+from layoutscope.filesystems.apfs.reader import Options, check_container
 from layoutscope.image import open_image
 from layoutscope.ondisk.records import NX_SUPERBLOCK
 

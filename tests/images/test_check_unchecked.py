@@ -12,7 +12,7 @@ import zstandard
 import layoutscope
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
-from layoutscope.filesystems.apfs import plugin
+from layoutscope.filesystems.apfs import reader
 from layoutscope.filesystems.apfs.check import rules as apfs_needs
 from layoutscope.filesystems.apfs.check import rules as apfs_rules
 from layoutscope.filesystems.hfsplus import contents, layout
@@ -175,7 +175,7 @@ def test_a_check_reads_once_and_finds_what_it_finds_in_an_open_image(tmp_path, m
         with path.open("r+b") as file:
             file.seek(leaves[3] + 100)
             file.write(bytes(range(200)))
-    module, name = {"hfsplus": (contents, "open_contents"), "apfs": (plugin, "read_container")}[filesystem]
+    module, name = {"hfsplus": (contents, "open_contents"), "apfs": (reader, "read_container")}[filesystem]
     opened, real = [], getattr(module, name)
     monkeypatch.setattr(module, name, lambda *given: opened.append(1) or real(*given))
     monkeypatch.setattr(layout, "open_contents", contents.open_contents)

@@ -16,7 +16,7 @@ from fixtures.apfs.scenarios import SCENARIOS as APFS
 from fixtures.apfs.writer import write
 from fixtures.hfsplus.scenarios import SCENARIOS as HFSPLUS
 from fixtures.hfsplus.writer import render
-from layoutscope.filesystems.apfs.plugin import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import Window
 from layoutscope.report.map.page import disk_data, disk_shares

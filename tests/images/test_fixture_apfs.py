@@ -8,7 +8,7 @@ import pytest
 from fixtures.apfs.scenarios import PASSWORD, RECOVERY_KEY, SCENARIOS
 from fixtures.apfs.structures.records import ROOT_PARENT
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.plugin import Options, list_states, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, list_states, read_layouts
 from layoutscope.image import open_image
 
 REGIONS = {

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from fixtures.apfs.large import LargePlan, write_large
-from layoutscope.filesystems.apfs.plugin import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image import open_image
 
 FILES = 20_000

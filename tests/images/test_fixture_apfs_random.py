@@ -10,7 +10,7 @@ import pytest
 from fixtures.apfs.random_plans import random_plan
 from fixtures.apfs.structures.records import ROOT_PARENT
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.plugin import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image import open_image
 
 SEEDS = range(12)

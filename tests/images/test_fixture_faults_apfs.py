@@ -9,7 +9,7 @@ from fixtures.apfs.victims import VICTIMS
 from fixtures.fault import planted
 from fixtures.faults_apfs import FAULTS
 from layoutscope.errors import LayoutscopeError
-from layoutscope.filesystems.apfs.plugin import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image import open_image
 
 NOT_IN_THE_WAY = {"index-key-order"}

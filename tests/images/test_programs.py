@@ -19,7 +19,7 @@ import zstandard
 from rich.console import Console
 
 import layoutscope
-from layoutscope.filesystems.apfs.plugin import read_layouts
+from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.report.json import result_json
 from layoutscope.walk import host_profile, trace

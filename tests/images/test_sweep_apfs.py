@@ -16,7 +16,7 @@ from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
 from layoutscope.arrays import lookup
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.plugin import Options, check_container, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
 from layoutscope.filesystems.apfs.sweep import sweep as sweep_blocks
 from layoutscope.image import open_image
 from layoutscope.tables import coverage_of

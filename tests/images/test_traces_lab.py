@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zstandard
 
-from layoutscope.filesystems.apfs.plugin import read_layouts
+from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Work, host_profile, trace
 from tests.hfsplus import read_layout

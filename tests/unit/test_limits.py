@@ -350,7 +350,7 @@ def test_levels_of_trees(apfs, limit):
 
 def swept(path) -> list[int]:
     """Return the levels of the nodes that a sweep of a container finds."""
-    from layoutscope.filesystems.apfs import plugin
+    from layoutscope.filesystems.apfs import reader
 
     found = []
     with open_image(path) as source, pytest.MonkeyPatch.context() as patch:
@@ -358,7 +358,7 @@ def swept(path) -> list[int]:
 
         objects_in = sweep._objects_in
         patch.setattr(sweep, "_objects_in", lambda *words: found.append(objects_in(*words)) or found[-1])
-        plugin.read_layouts(source, options=plugin.Options(sweep=True))
+        reader.read_layouts(source, options=reader.Options(sweep=True))
     return [level for each in found for level in each.level[each.is_node].tolist()]
 
 

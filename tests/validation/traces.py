@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import zstandard
 
-from layoutscope.filesystems.apfs.plugin import read_layouts
+from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Score, Work, score, trace
 from tests.hfsplus import read_layout

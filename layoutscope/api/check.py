@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.api.naming import Opened
+    from layoutscope.api.images import Opened
     from layoutscope.findings import Finding
     from layoutscope.options import ReadRequest
     from layoutscope.tables import Table, VolumeLayout

@@ -11,8 +11,8 @@ import numpy as np
 from layoutscope.access.entries import Paths, path_component
 from layoutscope.analysis.frames import listed_files, volume_names
 from layoutscope.api import outputs
+from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.naming import nothing_to_walk
 from layoutscope.api.outputs import output
 from layoutscope.api.predict import DEFAULT_DRIVES
 from layoutscope.api.reading import opened, request_of, with_options
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.api.naming import Opened
+    from layoutscope.api.images import Opened
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.options import Drives, ReadRequest
     from layoutscope.tables import VolumeLayout

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from layoutscope.api.documents import Walked, document_form, export_document
+from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
-from layoutscope.api.naming import OpenImage
 from layoutscope.api.outputs import check_output, file_form, output, refuse_place
 from layoutscope.api.predict import predict
 from layoutscope.api.reading import opened, request_of

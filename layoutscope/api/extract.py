@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from layoutscope.api.images import metadata_ranges
 from layoutscope.api.keywords import takes
-from layoutscope.api.naming import metadata_ranges
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import one_volume, read_images, request_of, told, with_chosen
 from layoutscope.arrays.lookup import runs_of, subtract, union

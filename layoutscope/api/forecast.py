@@ -9,8 +9,8 @@ import numpy as np
 from layoutscope.aging.model import workload as workload_of
 from layoutscope.aging.volume import unaged_parts
 from layoutscope.analysis.aged import Asked, Drawn, churn_of, followed, measured_layout, planned, readable
+from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
-from layoutscope.api.naming import only_volume
 from layoutscope.api.outputs import write_page
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.api.documents import ViewOf
-    from layoutscope.api.naming import Opened
+    from layoutscope.api.images import Opened
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.image.opening import ImageSet
     from layoutscope.ondisk.grammar import Described

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import several, takes
-from layoutscope.api.naming import OpenImage
 from layoutscope.api.outputs import check_output, file_form, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError

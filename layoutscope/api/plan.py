@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from layoutscope.analysis.frames import volume_names
+from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import takes
-from layoutscope.api.naming import nothing_to_walk
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.drive import load_profile

@@ -11,12 +11,15 @@ import numpy as np
 
 from layoutscope.access.entries import Paths
 from layoutscope.analysis.frames import directory_name, volume_name, volume_names
+from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.naming import UNKNOWN, VolumesAlike, check_placement, nothing_to_walk
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import (
     ALL,
+    UNKNOWN,
+    VolumesAlike,
+    check_placement,
     checked,
     host_of,
     knows_offset,

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
+from layoutscope.api.images import Opened, OpenImage, SharedSpace, load_capture, own_options
 from layoutscope.api.keywords import takes
-from layoutscope.api.naming import Opened, OpenImage, SharedSpace, without_names
-from layoutscope.api.outputs import load_capture, own_options
+from layoutscope.api.naming import without_names
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, read_options

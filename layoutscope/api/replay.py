@@ -10,8 +10,8 @@ import numpy as np
 
 from layoutscope.analysis.explanation import host_times, measured_times
 from layoutscope.analysis.placing import place
+from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import keywords_of, profiles_of, takes
-from layoutscope.api.naming import only_volume
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, entries_of, knows_offset, met_best, parted, refuse_unused, said_of

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutscope.analysis.explanation import judge
+from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.naming import findings_of
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import FormatError
@@ -89,7 +89,7 @@ def scan(
         )
         about = image.about
         if identify and image.images is not None:
-            from layoutscope.api.naming import metadata_sha256
+            from layoutscope.api.images import metadata_sha256
 
             about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
         return ScanResult(about, volumes, image.findings)

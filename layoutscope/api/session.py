@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
+from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
-from layoutscope.api.naming import OpenImage
 from layoutscope.api.reading import opened, request_of
 from layoutscope.options import Enumeration, InspectPlace, Predict, ReadOptions, Workload
 from layoutscope.progress import reporting

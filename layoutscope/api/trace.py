@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Final
 
+from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import takes
-from layoutscope.api.naming import only_volume
 from layoutscope.api.outputs import file_form, output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, parted, refuse_unused, walk

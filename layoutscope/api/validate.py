@@ -12,9 +12,9 @@ from xml.parsers.expat import ExpatError
 
 from layoutscope.analysis.advice import leaf_policy
 from layoutscope.analysis.placing import disk_of
+from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of
 from layoutscope.api.measure import fitted_to_text
-from layoutscope.api.naming import only_volume
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.replay import Serving, real_reads, replayed
 from layoutscope.api.workloads import checked

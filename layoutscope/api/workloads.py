@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, overloa
 import numpy as np
 
 from layoutscope.access.entries import ROOT_ID
+from layoutscope.analysis.comparison import PLACEMENT
 from layoutscope.analysis.frames import resolve, volume_name
 from layoutscope.api.keywords import profiles_of
-from layoutscope.drive.simulation import quick_service
-from layoutscope.drive.uncertain import Host
+from layoutscope.drive import service
+from layoutscope.drive.simulation import ALIGNED_BYTES, drawn_seconds, quick_service
+from layoutscope.drive.uncertain import START, VOLUME, Host, interval_of, num_draws, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from layoutscope.access.driver import HostProfile, Model
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile
+    from layoutscope.drive.uncertain import Interval
     from layoutscope.options import ReadOptions
+    from layoutscope.results.predict import DriveCase
     from layoutscope.tables import VolumeLayout
     from layoutscope.tables.frames import WalkCosts
     from layoutscope.walk.deleting import LeastWritten
@@ -327,3 +331,56 @@ def entries_of(model: Model, work: WorkRequest) -> int | None:
     if chosen.needs or not chosen.is_whole or work.start is not None:
         return None
     return len(model.layout.columns("entries")) * work.passes
+
+
+UNKNOWN: Final = "unknown"
+"""The placement of a volume like that."""
+
+PLACEMENTS: Final = ("known", UNKNOWN)
+
+
+def check_placement(placement: str, work: WorkRequest, *, is_one_order: bool) -> None:
+    """Hold what is asked of the placement to what can be said."""
+    if placement not in PLACEMENTS:
+        hint = did_you_mean(placement, PLACEMENTS)
+        raise UsageError(f"no placement {placement!r}{hint}; there are {', '.join(PLACEMENTS)}")
+    if placement == UNKNOWN and (not is_one_order or ORDERS[work.order].needs or work.start is not None):
+        raise UsageError("a volume like that is predicted for one order that goes over the whole volume")
+
+
+class VolumesAlike:
+    """Volumes like one that is known, walked."""
+
+    def __init__(self, layout: VolumeLayout, work: WorkRequest) -> None:
+        from layoutscope.analysis.aged import volumes_alike
+
+        self._layout, self._host = layout, said_of(host_of(work))
+        self._volumes = volumes_alike(layout, work.host)
+        self._walks = [walk(volume.layout, work).reads for volume in self._volumes]
+
+    def added(self, case: DriveCase, reads: AccessTrace, profile: DriveProfile) -> DriveCase:
+        """Add to a prediction what a volume like that takes."""
+        return replace(case, volume=self._interval(profile), halves_s=self._halves(reads, profile))
+
+    def _interval(self, profile: DriveProfile) -> Interval:
+        """Draw drives like that, and in turn the volumes, each anywhere on its drive."""
+        unknown = uncertain(profile, self._host, knows_offset=False)
+        number = np.arange(num_draws())
+        taken = number % len(self._walks)
+        seconds = np.zeros(num_draws())
+        for volume, reads in enumerate(self._walks):
+            mine = number[taken == volume]
+            seconds[mine] = drawn_seconds(reads, profile, unknown, numbers=mine)
+        placed = {
+            "creation": (PLACEMENT, np.array([volume.creation for volume in self._volumes])[taken]),
+            "age": (PLACEMENT, np.array([volume.age for volume in self._volumes])[taken]),
+        }
+        return interval_of(seconds, {**unknown.columns(), **placed, START: (START, unknown.angle)}, VOLUME)
+
+    def _halves(self, reads: AccessTrace, profile: DriveProfile) -> tuple[float, ...]:
+        """Serve reads with the volume at the start of the drive and in the middle; empty where it does not fit."""
+        half = profile.capacity_bytes // 2 // ALIGNED_BYTES * ALIGNED_BYTES
+        if profile.geometry == "none" or self._layout.facts.size_bytes > half:
+            return ()
+        begins = -self._layout.facts.image_offset
+        return tuple(service(reads, profile, start_offset_bytes=begins + at, phases=1).seconds for at in (0, half))

@@ -39,7 +39,7 @@ with opened(sys.argv[1], ReadRequest()) as image:
 RANGES = """
 import sys
 import numpy as np
-from layoutscope.api.naming import metadata_ranges
+from layoutscope.api.images import metadata_ranges
 from layoutscope.api.reading import opened
 from layoutscope.options import ReadRequest
 with opened(sys.argv[1], ReadRequest()) as image:

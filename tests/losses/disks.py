@@ -54,7 +54,7 @@ from layoutscope.recordtypes import Field, RecordType
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from layoutscope.api.naming import Opened
+    from layoutscope.api.images import Opened
     from layoutscope.tables.layout import VolumeLayout
 
     Files = dict[str, bytearray]

@@ -12,7 +12,7 @@ import zstandard
 import layoutscope
 from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
 from fixtures.apfs.writer import write
-from layoutscope.api.naming import Volumes
+from layoutscope.api.images import Volumes
 from layoutscope.errors import LockedError, UsageError
 from tests.layouts import layout
 
@@ -129,7 +129,7 @@ def test_volumes_are_found_by_name_and_by_number_from_one():
 def test_several_volumes_must_be_chosen_from():
     """Where two can be walked, or none, there is no ``volume``."""
     with pytest.raises(UsageError, match="no volume that can be walked"):
-        layoutscope.api.naming.only_volume([])
+        layoutscope.api.images.only_volume([])
 
 
 def test_a_closed_session_says_so(image):

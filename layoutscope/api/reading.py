@@ -197,7 +197,7 @@ def _without_partition(
             # What is larger than the gap was there before the disk was divided anew.
             if size <= found.size_bytes:
                 option = f"--volume-at {found.image_offset} reads it"
-                message = f"{found.label} of {format_bytes(size)} begins here, where no partition is; {option}"
+                message = f"{found.label} of {format_bytes(size)} begins here, where no partition does; {option}"
                 yield Finding("volume-unpartitioned", "info", "partition map", found.image_offset, message)
 
 

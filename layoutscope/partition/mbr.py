@@ -55,7 +55,15 @@ def _is_sane(record: grammar.Mbr.BootRecord, source: Source, sector_size: int) -
 
 def _type_name(entry: grammar.Mbr.PartitionRecord) -> str:
     kind = entry.partition_type
-    return kind.name if isinstance(kind, grammar.Mbr.PartitionType) else f"type {kind:#04x}"
+    return kind.name if isinstance(kind, grammar.Mbr.PartitionType) else f"{_UNNAMED}{kind:#04x}"
+
+
+_UNNAMED: Final = "type "
+
+
+def is_unnamed(type_name: str) -> bool:
+    """Tell whether a partition is of a type that is known by its number alone."""
+    return type_name.startswith(_UNNAMED)
 
 
 class _Reader:

@@ -147,9 +147,8 @@ def missing_entry(
 ) -> Finding:
     """Report a volume that no map names, with the entry that would."""
     at, size = content.volume_offset, content.size_bytes
-    message = (
-        f"{content.label} of {format_bytes(size)} begins here, where no partition is; {_entry(source, content, scheme)}"
-    )
+    entry = _entry(source, content, scheme)
+    message = f"{content.label} of {format_bytes(size)} begins here, where no partition does; {entry}"
     return Finding("volume-unpartitioned", "warning" if has_map else "info", "partition map", at, message)
 
 
@@ -597,8 +596,14 @@ def _in_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandidate]:
 
 
 def _gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each stretch that neither a partition, nor a map, nor a volume takes up."""
-    taken = [(item.image_offset, item.size_bytes) for item in search.partitions if item.type_name not in apm.NO_VOLUME]
+    """Yield start and end of each stretch that neither a known partition, nor a map, nor a volume takes up."""
+    # A type that nobody knows may hide what the partition holds, such as the logical partitions of an extended one.
+    empty = {item.image_offset for item in search.candidates if item.kind == "unknown"}
+    taken: list[tuple[int, int]] = []
+    for item in (each for each in search.partitions if each.type_name not in apm.NO_VOLUME):
+        is_empty = item.image_offset in empty and mbr.is_unnamed(item.type_name)
+        ends = (item.image_offset, 0), (item.image_offset + item.size_bytes, 0)
+        taken += ends if is_empty else [(item.image_offset, item.size_bytes)]
     # Of a volume without a partition, its own size counts once it was read, and else the space that it may have.
     starts = {start for start, _ in read}
     bare = [item for item in search.readable if item.partition is None and item.image_offset not in starts]

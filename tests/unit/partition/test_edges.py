@@ -324,7 +324,7 @@ def test_the_entry_that_is_missing(tmp_path, start, entry):
     (finding,) = found.findings
     assert (finding.code, finding.level, finding.image_offset) == ("volume-unpartitioned", "info", start)
     assert f"the GPT entry for it: type {HFS}, {entry}" in finding.message
-    assert finding.message.startswith("HFS+ of 64.0 KiB begins here, where no partition is; ")
+    assert finding.message.startswith("HFS+ of 64.0 KiB begins here, where no partition does; ")
 
 
 def test_volumes_beside_each_other_are_all_found(tmp_path):

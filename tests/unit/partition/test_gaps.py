@@ -170,3 +170,12 @@ def test_a_sweep_searches_what_no_partition_takes_up(volume):
     assert [(item.image_offset, item.partition) for item in found.readable] == [(MIB, 1), (3 * MIB + 512, None)]
     assert [(item.code, item.image_offset) for item in found.findings] == [("volume-unpartitioned", 3 * MIB + 512)]
     assert [item.image_offset for item in find_volumes(source).readable] == [MIB]
+
+
+def test_logical_partitions_of_an_extended_one_whose_type_is_lost(tmp_path, volume):
+    """The record of the first logical partition is in sector 4096, and its volume 63 sectors on."""
+    path = tmp_path / "disk.img"
+    disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048), (0x7E, 4096, 6144))).put(MIB, volume)
+    disk.put(2 * MIB, mbr((0xAF, 63, 2048))).put(2 * MIB + 63 * 512, volume)
+    path.write_bytes(disk.data)
+    assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB + 63 * 512)]

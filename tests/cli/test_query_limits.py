@@ -97,9 +97,9 @@ SIGNALS = {"SIGINT": (130, ""), "SIGTERM": (143, "layoutscope: ended by SIGTERM\
 def test_a_query_hears_signals(fleet, sql, name):
     """At once, though DuckDB is at work; the line of a shell that ends by a signal is all there is."""
     code = (
-        "import sys\nfrom layoutscope.fleet import asking\nfrom layoutscope.__main__ import main\n"
-        "check = asking.Limits.check\n"
-        "asking.Limits.check = lambda self: print('at work', flush=True) or check(self)\nmain()"
+        "import sys\nfrom layoutscope.fleet import views\nfrom layoutscope.__main__ import main\n"
+        "check = views.Limits.check\n"
+        "views.Limits.check = lambda self: print('at work', flush=True) or check(self)\nmain()"
     )
     usual = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL}[name]
     with subprocess.Popen(
@@ -107,8 +107,7 @@ def test_a_query_hears_signals(fleet, sql, name):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=AROUND,
         preexec_fn=lambda: signal.signal(getattr(signal, name), usual),  # noqa: PLW1509  (no thread runs here)
     ) as process:  # fmt: skip
-        while process.stdout.readline() != "at work\n":
-            pass
+        assert "at work\n" in process.stdout
         process.send_signal(getattr(signal, name))
         said = process.communicate(timeout=60)[1]  # the query would take hours
     assert (process.returncode, said) == SIGNALS[name]

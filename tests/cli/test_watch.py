@@ -15,23 +15,23 @@ IMAGE = "fixtures/images/apfs-scattered.img.zst"
 
 EAGER = """
 import sys, time
-from layoutscope.cli import app, watch
-watch.DELAY_S, watch.REDRAWN_EVERY_S, told = 0.0, 0.005, watch.Watch.__call__
+from layoutscope.cli import app, running
+running.DELAY_S, running.REDRAWN_EVERY_S, told = 0.0, 0.005, running.Watch.__call__
 def drawn(bar):
     return [(task.description, task.completed) for task in bar.tasks] if bar else []
 def wait(self, step):
     while step.phase and (step.phase, step.done) not in drawn(self._bar):
         time.sleep(0.001)
     told(self, step)
-watch.Watch.__call__ = wait
+running.Watch.__call__ = wait
 app(sys.argv[1:])
 """
 """The command, with lines at once in place of after two seconds, and no step before the last one is drawn."""
 
 PATIENT = """
 import sys
-from layoutscope.cli import app, watch
-watch.DELAY_S = 60.0
+from layoutscope.cli import app, running
+running.DELAY_S = 60.0
 app(sys.argv[1:], standalone_mode=False)
 print("rich.progress" in sys.modules)
 """

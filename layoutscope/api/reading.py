@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +22,14 @@ from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.partition.filevault import unlocked
-from layoutscope.partition.search import CORE_STORAGE, FILEVAULT, Depth, may_hold_volume, volumes_in_gaps
+from layoutscope.partition.search import (
+    CORE_STORAGE,
+    FILEVAULT,
+    Depth,
+    confirmed_size,
+    may_hold_volume,
+    volumes_in_gaps,
+)
 from layoutscope.progress import phase, reporting
 from layoutscope.results.locked import how_to_open, refuse_wrong_secret
 from layoutscope.results.scan import CUT_OFF, ImageFacts, PartitionFacts
@@ -156,7 +163,7 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
         raise with_reason(error, source.name, container_findings(images)) from error
     _check_states(source, layouts, request)
     # Before the reads are counted, of which these are some.
-    damage += _without_partition(images, search, layouts, request)
+    damage += _without_partition(source, search, layouts)
     about = image_facts(source, search, layouts)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
     if _is_second_first(images, wanted, request):
@@ -184,21 +191,16 @@ def _depth(request: ReadRequest) -> Depth:
     return "everywhere" if request.sweep else "usual"
 
 
-def _without_partition(
-    images: ImageSet, search: VolumeSearch, layouts: Sequence[VolumeLayout], request: ReadRequest
-) -> Iterator[Finding]:
-    """Tell of volumes that no partition holds any more; what begins like one and cannot be read is none."""
+def _without_partition(disk: Source, search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[Finding]:
+    """Report volumes that no partition holds any more, if structures confirm them; they are not read for this."""
     read = [(layout.facts.image_offset, layout.facts.size_bytes) for layout in layouts]
-    for found in volumes_in_gaps(images.main, search, read):
-        place = VolumeRequest(images.main, found.image_offset, found.size_bytes, found.stack)
-        with suppress(LayoutscopeError):
-            chosen = filesystem(found.kind)
-            size = chosen.read(with_options(place, images, chosen, request))[0].facts.size_bytes
-            # What is larger than the gap was there before the disk was divided anew.
-            if size <= found.size_bytes:
-                option = f"--volume-at {found.image_offset} reads it"
-                message = f"{found.label} of {format_bytes(size)} begins here, where no partition does; {option}"
-                yield Finding("volume-unpartitioned", "info", "partition map", found.image_offset, message)
+    for found in volumes_in_gaps(disk, search, read):
+        size = confirmed_size(disk, found)
+        # What is larger than the gap was there before the disk was divided anew.
+        if size is not None and size <= found.size_bytes:
+            option = f"--volume-at {found.image_offset} reads it"
+            message = f"{found.label} of {format_bytes(size)} begins here, where no partition does; {option}"
+            yield Finding("volume-unpartitioned", "info", "partition map", found.image_offset, message)
 
 
 START_BYTES: Final = 4096

@@ -595,6 +595,14 @@ def _in_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandidate]:
             yield replace(_named_by_start(found), size_bytes=stop - found.volume_offset)
 
 
+def confirmed_size(disk: Source, found: VolumeCandidate) -> int | None:
+    """Return the size of a volume in bytes, by its own structures; None if they do not confirm that it begins there."""
+    stretch = Window(disk, 0, disk.size_bytes)
+    known = found_in(stretch, found.image_offset, min(PLACE_BYTES, found.size_bytes))
+    whole = (item.size_bytes for item in known if item.volume_offset == found.image_offset and not item.findings)
+    return next(whole, None)
+
+
 def _gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield start and end of each stretch that neither a known partition, nor a map, nor a volume takes up."""
     # A type that nobody knows may hide what the partition holds, such as the logical partitions of an extended one.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fixtures.hfsplus.plan import VolumePlan
+from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
 from layoutscope import check, scan
 from layoutscope.image import MemorySource
@@ -179,3 +180,16 @@ def test_logical_partitions_of_an_extended_one_whose_type_is_lost(tmp_path, volu
     disk.put(2 * MIB, mbr((0xAF, 63, 2048))).put(2 * MIB + 63 * 512, volume)
     path.write_bytes(disk.data)
     assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB + 63 * 512)]
+
+
+def test_a_volume_in_a_gap_is_not_read(tmp_path, volume):
+    """Its own structures confirm it: one of 3 files and one of 300 cost the same bytes."""
+    read = set()
+    for files in (1, 100):
+        other = render(VolumePlan(root=folders(3, files, 100), total_blocks=512))[0].to_bytearray()
+        path = tmp_path / f"{files}.img"
+        disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(2 * MIB, other)
+        path.write_bytes(disk.data)
+        assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB)]
+        read.add(scan(path, drives=()).image.read_bytes)
+    assert len(read) == 1

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from layoutscope import ownfiles
 from layoutscope.bounded import LACKING_WORDS
 from layoutscope.errors import EXIT_FAILED, LayoutscopeError
-from layoutscope.fleet import readers as child
-from layoutscope.fleet.readers import MEMORY_PART, Readers
+from layoutscope.fleet.readers import CAPTURE, LACKS_MEMORY, MEMORY_PART, RESULT, UNWRITTEN, Readers, outcome
 from layoutscope.fleet.store import FleetFolder
 from layoutscope.system import machine_memory_bytes
 from layoutscope.units import format_bytes
@@ -43,19 +42,19 @@ def attempt(job: FleetJob, readers: Readers | None = None) -> dict[str, Any]:
     try:
         work = folder.new_work(source.identifier)
     except OSError as error:
-        return row_document(job, child.outcome("failed", EXIT_FAILED, _unwritten(error)), key)
+        return row_document(job, outcome("failed", EXIT_FAILED, _unwritten(error)), key)
     try:
         if source.refused or source.failed:
             status = "refused" if source.refused else "failed"
-            found = child.outcome(status, EXIT_FAILED, f"{source.shown}: {source.refused or source.failed}")
+            found = outcome(status, EXIT_FAILED, f"{source.shown}: {source.refused or source.failed}")
         else:
             found = _read(job, work, readers)
         document = row_document(job, {**found, "seconds": monotonic() - began}, key)
-        folder.commit(document, work / child.CAPTURE)
+        folder.commit(document, work / CAPTURE)
     except OSError as error:
-        document = row_document(job, child.outcome("failed", EXIT_FAILED, _unwritten(error)), key)
+        document = row_document(job, outcome("failed", EXIT_FAILED, _unwritten(error)), key)
     except LayoutscopeError as error:
-        document = row_document(job, child.outcome("failed", EXIT_FAILED, str(error)), key)
+        document = row_document(job, outcome("failed", EXIT_FAILED, str(error)), key)
     finally:
         ownfiles.remove_folder(work)
     return document
@@ -67,7 +66,7 @@ def row_document(job: FleetJob, found: dict[str, Any], key: dict[str, Any] | Non
 
 
 def _unwritten(error: OSError) -> str:
-    return f"{child.UNWRITTEN}: {(error.strerror or str(error)).lower()}"
+    return f"{UNWRITTEN}: {(error.strerror or str(error)).lower()}"
 
 
 def _read(job: FleetJob, work: Path, readers: Readers | None) -> dict[str, Any]:
@@ -82,14 +81,14 @@ def _read(job: FleetJob, work: Path, readers: Readers | None) -> dict[str, Any]:
             except ConnectionError as error:
                 lost += 1
                 if lost == TRIES or reader.is_killed:
-                    return child.outcome("failed", EXIT_FAILED, str(error))
+                    return outcome("failed", EXIT_FAILED, str(error))
             finally:
                 known.give(reader, is_sound=_is_sound(found, job))
             if found is not None and (found["status"] != "failed" or not is_used or reader.is_killed):
                 return found
             ownfiles.empty_folder(work)
     except InterruptedError as error:
-        return child.outcome("failed", EXIT_FAILED, str(error))
+        return outcome("failed", EXIT_FAILED, str(error))
     finally:
         if readers is None:
             known.end()
@@ -107,15 +106,15 @@ def _ended(job: FleetJob, work: Path, code: int | None, words: str) -> dict[str,
     limit = format_bytes(job.limits.memory_bytes)
     if code is None:
         ownfiles.empty_folder(work)
-        return child.outcome("failed", EXIT_FAILED, f"took longer than {job.limits.seconds:g} s, and was ended")
+        return outcome("failed", EXIT_FAILED, f"took longer than {job.limits.seconds:g} s, and was ended")
     try:
-        found: dict[str, Any] = json.loads((work / child.RESULT).read_text("utf-8"))
+        found: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
     except (OSError, ValueError):
         if any(word in words.lower() for word in LACKING_WORDS) or "MemoryError" in words:
-            return child.outcome("failed", EXIT_FAILED, f"{child.LACKS_MEMORY}: limited to {limit}")
-        return child.outcome("failed", EXIT_FAILED, f"its process broke off: {_how(code, words)}")
-    if found["message"] == child.LACKS_MEMORY:
-        found["message"] = f"{child.LACKS_MEMORY}: limited to {limit}"
+            return outcome("failed", EXIT_FAILED, f"{LACKS_MEMORY}: limited to {limit}")
+        return outcome("failed", EXIT_FAILED, f"its process broke off: {_how(code, words)}")
+    if found["message"] == LACKS_MEMORY:
+        found["message"] = f"{LACKS_MEMORY}: limited to {limit}"
     return found
 
 

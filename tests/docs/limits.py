@@ -15,7 +15,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "layoutscope"
 NAME = re.compile(r"_?(MAX|MOST|KEPT|FREE|RESERVE|HIGHEST|LARGEST|MEMORY|READ_SECONDS|WAIT_SECONDS)(_|$)")
-SILENT = "(nothing is said: what is beyond is passed over)"
+SILENT = "no message: the rest is skipped"
 _UNITS = "tests/unit/image"
 
 

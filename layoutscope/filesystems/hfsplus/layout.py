@@ -15,9 +15,16 @@ import numpy as np
 from layoutscope.arrays.lookup import find, order_of
 from layoutscope.arrays.ragged import LARGEST, heads, lengths_of, starts_of
 from layoutscope.filesystems.contract import NO_TIME, InodeStats
-from layoutscope.filesystems.hfsplus import catalog as links
 from layoutscope.filesystems.hfsplus.btree import pieces_of
-from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, EPOCH_SECONDS, FILE, FOLDER, TYPE, unix_seconds
+from layoutscope.filesystems.hfsplus.catalog import (
+    DATA_FORK,
+    EPOCH_SECONDS,
+    FILE,
+    FOLDER,
+    TYPE,
+    resolve_links,
+    unix_seconds,
+)
 from layoutscope.filesystems.hfsplus.contents import (
     Contents,
     KeptVolume,
@@ -832,7 +839,7 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     entries = entries_table(
         number,
         contents.catalog,
-        links.resolve_links(volume, contents.catalog, catalog.file if catalog is not None else None),
+        resolve_links(volume, contents.catalog, catalog.file if catalog is not None else None),
         contents.attributes,
         rows.get("catalog", 0),
     )

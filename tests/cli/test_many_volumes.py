@@ -100,6 +100,7 @@ def test_verbs_take_all_of_them(run, disk, capture, tmp_path):
     assert ended == dict.fromkeys(ended, 0)
     rows = pl.read_csv(tmp_path / "nodes.csv")
     assert rows["volume"].unique().sort().to_list() == list(range(1, COUNT + 1))
+    pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     asked = run("query", tmp_path / "fleet", "SELECT max(number) AS n, count(DISTINCT number) AS m FROM nodes")
     assert asked.stdout.split()[-2:] == [str(COUNT), str(COUNT)]
 

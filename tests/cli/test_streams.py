@@ -150,7 +150,7 @@ STREAMED = [
 
 def test_a_dash_is_standard_output(shell, disks):
     """Every verb that prints without -o prints the same with -o -; the map is a page."""
-    for words in STREAMED:
+    for words in STREAMED if find_spec("duckdb") else STREAMED[:-1]:
         named = [disks / word if (disks / word).is_file() else word for word in words]
         printed = [
             subprocess.run(

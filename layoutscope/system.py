@@ -41,10 +41,10 @@ def pread_into(
     return len(data)
 
 
-def need_copies() -> None:
-    """Refuse where a process cannot make copies of itself, which is where there is no Unix."""
-    if not hasattr(os, "fork"):
-        raise LayoutscopeError("a batch needs a system where a process makes copies of itself, as Unix does")
+def need_unix() -> None:
+    """Refuse a batch on Windows, where there are no process groups and no pipes that can be polled."""
+    if not hasattr(os, "killpg"):
+        raise LayoutscopeError("a batch needs Unix: Linux, macOS or WSL")
 
 
 def machine_memory_bytes() -> int:

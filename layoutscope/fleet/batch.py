@@ -120,7 +120,7 @@ def batch(
     """
     began = monotonic()
     need_polars()
-    system.need_copies()
+    system.need_unix()
     given: dict[str, Any] = dict(options)
     own = {name: given.pop(name) for name in FleetOptions.__annotations__ if name in given}
     work = _checked(given, own)

@@ -18,10 +18,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.errors import EXIT_FAILED, LayoutscopeError, UnsupportedError
-from layoutscope.fleet import readers as child
-from layoutscope.fleet.engines import USUAL_MEMORY_BYTES, attempt, row_document, usual_memory_bytes
-from layoutscope.fleet.readers import Readers
+from layoutscope.fleet.engines import USUAL_MEMORY_BYTES, WorkerPool, attempt, row_document, usual_memory_bytes
 from layoutscope.fleet.store import RESUME
+from layoutscope.fleet.worker import outcome
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -45,23 +44,23 @@ _MAKING = threading.Lock()
 
 
 @cache
-def _readers() -> Readers:
-    """Return the processes of this worker."""
-    readers = Readers()
-    atexit.register(readers.end)
-    return readers
+def _pool() -> WorkerPool:
+    """Return the processes with which this worker of Dask reads."""
+    pool = WorkerPool()
+    atexit.register(pool.end)
+    return pool
 
 
 def attempt_there(job: FleetJob, version: str) -> dict[str, Any]:
     """Read a source on a worker."""
     if version != __version__:
         words = f"a worker has layoutscope {__version__}, and the batch is of {version}"
-        return row_document(job, child.outcome("failed", EXIT_FAILED, words))
+        return row_document(job, outcome("failed", EXIT_FAILED, words))
     with _MAKING:
-        readers = _readers()
+        pool = _pool()
     if not job.limits.memory_bytes:
         job = replace(job, limits=replace(job.limits, memory_bytes=_memory_bytes()))
-    return {name: item for name, item in attempt(job, readers).items() if not isinstance(item, list)}
+    return {name: item for name, item in attempt(job, pool).items() if not isinstance(item, list)}
 
 
 def _memory_bytes() -> int:
@@ -151,7 +150,7 @@ class _Running:
                 self._submit(job, losses + 1)
             else:
                 words = f"its workers were lost {MOST_LOSSES} times"
-                yield document or row_document(job, child.outcome("failed", EXIT_FAILED, words))
+                yield document or row_document(job, outcome("failed", EXIT_FAILED, words))
             self._fill()
 
     def _document(self, future: Any, job: FleetJob) -> dict[str, Any] | None:
@@ -165,7 +164,7 @@ class _Running:
         if error is None or isinstance(error, KilledWorker | OSError):
             return None
         words = f"its worker broke off: {type(error).__name__}: {error}".splitlines()[0]
-        return row_document(job, child.outcome("failed", EXIT_FAILED, words))
+        return row_document(job, outcome("failed", EXIT_FAILED, words))
 
     def _fill(self) -> None:
         """Give the scheduler what keeps its workers busy."""

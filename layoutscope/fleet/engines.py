@@ -1,8 +1,9 @@
-"""Who has the sources of a batch read: anything that calls :func:`~layoutscope.fleet.engines.attempt` for each job.
+"""The processes that read the sources of a batch, and the engines that have :func:`attempt` called for each job.
 
-An engine gives documents in the order in which they are ready. What it loses, such as a worker, it tries again itself;
-a source that ends its process is no loss but a row. So a cluster of other machines has the same place as the processes
-here.
+What becomes of a source must not depend on another. A worker that read anything but a complete source reads no other
+one, nor does one that has read :data:`MAX_SOURCES` or took much memory. A source that failed in a worker that had read
+others is tried again in a new one. An engine yields documents in the order in which they are ready; a source that ends
+its process is a row of the batch, as any other.
 """
 
 from __future__ import annotations
@@ -10,32 +11,173 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import subprocess
+import tempfile
+import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from layoutscope import ownfiles
+from layoutscope import ownfiles, system
 from layoutscope.bounded import LACKING_WORDS
 from layoutscope.errors import EXIT_FAILED, LayoutscopeError
-from layoutscope.fleet.readers import CAPTURE, LACKS_MEMORY, MEMORY_PART, RESULT, UNWRITTEN, Readers, outcome
 from layoutscope.fleet.store import FleetFolder
+from layoutscope.fleet.worker import CAPTURE, LACKS_MEMORY, RESULT, UNWRITTEN, outcome
 from layoutscope.system import machine_memory_bytes
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from layoutscope.fleet.jobs import FleetJob
+    from layoutscope.fleet.jobs import FleetJob, FleetLimits
 
 
-TRIES: Final = 3
-"""So often a source is tried where its process was lost without a fault of its own."""
+FEW_THREADS: Final = {"POLARS_MAX_THREADS": "2", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+"""There is a worker per core already, and every thread takes address space."""
+
+NOT_PASSED_ON: Final = "MALLOC_TRIM_THRESHOLD_"
+"""Dask sets this to have its workers return each large buffer at once; a reader would map its pages again each time."""
+
+MAX_SOURCES: Final = 25
+"""Sources that one worker reads: they share the time that it takes to start."""
+
+MEMORY_PART: Final = 4
+"""A worker that took more than one part in four of its memory limit is not used again."""
+
+MAX_WORDS_BYTES: Final = 4096
+"""The end of what a worker wrote before it broke off, in which the reason is looked for."""
+
+KILL_WAIT_S: Final = 10.0
+"""How long to wait for a killed worker: one that the system holds, in a read that never returns, cannot be ended."""
+
+START_WAIT_S: Final = 600.0
+"""How long a worker may take to load its modules, which is no time of a source."""
 
 
-def attempt(job: FleetJob, readers: Readers | None = None) -> dict[str, Any]:
+class Worker:
+    """A process that reads one source after the other."""
+
+    def __init__(self, limits: FleetLimits) -> None:
+        system.need_unix()
+        self.limits, self.num_sources, self.is_killed, self._has_begun = limits, 0, False, False
+        module, place = f"{__package__}.worker", str(Path(__file__).parents[2])
+        paths = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH"))))
+        environment = {name: value for name, value in os.environ.items() if name != NOT_PASSED_ON}
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
+        self._jobs, its = socket.socketpair()
+        self.process = subprocess.Popen(  # noqa: S603  (this interpreter, and a program of our own)
+            system.part(module, "-P", "-m", module),
+            stdin=its.fileno(),
+            stdout=its.fileno(),
+            stderr=self._words,
+            env={**environment, **FEW_THREADS, "PYTHONPATH": paths},
+            start_new_session=True,
+        )
+        its.close()
+        with suppress(OSError):  # one that ended at once is noticed when it is to read
+            self._send(asdict(limits))
+
+    def read(self, job: FleetJob, work: Path) -> tuple[int | None, str]:
+        """Read a source; return 0, or the code and last words of a worker that ended; None if time was over."""
+        begin = os.fstat(self._words.fileno()).st_size
+        try:
+            self._has_begun = self._has_begun or self._is_answered(START_WAIT_S)
+            if self._has_begun:
+                self.num_sources += 1
+                self._send({**asdict(job), "work": str(work)})
+                if self._is_answered(job.limits.seconds):
+                    return 0, ""
+        except TimeoutError:
+            self.kill()
+            return None, ""
+        except OSError:
+            pass  # the worker has ended: its code says how
+        code = self._wait()
+        end = os.fstat(self._words.fileno()).st_size
+        words = os.pread(self._words.fileno(), MAX_WORDS_BYTES, max(begin, end - MAX_WORDS_BYTES))
+        return code, words.decode("utf-8", "replace")
+
+    def _send(self, document: dict[str, Any]) -> None:
+        self._jobs.sendall(json.dumps(document).encode() + b"\n")
+
+    def _is_answered(self, seconds: float) -> bool:
+        """Wait for the byte that says that the worker is ready for another source; False where it has ended."""
+        self._jobs.settimeout(seconds)
+        return bool(self._jobs.recv(1))
+
+    def _wait(self) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            return self.process.wait(KILL_WAIT_S)
+        return None
+
+    def kill(self) -> None:
+        """End the process and those that it started, whatever it does; another thread may wait for it in `read`."""
+        self.is_killed = True
+        self._end_group()
+
+    def close(self) -> None:
+        """End the process, which has nothing to do any more."""
+        self._end_group()
+        self._wait()
+        self._jobs.close()
+        self._words.close()
+
+    def _end_group(self) -> None:
+        # Once the process is gone its number may be another's. What it left behind ends with the socket.
+        with suppress(OSError):
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+
+class WorkerPool:
+    """The workers of this process: those that read now, and those that wait for a source."""
+
+    def __init__(self) -> None:
+        self._working: set[Worker] = set()
+        self.idle: list[Worker] = []
+        self._lock, self._is_over = threading.Lock(), False
+
+    def take(self, limits: FleetLimits) -> Worker:
+        """Return a worker that has these limits: one that waits, or a new one."""
+        with self._lock:
+            if self._is_over:
+                raise InterruptedError("the batch was ended")
+            worker = next((each for each in self.idle if each.limits == limits), None)
+            if worker is not None:
+                self.idle.remove(worker)
+            else:
+                worker = Worker(limits)
+            self._working.add(worker)
+            return worker
+
+    def give(self, worker: Worker, *, is_sound: bool) -> None:
+        """Take a worker back."""
+        with self._lock:
+            self._working.discard(worker)
+            is_kept = is_sound and not self._is_over and worker.num_sources < MAX_SOURCES
+            if is_kept:
+                self.idle.append(worker)
+        if not is_kept:
+            worker.close()
+
+    def end(self) -> None:
+        """End all workers, and start no other one."""
+        with self._lock:
+            self._is_over = True
+            for worker in self._working:
+                worker.kill()
+            for worker in self.idle:
+                worker.close()
+            self.idle.clear()
+
+
+def attempt(job: FleetJob, workers: WorkerPool | None = None) -> dict[str, Any]:
     """Read a source, and put its capture and its row into the batch's folder."""
     folder, began = FleetFolder(Path(job.folder)), monotonic()
     source, key = job.source, job.key()  # as it was before it was read
@@ -48,7 +190,7 @@ def attempt(job: FleetJob, readers: Readers | None = None) -> dict[str, Any]:
             status = "refused" if source.refused else "failed"
             found = outcome(status, EXIT_FAILED, f"{source.shown}: {source.refused or source.failed}")
         else:
-            found = _read(job, work, readers)
+            found = _read(job, work, workers)
         document = row_document(job, {**found, "seconds": monotonic() - began}, key)
         folder.commit(document, work / CAPTURE)
     except OSError as error:
@@ -69,29 +211,25 @@ def _unwritten(error: OSError) -> str:
     return f"{UNWRITTEN}: {(error.strerror or str(error)).lower()}"
 
 
-def _read(job: FleetJob, work: Path, readers: Readers | None) -> dict[str, Any]:
-    """Have a process read the source; what it wrote, or what became of it."""
-    known, lost = readers or Readers(), 0
+def _read(job: FleetJob, work: Path, workers: WorkerPool | None) -> dict[str, Any]:
+    """Have a worker read the source; return what it wrote, or what became of it."""
+    pool = workers or WorkerPool()
     try:
         while True:
-            reader = known.take(job.limits)
-            is_used, found = reader.done > 0, None
+            worker = pool.take(job.limits)
+            has_read, found = worker.num_sources > 0, None
             try:
-                found = _ended(job, work, *reader.read(job, work))
-            except ConnectionError as error:
-                lost += 1
-                if lost == TRIES or reader.is_killed:
-                    return outcome("failed", EXIT_FAILED, str(error))
+                found = _outcome_of(job, work, *worker.read(job, work))
             finally:
-                known.give(reader, is_sound=_is_sound(found, job))
-            if found is not None and (found["status"] != "failed" or not is_used or reader.is_killed):
+                pool.give(worker, is_sound=_is_sound(found, job))
+            if found["status"] != "failed" or not has_read or worker.is_killed:
                 return found
             ownfiles.empty_folder(work)
     except InterruptedError as error:
         return outcome("failed", EXIT_FAILED, str(error))
     finally:
-        if readers is None:
-            known.end()
+        if workers is None:
+            pool.end()
 
 
 def _is_sound(found: dict[str, Any] | None, job: FleetJob) -> bool:
@@ -101,8 +239,8 @@ def _is_sound(found: dict[str, Any] | None, job: FleetJob) -> bool:
     return (found.get("peak_memory_bytes") or 0) * MEMORY_PART < job.limits.memory_bytes
 
 
-def _ended(job: FleetJob, work: Path, code: int | None, words: str) -> dict[str, Any]:
-    """Say what a process made of a source."""
+def _outcome_of(job: FleetJob, work: Path, code: int | None, words: str) -> dict[str, Any]:
+    """Return what a worker made of a source."""
     limit = format_bytes(job.limits.memory_bytes)
     if code is None:
         ownfiles.empty_folder(work)
@@ -150,11 +288,11 @@ class LocalEngine:
 
     def run(self, jobs: Sequence[FleetJob]) -> Iterator[dict[str, Any]]:
         """Yield the document of each job when it is done."""
-        readers = Readers()
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="layoutscope batch") as pool:
+        pool = WorkerPool()
+        with ThreadPoolExecutor(self._workers, thread_name_prefix="layoutscope batch") as threads:
             # A few at a time: what is done and was handed on is not kept.
             left = iter(jobs)
-            begin = partial(pool.submit, partial(attempt, readers=readers))
+            begin = partial(threads.submit, partial(attempt, workers=pool))
             waiting = {begin(job) for job in islice(left, 2 * self._workers)}
             try:
                 while waiting:
@@ -165,7 +303,7 @@ class LocalEngine:
             finally:
                 for each in waiting:
                     each.cancel()
-                readers.end()
+                pool.end()
 
 
 def usual_workers() -> int:

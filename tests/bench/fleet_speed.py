@@ -22,7 +22,7 @@ IMAGE = Path(__file__).parents[2] / "fixtures/images/hfsplus-scattered.img.zst"
 LOOP = """
 import sys, tempfile, time
 from pathlib import Path
-from layoutscope.fleet.readers import read_source
+from layoutscope.fleet.worker import read_source
 def read():
     with tempfile.TemporaryDirectory() as work:
         assert read_source(sys.argv[1], {"orders": ["fts"], "hash_names": False}, Path(work))["status"] == "complete"

@@ -222,18 +222,16 @@ def test_what_is_locked_is_not_called_damaged_unless_it_is(tmp_path):
     assert status_of(tmp_path / "fleet") == {"locked.img": "locked", "both.img": "damaged"}
 
 
-def test_readers_are_not_told_how_workers_of_dask_use_memory(monkeypatch):
+def test_workers_do_not_take_over_the_memory_settings_of_dask(monkeypatch):
     """What Dask says to its workers would have every large buffer of a reader mapped anew."""
-    from layoutscope.fleet import readers
+    from layoutscope.fleet import engines
     from layoutscope.fleet.jobs import FleetLimits
 
     seen = []
     begin = subprocess.Popen
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
-    monkeypatch.setattr(readers.subprocess, "Popen", lambda *words, **more: seen.append(more) or begin(*words, **more))
-    started = readers.Readers()
-    started.give(started.take(FleetLimits(1 << 30, 60.0)), is_sound=True)
-    started.end()
+    monkeypatch.setattr(engines.subprocess, "Popen", lambda *words, **more: seen.append(more) or begin(*words, **more))
+    engines.Worker(FleetLimits(1 << 30, 60.0)).close()
     assert "MALLOC_TRIM_THRESHOLD_" not in seen[0]["env"]
     assert seen[0]["env"]["PATH"] == os.environ["PATH"]
 

@@ -68,10 +68,10 @@ HELD = """
 import time
 from layoutscope.fleet import cluster
 from layoutscope.fleet.engines import attempt
-def hold(job, readers):
+def hold(job, workers):
     while job.source.path.endswith("disk 9.img.zst"):
         time.sleep(0.1)
-    return attempt(job, readers)
+    return attempt(job, workers)
 cluster.attempt = hold
 """
 """What a worker loads that never gives back a certain source: the batch is under way until somebody ends it."""

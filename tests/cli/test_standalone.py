@@ -48,7 +48,7 @@ def test_a_container_is_read_by_a_process_of_the_executable(executable, tmp_path
 
 
 def test_a_batch_is_read_by_processes_of_the_executable(executable, tmp_path):
-    """The process that makes readers is the same executable, and every source is complete."""
+    """Workers are the same executable, and every source is complete."""
     pytest.importorskip("polars", reason="the extra 'frames' is not installed")
     ended = executable("batch", IMAGES, "-o", tmp_path / "batch", "--jobs", 1)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -63,7 +63,7 @@ def test_with_python_a_part_is_what_python_is_told():
 
 def test_no_word_makes_an_installed_command_a_part(shell):
     """The word is one of the executable alone, and runs nothing else."""
-    ended = shell(system.OWN_PART, "layoutscope.fleet.nursery")
+    ended = shell(system.OWN_PART, "layoutscope.fleet.worker")
     assert ended.returncode == 2
     assert "No such option" in ended.stderr or "no such option" in ended.stderr.lower()
 

@@ -25,7 +25,6 @@ CATCHES_ALL = {
     "bounded.py",  # the program's end, where memory is limited
     "filesystems/registry.py",  # a stranger's package is loaded
     "fleet/views.py",  # what a thread ends in is raised in the one that waits for it
-    "fleet/nursery.py",  # a copy of the nursery must not go on
     "image/containers/parserprocess.py",  # a stranger's library, in a process of its own
 }
 

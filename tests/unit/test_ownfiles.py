@@ -61,7 +61,7 @@ WRITERS = {
     "api/outputs.py: target.open": "the null device",
     "api/validate.py: (folder / place).write_bytes": "a temporary folder of its own",
     "bounded.py: open": "standard error, by its number",
-    "fleet/readers.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
+    "fleet/worker.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
     "tables/capture.py: open": "the null device",
     "__main__.py: open": "standard streams, by their numbers",
 }

@@ -131,8 +131,8 @@ def test_a_plain_image_is_read_at_its_places(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("batch", IMAGES, "-o", "batch"), "a batch needs a system where a process makes copies of itself"),
-        (("batch", IMAGES, "-o", "batch", "--jobs", 1, "--memory", "2GiB"), "a batch needs a system where"),
+        (("batch", IMAGES, "-o", "batch"), "a batch needs Unix: Linux, macOS or WSL"),
+        (("batch", IMAGES, "-o", "batch", "--jobs", 1, "--memory", "2GiB"), "a batch needs Unix"),
         (("scan", "disk.qcow2"), "is no raw image but: QEMU image (qcow2)"),
     ],
 )

@@ -37,8 +37,6 @@ class ReadOptions(TypedDict, total=False):
         Only the volume of this name or number (from 1).
     volume_at : int, bytes, optional
         Only what starts at this byte of the image. No partition map needs to name it.
-    decoder : {'bulk', 'grammar'}, default 'bulk'
-        How structures are decoded; both give the same tables.
     sweep : bool, default False
         Look at the whole volume for nodes: broken trees are rebuilt, old copies counted. If no partition map names a
         volume, the whole image is searched for one.
@@ -71,7 +69,6 @@ class ReadOptions(TypedDict, total=False):
     partition: int | None
     volume: str | int | None
     volume_at: int | None
-    decoder: Literal["bulk", "grammar"]
     sweep: bool
     names: bool
     ddrescue_map: str | os.PathLike[str] | None
@@ -101,7 +98,6 @@ class ReadRequest:
     partition: int | None = None
     volume: str | None = None
     volume_at: int | None = None
-    decoder: Literal["bulk", "grammar"] = "bulk"
     sweep: bool = False
     names: bool = True
     ddrescue_map: str | os.PathLike[str] | None = None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RecordColumn(str):
-    """What a decoder can give of many records: a field or a ``value:`` instance, by its dotted name."""
+    """What can be decoded of many records: a field or a ``value:`` instance, by its dotted name."""
 
     __slots__ = ()
 

@@ -126,12 +126,6 @@ def victims(tmp_path_factory):
     return {name: (folder / name, write(plan, folder / name)) for name, plan in VICTIMS.items()}
 
 
-@pytest.fixture(params=["grammar", "bulk"])
-def decoder(request) -> str:
-    """Run a reader's test with both decoders."""
-    return request.param
-
-
 def program(name: str) -> str:
     """Return the path of a peer program; skips where it is not installed."""
     path = shutil.which(name)

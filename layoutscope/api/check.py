@@ -1,14 +1,14 @@
-"""``check`` and ``verify``: what the structures of an image contradict, and where the two decoders differ."""
+"""``check`` and ``verify``: what structures contradict, and where bulk decoding and the grammars differ."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from layoutscope.analysis.frames import volume_name, volume_names
+from layoutscope.api.documents import parts_of_node, views_of
 from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
 from layoutscope.api.reading import container_findings, opened, request_of, with_options
@@ -16,22 +16,20 @@ from layoutscope.filesystems.contract import Checked, Unchecked, VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.image.failing import around_failures
 from layoutscope.options import ReadOptions
-from layoutscope.partition import VolumeSearch
-from layoutscope.progress import each, phase, reporting
+from layoutscope.progress import each, reporting
 from layoutscope.results.check import CheckedVolume, CheckResult, TableVerdict, Verification
-from layoutscope.tables import TABLES, findings_table, layout_findings
+from layoutscope.tables import findings_table, layout_findings
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
     from typing import Unpack
 
-    from numpy.typing import NDArray
-
     from layoutscope.api.images import Opened
+    from layoutscope.filesystems.contract import View
     from layoutscope.findings import Finding
     from layoutscope.options import ReadRequest
-    from layoutscope.tables import Table, VolumeLayout
+    from layoutscope.tables import VolumeLayout
 
 
 @takes(ReadOptions)
@@ -123,20 +121,20 @@ def _checked(image: Opened, request: ReadRequest, kept: dict[int, Any]) -> list[
 _NOT_THERE: Final = Unchecked("all rules", "a capture has the tables, and not the records that rules are about")
 
 
-MOST_DIFFERENCES: Final = 5
-"""Rows of a column that are shown."""
+MAX_DIFFERENCES: Final = 5
+"""Differences of a table that are shown."""
 
 
 @takes(ReadOptions)
 def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Verification:
-    """Read an image with both decoders and compare their tables row by row.
+    """Parse every node of an image through its grammar and compare that with bulk decoding.
 
     Parameters
     ----------
     path : path
         The image.
     **options
-        See :class:`~layoutscope.options.ReadOptions`; the decoder is not among them.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------
@@ -151,56 +149,41 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     [()]
     """
     request = request_of(options, path)
-    with opened(path, replace(request, decoder="bulk")) as image:
-        image.bytes()
-        bulk = image
-    again = phase("reading again through the grammars")
-    with reporting(request.progress), again, opened(path, replace(request, decoder="grammar")) as image:
-        grammar = image
-    pairs = zip(bulk.layouts, grammar.layouts, strict=False)
-    verdicts = [compare_searches(bulk, grammar), *(verdict for pair in pairs for verdict in compare_layouts(*pair))]
-    outside = sum(finding.level == "error" for finding in bulk.findings)
-    return Verification(bulk.about.name, tuple(verdicts), outside + sum(item.num_errors for item in bulk.layouts))
+    with opened(path, request) as image:
+        devices, view = image.bytes().devices, views_of(image, request)
+
+        def compared() -> list[TableVerdict]:
+            return [verdict for layout in image.layouts for verdict in compare_nodes(layout, view(layout))]
+
+        with reporting(request.progress):
+            verdicts = around_failures(devices, compared)
+    outside = sum(finding.level == "error" for finding in image.findings)
+    return Verification(image.about.name, tuple(verdicts), outside + sum(item.num_errors for item in image.layouts))
 
 
-def compare_searches(bulk: Opened, grammar: Opened) -> TableVerdict:
-    """Compare what was found on the image: partition maps, what each partition holds, the volumes read of them."""
-    found = [
-        f"{item.name} differ"
-        for item in fields(VolumeSearch)
-        if getattr(bulk.search, item.name) != getattr(grammar.search, item.name)
-    ]
-    if len(bulk.layouts) != len(grammar.layouts):
-        found.append(f"{len(bulk.layouts)} volumes in bulk, {len(grammar.layouts)} through the grammars")
-    return TableVerdict("image", "volumes", len(bulk.layouts), tuple(found))
+def compare_nodes(layout: VolumeLayout, view: View) -> Iterator[TableVerdict]:
+    """Compare the nodes of a layout, and the records of each tree, with what the grammars make of their bytes."""
+    nodes = layout.columns("nodes")
+    has_records = nodes["kind"].equals("leaf") | nodes["kind"].equals("index") | nodes["kind"].equals("header")
+    rows = nodes.take(has_records & ~nodes["condition"].equals("unread")).rows()
+    num_records: Counter[str] = Counter(dict.fromkeys(sorted({str(row["tree"]) for row in rows}), 0))
+    wrong: dict[str, list[str]] = {tree: [] for tree in num_records}
+    different: list[str] = []
+    for row in each(rows, "parsing nodes through the grammars"):
+        tree, place = str(row["tree"]), f"{row['tree']}:{row['node_id']} at byte {row['image_offset']:,}"
+        data = b"".join(view.read(row, piece) for piece in parts_of_node(layout, row))
+        count, found = view.compare_node(data, tree)
+        num_records[tree] += count
+        wrong[tree] += [f"{place}, {item}" for item in found]
+        if row["condition"] == "sound" and row["kind"] != "header" and count != row["num_records"]:
+            different.append(f"{place}: {row['num_records']} records in the table, {count} in the node")
+    name = volume_name(layout)
+    yield TableVerdict(name, "nodes", len(rows), _shortened(different))
+    for tree, count in num_records.items():
+        yield TableVerdict(name, tree, count, _shortened(wrong[tree]))
 
 
-def compare_layouts(bulk: VolumeLayout, grammar: VolumeLayout) -> Iterator[TableVerdict]:
-    """Compare every table of two layouts."""
-    for table in TABLES:
-        first, second = bulk.columns(table), grammar.columns(table)
-        yield TableVerdict(volume_name(bulk), table, len(first), tuple(differences(first, second)))
-    same = bulk.facts == grammar.facts
-    yield TableVerdict(volume_name(bulk), "facts", 1, () if same else ("the facts differ",))
-
-
-def differences(first: Table, second: Table) -> Iterator[str]:
-    """Say what differs between two tables of one name, column by column."""
-    if len(first) != len(second):
-        yield f"{len(first):,} rows in bulk, {len(second):,} through the grammars"
-        return
-    for column in TABLES[first.name]:
-        rows = _unequal(first, second, column.name)
-        if len(rows):
-            places = ", ".join(map(str, rows[:MOST_DIFFERENCES].tolist()))
-            yield f"column {column.name}: {len(rows):,} rows, the first {places}"
-
-
-def _unequal(first: Table, second: Table, name: str) -> NDArray[np.int64]:
-    """Rows whose values differ; what is unknown in both is the same."""
-    kind = next(column.kind for column in TABLES[first.name] if column.name == name)
-    if kind in ("String", "Binary", "Categorical"):
-        pairs = zip(first.listed(name), second.listed(name), strict=True)
-        return np.flatnonzero(np.fromiter((one != other for one, other in pairs), np.bool_, len(first)))
-    one, other = first[name], second[name]
-    return np.flatnonzero((one.is_known != other.is_known) | (one.filled(0) != other.filled(0)))
+def _shortened(differences: list[str]) -> tuple[str, ...]:
+    """Return the first differences, and how many follow."""
+    more = len(differences) - MAX_DIFFERENCES
+    return (*differences[:MAX_DIFFERENCES], *([f"and {more:,} more"] if more > 0 else []))

@@ -18,7 +18,6 @@ from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
 from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import open_images
-from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import InspectPlace, ReadOptions
 from layoutscope.partition import choose, find_volumes
 from layoutscope.results.inspect import FieldLine, Inspection, StateLine, StructureLines
@@ -271,9 +270,8 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
 def _states_of(images: ImageSet, request: ReadRequest) -> tuple[StateLine, ...]:
     """List the states of the containers on images."""
     source = images.main
-    decoder = decoder_named(request.decoder)
-    search = find_volumes(source, decoder, depth="everywhere" if request.sweep else "usual")
-    wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at, decoder=decoder)
+    search = find_volumes(source, depth="everywhere" if request.sweep else "usual")
+    wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at)
     kinds = [(candidate, filesystem(candidate.kind)) for candidate in wanted]
     containers = [(candidate, chosen) for candidate, chosen in kinds if chosen.traits.keeps_states]
     if not containers:

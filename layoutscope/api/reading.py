@@ -18,7 +18,6 @@ from layoutscope.filesystems.registry import filesystem, filesystem_of, filesyst
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import ImageSet, open_images, with_reason
-from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.partition.filevault import unlocked
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.contract import FileSystem
     from layoutscope.image import Source
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.partition import Partition, VolumeSearch
     from layoutscope.tables.layout import VolumeLayout
 
@@ -176,15 +174,15 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
 
 def _found(images: ImageSet, request: ReadRequest) -> tuple[ImageSet, VolumeSearch]:
     """Find the volumes; where a password opens what FileVault 2 encrypts, on images that have it in the clear."""
-    decoder, depth = decoder_named(request.decoder), _depth(request)
-    search = find_volumes(images.main, decoder, depth=depth)
+    depth = _depth(request)
+    search = find_volumes(images.main, depth=depth)
     password = request.own.get("password")
     if not isinstance(password, str):
         return images, search
-    plain = unlocked(images.main, search.candidates, password, decoder, partition=request.partition)
+    plain = unlocked(images.main, search.candidates, password, partition=request.partition)
     if plain is None:
         return images, search
-    return replace(images, main=plain), find_volumes(plain, decoder, depth=depth)
+    return replace(images, main=plain), find_volumes(plain, depth=depth)
 
 
 def _depth(request: ReadRequest) -> Depth:
@@ -261,9 +259,7 @@ def _wanted(
     """
     partition, volume_at = request.partition, request.volume_at
     try:
-        return choose(
-            source, search, partition=partition, volume_at=volume_at, decoder=decoder_named(request.decoder)
-        ), None
+        return choose(source, search, partition=partition, volume_at=volume_at), None
     except (ImageError, UsageError) as error:
         places = [found for found in search.candidates if partition in (None, found.partition)]
         if volume_at is not None:
@@ -360,21 +356,19 @@ def _read_one(images: ImageSet, kind: str, place: VolumeRequest, request: ReadRe
 
 def with_options(place: VolumeRequest, images: ImageSet, chosen: FileSystem, request: ReadRequest) -> VolumeRequest:
     """Say of a place how it is to be read."""
-    decoder = decoder_named(request.decoder)
     return replace(
         place,
-        decoder=request.decoder,
         sweep=request.sweep,
-        second=second_part(images, chosen, decoder) if chosen.traits.takes_second else None,
+        second=second_part(images, chosen) if chosen.traits.takes_second else None,
         options={option.name: request.own.get(option.name, option.default) for option in chosen.traits.options},
     )
 
 
-def second_part(images: ImageSet, chosen: FileSystem, decoder: Decoder) -> tuple[Source, int] | None:
+def second_part(images: ImageSet, chosen: FileSystem) -> tuple[Source, int] | None:
     """Find the part of a container on the other image of a set."""
     if images.second is None:
         return None
-    found = find_volumes(images.second, decoder)
+    found = find_volumes(images.second)
     parts = [candidate for candidate in found.readable if candidate.kind == chosen.name]
     return images.second, parts[0].image_offset if parts else 0
 

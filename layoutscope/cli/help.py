@@ -297,7 +297,7 @@ EXAMPLES: Final[dict[str, Examples]] = {
         ("layoutscope checkpoints disk.img --json", "The same for programs."),
     ),
     "verify": (
-        ("layoutscope verify disk.img", "Whether both decoders read the same."),
+        ("layoutscope verify disk.img", "Whether bulk decoding and the grammars agree."),
         ("layoutscope verify disk.img --json", "The same for programs."),
     ),
 }

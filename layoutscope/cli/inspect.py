@@ -240,7 +240,7 @@ def _show_table(found: CheckResult, chosen: CheckFormat) -> None:
 
 
 def verify(image: ImageItself, *, reading: Reading, as_json: AsJson = False) -> int:
-    """Read an image with both decoders, in bulk and through the grammars, and list what differs."""
+    """Parse every node through its grammar and list what differs from bulk decoding."""
     from layoutscope.api.check import verify as run
 
     found = run(image, **reading.asked())

@@ -49,8 +49,6 @@ class VolumeRequest:
         The layers from the image down to it, its own label last.
     first_volume : int
         Number of its first volume on the image; the first of all is 1.
-    decoder : {'bulk', 'grammar'}
-        How structures are decoded; both give the same.
     sweep : bool
         Whether everything is looked at for nodes, to rebuild broken trees and to count old copies.
     second : (Source, int) or None
@@ -70,7 +68,6 @@ class VolumeRequest:
     size_bytes: int | None = None
     stack: tuple[str, ...] = ()
     first_volume: int = 1
-    decoder: Literal["bulk", "grammar"] = "bulk"
     sweep: bool = False
     second: tuple[Source, int] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -190,6 +187,9 @@ class View(Protocol):
     def describe_node(self, data: bytes, tree: str) -> list[Described]:
         """List the structures of a whole node, its head first; addresses count from its start."""
 
+    def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:
+        """Decode the records of a whole node as reading does, and parse them: their number, and what differs."""
+
     def describe_region(self, data: bytes, type_name: str) -> list[Described]:
         """List the structures of a region, where it has any."""
 
@@ -222,6 +222,10 @@ class PlainView:
     def describe_node(self, data: bytes, tree: str) -> list[Described]:  # noqa: ARG002  (nothing is told of it)
         """Describe nothing."""
         return []
+
+    def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:  # noqa: ARG002  (nothing is decoded)
+        """Compare nothing."""
+        return 0, []
 
     def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (nothing is told of it)
         """Describe nothing."""

@@ -38,7 +38,6 @@ from layoutscope.image.signatures import (
     udif_trailer_at,
 )
 from layoutscope.image.split import SplitFile, find_parts
-from layoutscope.ondisk.decoder import BULK, decoder_named
 from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER
 from layoutscope.progress import reporting
 
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.options import ReadRequest
 
 
@@ -115,7 +113,6 @@ def open_image(
     map_file: str | os.PathLike[str] | None = None,
     # where decompressed images are kept; without it they go into a temporary file until they are closed
     cache_dir: str | os.PathLike[str] | None = None,
-    decoder: Decoder = BULK,
     password: str | None = None,
 ) -> Source:
     """Open an image, whatever holds it."""
@@ -125,7 +122,7 @@ def open_image(
         if map_file is not None:
             source = _with_map(source, Path(map_file))
         source = _decrypted(source, password)
-        source = unwrap(source, decoder)
+        source = unwrap(source)
         refuse_containers(source)
     except LayoutscopeError:
         source.close()
@@ -159,14 +156,14 @@ def _with_map(source: Source, map_file: Path) -> Source:
     return RescuedSource(source, read_map(map_file, source.size_bytes))
 
 
-def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
+def unwrap(source: Source) -> Source:
     """Return the innermost disk of nested containers; the source itself where there is none.
 
     The source is closed if that fails.
     """
     for _ in range(MAX_DEPTH):
         try:
-            inside = _unwrap_once(source, decoder)
+            inside = _unwrap_once(source)
         except FormatError as error:
             source.close()
             raise with_reason(error, source.name, source.findings) from error
@@ -189,11 +186,11 @@ def with_reason(error: ImageError | FormatError, name: str, findings: Iterable[F
     return ImageError(f"{name}: {reasons[0]}: {told}")
 
 
-def _unwrap_once(source: Source, decoder: Decoder) -> Source:
+def _unwrap_once(source: Source) -> Source:
     """Open the container that a source is; the source itself where it is none."""
     trailer_at = udif_trailer_at(source)
     if trailer_at is not None:
-        return udif.open_udif(source, decoder, trailer_at)
+        return udif.open_udif(source, trailer_at)
     head = head_of(source)
     found = signature_of(head, trailer_of(source))
     if found is None:
@@ -201,7 +198,7 @@ def _unwrap_once(source: Source, decoder: Decoder) -> Source:
     if not found.reader:
         return source
     if found.reader == "asif":
-        return asif.open_asif(source, decoder)
+        return asif.open_asif(source)
     return OWN_READERS[found.reader](source) if found.reader in OWN_READERS else foreign.open_foreign(source, found)
 
 
@@ -285,7 +282,6 @@ def open_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[
     wanted = partial(
         open_image,
         cache_dir=request.cache_dir,
-        decoder=decoder_named(request.decoder),
         password=password if isinstance(password, str) else None,
     )
     with ExitStack() as stack:

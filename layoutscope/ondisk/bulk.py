@@ -7,7 +7,7 @@ the time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from layoutscope.frozen import frozen
 from layoutscope.recordtypes import Field
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from layoutscope.recordtypes import RecordType
+    from layoutscope.recordtypes import RecordColumn, RecordType
 
 
 class _Fields:
@@ -97,6 +99,29 @@ class _Wide:
         if values.dtype.kind == "b":
             return values
         return values.astype(np.int64 if values.dtype.kind == "i" else np.uint64, copy=False)
+
+
+ROWS_FROM: Final = 2
+"""Fields from which on it is quicker to copy the records than to gather field by field."""
+
+
+def decode_columns(
+    record_type: RecordType,
+    buffer: NDArray[np.uint8],
+    starts: NDArray[Any],  # where they start, in bytes from the start of the buffer
+    fields: Sequence[RecordColumn],
+) -> dict[str, NDArray[Any]]:
+    """Decode some fields of many records."""
+    found = records(record_type, buffer, starts)
+    source = found.rows() if len(fields) >= ROWS_FROM else found
+    return {field: source[field] for field in fields}
+
+
+def decode_column(
+    record_type: RecordType, buffer: NDArray[np.uint8], starts: NDArray[Any], field: RecordColumn
+) -> NDArray[Any]:
+    """Decode one field of many records."""
+    return records(record_type, buffer, starts)[field]
 
 
 def records(

@@ -14,6 +14,7 @@ import numpy as np
 
 from layoutscope.findings import RANK
 from layoutscope.frozen import frozen
+from layoutscope.ondisk.bulk import decode_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.findings import Finding, FindingLog, Level
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import Field, RecordType
 
 
@@ -126,7 +126,6 @@ class Structures:
     record_type: RecordType  # what they are
     buffer: NDArray[np.uint8]  # where they lie
     starts: NDArray[Any]  # where each starts, in bytes from the start of the buffer
-    decoder: Decoder  # how they are decoded
 
 
 def check_fields(
@@ -141,7 +140,7 @@ def check_fields(
     fields = list(dict.fromkeys(rule.field for rule, _ in wanted))
     if not fields or not len(structures.starts):
         return
-    found = structures.decoder.columns(structures.record_type, structures.buffer, structures.starts, fields)
+    found = decode_columns(structures.record_type, structures.buffer, structures.starts, fields)
     for rule, want in wanted:
         values = found[rule.field]
         for row, *items in np.argwhere(~want.is_met(values))[:most].tolist():

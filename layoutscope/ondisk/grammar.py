@@ -20,6 +20,9 @@ from layoutscope.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from layoutscope._generated import *  # noqa: F403
     from layoutscope._generated.base import Struct as Struct  # noqa: PLC0414  (others name it from here)
     from layoutscope.recordtypes import RecordType
@@ -84,6 +87,28 @@ def parse_prefix(
         if not all("end" in parsed._debug.get(name, {}) for name in members):  # noqa: SLF001
             raise _explained(error, parsed, record_type.type_name, image_offset) from error
     return parsed
+
+
+def parse_fixed(record_type: RecordType, buffer: NDArray[np.uint8], start: int) -> Struct:
+    """Parse the fixed prefix of a record that starts somewhere in a buffer."""
+    # An instance may be made of any field, so all of them must be there.
+    data = buffer[start : start + record_type.width].tobytes()
+    return parse_prefix(record_type, data, start, (record_type.last_placed,))
+
+
+def value_at(parsed: Any, path: str) -> Any:
+    """Return a field or instance of a parsed structure by its dotted name; of repeated ones a list."""
+    return _value(parsed, path.split("."))
+
+
+def _value(item: Any, path: list[str]) -> Any:
+    for number, name in enumerate(path):
+        if isinstance(item, list):
+            return [_value(member, path[number:]) for member in item]
+        item = getattr(item, name)
+    if isinstance(item, list):
+        return [int(member) for member in item]
+    return item if isinstance(item, bool | bytes) else int(item)
 
 
 def _explained(error: KaitaiStructError, parsed: Struct, structure: str, image_offset: int) -> FormatError:

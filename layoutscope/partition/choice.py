@@ -9,7 +9,6 @@ import numpy as np
 from layoutscope.errors import ImageError, UnsupportedError, UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystems, labels, variants
 from layoutscope.image.source import Window
-from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition.search import EVERYTHING, is_doubtful, recognise
 from layoutscope.partition.tables import VolumeCandidate
 from layoutscope.units import format_bytes, format_list
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.recognition import Content
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.partition.tables import VolumeSearch
 
 HEADER_BYTES: Final = 4096
@@ -43,11 +41,10 @@ def choose(
     partition: int | None = None,
     # where a volume starts, in bytes from the start of the image, whether a map names it or not
     volume_at: int | None = None,
-    decoder: Decoder = BULK,
 ) -> tuple[VolumeCandidate, ...]:
     """Return the volumes that were asked for, all readable ones by default."""
     if volume_at is not None:
-        return (_at(source, search, volume_at, decoder),)
+        return (_at(source, search, volume_at),)
     found = search.candidates
     if partition is not None:
         found = tuple(candidate for candidate in found if candidate.partition == partition)
@@ -64,13 +61,13 @@ def _available(search: VolumeSearch) -> str:
     return f"there are partitions {', '.join(numbers)}" if numbers else "the image has no partition map"
 
 
-def _at(source: Source, search: VolumeSearch, volume_at: int, decoder: Decoder) -> VolumeCandidate:
+def _at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCandidate:
     known = [candidate for candidate in search.readable if candidate.image_offset == volume_at]
     if known:
         return known[0]
     if not 0 <= volume_at < source.size_bytes:
         raise UsageError(f"{source.name}: byte {volume_at:,} lies outside the image of {source.size_bytes:,} bytes")
-    content = recognise(source, volume_at, source.size_bytes - volume_at, decoder)
+    content = recognise(source, volume_at, source.size_bytes - volume_at)
     layers = (f"byte {volume_at}", *content.layers)
     start = volume_at + content.volume_offset
     stack = (*layers, content.label)

@@ -19,6 +19,7 @@ from layoutscope.filesystems.recognition import parse_at
 from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.checksum import crc32c
 from layoutscope.ondisk.records import (
     BASE_EXTENT,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import CoreStorage
 
     I64 = NDArray[np.int64]
@@ -115,7 +115,7 @@ class PhysicalVolume:
         return "; ".join([*group, *(volumes or [self.reason]), *keys])
 
 
-def read_physical_volume(stretch: Source, decoder: Decoder, *, is_lost: bool = False) -> PhysicalVolume | None:
+def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalVolume | None:
     """Read what is known of the logical volumes; None where no physical volume begins."""
     found = _header(stretch, is_lost=is_lost)
     if found is None:
@@ -133,7 +133,7 @@ def read_physical_volume(stretch: Source, decoder: Decoder, *, is_lost: bool = F
         start, label = _disk_label(stretch, header)
         text = _read(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
         volume = replace(volume, group_name=_value(text, "com.apple.corestorage.lvg.name", "string"))
-        metadata = _decrypted(stretch, header, start + label.ofs_descriptor, decoder)
+        metadata = _decrypted(stretch, header, start + label.ofs_descriptor)
     except (FormatError, ValueError):
         # AES-XTS refuses two equal keys.
         return volume
@@ -270,9 +270,7 @@ NAMED: Final = (
 """Types of the blocks that are looked at."""
 
 
-def _decrypted(
-    stretch: Source, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int, decoder: Decoder
-) -> _Metadata:
+def _decrypted(stretch: Source, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int) -> _Metadata:
     """Read the encrypted metadata: of both copies what is whole, where the first one is not."""
     data = _read(stretch, descriptor_at, VOLUME_GROUPS_DESCRIPTOR.width)
     # The descriptor lies in the clear; what it leads to is encrypted with keys that stand beside it, in the header.
@@ -290,7 +288,7 @@ def _decrypted(
         except FormatError:
             continue
         units = _plain_units(stored, bytes(header.key) + bytes(header.physical_volume_id))
-        whole, bad = _whole_blocks(units, decoder)
+        whole, bad = _whole_blocks(units)
         parts.append(units[whole])
         findings += _damaged(len(whole), bad, stretch.origin + start)
         if len(whole) and not len(bad):
@@ -299,7 +297,7 @@ def _decrypted(
         raise FormatError("no copy can be read", structure="encrypted metadata", image_offset=stretch.origin)
     units = np.concatenate(parts)
     fields = HEAD.object_id, HEAD.block_type, HEAD.transaction_id, HEAD.checksum
-    head = decoder.columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
+    head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
     order = np.argsort(head["transaction_id"], kind="stable")[::-1]
     # What was wiped is of no type any more, but younger than what it was before.
     kind = np.where(head["checksum"] == WIPED, 0, head["block_type"])
@@ -318,10 +316,10 @@ def _plain_units(stored: NDArray[np.uint8], key: bytes) -> NDArray[np.uint8]:
     return units
 
 
-def _whole_blocks(units: NDArray[np.uint8], decoder: Decoder) -> tuple[I64, I64]:
+def _whole_blocks(units: NDArray[np.uint8]) -> tuple[I64, I64]:
     """Tell which units are blocks that are looked at and have their checksum, and which of them do not have it."""
     fields = HEAD.checksum, HEAD.version, HEAD.len_block, HEAD.block_type
-    head = decoder.columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
+    head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
     # What was never written is zeros, and what is no block has another head.
     is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
     rows = np.flatnonzero(is_block & np.isin(head["block_type"], NAMED))

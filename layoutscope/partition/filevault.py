@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.partition.corestorage import PhysicalVolume
     from layoutscope.partition.tables import VolumeCandidate
     from layoutscope.tables import VolumeLayout
@@ -46,7 +45,6 @@ def unlocked(
     source: Source,
     candidates: Sequence[VolumeCandidate],
     password: str,
-    decoder: Decoder,
     *,
     partition: int | None = None,
 ) -> UnlockedSource | None:
@@ -57,7 +55,7 @@ def unlocked(
         if candidate.kind not in ("filevault", "corestorage") or partition not in (None, candidate.partition):
             continue
         stretch = Window(source, candidate.image_offset, candidate.size_bytes)
-        physical = read_physical_volume(stretch, decoder) or read_physical_volume(stretch, decoder, is_lost=True)
+        physical = read_physical_volume(stretch) or read_physical_volume(stretch, is_lost=True)
         if physical is None:
             continue
         for volume in physical.logical_volumes:

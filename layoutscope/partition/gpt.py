@@ -17,6 +17,7 @@ from layoutscope.filesystems.registry import promised_by
 from layoutscope.findings import FindingLog
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.checksum import crc32
 from layoutscope.ondisk.records import GPT_HEADER
 from layoutscope.ondisk.records import GPT_PARTITION_ENTRY as ENTRY
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.decoder import Decoder
 
 FIELDS: Final = (ENTRY.type_guid, ENTRY.starting_lba, ENTRY.ending_lba, ENTRY.partition_name)
 SECTOR_SIZES: Final = (512, 4096)
@@ -62,19 +62,18 @@ class _Disk(NamedTuple):
     """What is read, and what decodes the entries."""
 
     source: Source
-    decoder: Decoder
 
 
 class _AbsentError(FormatError):
     """There is no header at that place, not even a damaged one."""
 
 
-def read_gpt(source: Source, decoder: Decoder) -> PartitionTable | None:
+def read_gpt(source: Source) -> PartitionTable | None:
     """Read the table whose primary header stands in LBA 1; None if there is none.
 
     Damage of the primary leads to the backup, with a finding ``gpt-primary-damaged``.
     """
-    disk = _Disk(source, decoder)
+    disk = _Disk(source)
     for sector_size in _sector_sizes(source):
         try:
             primary = _load(disk, sector_size, sector_size, "primary")
@@ -93,9 +92,9 @@ def read_gpt(source: Source, decoder: Decoder) -> PartitionTable | None:
     return None
 
 
-def read_backup_gpt(source: Source, decoder: Decoder) -> PartitionTable | None:
+def read_backup_gpt(source: Source) -> PartitionTable | None:
     """Read the backup in the last sector, for disks whose start is lost; None if there is none that is whole."""
-    disk = _Disk(source, decoder)
+    disk = _Disk(source)
     for sector_size in _sector_sizes(source):
         error = FormatError("is absent", structure="GPT header", image_offset=sector_size)
         table = _from_backup(disk, sector_size, error, None)
@@ -237,12 +236,12 @@ def _table(disk: _Disk, copy: _Copy, log: FindingLog, other_regions: tuple[MapRe
 
 def _partitions(disk: _Disk, copy: _Copy, log: FindingLog) -> Iterator[Partition]:
     base, end = copy.regions[1].image_offset, disk.source.size_bytes
-    positions = _used_entries(disk.decoder, copy)
+    positions = _used_entries(copy)
     if len(positions) > MAX_PARTITIONS:
         message = f"{len(positions)} partitions; the first {MAX_PARTITIONS} are looked at"
         log.at("GPT entries", base).add("partition-limit", "error", message)
     positions = positions[:MAX_PARTITIONS]
-    found = disk.decoder.columns(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, FIELDS)
+    found = decode_columns(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, FIELDS)
     for position, guid, first, last, name in zip(positions.tolist(), *(found[field] for field in FIELDS), strict=True):
         number, place = position // copy.header.len_entry + 1, base + position
         # The last sector belongs to the partition: an entry of one sector names it twice.
@@ -259,12 +258,12 @@ def _partitions(disk: _Disk, copy: _Copy, log: FindingLog) -> Iterator[Partition
         yield Partition("GPT", number, start, stop - start, _name(name.tobytes()), type_name, declared)
 
 
-def _used_entries(decoder: Decoder, copy: _Copy) -> NDArray[np.int64]:
+def _used_entries(copy: _Copy) -> NDArray[np.int64]:
     """Return where the entries start, in bytes, whose type is not all zeros."""
     # Entries are at least 128 bytes apart, and further if a later version of the table needs it: the header's length
     # counts (UEFI, 5.3.2). One whose type is all zeros is unused, and used ones may follow it.
     positions = np.arange(copy.header.num_entries, dtype=np.int64) * copy.header.len_entry
-    types = decoder.column(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, ENTRY.type_guid)
+    types = decode_column(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, ENTRY.type_guid)
     return positions[[any(guid.tobytes()) for guid in types]]
 
 

@@ -20,7 +20,6 @@ from layoutscope.findings import Finding, from_error
 from layoutscope.frozen import frozen
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar, records
-from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.appleraid import member_content
 from layoutscope.partition.corestorage import read_physical_volume
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from layoutscope.arrays.ragged import I64
     from layoutscope.filesystems.recognition import MapRegion
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import RecordType
 
 
@@ -186,16 +184,14 @@ class _Foreign(NamedTuple):
     name: Callable[[Any], tuple[str, str] | None]
 
 
-def recognise(
-    source: Source, image_offset: int, size_bytes: int, decoder: Decoder, *, thorough: bool = True
-) -> Content:
+def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: bool = True) -> Content:
     """Tell by its content what lies at a place."""
     stretch = Window(source, image_offset, size_bytes)
-    content = _readable(stretch) or _core_storage(stretch, decoder) or _foreign(stretch)
+    content = _readable(stretch) or _core_storage(stretch) or _foreign(stretch)
     if content is not None and not content.findings:
         return content  # whatever lies around what tells it is needed by nobody
     if content is None and thorough:
-        content = _readable(stretch, thorough=True) or _core_storage(stretch, decoder, is_lost=True)
+        content = _readable(stretch, thorough=True) or _core_storage(stretch, is_lost=True)
     content = content or _unknown(stretch)
     return content._replace(findings=_unread_start(stretch) + content.findings)
 
@@ -218,12 +214,12 @@ def _readable(stretch: Window, *, thorough: bool = False) -> Content | None:
     return next(filter(None, (item.probe(stretch, thorough=thorough) for item in filesystems())), None)
 
 
-def _core_storage(stretch: Window, decoder: Decoder, *, is_lost: bool = False) -> Content | None:
+def _core_storage(stretch: Window, *, is_lost: bool = False) -> Content | None:
     """Find the volume in a physical volume of CoreStorage, which lies there as in a partition; or name what is there.
 
     What is encrypted looks like nothing; where it was unlocked, the source gives it in the clear.
     """
-    found = read_physical_volume(stretch, decoder, is_lost=is_lost)
+    found = read_physical_volume(stretch, is_lost=is_lost)
     if found is None:
         return None
     placed = [(item, item.volume_offset) for item in found.logical_volumes if item.volume_offset is not None]
@@ -318,11 +314,11 @@ class _Probed:
         return any(content.kind in filesystem_names() for _, content in self.contents)
 
 
-def find_volumes(source: Source, decoder: Decoder = BULK, *, depth: Depth = "usual") -> VolumeSearch:
+def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
     """Find all volumes of an image."""
-    maps = _maps(source, decoder)
-    bare = recognise(source, 0, source.size_bytes, decoder, thorough=False)
-    member = None if maps else _member_content(source, 0, source.size_bytes, decoder)
+    maps = _maps(source)
+    bare = recognise(source, 0, source.size_bytes, thorough=False)
+    member = None if maps else _member_content(source, 0, source.size_bytes)
     if member is not None:
         return _bare(member, maps)
     is_bare = bare.kind in filesystem_names() and not any(found.has_readable for found in maps)
@@ -330,11 +326,11 @@ def find_volumes(source: Source, decoder: Decoder = BULK, *, depth: Depth = "usu
         return _bare(bare, maps)
     if not any(found.contents for found in maps) and bare.kind == "unknown":
         # Only a protective record may be left of a disk whose first sectors were overwritten.
-        lost = gpt.read_backup_gpt(source, decoder)
-        maps += [_probed(source, lost, decoder)] if lost is not None else []
+        lost = gpt.read_backup_gpt(source)
+        maps += [_probed(source, lost)] if lost is not None else []
     if not maps:
         # With a map, copies of headers near its start would be left over from before the disk was divided.
-        return _without_map(source, recognise(source, 0, source.size_bytes, decoder), depth)
+        return _without_map(source, recognise(source, 0, source.size_bytes), depth)
     found = _mapped(source, maps)
     if any(item.has_readable for item in maps):
         return _with_gaps(source, found) if depth == "everywhere" else found
@@ -421,39 +417,39 @@ def _named_by_start(content: Content) -> VolumeCandidate:
     )
 
 
-def _maps(source: Source, decoder: Decoder) -> list[_Probed]:
+def _maps(source: Source) -> list[_Probed]:
     """Read every map that is there."""
     sizes = sorted(_MBR_SECTOR_SIZES, key=lambda size: size != source.sector_size_bytes)
     schemes = (
-        [gpt.read_gpt(source, decoder)],
+        [gpt.read_gpt(source)],
         [table for size in apm.block_sizes(source) for table in apm.read_apm(source, size)],
         [mbr.read_mbr(source, size) for size in sizes],
     )
-    found = [[_probed(source, table, decoder) for table in tables if table is not None] for tables in schemes]
+    found = [[_probed(source, table) for table in tables if table is not None] for tables in schemes]
     if found[-1] and not any(item.num_recognised[0] for tables in found for item in tables):
         rare = (mbr.read_mbr(source, size) for size in _RARE_SECTOR_SIZES)
-        found[-1] += [_probed(source, table, decoder) for table in rare if table is not None]
+        found[-1] += [_probed(source, table) for table in rare if table is not None]
     # Nothing tells the unit of an APM or MBR for certain: the right one makes sense of most partitions.
     return [max(tables, key=lambda item: item.num_recognised) for tables in found if tables]
 
 
-def _probed(source: Source, table: PartitionTable, decoder: Decoder) -> _Probed:
+def _probed(source: Source, table: PartitionTable) -> _Probed:
     wanted = [partition for partition in table.partitions if may_hold_volume(partition)]
-    contents = ((item, _content(source, item, decoder)) for item in wanted)
+    contents = ((item, _content(source, item)) for item in wanted)
     return _Probed(table, tuple((item, _at_named_start(content)) for item, content in contents))
 
 
-def _content(source: Source, partition: Partition, decoder: Decoder) -> Content:
+def _content(source: Source, partition: Partition) -> Content:
     """Tell what lies in a partition."""
     place, size = partition.image_offset, partition.size_bytes
     is_member = partition.type_name.startswith(("Apple RAID", "Apple_RAID"))
-    member = _member_content(source, place, size, decoder) if is_member else None
-    return member or recognise(source, place, size, decoder)
+    member = _member_content(source, place, size) if is_member else None
+    return member or recognise(source, place, size)
 
 
-def _member_content(source: Source, image_offset: int, size_bytes: int, decoder: Decoder) -> Content | None:
+def _member_content(source: Source, image_offset: int, size_bytes: int) -> Content | None:
     """Tell what lies in a member of an AppleRAID set; None if the stretch is none."""
-    return member_content(source, image_offset, size_bytes, lambda at, size: recognise(source, at, size, decoder))
+    return member_content(source, image_offset, size_bytes, lambda at, size: recognise(source, at, size))
 
 
 def _at_named_start(content: Content) -> Content:
@@ -586,7 +582,7 @@ def _in_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandidate]:
     """Yield what begins like a volume where partitions usually begin, then what is one near the start of a gap."""
     aligned = {-(-start // unit) * unit for unit in _STARTS}
     for place in sorted(each for each in {*aligned, *(each + _APPLE_GAP for each in aligned)} if each < stop):
-        found = recognise(source, place, stop - place, BULK, thorough=False)
+        found = recognise(source, place, stop - place, thorough=False)
         if found.kind in filesystem_names() and not found.findings:
             stack, at = (*found.layers, found.label), place + found.volume_offset
             yield VolumeCandidate(found.kind, found.label, at, found.size_bytes, stack)

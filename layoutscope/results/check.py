@@ -1,4 +1,4 @@
-"""What ``check`` and ``verify`` return: every finding of an image, and where the two decoders differ."""
+"""What ``check`` and ``verify`` return: every finding of an image, and where bulk decoding and the grammars differ."""
 
 from __future__ import annotations
 
@@ -181,16 +181,18 @@ def _told(finding: Finding) -> tuple[str, ...]:
 
 @frozen
 class TableVerdict(Displayed):
-    """One table, read with both decoders.
+    """The nodes of a volume or the records of a tree, decoded in bulk and parsed.
 
     Attributes
     ----------
-    volume, table : str
-        Which.
+    volume : str
+        Name of the volume.
+    table : str
+        ``nodes``, or the tree whose records they are.
     rows : int
-        Rows that the bulk decoder gives.
+        Nodes or records that were compared.
     differences : tuple of str
-        What differs, by column and row; empty where both agree.
+        What differs, by node, record and field; empty where both agree.
     """
 
     volume: str
@@ -201,16 +203,16 @@ class TableVerdict(Displayed):
 
 @frozen
 class Verification(Shown):
-    """All tables of an image, read with both decoders.
+    """All nodes of an image, decoded in bulk and parsed through the grammars.
 
     Attributes
     ----------
     image : str
         Its name.
     tables : tuple of TableVerdict
-        Each table of each volume.
+        Nodes and trees of each volume.
     num_errors : int
-        Errors that reading found: what they hid, no decoder has seen.
+        Errors that reading found: what they hide was not compared.
     """
 
     image: str

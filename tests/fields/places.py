@@ -13,7 +13,6 @@ from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, SPACEMAN_PHYS
 from tests.docs.spec.grammars import place
 from tests.docs.spec.sightings import look_at, watched
@@ -47,7 +46,7 @@ def fields_in_use(path: Path) -> Places:
         look_at(sightings, path)
     found: Places = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     with open_image(path) as source:
-        container = open_container((source, 0), decoder_named("bulk"), FindingLog())
+        container = open_container((source, 0), FindingLog())
         size = container.blocks.block_size
         older = _older(container)
         data = np.memmap(path, np.uint8, "r")

@@ -36,9 +36,9 @@ def layouts(reference_image):
     """Return a function from an image's name to its layouts, read once."""
 
     @cache
-    def get(name: str, offset: int = 0, decoder: str = "bulk"):
+    def get(name: str, offset: int = 0):
         with RawFile(reference_image(name)) as source:
-            return read_layouts(source, image_offset=offset, options=Options(decoder=decoder))
+            return read_layouts(source, image_offset=offset, options=Options())
 
     return get
 
@@ -297,10 +297,10 @@ def test_nothing_overlaps(layouts, image, offset):
     assert (runs[1:, 0] >= runs[:-1, 0] + runs[:-1, 1]).all()
 
 
-def test_the_encrypted_image_opens_with_its_password(reference_image, decoder):
+def test_the_encrypted_image_opens_with_its_password(reference_image):
     """With the password of the index, the tree holds what the superblock counts, and everything is verified."""
     with RawFile(reference_image(f"apple/{LOCKED}.raw")) as source:
-        container, volume = read_layouts(source, options=Options(decoder=decoder, password="password"))  # noqa: S106  (stands in the images' index)
+        container, volume = read_layouts(source, options=Options(password="password"))  # noqa: S106  (stands in the images' index)
     shown = volume.entries.filter((pl.col("parent_id") > 1) & (pl.col("flags") & 4 == 0)).unique("file_id")
     counts = dict(shown.group_by("kind").len().rows())
     assert (counts["file"], counts["directory"], counts["symlink"]) == (19, 3, 2)
@@ -311,10 +311,10 @@ def test_the_encrypted_image_opens_with_its_password(reference_image, decoder):
 
 
 @pytest.mark.parametrize("password", [None, "wrong"])
-def test_without_its_password_the_encrypted_image_still_shows_its_layout(reference_image, decoder, password):
+def test_without_its_password_the_encrypted_image_still_shows_its_layout(reference_image, password):
     """The five nodes of the locked tree have addresses, and every block is accounted for."""
     with RawFile(reference_image(f"apple/{LOCKED}.raw")) as source:
-        container, volume = read_layouts(source, options=Options(decoder=decoder, password=password))
+        container, volume = read_layouts(source, options=Options(password=password))
     locked = volume.nodes.filter(pl.col("kind") == "locked")
     assert len(locked) == volume.facts.details["object map entries"] == 5
     assert container.facts.details["unclaimed blocks"] == 0

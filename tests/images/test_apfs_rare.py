@@ -40,11 +40,11 @@ def written(tmp_path_factory):
     return get
 
 
-def read(paths, decoder="bulk"):
+def read(paths):
     """Read a container of one or two images."""
     with RawFile(paths[0]) as source:
         second = (RawFile(paths[1]), 0) if len(paths) > 1 else None
-        return read_layouts(source, options=Options(decoder=decoder, second=second))
+        return read_layouts(source, options=Options(second=second))
 
 
 def changed(written, name, folder, change):
@@ -75,9 +75,9 @@ def found(layouts):
     return [row for layout in layouts for row in layout.findings.select("code", "image_offset").rows()]
 
 
-def test_work_under_way_is_told(written, decoder):
+def test_work_under_way_is_told(written):
     """What waits to be reaped, what moves, and how far an encryption has come are counted as planned."""
-    container, volume = read(written("under-way")[0], decoder)
+    container, volume = read(written("under-way")[0])
     details = container.facts.details
     assert details["objects to be reaped"] == len(underway.REAPED)
     assert details["being reaped"] == "fs 9000"
@@ -90,17 +90,17 @@ def test_work_under_way_is_told(written, decoder):
     assert volume.regions.filter(pl.col("type") == "er-recovery-block").height == underway.RECOVERY_BLOCKS
 
 
-def test_volumes_of_a_group_are_shown_together(written, decoder):
+def test_volumes_of_a_group_are_shown_together(written):
     """The container names both members of the planned group with their roles, and each member names the group."""
-    container, *volumes = read(written("volumes")[0], decoder)
+    container, *volumes = read(written("volumes")[0])
     group = str(UUID(bytes=GROUP)).upper()
     assert container.facts.details[f"volume group {group}"] == "volume 1 (system) + volume 2 (data)"
     assert [item.facts.details.get("volume group") for item in volumes] == [group, group, None]
 
 
-def test_the_write_back_cache_is_counted(written, decoder):
+def test_the_write_back_cache_is_counted(written):
     """The blocks in the cache's list and in the middle tree are the planned ones, all of them dirty."""
-    details = read(written("fusion")[0], decoder)[0].facts.details
+    details = read(written("fusion")[0])[0].facts.details
     lengths = sum(length for _, _, length in SCENARIOS["fusion"].fusion.cached_runs)
     assert details["write-back cache blocks in use"] == lengths
     assert details["cached blocks"] == details["dirty cached blocks"] == lengths
@@ -184,14 +184,14 @@ CONTRADICTIONS = {
 
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_what_is_not_understood_is_found_at_its_address(written, tmp_path, decoder, name):
+def test_what_is_not_understood_is_found_at_its_address(written, tmp_path, name):
     """A field that contradicts the others gives a finding at its byte."""
     change, code = CONTRADICTIONS[name]
     paths, where = changed(written, "under-way", tmp_path, change)
-    assert (code, where) in found(read(paths, decoder))
+    assert (code, where) in found(read(paths))
 
 
-def test_an_entry_that_leads_out_of_the_cache_is_found(written, tmp_path, decoder):
+def test_an_entry_that_leads_out_of_the_cache_is_found(written, tmp_path):
     """The second entry of the write-back cache's list is found where it lies when it names a block elsewhere."""
 
     def change(image, expected):
@@ -201,10 +201,10 @@ def test_an_entry_that_leads_out_of_the_cache_is_found(written, tmp_path, decode
         return start + entry
 
     paths, where = changed(written, "fusion", tmp_path, change)
-    assert ("record-invalid", where) in found(read(paths, decoder))
+    assert ("record-invalid", where) in found(read(paths))
 
 
-def test_a_driver_longer_than_its_extents_is_found(written, tmp_path, decoder):
+def test_a_driver_longer_than_its_extents_is_found(written, tmp_path):
     """The boot record's length of the driver is compared with the blocks that it names."""
 
     def change(image, expected):
@@ -212,10 +212,10 @@ def test_a_driver_longer_than_its_extents_is_found(written, tmp_path, decoder):
         return put(image, expected, start, nx.EFI_JUMPSTART, "nej_efi_file_len", 6 * 4096 + 1)
 
     paths, where = changed(written, "jumpstart", tmp_path, change)
-    assert found(read(paths, decoder)) == [("structure-invalid", where)]
+    assert found(read(paths)) == [("structure-invalid", where)]
 
 
-def test_an_ephemeral_object_of_an_unknown_type_is_found(written, tmp_path, decoder):
+def test_an_ephemeral_object_of_an_unknown_type_is_found(written, tmp_path):
     """What the checkpoint maps call an unknown type is a finding where the object lies."""
 
     def change(image, expected):
@@ -226,7 +226,7 @@ def test_an_ephemeral_object_of_an_unknown_type_is_found(written, tmp_path, deco
         return mapping.cpm_paddr * expected.block_size
 
     paths, where = changed(written, "under-way", tmp_path, change)
-    assert ("record-invalid", where) in found(read(paths, decoder))
+    assert ("record-invalid", where) in found(read(paths))
 
 
 def test_damage_on_the_second_device_says_so(written, tmp_path):

@@ -1,4 +1,4 @@
-"""APFS containers written to a plan: what the plan leads to must be found, with both decoders."""
+"""APFS containers written to a plan: what the plan leads to must be found."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def written(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def read(written):
-    """Return a function that reads a scenario once for each decoder."""
+    """Return a function that reads a scenario once."""
 
     @cache
-    def get(name: str, decoder: str = "bulk", **options):
+    def get(name: str, **options):
         paths, _ = written(name)
         second = (RawFile(paths[1]), 0) if len(paths) > 1 else None
         options.setdefault("password", PASSWORDS.get(name))
         with RawFile(paths[0]) as source:
-            return read_layouts(source, options=Options(decoder=decoder, second=second, **options))
+            return read_layouts(source, options=Options(second=second, **options))
 
     return get
 
@@ -65,7 +65,7 @@ def node_rows(layouts, block_size: int) -> set[tuple]:
 
 
 @pytest.mark.parametrize("name", scenarios.SCENARIOS)
-def test_nodes_lie_where_the_plan_put_them(read, written, decoder, name):
+def test_nodes_lie_where_the_plan_put_them(read, written, name):
     """Address, tree, level, oid, xid, keys, rank and first key of every node are the planned ones."""
     expected = written(name)[1]
     wanted = {
@@ -83,13 +83,13 @@ def test_nodes_lie_where_the_plan_put_them(read, written, decoder, name):
         )
         for node in expected.live.nodes
     }
-    assert node_rows(read(name, decoder), expected.block_size) == wanted
+    assert node_rows(read(name), expected.block_size) == wanted
 
 
 @pytest.mark.parametrize("name", scenarios.SCENARIOS)
-def test_entries_are_the_planned_ones_in_listing_order(read, written, decoder, name):
+def test_entries_are_the_planned_ones_in_listing_order(read, written, name):
     """Every directory lists its names in the order of the tree, with inode, kind, size and links."""
-    for layout in read(name, decoder)[1:]:
+    for layout in read(name)[1:]:
         entries = layout.entries.filter((pl.col("parent_id") > ROOT_PARENT) & (pl.col("flags") & FLAG_PRIVATE == 0))
         found = entries.select("parent_id", "file_id", "name", pl.col("kind").cast(pl.String), "link_count").rows()
         wanted = [
@@ -110,10 +110,10 @@ def test_entries_are_the_planned_ones_in_listing_order(read, written, decoder, n
 
 
 @pytest.mark.parametrize("name", scenarios.SCENARIOS)
-def test_extents_are_the_planned_ones(read, written, decoder, name):
+def test_extents_are_the_planned_ones(read, written, name):
     """Every run of every stream lies where it was put, holes have no address."""
     expected = written(name)[1]
-    for layout in read(name, decoder)[1:]:
+    for layout in read(name)[1:]:
         columns = layout.extents.select("logical_offset", "device", "image_offset", "length_bytes")
         wanted = [
             (
@@ -138,9 +138,9 @@ def test_every_block_is_accounted_for(read, written, name):
 
 
 @pytest.mark.parametrize("name", scenarios.SCENARIOS)
-def test_sound_containers_have_no_findings(read, decoder, name):
+def test_sound_containers_have_no_findings(read, name):
     """A container without damage gives no finding, and all records decode."""
-    for layout in read(name, decoder):
+    for layout in read(name):
         assert layout.findings.rows() == []
         details = layout.facts.details
         assert details.get("records") == details.get("records decoded")

@@ -37,7 +37,6 @@ from layoutscope.filesystems.apfs.volume import (
 )
 from layoutscope.findings import FindingLog
 from layoutscope.image.raw import RawFile
-from layoutscope.ondisk.decoder import decoder_named
 
 NUM_SNAPSHOTS = 8
 FILES = tuple(FilePlan(f"file {number:03}", (ExtentPlan(1),)) for number in range(200))
@@ -70,11 +69,11 @@ def written(tmp_path_factory):
     return path, write(PLAN, path)
 
 
-def test_each_view_holds_the_nodes_of_its_transaction(written, decoder):
+def test_each_view_holds_the_nodes_of_its_transaction(written):
     """The members of every view are the planned nodes of its state, in key order within their level."""
     path, expected = written
     with RawFile(path) as source:
-        volume = read_layouts(source, options=Options(decoder=decoder))[1]
+        volume = read_layouts(source, options=Options())[1]
     assert volume.findings.height == 0
     states = {"live": expected.live} | {f"snapshot {s.name}": expected.states[s.xid] for s in expected.snapshots}
     members = volume.node_views.with_columns(pl.col("view").cast(pl.String)).join(
@@ -109,7 +108,7 @@ def test_a_shared_node_is_read_once(written):
     """A snapshot costs the nodes that no state before it had, and its root; what is found is what reading all gives."""
     log = FindingLog()
     with RawFile(written[0]) as source:
-        container = open_container((source, 0), decoder_named("bulk"), log)
+        container = open_container((source, 0), log)
         volume = open_volume(container, container.store, list_volumes(container)[0][1], 0)
         pool, root = Pool(), volume.superblock.snap_meta_tree_oid
         kept = list_snapshots(read_physical_tree(container.store, "snapmeta", root, container.xid).records)
@@ -145,7 +144,7 @@ def test_damage_in_a_shared_node_is_found_once(written, tmp_path):
     assert found["image_offset"].to_list() == [shared[0] * 4096]
 
 
-def test_references_of_all_states_add_up(written, tmp_path, decoder):
+def test_references_of_all_states_add_up(written, tmp_path):
     """One reference more in a snapshot's own tree is found at its field; the sound volume has none to find."""
     path, expected = written
     with RawFile(path) as source:
@@ -159,5 +158,5 @@ def test_references_of_all_states_add_up(written, tmp_path, decoder):
     broken = tmp_path / "broken.img"
     broken.write_bytes(data)
     with RawFile(broken) as source:
-        findings = read_layouts(source, options=Options(decoder=decoder))[1].findings
+        findings = read_layouts(source, options=Options())[1].findings
     assert findings.select("code", "image_offset").rows() == [("reference-differs", where)]

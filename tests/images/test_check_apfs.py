@@ -23,7 +23,6 @@ from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
 from layoutscope.image.source import MemorySource
 from layoutscope.ondisk.checksum import crc32c_of_words
-from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.ondisk.records import (
     APFS_SUPERBLOCK,
     CHECKPOINT_MAP_HEAD,
@@ -131,19 +130,19 @@ OF_SOME_VOLUMES = {
 STOOD_FOR = [name for name in (*CONTAINER_CHECKS, *VOLUME_CHECKS) if name not in OTHERWISE_TESTED | OF_SOME_VOLUMES]
 
 
-def findings(path, scenario="", *, decoder="bulk", image_offset=0, without=()):
+def findings(path, scenario="", *, image_offset=0, without=()):
     """Check an image."""
     password = PASSWORD if scenario.startswith("encrypted") else None
     with open_image(path) as source:
-        options = Options(decoder=decoder, password=password)
+        options = Options(password=password)
         found = check_container(source, image_offset=image_offset, options=options, without=without)
     return found.findings()
 
 
 @pytest.mark.parametrize("name", VICTIMS)
-def test_what_faults_are_planted_in_is_clean(name, victims, decoder):
+def test_what_faults_are_planted_in_is_clean(name, victims):
     """Without a fault there is nothing to find."""
-    assert findings(victims[name][0], name, decoder=decoder) == []
+    assert findings(victims[name][0], name) == []
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
@@ -297,7 +296,7 @@ def test_container_that_is_written_meanwhile_is_told(victims):
     path, expected = victims["victim"]
     data = bytearray(path.read_bytes())
     source = MemorySource(data)
-    opened = open_container((source, 0), decoder_named("bulk"), FindingLog())
+    opened = open_container((source, 0), FindingLog())
     report_changes(opened)
     assert opened.log.findings == []
     start = at.superblock(data, expected)

@@ -21,7 +21,6 @@ pytest.importorskip("cryptography")
 from layoutscope import scan
 from layoutscope.errors import LockedError, UnsupportedError
 from layoutscope.image import open_image
-from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import find_volumes
 from layoutscope.partition.corestorage import read_physical_volume
 from layoutscope.partition.filevault import unlocked
@@ -58,7 +57,7 @@ def sample(tmp_path_factory) -> Path:
 def test_what_the_metadata_tell(sample):
     """Place, size and identifiers without a password, as cryptsetup tells them."""
     with open_image(sample) as source:
-        found = read_physical_volume(source, BULK)
+        found = read_physical_volume(source)
     (volume,) = found.logical_volumes
     assert found.own_id.hex() == "fc52bfae5a1f4f9bb3a6f33303a0e401"
     assert volume.family.hex() == "33a76caa14814bc58d041ac1707c19c0"
@@ -69,7 +68,7 @@ def test_what_the_metadata_tell(sample):
 def test_the_whole_volume_is_decrypted_as_cryptsetup_does(sample):
     """Every sector: what was wiped decrypts to something, too, which depends on the number of the sector."""
     with open_image(sample) as source:
-        plain = unlocked(source, find_volumes(source).candidates, PASSWORD, BULK)
+        plain = unlocked(source, find_volumes(source).candidates, PASSWORD)
         total = hashlib.sha256()
         for at in range(START, START + SIZE, 1 << 22):
             total.update(plain.read(at, 1 << 22))
@@ -81,7 +80,7 @@ def test_keys_are_those_that_cryptsetup_finds(sample, monkeypatch):
     made = []
     monkeypatch.setattr("layoutscope.partition.filevault.UnlockedSource", lambda _, stretches: made.extend(stretches))
     with open_image(sample) as source:
-        unlocked(source, find_volumes(source).candidates, PASSWORD, BULK)
+        unlocked(source, find_volumes(source).candidates, PASSWORD)
     assert [item.key.hex() for item in made] == [KEY]
 
 

@@ -23,10 +23,10 @@ def written(request, tmp_path_factory):
     return path, write(random_plan(request.param), path)
 
 
-def test_reader_finds_what_was_drawn(written, decoder):
+def test_reader_finds_what_was_drawn(written):
     """Nodes, entries and extents are the planned ones, every block is accounted for, and nothing is wrong."""
     path, expected = written
-    container, volume = read_layouts(open_image(path), options=Options(decoder=decoder))
+    container, volume = read_layouts(open_image(path), options=Options())
     size, state = expected.block_size, expected.live
     nodes = volume.nodes.filter(pl.col("state") == "live")
     found = nodes.select("tree", "level", "key_rank", "node_id", "xid", "image_offset", "num_records").rows()

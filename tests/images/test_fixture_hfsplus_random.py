@@ -7,6 +7,7 @@ from fixtures.hfsplus.names import sort_key
 from fixtures.hfsplus.plan import File, Folder, Fork, Tree, VolumePlan, Xattr
 from fixtures.hfsplus.writer import render
 from layoutscope.image import MemorySource
+from tests.agreement import node_differences
 from tests.hfsplus import read_layout
 
 # Any units, lone surrogates and NULs among them; up to 60, so that at least four keys fit into an index node.
@@ -66,25 +67,24 @@ def plans(draw):
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(plans())
 def test_any_plan_reads_as_it_was_written(plan):
-    """Whatever the plan: nodes, extents and entries are the planned ones, with both decoders, and nothing is amiss."""
+    """Whatever the plan: nodes, extents and entries are the planned ones, the grammars agree, and nothing is amiss."""
     canvas, expected = render(plan)
     source = MemorySource(bytes(canvas.to_bytearray()))
-    bulk, grammar = (read_layout(source, decoder=decoder) for decoder in ("bulk", "grammar"))
-    for table in ("nodes", "node_fragments", "extents", "entries", "free", "findings"):
-        assert getattr(bulk, table).equals(getattr(grammar, table))
+    layout = read_layout(source)
+    assert node_differences(source, [layout]) == []
     columns = ("tree", "node_id", "image_offset", "level", "kind", "key_rank")
     planned = [(n.tree, n.node_number, n.image_offset, n.level, n.kind, n.key_rank) for n in expected.nodes]
-    assert sorted(bulk.nodes.select(columns).rows(), key=repr) == sorted(planned, key=repr)
+    assert sorted(layout.nodes.select(columns).rows(), key=repr) == sorted(planned, key=repr)
     forks = {"data": "data", "rsrc": "resource"}
     extents = [
         (e.file_id, e.logical_offset, e.image_offset, e.length_bytes) for e in expected.extents if e.fork in forks
     ]
-    files = bulk.extents.filter(bulk.extents["fork"].cast(str).is_in(["data", "resource"]))
+    files = layout.extents.filter(layout.extents["fork"].cast(str).is_in(["data", "resource"]))
     found = files.select("file_id", "logical_offset", "image_offset", "length_bytes").rows()
     assert sorted(found) == sorted(extents)
     entries = [
         (e.parent_id, e.inode_id, e.name.encode("utf-16-be", "surrogatepass"), e.size_bytes) for e in expected.entries
     ]
-    assert bulk.entries.select("parent_id", "file_id", "name_raw", "size_bytes").rows() == entries
-    assert bulk.free.select("image_offset", "length_bytes").rows() == list(expected.free)
-    assert bulk.findings.to_dicts() == []
+    assert layout.entries.select("parent_id", "file_id", "name_raw", "size_bytes").rows() == entries
+    assert layout.free.select("image_offset", "length_bytes").rows() == list(expected.free)
+    assert layout.findings.to_dicts() == []

@@ -25,11 +25,11 @@ def zeroed(data, start, length):
     return data[:start] + bytes(length) + data[start + length :]
 
 
-def test_lost_volume_header_is_replaced_by_its_copy(decoder):
+def test_lost_volume_header_is_replaced_by_its_copy():
     """Without the header at byte 1024 the copy serves: the same nodes and entries, and one finding."""
     data = sound("populated")
-    layout = read_layout(MemorySource(zeroed(data, 1024, 512)), decoder=decoder)
-    whole = read_layout(MemorySource(data), decoder=decoder)
+    layout = read_layout(MemorySource(zeroed(data, 1024, 512)))
+    whole = read_layout(MemorySource(data))
     assert layout.nodes.equals(whole.nodes)
     assert layout.entries.equals(whole.entries)
     assert ("volume-header-invalid", 1024) in layout.findings["code", "image_offset"].rows()
@@ -56,38 +56,38 @@ def test_copy_serves_where_the_journal_does_not_write_the_header(sweep):
 
 
 @pytest.mark.parametrize("start", [0, 512, 70_000])
-def test_without_both_headers_there_is_no_volume(start, decoder):
+def test_without_both_headers_there_is_no_volume(start):
     """The error names the place of the first header on the whole image, wherever the volume starts."""
     source = MemorySource(bytes(start + 100_000))
     with pytest.raises(FormatError) as caught:
-        read_layout(Window(source, start, 100_000), decoder=decoder)
+        read_layout(Window(source, start, 100_000))
     assert (caught.value.structure, caught.value.image_offset) == ("volume header", start + 1024)
 
 
-def test_leaf_lost_to_its_index_is_found_through_the_chain(decoder):
+def test_leaf_lost_to_its_index_is_found_through_the_chain():
     """An index node of zeros loses no entry as long as the leaves still link to one another."""
     data = sound("strewn-catalog")
-    whole = read_layout(MemorySource(data), decoder=decoder)
+    whole = read_layout(MemorySource(data))
     index = whole.nodes.filter((whole.nodes["tree"] == "catalog") & (whole.nodes["kind"] == "index"))
     root = index.filter(index["parent_row"].is_null())
     at, size = root["image_offset"].item(), root["size_bytes"].item()
-    layout = read_layout(MemorySource(zeroed(data, at, size)), decoder=decoder)
+    layout = read_layout(MemorySource(zeroed(data, at, size)))
     assert layout.entries["file_id"].to_list() == whole.entries["file_id"].to_list()
     assert "tree-unreachable" in layout.findings["code"].to_list()
 
 
 @pytest.mark.parametrize("byte", [0x00, 0xA5])
 @pytest.mark.parametrize("kind", ["leaf", "index"])
-def test_destroyed_nodes_are_neither_free_nor_sound(kind, byte, decoder):
+def test_destroyed_nodes_are_neither_free_nor_sound(kind, byte):
     """Overwritten nodes, the root among them, are unreadable and not verified; all others stay as they were."""
     data = sound("strewn-catalog")
-    whole = read_layout(MemorySource(data), decoder=decoder).nodes
+    whole = read_layout(MemorySource(data)).nodes
     rows = whole.filter((whole["tree"] == "catalog") & (whole["kind"] == kind))
     lost = set(rows["image_offset"].to_list()[::3])
     for at in lost:
         size = rows["size_bytes"][0]
         data = data[:at] + bytes([byte]) * size + data[at + size :]
-    found = read_layout(MemorySource(data), decoder=decoder).nodes
+    found = read_layout(MemorySource(data)).nodes
     bad = found.filter(found["valid"] == "no")
     assert set(bad["image_offset"]) == lost
     assert set(bad["kind"]) == {"unreadable"}
@@ -95,13 +95,13 @@ def test_destroyed_nodes_are_neither_free_nor_sound(kind, byte, decoder):
     assert kept[0].equals(kept[1])
 
 
-def test_truncated_image_counts_what_it_lacks(decoder):
+def test_truncated_image_counts_what_it_lacks():
     """Behind a cut nodes are unreadable, coverage is below 1, and the rest is there."""
     data = sound("strewn-catalog")
-    whole = read_layout(MemorySource(data), decoder=decoder)
+    whole = read_layout(MemorySource(data))
     leaves = whole.nodes.filter((whole.nodes["tree"] == "catalog") & (whole.nodes["kind"] == "leaf"))
     cut = max(leaves["image_offset"])
-    layout = read_layout(MemorySource(data[:cut]), decoder=decoder)
+    layout = read_layout(MemorySource(data[:cut]))
     assert "node-unreadable" in layout.findings["code"].to_list()
     assert layout.coverage < whole.coverage == 1
     kept = layout.nodes.filter((layout.nodes["tree"] == "catalog") & (layout.nodes["kind"] == "leaf"))
@@ -109,23 +109,23 @@ def test_truncated_image_counts_what_it_lacks(decoder):
     assert 0 < len(layout.entries) < len(whole.entries)
 
 
-def test_loop_among_leaves_ends(decoder):
+def test_loop_among_leaves_ends():
     """A leaf whose link leads back to the first leaf is named, and every entry is listed once."""
     data = bytearray(sound("populated"))
-    whole = read_layout(MemorySource(bytes(data)), decoder=decoder)
+    whole = read_layout(MemorySource(bytes(data)))
     leaves = whole.nodes.filter((whole.nodes["tree"] == "catalog") & (whole.nodes["kind"] == "leaf")).sort("key_rank")
     last, first = leaves["image_offset"][-1], leaves["node_id"][0]
     data[last : last + 4] = int(first).to_bytes(4, "big")
-    layout = read_layout(MemorySource(bytes(data)), decoder=decoder)
+    layout = read_layout(MemorySource(bytes(data)))
     assert layout.entries.equals(whole.entries)
     assert ("leaf-chain-broken", last) in layout.findings["code", "image_offset"].rows()
 
 
 @pytest.mark.parametrize("where", ["entry", "thread"])
-def test_a_name_that_damage_changed_is_an_error_in_a_scan(where, decoder):
+def test_a_name_that_damage_changed_is_an_error_in_a_scan(where):
     """Each name stands in an entry and in its thread; a letter of one changed, they differ, and nothing else does."""
     data = bytearray(sound("populated"))
-    whole = read_layout(MemorySource(bytes(data)), decoder=decoder)
+    whole = read_layout(MemorySource(bytes(data)))
     row = whole.entries.filter(whole.entries["kind"] == "file").row(3, named=True)
     raw = row["name_raw"]
     # TN1150: a key has the parent's CNID and the name's length before the name; so has the data of a thread.
@@ -134,7 +134,7 @@ def test_a_name_that_damage_changed_is_an_error_in_a_scan(where, decoder):
     entry, thread = sorted(places, key=lambda at: data[at - 4 : at] == b"\x00\x04\x00\x00")
     at = {"entry": entry, "thread": thread}[where] + len(before) + len(raw) - 1
     data[at] ^= 1
-    layout = read_layout(MemorySource(bytes(data)), decoder=decoder)
+    layout = read_layout(MemorySource(bytes(data)))
     errors = layout.findings.filter(layout.findings["level"] == "error")
     assert "thread-differs" in errors["code"].to_list()
     assert f"the first has CNID {row['file_id']}" in errors.filter(errors["code"] == "thread-differs")["message"][0]

@@ -40,11 +40,11 @@ def codes(layout):
     return set(layout.findings["code"])
 
 
-def test_a_lost_leaf_is_bounded_by_its_neighbours(decoder):
+def test_a_lost_leaf_is_bounded_by_its_neighbours():
     """With the third leaf zeroed and the chain cut, the keys from its pointer to the next one are named as missing."""
     data, expected = rendered("victim")
     leaf = expected.tree_nodes("catalog", "leaf")[2]
-    layout = read_layout(MemorySource(zeroed(data, (leaf.image_offset, leaf.size_bytes))), decoder=decoder)
+    layout = read_layout(MemorySource(zeroed(data, (leaf.image_offset, leaf.size_bytes))))
     keys = expected.keys["catalog"]
     first, after = keys[leaf.first_record][0], keys[leaf.first_record + leaf.num_records][0]
     lost = [row for row in layout.findings.iter_rows(named=True) if row["code"] == "subtree-missing"]
@@ -56,25 +56,25 @@ def test_a_lost_leaf_is_bounded_by_its_neighbours(decoder):
     assert layout.coverage < 1
 
 
-def test_a_lost_index_node_is_bounded_and_its_leaves_are_found_by_the_chain(decoder):
+def test_a_lost_index_node_is_bounded_and_its_leaves_are_found_by_the_chain():
     """Nothing is missing where the chain of leaves goes on: the lost node is named, and no loss."""
     data, expected = rendered("victim")
     index = next(
         n for n in expected.tree_nodes("catalog", "index") if n.node_number != expected.trees["catalog"]["root_node"]
     )
-    layout = read_layout(MemorySource(zeroed(data, (index.image_offset, index.size_bytes))), decoder=decoder)
+    layout = read_layout(MemorySource(zeroed(data, (index.image_offset, index.size_bytes))))
     assert layout.entries.height == whole("victim").entries.height
     assert "node-invalid" in codes(layout)
 
 
 @pytest.mark.parametrize("name", ["victim", "strewn-catalog", "straddling-nodes", "odd-names", "long-names"])
-def test_tree_without_any_index_is_rebuilt_from_its_own_file(name, decoder):
+def test_tree_without_any_index_is_rebuilt_from_its_own_file(name):
     """With root, index nodes and the first leaf's place lost, the same entries are found in the same order."""
     data, expected = rendered(name)
     header = expected.node("catalog", 0)
     # TN1150, BTHeaderRec: the root is at byte 2, first and last leaf at 10 and 14; the descriptor takes 14.
     data = zeroed(broken(name, "index"), (header.image_offset + 14 + 10, 8))
-    layout = read_layout(MemorySource(data), decoder=decoder)
+    layout = read_layout(MemorySource(data))
     sound = whole(name)
     assert layout.entries["file_id", "parent_id", "name_raw"].equals(sound.entries["file_id", "parent_id", "name_raw"])
     assert layout.extents.select("file_id", "image_offset", "length_bytes").equals(
@@ -275,12 +275,12 @@ def own_extents(layout):
     ["victim", "case-sensitive", "overflow", "hot-files", "hard-links", "journal-empty", "strewn-catalog",
      "block-512-node-4096", "block-4096-node-8192", "block-65536-node-4096"],
 )  # fmt: skip
-def test_volume_without_any_header_is_salvaged(name, decoder):
+def test_volume_without_any_header_is_salvaged(name):
     """Names, files, extents and the block size are those of the sound volume; that all is inferred is an error."""
     source = MemorySource(without_headers(name))
     with pytest.raises(FormatError):
-        read_layout(source, decoder=decoder)
-    layout, sound = read_layout(source, decoder=decoder, sweep=True), whole(name)
+        read_layout(source)
+    layout, sound = read_layout(source, sweep=True), whole(name)
     assert listing(layout) == listing(sound)
     assert own_extents(layout) == own_extents(sound)
     assert layout.facts.block_size_bytes == sound.facts.block_size_bytes

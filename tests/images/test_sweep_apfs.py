@@ -86,9 +86,9 @@ def test_no_more_than_the_limit_is_searched_unasked(name, broken, monkeypatch):
     monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.SEARCHED_BYTES", 0)
     looked_at = []
 
-    def note(blocks, decoder, within=None):
+    def note(blocks, within=None):
         looked_at.append(lookup.total(within))
-        return sweep_blocks(blocks, decoder, within)
+        return sweep_blocks(blocks, within)
 
     monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.sweep", note)
     layouts = read(broken(name), sweep=False)

@@ -20,9 +20,9 @@ def test_a_request_has_what_callers_may_say():
 
 
 def test_a_request_without_keywords_reads_everything_as_mounted():
-    """By default all volumes are read with their names, in bulk, as each file system does by default, no sweep."""
+    """By default all volumes are read with their names, as each file system does by default, no sweep."""
     request = ReadRequest()
-    assert (request.partition, request.volume, request.names, request.decoder) == (None, None, True, "bulk")
+    assert (request.partition, request.volume, request.names) == (None, None, True)
     assert (request.own, request.sweep) == ({}, False)
 
 
@@ -36,7 +36,7 @@ def value_for(option):
         return 7
     if Path in kinds:
         return Path(__file__)
-    return "grammar" if option.name == "decoder" else "7"
+    return "7"
 
 
 HEARD = [each for each in Reading.options() if each.name not in ("quiet", "evidence")]

@@ -29,6 +29,7 @@ from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
 from layoutscope.filesystems.apfs.verify import Expected, NodeCheck, check_nodes, hash_size
 from layoutscope.frozen import frozen
 from layoutscope.image import Workspace
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import BTREE_INFO, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class ReadNodes:
     ) -> dict[str, NDArray[Any]]:
         """Decode fields of the keys or values of all records, which are of one type."""
         starts = self.slots.key_start if part == "key" else self.slots.val_start
-        return self.tree.source.decoder.columns(record_type, self.buffer, starts, fields)
+        return decode_columns(record_type, self.buffer, starts, fields)
 
     def column(self, part: Literal["key", "val"], record_type: RecordType, field: RecordColumn) -> NDArray[Any]:
         """Decode one field of the keys or values of all records."""
@@ -180,9 +181,9 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     start = np.array([data.size - BTREE_INFO.width], np.int64)
     info = {
         name.removeprefix("fixed."): values
-        for name, values in source.decoder.columns(BTREE_INFO, data, start, INFO_FIELDS).items()
+        for name, values in decode_columns(BTREE_INFO, data, start, INFO_FIELDS).items()
     }
-    head = nodes.node_heads(source.decoder, data, np.zeros(1, np.int64))
+    head = nodes.node_heads(data, np.zeros(1, np.int64))
     level, node_size = int(head["level"][0]), int(info["len_node"][0])
     address = source.blocks.at(int(root.paddr[0]))
     problem = ""
@@ -233,11 +234,11 @@ def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace
     source, shape = tree.source, tree.shape
     buffer = _fetch(source, places, shape.sizes.node, workspace)
     starts = np.arange(len(places), dtype=np.int64) * shape.sizes.node
-    head = nodes.node_heads(source.decoder, buffer, starts)
+    head = nodes.node_heads(buffer, starts)
     expected = Expected(level, shape.hash_type, shape.is_noheader)
     check = check_nodes(source, expected, places, head, buffer.reshape(-1, shape.sizes.node))
     usable = {"num_keys": np.where(check.is_sound, head["num_keys"], 0)}
-    found = nodes.slots(source.decoder, buffer, starts, head | usable, shape.sizes)
+    found = nodes.slots(buffer, starts, head | usable, shape.sizes)
     check = _with_torn(source, places, check, found)
     keys = low_keys(source, buffer, found.slots.key_start)
     return ReadNodes(tree, level, first, places, head, check, buffer, found.slots, keys)
@@ -272,7 +273,7 @@ def children_of(
     sizes = shape.sizes
     rows = np.flatnonzero(batch.slots.val_len >= sizes.child)
     slots, low = batch.slots.take(rows), batch.keys[rows]
-    oids = source.decoder.columns(CHILD_VAL, batch.buffer, slots.val_start, (CHILD_VAL.oid,))["oid"]
+    oids = decode_columns(CHILD_VAL, batch.buffer, slots.val_start, (CHILD_VAL.oid,))["oid"]
     hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - CHILD_VAL.width)
     if shape.is_hashed:
         # Sealed volumes: children are counted from the root's identifier.

@@ -18,6 +18,7 @@ from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.verify import object_header
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD, CHECKPOINT_MAPPING, OBJ_PHYS, PRANGE
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.findings import FindingLog
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import ApfsContainer
 
 
@@ -93,7 +93,7 @@ class Checkpoint:
         return {oid: item.paddr for oid, item in (self.ephemerals | self.damaged).items()}
 
 
-def read_descriptor_area(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.uint64]) -> DescriptorArea:
+def read_descriptor_area(blocks: Blocks, paddrs: NDArray[np.uint64]) -> DescriptorArea:
     """Read the ring and tell which of its blocks hold sound objects."""
     kinds = grammar.ApfsObject.ObjectType
     claimed, kind, xid = np.zeros(len(paddrs), np.int64), np.zeros(len(paddrs), np.int64), np.zeros_like(paddrs)
@@ -104,7 +104,7 @@ def read_descriptor_area(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.ui
         rows = readable[start : start + BATCH_BLOCKS]
         data = blocks.read(paddrs[rows], blocks.block_size)
         starts = np.arange(len(rows)) * blocks.block_size
-        head = decoder.columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.xid, OBJ_PHYS.type))
+        head = decode_columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.xid, OBJ_PHYS.type))
         claimed[rows], xid[rows], blank[rows] = head["type"], head["xid"], ~data.any(axis=1)
         # A checkpoint that is being written, or was torn by a crash, leaves blocks whose checksum is wrong.
         kind[rows] = np.where(fletcher64(data) == head["cksum"], head["type"], 0)
@@ -187,21 +187,21 @@ def _mapped(store: Store, area: DescriptorArea, rows: NDArray[np.int64]) -> dict
     """Decode the maps in some rows of the ring."""
     ephemerals: dict[int, Ephemeral] = {}
     for row in rows.tolist():
-        for item in _mappings(store.decoder, area.blocks[row], store.blocks.at(int(area.paddr[row]))):
+        for item in _mappings(area.blocks[row], store.blocks.at(int(area.paddr[row]))):
             ephemerals[item.oid] = item
     return ephemerals
 
 
-def _mappings(decoder: Decoder, block: NDArray[np.uint8], image_offset: int) -> list[Ephemeral]:
+def _mappings(block: NDArray[np.uint8], image_offset: int) -> list[Ephemeral]:
     """Decode the mappings of one checkpoint map."""
     head = CHECKPOINT_MAP_HEAD.width
     size = CHECKPOINT_MAPPING.width
-    counts = decoder.column(CHECKPOINT_MAP_HEAD, block, np.zeros(1, np.int64), CHECKPOINT_MAP_HEAD.num_mappings)
+    counts = decode_column(CHECKPOINT_MAP_HEAD, block, np.zeros(1, np.int64), CHECKPOINT_MAP_HEAD.num_mappings)
     count = int(counts[0])
     if head + count * size > len(block):
         raise FormatError("more mappings than fit", structure="checkpoint map", image_offset=image_offset)
     starts = head + np.arange(count, dtype=np.int64) * size
-    found = decoder.columns(CHECKPOINT_MAPPING, block, starts, _MAPPING_FIELDS)
+    found = decode_columns(CHECKPOINT_MAPPING, block, starts, _MAPPING_FIELDS)
     rows = zip(
         *(found[name].tolist() for name in ("oid", "type", "subtype", "fs_oid", "paddr", "len_object")), strict=True
     )

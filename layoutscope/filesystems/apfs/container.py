@@ -27,8 +27,8 @@ from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column
 from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import NX_SUPERBLOCK, OBJ_PHYS
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import ApfsContainer
 
 
@@ -88,11 +87,6 @@ class Container:
         return self.store.blocks
 
     @property
-    def decoder(self) -> Decoder:
-        """Bulk or grammar."""
-        return self.store.decoder
-
-    @property
     def log(self) -> FindingLog:
         """Where findings go that are about no volume."""
         return self.store.log
@@ -115,7 +109,6 @@ class Container:
 
 def open_container(
     main: Half,  # the image, and where the container starts there, in bytes
-    decoder: Decoder,
     log: FindingLog,
     *,
     second: Half | None = None,
@@ -124,9 +117,9 @@ def open_container(
     """Open a container as a mount would."""
     # The copy in block 0 leads to the ring and may be older than what stands there: it is written at an unmount.
     first = find_superblock(*main, log)
-    store = Store.over(_blocks(main, first, second), decoder, log)
+    store = Store.over(_blocks(main, first, second), log)
     paddrs, trees = ring_paddrs(store, first.xp_desc_base, first.num_desc_blocks, is_tree=bool(first.desc_is_tree))
-    area = checkpoints.read_descriptor_area(store.blocks, store.decoder, paddrs)
+    area = checkpoints.read_descriptor_area(store.blocks, paddrs)
     for checkpoint in checkpoints.usable(store, area, xid):
         try:
             opened = _open_state(store, first, area, checkpoint, trees)
@@ -278,7 +271,7 @@ def _bear_magic(source: Source, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
         blocks = source.read_extents(starts, np.full(len(starts), MIN_BLOCK_BYTES, np.int64))
     except FormatError:
         return np.ones(len(starts), np.bool_)
-    found = BULK.column(NX_SUPERBLOCK, blocks, starts - starts[:1], NX_SUPERBLOCK.magic)
+    found = decode_column(NX_SUPERBLOCK, blocks, starts - starts[:1], NX_SUPERBLOCK.magic)
     result: NDArray[np.bool_] = found == int(grammar.ApfsContainer.ContainerMagic.nx_superblock)
     return result
 
@@ -308,7 +301,7 @@ def report_changes(container: Container) -> None:
     """Look whether a newer transaction appeared since the container was opened."""
     before = newest_xid(container.area)
     try:
-        after = newest_xid(read_descriptor_area(container.blocks, container.decoder, container.area.paddr))
+        after = newest_xid(read_descriptor_area(container.blocks, container.area.paddr))
     except TruncatedError:
         after = 0
     if after != before:

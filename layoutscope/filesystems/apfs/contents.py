@@ -28,6 +28,7 @@ from layoutscope.filesystems.apfs.volume import (
 )
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import OBJ_PHYS
 from layoutscope.tables.schema import fork_of_attribute
 
@@ -72,7 +73,7 @@ def _types(store: Store, paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
     size = store.blocks.block_size
     heads = store.blocks.read(paddrs, size).reshape(-1)
     starts = np.arange(len(paddrs), dtype=np.int64) * size
-    return store.decoder.columns(OBJ_PHYS, heads, starts, (OBJ_PHYS.type,))["type"].astype(np.int64)
+    return decode_columns(OBJ_PHYS, heads, starts, (OBJ_PHYS.type,))["type"].astype(np.int64)
 
 
 def _report(volume: Volume, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:

@@ -6,7 +6,7 @@ whose length contradicts its own length fields is damage, a type without a shape
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -14,14 +14,13 @@ import numpy as np
 
 from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.arrays.ragged import GrowingColumn
-from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import as_rows, index_records, read_levels
 from layoutscope.filesystems.apfs.nodes import NodeRows, join
 from layoutscope.filesystems.apfs.source import object_of, type_of
 from layoutscope.frozen import frozen
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar, records
-from layoutscope.ondisk.decoder import BULK, Grammar
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.leaves import NO_LEAF, ItemCase, Items, Kind, Leaf, LeafBatch, LeafPlan, LeafTables, Text, Texts
 from layoutscope.ondisk.records import (
     CHILD_VAL,
@@ -39,14 +38,13 @@ from layoutscope.ondisk.records import (
 from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.btree import Pool, ReadNodes
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.findings import FindingLog
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import RecordColumn, RecordType
 
 
@@ -163,41 +161,7 @@ HASHED_DREC: Final = SHAPES["dir_rec"]._replace(
 )
 
 
-@dataclass(slots=True)
-class ExtendedFields:
-    """One row a field."""
-
-    record: NDArray[np.int64]  # which value it belongs to, as position among those given
-    type: NDArray[np.uint8]  # as in the grammar's `inode_field` or `drec_field`
-    # start, size_bytes: its data, in bytes from the start of the buffer
-    start: NDArray[np.int64]
-    size_bytes: NDArray[np.int64]
-    damaged: NDArray[np.int64]  # values whose fields do not fit into them; none of their fields is listed
-
-    def without(self, torn: NDArray[np.int64]) -> ExtendedFields:
-        """Leave out the fields of values that turn out to be damaged, and list these."""
-        damaged = np.array(sorted({*self.damaged.tolist(), *torn.tolist()}), np.int64)
-        if not len(torn):
-            return replace(self, damaged=damaged)
-        keep = ~np.isin(self.record, torn)
-        return ExtendedFields(self.record[keep], self.type[keep], self.start[keep], self.size_bytes[keep], damaged)
-
-
-def extended_fields(
-    decoder: Decoder,
-    buffer: NDArray[np.uint8],
-    # starts, lengths_bytes: the part of each value behind its fixed fields; of length 0 where there is none
-    starts: NDArray[np.int64],
-    lengths_bytes: NDArray[np.int64],
-) -> ExtendedFields:
-    """Locate every extended field of many values."""
-    if isinstance(decoder, Grammar):
-        return _parsed(buffer, starts, lengths_bytes)
-    return _in_bulk(decoder, buffer, starts, lengths_bytes)
-
-
 ITEMS: Final = Items(
-    extended_fields,
     XF_BLOB_HEAD,
     XF_BLOB_HEAD.num_exts,
     X_FIELD,
@@ -206,61 +170,6 @@ ITEMS: Final = Items(
     X_FIELD.len_padded,
 )
 """How extended fields lie behind the fixed part of a value."""
-
-
-def _in_bulk(
-    decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
-) -> ExtendedFields:
-    head_size, entry_size = XF_BLOB_HEAD.width, X_FIELD.width
-    record = np.flatnonzero(lengths_bytes >= head_size)
-    start, length = starts[record], lengths_bytes[record]
-    counts = decoder.column(XF_BLOB_HEAD, buffer, start, XF_BLOB_HEAD.num_exts).astype(np.int64)
-    fits = head_size + counts * entry_size <= length
-    damaged = np.concatenate([np.flatnonzero((lengths_bytes > 0) & (lengths_bytes < head_size)), record[~fits]])
-    if not fits.all():
-        record, start, length, counts = record[fits], start[fits], length[fits], counts[fits]
-    before = np.cumsum(counts) - counts
-    slot = np.arange(int(counts.sum()))
-    spots = np.repeat(start + head_size - before * entry_size, counts) + slot * entry_size
-    found = decoder.columns(X_FIELD, buffer, spots, (X_FIELD.type, X_FIELD.len_data, X_FIELD.len_padded))
-    # All descriptions come first, then the data in the same order, each padded to eight bytes (xf_blob_t, x_field_t).
-    sizes = found["len_data"].astype(np.int64)
-    # All headers stand before all data, and no header says where its data are: they follow from the lengths of the
-    # fields before it, each rounded up to eight bytes (reference, p. 108).
-    ends = np.append(0, np.cumsum(found["len_padded"], dtype=np.int64))
-    data_start = np.repeat(start + head_size + counts * entry_size - ends[before], counts) + ends[:-1]
-    fields = ExtendedFields(np.repeat(record, counts), found["type"], data_start, sizes, damaged)
-    # The last field's padding may be cut off, its data may not.
-    return fields.without(fields.record[data_start + sizes > np.repeat(start + length, counts)])
-
-
-def _parsed(buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> ExtendedFields:
-    rows: list[tuple[int, int, int, int]] = []
-    damaged = []
-    for number, (start, length) in enumerate(zip(starts.tolist(), lengths_bytes.tolist(), strict=True)):
-        if not length:
-            continue
-        data = buffer[start : start + length].tobytes()
-        try:
-            blob = grammar.parse(grammar.ApfsXfields.XfBlob, data, structure="extended fields", image_offset=start)
-        except FormatError:
-            damaged.append(number)
-            continue
-        rows += [(number, *field) for field in _fields(blob, start)]
-    table = np.array(rows, np.int64).reshape(-1, 4)
-    return ExtendedFields(
-        record=table[:, 0],
-        type=table[:, 1].astype(np.uint8),
-        start=table[:, 2],
-        size_bytes=table[:, 3],
-        damaged=np.array(damaged, np.int64),
-    )
-
-
-def _fields(blob: grammar.ApfsXfields.XfBlob, start: int) -> Iterator[tuple[int, int, int]]:
-    """Type, start and size of each field of one parsed collection."""
-    for description, data in zip(blob.fields, blob.data, strict=True):
-        yield description.type, start + data._debug["data"]["start"], description.len_data  # noqa: SLF001
 
 
 _ASCII_LAST: Final = 0x7F
@@ -445,7 +354,6 @@ def _leaf(number: int, name: str, shape: RecordShape) -> Leaf:
         texts,
         checked=(Text("val", tail),) if tail and not tail.endswith("len_name") else (),
         cases=_CASES.get(name, {}),
-        is_parsed_whole=not shape.has_xfields,
     )
 
 
@@ -468,7 +376,7 @@ def no_records(name: str) -> Columns:
 
 
 def _type_of(record_type: RecordType, column: RecordColumn) -> type[np.generic]:
-    none = BULK.column(record_type, np.zeros(record_type.width, np.uint8), np.empty(0, np.int64), column)
+    none = decode_column(record_type, np.zeros(record_type.width, np.uint8), np.empty(0, np.int64), column)
     return none.dtype.type
 
 
@@ -492,7 +400,7 @@ class RecordReader:
         places = (slots.node, slots.key_start, slots.key_len, slots.val_start, slots.val_len)
         first_attribute = _length_of(leaves, "xattr")
         records = LeafBatch(batch.buffer, batch.size_bytes, numbers, *places)
-        found = leaves.add(batch.tree.source.decoder, records, batch.to_come)
+        found = leaves.add(records, batch.to_come)
         attributes = np.flatnonzero(found.leaf == _position(plan, "xattr"))
         if len(attributes):
             self._add_attributes(batch, slots.val_start[attributes] + XATTR_VAL.width, first_attribute)
@@ -507,20 +415,20 @@ class RecordReader:
 
         `start` is where the data of each new attribute starts, `first_byte` where their names do in the table's.
         """
-        decoder, buffer, count = batch.tree.source.decoder, batch.buffer, len(start)
+        buffer, count = batch.buffer, len(start)
         table = self._leaves.table("xattr")
         # Behind the fixed part of its value, an attribute has its data, or the number and sizes of a stream with them.
         is_stream, length = table["is_stream"][-count:], table["len_xdata"][-count:]
         stream_id, stream_size = np.zeros((2, count), np.uint64)
         rows = np.flatnonzero(is_stream & (length >= XATTR_DSTREAM.width))
         fields = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.len_stream)
-        found = decoder.columns(XATTR_DSTREAM, buffer, start[rows], fields)
+        found = decode_columns(XATTR_DSTREAM, buffer, start[rows], fields)
         stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.len_stream"]
         # Files compressed by macOS say their true size in an attribute, as on HFS+.
         expanded = np.full(count, -1, np.int64)
         names = Names(table["name"].data[first_byte:], table["name"].length[-count:])
         rows = np.flatnonzero(~is_stream & (length >= DECMPFS_HEADER.width) & names.equal_to(COMPRESSED))
-        size = decoder.column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.len_uncompressed)
+        size = decode_column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.len_uncompressed)
         expanded[rows] = size.astype(np.int64)
         for name, values in (("stream_id", stream_id), ("stream_size", stream_size), ("expanded_size", expanded)):
             self._attributes[name].add(values, batch.to_come)

@@ -34,6 +34,7 @@ from layoutscope.filesystems.apfs.verify import read_object
 from layoutscope.findings import FindingLog
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import (
     EFI_JUMPSTART,
     EVICT_MAPPING_KEY,
@@ -154,7 +155,7 @@ NO_BLOCK: Final = np.uint64(2**64 - 1)
 def with_dirty(container: Container, dirty: DirtyRuns) -> Container:
     """Let a container read from the main device what is newest there."""
     blocks = replace(container.blocks, dirty=dirty)
-    return replace(container, store=Store.over(blocks, container.decoder, container.log)) if len(dirty) else container
+    return replace(container, store=Store.over(blocks, container.log)) if len(dirty) else container
 
 
 def _cached(container: Container, batch: ReadNodes) -> Cached:
@@ -215,7 +216,7 @@ def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
         return _region("fusion-wbc-list", place), 0
     data = np.frombuffer(container.blocks.read_object(place.paddr, place.size_bytes), np.uint8)
     starts = LIST.width + np.arange(first, stop, dtype=np.int64) * size
-    entries = container.decoder.columns(ENTRY, data, starts, (ENTRY.wbc_paddr, ENTRY.target_paddr, ENTRY.num_blocks))
+    entries = decode_columns(ENTRY, data, starts, (ENTRY.wbc_paddr, ENTRY.target_paddr, ENTRY.num_blocks))
     wrong = _outside(container.superblock.fusion_wbc, container.blocks.tier2_mark, entries)
     for start in starts[wrong].tolist():
         message = "an entry leads out of the cache, or not to the second device"

@@ -15,15 +15,17 @@ import numpy as np
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes as toc
 from layoutscope.filesystems.apfs.container import open_container
-from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES
+from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, fext_plan, records_plan
 from layoutscope.filesystems.apfs.keybag import unlock
 from layoutscope.filesystems.contract import InodeStats
 from layoutscope.findings import FindingLog
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar, records
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.decoder import BULK, decoder_named
+from layoutscope.ondisk.comparison import compare_fields, compare_leaves, difference
 from layoutscope.ondisk.grammar import Described, combined, describe_structure
+from layoutscope.ondisk.leaves import LeafBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,6 +97,57 @@ def _describe_node(data: bytes, tree: str) -> list[Described]:
     found = [_record(data, tree, slot, head, number) for number, slot in enumerate(_slots(data, tree, head, end))]
     trailer = [describe_structure(types.BtreeInfo, data, end, len(data), "tree information")] if info else []
     return [head, *found, *trailer]
+
+
+def _compare_node(data: bytes, tree: str) -> tuple[int, list[str]]:
+    """Decode the records of a node in bulk and parse them; return their number and what differs."""
+    buffer, zero = np.frombuffer(data, np.uint8), np.zeros(1, np.int64)
+    differences = list(compare_fields(records.BTREE_NODE, buffer, zero, ["node head"]))
+    head = describe_structure(grammar.ApfsBtree.BtreeNode, data, 0, records.BTREE_NODE.width, "node head")
+    if head.error:
+        return 0, [*differences, head.error]
+    is_leaf, is_root = bool(head.value("is_leaf")), bool(head.value("is_root"))
+    end = len(data) - (records.BTREE_INFO.width if is_root else 0)
+    if is_root:
+        differences += compare_fields(records.BTREE_INFO, buffer, zero + end, ["tree information"])
+    # Only tables of contents with fixed sizes need to be told these.
+    key_bytes, val_bytes = _fixed_sizes(tree, is_leaf=is_leaf) if head.value("is_fixed") else (0, 0)
+    located = toc.slots(buffer, zero, toc.node_heads(buffer, zero), toc.Sizes(len(data), key_bytes, val_bytes))
+    found, count = located.slots, len(located.slots) + len(located.strays.number)
+    parsed = list(_slots(data, tree, head, end))
+    rows = np.setdiff1d(np.arange(count), located.strays.number).tolist()
+    titles = [f"record {row}" for row in rows]
+    by_type: dict[RecordType, list[tuple[int, int]]] = {}
+    is_hashed = False
+    places = zip(found.key_start, found.key_len, found.val_start, found.val_len, strict=True)
+    for number, (row, (key, key_len, val, val_len)) in enumerate(zip(rows, places, strict=True)):
+        slot = parsed[row]
+        in_bulk = ((int(key), int(key + key_len)), (int(val), int(val + val_len)))
+        if in_bulk != slot:
+            differences.append(difference(f"{titles[number]}, key and value", in_bulk, tuple(slot)))
+            continue
+        key_type, val_type, _ = _types(data, tree, slot)
+        is_hashed |= key_type is records.DREC_HASHED_KEY
+        if key_len >= key_type.width:
+            by_type.setdefault(key_type, []).append((number, int(key)))
+        val_type = val_type if is_leaf else records.CHILD_VAL
+        if val_len >= val_type.width:
+            by_type.setdefault(val_type, []).append((number, int(val)))
+    for record_type, spots in by_type.items():
+        starts = np.array([start for _, start in spots], np.int64)
+        differences += compare_fields(record_type, buffer, starts, [titles[number] for number, _ in spots])
+    if is_leaf and (tree not in _FIXED or tree == "fext"):
+        plan = fext_plan() if tree == "fext" else records_plan(hashed_names=is_hashed)
+        columns = (found.node, found.key_start, found.key_len, found.val_start, found.val_len)
+        differences += compare_leaves(plan, LeafBatch(buffer, len(data), zero, *columns), titles, _extended_fields)
+    return len(titles), differences
+
+
+def _extended_fields(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Parse a collection of extended fields; yield type, start and size of each."""
+    blob = grammar.parse(grammar.ApfsXfields.XfBlob, data, structure="extended fields", image_offset=0)
+    for description, item in zip(blob.fields, blob.data, strict=True):
+        yield description.type, item._debug["data"]["start"], description.len_data  # noqa: SLF001
 
 
 def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]:
@@ -233,7 +286,7 @@ def plaintext_of(
     None if nothing can be unlocked: the volume is not encrypted by software, or this is not its password.
     """
     try:
-        container = open_container((source, image_offset), decoder_named("bulk"), FindingLog(), second=second)
+        container = open_container((source, image_offset), FindingLog(), second=second)
         if not container.superblock.is_crypto_sw:
             return None
         cipher = unlock(container, UUID(volume_uuid).bytes, password)
@@ -262,6 +315,10 @@ class ContainerView:
         """List head and records of a node."""
         return _describe_node(data, tree)
 
+    def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:
+        """Compare what reading and the grammars make of a node."""
+        return _compare_node(data, tree)
+
     def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (objects name their type)
         """List the object that a region is."""
         return _describe_region(data)
@@ -282,14 +339,14 @@ def _inode_stats(nodes: NDArray[np.uint8]) -> InodeStats:
     """Decode the inode records of leaves of the file-system tree."""
     buffer, size = nodes.ravel(), nodes.shape[1]
     starts = np.arange(len(nodes), dtype=np.int64) * size
-    found = toc.slots(BULK, buffer, starts, toc.node_heads(BULK, buffer, starts), toc.Sizes(size)).slots
+    found = toc.slots(buffer, starts, toc.node_heads(buffer, starts), toc.Sizes(size)).slots
     fits = (found.key_len >= records.J_KEY.width) & (found.val_len >= records.INODE_VAL_FIXED.width)
     found = found.take(fits)
-    keys = BULK.columns(records.J_KEY, buffer, found.key_start, (records.J_KEY.obj_id, records.J_KEY.record_type))
+    keys = decode_columns(records.J_KEY, buffer, found.key_start, (records.J_KEY.obj_id, records.J_KEY.record_type))
     is_inode = keys[records.J_KEY.record_type] == int(grammar.ApfsRecord.RecordType.inode)
     inode = records.INODE_VAL_FIXED
     fields = (inode.mode, inode.owner, inode.group, inode.access_time, inode.change_time)
-    values = BULK.columns(inode, buffer, found.val_start[is_inode], fields)
+    values = decode_columns(inode, buffer, found.val_start[is_inode], fields)
     mode, owner, group, access, change = (values[name] for name in fields)
     return InodeStats(
         keys[records.J_KEY.obj_id][is_inode].astype(np.uint64),

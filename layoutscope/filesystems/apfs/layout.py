@@ -25,7 +25,6 @@ from layoutscope.filesystems.apfs.volume import program, stored_name
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import BULK
 from layoutscope.tables import (
     NULL_ROW,
     Table,
@@ -654,7 +653,7 @@ def second_half(
     own = regions_table([Region("container-superblock", "copy in block 0", 0)], blocks, None)
     facts = _half_facts(superblock, image_offset, size, stack)
     layout = VolumeLayout(facts=facts, regions=own, findings=findings_table(log.findings), **empty)
-    return with_stale(blocks, sweep(blocks, BULK), layout, [])[0] if sweeps else layout
+    return with_stale(blocks, sweep(blocks), layout, [])[0] if sweeps else layout
 
 
 def _half_facts(

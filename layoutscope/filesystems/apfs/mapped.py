@@ -91,7 +91,7 @@ def _read(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: int, cip
     data = store.blocks.read(paddr, size)
     if cipher is not None and omap.is_encrypted[rows].any():
         data = cipher.decrypt_objects(data, paddr, omap.is_encrypted[rows])
-    head = nodes.node_heads(store.decoder, data.reshape(-1), np.arange(len(rows), dtype=np.int64) * size)
+    head = nodes.node_heads(data.reshape(-1), np.arange(len(rows), dtype=np.int64) * size)
     bare, nothing = omap.is_noheader[rows], np.zeros(len(rows), np.uint64)
     stored, computed = head["hdr.cksum"].astype(np.uint64), fletcher64(data)
     used = sum(head[name].astype(np.int64) for name in _AREAS)

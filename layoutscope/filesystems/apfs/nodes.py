@@ -11,7 +11,7 @@ from layoutscope.arrays.ragged import heads, lengths_of, ordinals
 from layoutscope.frozen import frozen
 from layoutscope.native.library import Kernel
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import Bulk
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, KVLOC, KVOFF
 from layoutscope.tables.schema import CONDITIONS
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    from layoutscope.ondisk.decoder import Decoder
 
 
 SOUND, DAMAGED, UNREAD, LOCKED = range(len(CONDITIONS))
@@ -201,21 +199,19 @@ class Sizes:
     child: int = 8
 
 
-def node_heads(decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def node_heads(buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """Decode the heads of many nodes."""
-    return decoder.columns(BTREE_NODE, buffer, starts, HEAD_FIELDS)
+    return decode_columns(BTREE_NODE, buffer, starts, HEAD_FIELDS)
 
 
 def slots(
-    decoder: Decoder,
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
     head: dict[str, NDArray[Any]],
     sizes: Sizes,
 ) -> Located:
     """Locate every record of many nodes."""
-    found = _natively(buffer, starts, head, sizes) if isinstance(decoder, Bulk) else None
-    return found or plain_slots(decoder, buffer, starts, head, sizes)
+    return _natively(buffer, starts, head, sizes) or plain_slots(buffer, starts, head, sizes)
 
 
 def _natively(
@@ -244,13 +240,12 @@ def _natively(
 
 
 def plain_slots(
-    decoder: Decoder,
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
     head: dict[str, NDArray[Any]],
     sizes: Sizes,
 ) -> Located:
-    """Locate records in numpy, through a decoder."""
+    """Locate records in numpy."""
     # Keys are counted from the end of the table of contents upwards, values from the end of the node downwards: only so
     # can a node grow from both sides. In a root, the tree information stands behind the values.
     table = starts + BTREE_NODE.width + head["table_space.ofs_data"]
@@ -266,7 +261,7 @@ def plain_slots(
     before = np.cumsum(counts) - counts
     spots = np.repeat(table - before * entry, counts) + np.arange(len(node)) * np.repeat(entry, counts)
     val_len = np.where(head["is_leaf"], min(sizes.val, MAX_LENGTH), sizes.child).astype(np.int32)
-    found = _entries(decoder, buffer, spots, head["is_fixed"][node], _Fixed(sizes.key, val_len[node]))
+    found = _entries(buffer, spots, head["is_fixed"][node], _Fixed(sizes.key, val_len[node]))
     room = np.repeat(np.minimum(values_end - keys, MAX_LENGTH).astype(np.int32), counts)
     # A value starts as far before the end as its offset says, and may not be longer than that.
     outside = (found.key_start + found.key_len > room) | (found.val_start > room)
@@ -298,19 +293,19 @@ class _Entries(NamedTuple):
 
 
 def _entries(
-    decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64], is_fixed: NDArray[np.bool_], sizes: _Fixed
+    buffer: NDArray[np.uint8], spots: NDArray[np.int64], is_fixed: NDArray[np.bool_], sizes: _Fixed
 ) -> _Entries:
     """Decode table entries, of fixed sizes or with lengths; ghosts have an empty value at 0."""
     if not is_fixed.any():
-        return _varying(decoder, buffer, spots)
+        return _varying(buffer, spots)
     if is_fixed.all():
-        return _fixed(decoder, buffer, spots, sizes)
+        return _fixed(buffer, spots, sizes)
     # A damaged node can be of another kind than the rest of its tree.
     out = np.empty((4, len(spots)), np.int32)
     rows = np.flatnonzero(is_fixed)
-    out[:, rows] = _fixed(decoder, buffer, spots[rows], _Fixed(sizes.key, sizes.val[rows]))
+    out[:, rows] = _fixed(buffer, spots[rows], _Fixed(sizes.key, sizes.val[rows]))
     rows = np.flatnonzero(~is_fixed)
-    out[:, rows] = _varying(decoder, buffer, spots[rows])
+    out[:, rows] = _varying(buffer, spots[rows])
     return _Entries(*out)
 
 
@@ -321,14 +316,14 @@ class _Fixed(NamedTuple):
     val: NDArray[np.int32]
 
 
-def _varying(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64]) -> _Entries:
+def _varying(buffer: NDArray[np.uint8], spots: NDArray[np.int64]) -> _Entries:
     fields = (KVLOC.key.ofs_data, KVLOC.key.len_data, KVLOC.val.ofs_data, KVLOC.val.len_data)
-    found = decoder.columns(KVLOC, buffer, spots, fields)
+    found = decode_columns(KVLOC, buffer, spots, fields)
     return _without_ghosts(_Entries(*(found[name].astype(np.int32) for name in fields)))
 
 
-def _fixed(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64], sizes: _Fixed) -> _Entries:
-    found = decoder.columns(KVOFF, buffer, spots, (KVOFF.ofs_key, KVOFF.ofs_val))
+def _fixed(buffer: NDArray[np.uint8], spots: NDArray[np.int64], sizes: _Fixed) -> _Entries:
+    found = decode_columns(KVOFF, buffer, spots, (KVOFF.ofs_key, KVOFF.ofs_val))
     key_start, val_start = found["ofs_key"].astype(np.int32), found["ofs_val"].astype(np.int32)
     key_len = np.full(len(spots), min(sizes.key, MAX_LENGTH), np.int32)
     return _without_ghosts(_Entries(key_start, key_len, val_start, sizes.val.copy()))

@@ -188,7 +188,6 @@ def _options(request: VolumeRequest) -> Options:
     from layoutscope.filesystems.apfs.reader import Options
 
     return Options(
-        decoder=request.decoder,
         stack=request.stack,
         first_volume=request.first_volume,
         second=request.second,

@@ -29,7 +29,6 @@ from layoutscope.filesystems.apfs.volume import cipher_of, fs_source, list_volum
 from layoutscope.filesystems.features import report_features
 from layoutscope.findings import FindingLog
 from layoutscope.frozen import frozen
-from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.tables import with_containers
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.filesystems.contract import ReadableState
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.decoder import DecoderName
     from layoutscope.tables import VolumeLayout
 
 
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
 class Options:
     """How a container is read."""
 
-    decoder: DecoderName = "bulk"  # which of the two decoders
     stack: tuple[str, ...] = ()  # layers around the container, outermost first
     first_volume: int = 1  # number of the container's first volume on the image
     second: tuple[Source, int] | None = None  # the other image of a Fusion set, and where its half starts there
@@ -190,30 +187,30 @@ def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | N
     With nothing to open the sweep has to tell all, and likewise where an older state alone can be opened: the nodes of
     the last one are still there, as a rule.
     """
-    log, decoder = FindingLog(), decoder_named(options.decoder)
+    log = FindingLog()
     halves = main_first(half, options.second, log)
     opened: Container | None = None
     try:
         opened = _opened(halves, options, log)
         if opened.younger is None or options.xid is not None:
-            return opened, sweep(opened.blocks, opened.decoder) if options.sweep else None
+            return opened, sweep(opened.blocks) if options.sweep else None
         lost, where = opened.younger, opened.blocks.at(opened.younger.paddr)
         why = FormatError(f"that of transaction {lost.xid}: {lost.why}", structure="checkpoint", image_offset=where)
     except FormatError as error:
         why = error
     if options.sweep and options.xid is None:
         with suppress(FormatError):
-            salvaged, swept = salvage_container(halves, decoder, log, why)
+            salvaged, swept = salvage_container(halves, log, why)
             report_missing(salvaged)
             return salvaged, swept
     else:
-        reopened = reopen_container(halves, decoder, log, after_xid=opened.xid if opened else 0, xid=options.xid)
+        reopened = reopen_container(halves, log, after_xid=opened.xid if opened else 0, xid=options.xid)
         if reopened is not None:
             report_missing(reopened)
             opened = reopened
     if opened is None:
         raise why
-    return opened, sweep(opened.blocks, opened.decoder) if options.sweep else None
+    return opened, sweep(opened.blocks) if options.sweep else None
 
 
 def open_with(
@@ -227,7 +224,7 @@ def open_with(
 
 def _opened(halves: Halves, options: Options, log: FindingLog) -> Container:
     main, second = halves
-    container = open_container(main, decoder_named(options.decoder), log, second=second, xid=options.xid)
+    container = open_container(main, log, second=second, xid=options.xid)
     report_missing(container)
     return container
 

@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.spaceman import Space
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
 
 
@@ -106,7 +105,7 @@ class Evidence:
             places.append(_runs(paddr, size_bytes, block_size))
         told = tell_search(used, block_size)
         container.at_superblock().add("tree-rebuilt", "warning", told)
-        return sweep(container.blocks, container.decoder, lookup.union(places))
+        return sweep(container.blocks, lookup.union(places))
 
 
 def tell_search(used: NDArray[np.int64], block_size: int) -> str:
@@ -248,17 +247,17 @@ def mended(volume: Volume, swept: Swept) -> Volume:
 SUPERBLOCK: Final = NX_SUPERBLOCK
 
 
-def salvage_container(halves: Halves, decoder: Decoder, log: FindingLog, error: FormatError) -> tuple[Container, Swept]:
+def salvage_container(halves: Halves, log: FindingLog, error: FormatError) -> tuple[Container, Swept]:
     """Sweep a container and open what is left of it."""
-    store = Store.over(_blocks(halves), decoder, log)
-    swept = sweep(store.blocks, decoder)
+    store = Store.over(_blocks(halves), log)
+    swept = sweep(store.blocks)
     volumes = _volumes_in(swept)
     if not len(volumes):
         raise error
     shift = _misplaced_blocks(swept)
     if shift:
         (source, start), second = halves
-        return salvage_container(((source, start + shift * store.blocks.block_size), second), decoder, log, error)
+        return salvage_container(((source, start + shift * store.blocks.block_size), second), log, error)
     log.at_error(error).add("checkpoint-invalid", "error", error.reason)
     if shift is None:
         message = (
@@ -280,7 +279,6 @@ def salvage_container(halves: Halves, decoder: Decoder, log: FindingLog, error: 
 
 def reopen_container(
     halves: Halves,
-    decoder: Decoder,
     log: FindingLog,
     *,
     after_xid: int = 0,  # transaction of the state that can be opened otherwise; 0 if there is none
@@ -294,13 +292,13 @@ def reopen_container(
     are in use, if these are more than are searched unasked, or if a volume is not found.
     """
     apart = log.branch()
-    store = Store.over(_blocks(halves), decoder, apart)
+    store = Store.over(_blocks(halves), apart)
     with suppress(FormatError):
         first = find_superblock(*halves[0], FindingLog())
         paddrs, _ = ring_paddrs(
             store.apart(), first.xp_desc_base, first.num_desc_blocks, is_tree=bool(first.desc_is_tree)
         )
-        area = checkpoints.read_descriptor_area(store.blocks, decoder, paddrs)
+        area = checkpoints.read_descriptor_area(store.blocks, paddrs)
         left = checkpoints.superblocks(store.apart(), area)
         for paddr, superblock in [item for item in left if xid in (None, item[1].hdr.xid)][:1]:
             if superblock.hdr.xid <= after_xid:
@@ -310,7 +308,7 @@ def reopen_container(
             if lookup.total(used) * store.blocks.block_size > SEARCHED_BYTES:
                 return None
             oids = [oid for oid in superblock.fs_oid if oid]
-            volumes = _volumes_in(sweep(store.blocks, decoder, used)).newest(state.xid)
+            volumes = _volumes_in(sweep(store.blocks, used)).newest(state.xid)
             volumes = volumes.take(np.isin(volumes.oid, np.array(oids, np.uint64)))
             if not len(volumes) or len(volumes) < len(oids):
                 return None
@@ -428,7 +426,7 @@ def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[Descrip
         paddrs, trees = ring_paddrs(store.apart(), base, count, is_tree=bool(superblock.desc_is_tree))
     except FormatError:
         paddrs, trees = np.empty(0, np.uint64), []
-    return checkpoints.read_descriptor_area(store.blocks, store.decoder, paddrs), trees
+    return checkpoints.read_descriptor_area(store.blocks, paddrs), trees
 
 
 def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:

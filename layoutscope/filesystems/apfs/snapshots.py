@@ -24,6 +24,7 @@ from layoutscope.filesystems.apfs.volume import list_volumes, open_volume, read_
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import ER_STATE_HEAD, GBITMAP_VAL, OBJ_PHYS
 
@@ -175,7 +176,7 @@ def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tupl
     starts = None if not len(near) else np.arange(len(near), dtype=np.int64) * blocks.block_size
     if starts is None:
         return len(row), len(row) - len(plain)
-    head = container.decoder.columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.oid, OBJ_PHYS.xid))
+    head = decode_columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.oid, OBJ_PHYS.xid))
     sound = (fletcher64(data) == head["cksum"]) & (head["oid"] == omap.oid[near]) & (head["xid"] == omap.xid[near])
     return len(row), int(sound.sum()) + len(row) - len(plain)
 
@@ -357,7 +358,7 @@ def _bitmap_blocks(container: Container, batch: ReadNodes) -> list[Region]:
     slots, regions = batch.slots, list[Region]()
     kind = ObjectKind(grammar.ApfsEncryption.GbitmapBlock, int(KINDS.gbitmap_block), "bitmap block")
     rows = np.flatnonzero(slots.val_len == VALUE.width)
-    found = container.decoder.column(VALUE, batch.buffer, slots.val_start[rows], VALUE.paddr)
+    found = decode_column(VALUE, batch.buffer, slots.val_start[rows], VALUE.paddr)
     by_row = dict(zip(rows.tolist(), found.tolist(), strict=True))
     for row in range(len(slots)):
         try:

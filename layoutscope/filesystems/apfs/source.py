@@ -13,7 +13,7 @@ import numpy as np
 from layoutscope.frozen import frozen
 from layoutscope.native.library import Kernel
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import Bulk
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import (
     EVICT_MAPPING_KEY,
     FEXT_KEY,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.omap import OmapView
     from layoutscope.findings import FindingLog
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import RecordColumn, RecordType
 
 
@@ -47,23 +46,17 @@ TYPE_BITS: Final = 4
 
 @frozen
 class Store:
-    """Where structures are read, how they are decoded, and where findings about them go."""
+    """Where structures are read, and where findings about them go."""
 
     blocks: Blocks  # blocks of the container
-    decoder: Decoder  # bulk or grammar
     log: FindingLog  # its addresses are those of blocks
     # roots that were found and cannot be used, one each: without them nothing is known of their trees
     lost: list[NodeRows] = field(default_factory=list)
 
     @classmethod
-    def over(
-        cls,
-        blocks: Blocks,  # blocks of the container
-        decoder: Decoder,
-        log: FindingLog,
-    ) -> Store:
+    def over(cls, blocks: Blocks, log: FindingLog) -> Store:
         """Let a log count in blocks."""
-        return cls(blocks, decoder, replace(log, locate=blocks.place))
+        return cls(blocks, replace(log, locate=blocks.place))
 
     def apart(self) -> Store:
         """Return the same store with findings of its own: to collect those of one volume, or to drop them."""
@@ -122,11 +115,6 @@ class TreeSource:
         return self.store.blocks
 
     @property
-    def decoder(self) -> Decoder:
-        """Bulk or grammar."""
-        return self.store.decoder
-
-    @property
     def kind(self) -> TreeKind:
         """What its records are."""
         return KINDS[self.tree]
@@ -173,7 +161,7 @@ def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[n
     """Order of keys as numbers: object and record type in the file-system trees, the leading field elsewhere."""
     key_type, key_field, _ = source.kind
     field, turn = (J_KEY.obj_id_and_type, TYPE_BITS) if key_type is J_KEY else (key_field, 0)
-    if isinstance(source.decoder, Bulk) and isinstance(field, Field) and field.native == np.uint64:
+    if isinstance(field, Field) and field.native == np.uint64:
         numbers = np.empty(len(key_start), np.int64)
         if LEADING_NUMBERS(buffer, key_type.width, field.offset, turn, key_start, numbers) is not None:
             return numbers.view(np.uint64)
@@ -181,12 +169,12 @@ def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[n
 
 
 def decoded_order(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Decode the order of keys through the source's decoder."""
+    """Decode the order of keys in numpy."""
     key_type, key_field, _ = source.kind
     if key_type is not J_KEY:
-        return source.decoder.column(key_type, buffer, key_start, key_field)
+        return decode_column(key_type, buffer, key_start, key_field)
     # The disk has the record type in the upper four bits of the object's number, yet the object leads the order.
-    parts = source.decoder.columns(J_KEY, buffer, key_start, (J_KEY.obj_id, J_KEY.record_type))
+    parts = decode_columns(J_KEY, buffer, key_start, (J_KEY.obj_id, J_KEY.record_type))
     return order_key(parts["obj_id"], parts["record_type"])
 
 

@@ -18,6 +18,7 @@ from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import BLOCK_ADDRESS, CAB_HEAD, CHUNK_INFO, CIB_HEAD, FREE_QUEUE_KEY, FREE_QUEUE_VAL
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.findings import FindingLog
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import ApfsSpaceman
 
 
@@ -183,29 +183,27 @@ def _read_header(store: Store, checkpoint: Checkpoint) -> tuple[int, ApfsSpacema
     return item.paddr, header, np.frombuffer(data, np.uint8)
 
 
-def _addresses(
-    decoder: Decoder, data: NDArray[np.uint8], start: int, count: int, image_offset: int
-) -> NDArray[np.uint64]:
+def _addresses(data: NDArray[np.uint8], start: int, count: int, image_offset: int) -> NDArray[np.uint64]:
     """Decode an array of block addresses in an object at an image offset."""
     size = BLOCK_ADDRESS.width
     if start + count * size > len(data):
         raise FormatError("more addresses than fit", structure="space manager", image_offset=image_offset)
     starts = start + np.arange(count, dtype=np.int64) * size
-    return decoder.column(BLOCK_ADDRESS, data, starts, BLOCK_ADDRESS.paddr)
+    return decode_column(BLOCK_ADDRESS, data, starts, BLOCK_ADDRESS.paddr)
 
 
 def _read_device(
     store: Store, paddr: int, spaceman: NDArray[np.uint8], device: ApfsSpaceman.SpacemanDevice, number: int
 ) -> tuple[list[Region], NDArray[np.int64], bool]:
     """Read the chunk information and bitmaps of one device: its regions, free runs, and whether all counts agree."""
-    owner, decoder, where = QUEUE_NAMES[number + 1], store.decoder, store.blocks.at(paddr)
+    owner, where = QUEUE_NAMES[number + 1], store.blocks.at(paddr)
     cabs = np.empty(0, np.uint64)
     # Where the addresses of all chunk-info blocks do not fit into the space manager, they stand in blocks of their own.
     if device.num_cabs:
-        cabs = _addresses(decoder, spaceman, device.ofs_addresses, device.num_cabs, where)
+        cabs = _addresses(spaceman, device.ofs_addresses, device.num_cabs, where)
         cibs = _cab_addresses(store, cabs)
     else:
-        cibs = _addresses(decoder, spaceman, device.ofs_addresses, device.num_cibs, where)
+        cibs = _addresses(spaceman, device.ofs_addresses, device.num_cibs, where)
     chunks = _read_chunks(store, cibs, number)
     free, agrees = _free(store, chunks, owner)
     if lookup.total(free) != device.num_free_blocks:
@@ -224,14 +222,14 @@ def _cab_addresses(store: Store, cabs: NDArray[np.uint64]) -> NDArray[np.uint64]
     head = CAB_HEAD.width
     for paddr in cabs.tolist():
         data = np.frombuffer(store.blocks.read_object(paddr), np.uint8)
-        found = store.decoder.columns(CAB_HEAD, data, np.zeros(1, np.int64), (CAB_HEAD.num_cibs,))
-        parts.append(_addresses(store.decoder, data, head, int(found["num_cibs"][0]), store.blocks.at(paddr)))
+        found = decode_columns(CAB_HEAD, data, np.zeros(1, np.int64), (CAB_HEAD.num_cibs,))
+        parts.append(_addresses(data, head, int(found["num_cibs"][0]), store.blocks.at(paddr)))
     return np.concatenate(parts)
 
 
 def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
     """Decode the entries of the chunk-info blocks of a device."""
-    blocks, decoder = store.blocks, store.decoder
+    blocks = store.blocks
     outside = ~blocks.readable(cibs, blocks.block_size)
     if outside.any():
         is_there = bool(blocks.present(cibs[outside][:1], blocks.block_size)[0])
@@ -242,13 +240,13 @@ def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
         )
     buffer = blocks.read(cibs, blocks.block_size).reshape(-1)
     starts = np.arange(len(cibs), dtype=np.int64) * blocks.block_size
-    counts = decoder.column(CIB_HEAD, buffer, starts, CIB_HEAD.num_chunks).astype(np.int64)
+    counts = decode_column(CIB_HEAD, buffer, starts, CIB_HEAD.num_chunks).astype(np.int64)
     head, size = CIB_HEAD.width, CHUNK_INFO.width
     if (head + counts * size > blocks.block_size).any():
         raise FormatError("more chunks than fit", structure="chunk-info block", image_offset=blocks.at(int(cibs[0])))
     owner, slot = owners(counts), ordinals(counts)
     names = (CHUNK_INFO.paddr, CHUNK_INFO.num_blocks, CHUNK_INFO.num_free_blocks, CHUNK_INFO.bitmap_paddr)
-    found = decoder.columns(CHUNK_INFO, buffer, starts[owner] + head + slot * size, names)
+    found = decode_columns(CHUNK_INFO, buffer, starts[owner] + head + slot * size, names)
     # Chunks of the second device are counted from its own start (apfsck), or bear its mark like any other address.
     mark = np.uint64(blocks.tier2_mark if device else 0)
     return Chunks(
@@ -361,7 +359,7 @@ def queued_lengths(batch: ReadNodes) -> NDArray[np.uint64]:
     # A ghost, an entry without value, stands for a single block.
     lengths = np.ones(len(batch.slots), np.uint64)
     rows = np.flatnonzero(batch.slots.val_len > 0)
-    decoder, starts = batch.tree.source.decoder, batch.slots.val_start[rows]
-    found = decoder.columns(FREE_QUEUE_VAL, batch.buffer, starts, (FREE_QUEUE_VAL.num_blocks,))
+    starts = batch.slots.val_start[rows]
+    found = decode_columns(FREE_QUEUE_VAL, batch.buffer, starts, (FREE_QUEUE_VAL.num_blocks,))
     lengths[rows] = found["num_blocks"]
     return lengths

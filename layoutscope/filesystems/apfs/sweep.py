@@ -14,6 +14,7 @@ import numpy as np
 from layoutscope.arrays import lookup
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import BTREE_NODE
 from layoutscope.progress import phase
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.decoder import Decoder
 
 
 CHUNK_BYTES: Final = 16 * 1024**2
@@ -104,13 +104,13 @@ class Swept:
         return self.take(rows[last])
 
 
-def sweep(blocks: Blocks, decoder: Decoder, within: NDArray[np.int64] | None = None) -> Swept:
+def sweep(blocks: Blocks, within: NDArray[np.int64] | None = None) -> Swept:
     """Look at blocks once, each as what it may be; holes and areas that were never read are passed over.
 
     What is no sound block but begins like a node is tried as one of several blocks, up to 64 KiB.
     """
     parts = [
-        _objects_in(decoder, data, first, blocks, number)
+        _objects_in(data, first, blocks, number)
         for number, source in enumerate(blocks.sources)
         if source is not None
         for first, data in _chunks(source, blocks.block_size, _on_device(within, blocks.tier2_mark, number))
@@ -146,15 +146,15 @@ def _chunks(source: Source, block_size: int, within: NDArray[np.int64]) -> Itera
                 looked_at.at((block + number) * block_size)
 
 
-def _objects_in(decoder: Decoder, data: NDArray[np.uint8], first: int, blocks: Blocks, device: int) -> Swept:
+def _objects_in(data: NDArray[np.uint8], first: int, blocks: Blocks, device: int) -> Swept:
     """Find nodes, superblocks and heads of object maps in a run of blocks."""
     starts = np.arange(len(data), dtype=np.int64) * blocks.block_size
     flat = data.reshape(-1)
-    head = decoder.columns(HEAD, flat, starts, (HEAD.hdr.type, HEAD.level, HEAD.hdr.xid))
+    head = decode_columns(HEAD, flat, starts, (HEAD.hdr.type, HEAD.level, HEAD.hdr.xid))
     kind, level, xid = head["hdr.type"].astype(np.int64), head["level"], head["hdr.xid"]
     is_node = np.isin(kind, [int(KINDS.btree), int(KINDS.btree_node)]) & (level < MOST_LEVELS)
     rows = np.flatnonzero((is_node | np.isin(kind, [int(item) for item in SINGLE])) & (xid > 0))
-    columns = decoder.columns(HEAD, flat, starts[rows], FIELDS)
+    columns = decode_columns(HEAD, flat, starts[rows], FIELDS)
     mark = blocks.tier2_mark if device else 0
     paddr = (rows + first + mark).astype(np.uint64)
     # The checksum is over the whole object, however many blocks it has, less the eight bytes of itself.

@@ -13,6 +13,7 @@ import numpy as np
 from layoutscope.errors import ChecksumError, FormatError
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import BTREE_NODE, OBJ_PHYS
 
@@ -177,7 +178,7 @@ def report_damaged(store: Store, paddrs: NDArray[np.uint64], names: list[str]) -
     blocks = store.blocks
     data = blocks.read(paddrs, blocks.block_size)
     starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-    stored, computed = store.decoder.column(OBJ_PHYS, data.reshape(-1), starts, OBJ_PHYS.cksum), fletcher64(data)
+    stored, computed = decode_column(OBJ_PHYS, data.reshape(-1), starts, OBJ_PHYS.cksum), fletcher64(data)
     wrong: NDArray[np.bool_] = computed != stored
     for row in np.flatnonzero(wrong).tolist():
         log = store.log.at(names[row], int(paddrs[row]))

@@ -16,6 +16,7 @@ from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.extents import flatten
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import (
     ATTRIBUTE_EXTENTS,
     ATTRIBUTE_FORK_DATA,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.names import Units
     from layoutscope.filesystems.hfsplus.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import RecordColumn, RecordType
 
 
@@ -80,43 +79,43 @@ class AttributeLeaves:
     compressed: list[Columns] = field(default_factory=list)
     num_owners: int = 0
 
-    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+    def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
         """Decode the leaf records of a batch; extents and compression headers are kept."""
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
-        kind, is_sound = _types(volume.decoder, buffer, data, stop)
-        keys = volume.decoder.columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
+        kind, is_sound = _types(buffer, data, stop)
+        keys = decode_columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
         wide = {name: values.astype(np.int64) for name, values in keys.items()}
         start, length = key + KEY.width, wide["num_name_units"]
         is_sound &= start + length * names.UNIT_BYTES <= data
         self.bad.append(node[~is_sound])
         for number in (_TYPES.fork_data, _TYPES.extents):
             chosen = np.flatnonzero(is_sound & (kind == number))
-            self._keep_fork(volume, buffer, data[chosen], wide["start_block"][chosen], number)
+            self._keep_fork(buffer, data[chosen], wide["start_block"][chosen], number)
             own = {"file_id": wide["file_id"][chosen], "node": node[chosen]}
-            self._keep_owner(volume, buffer, data[chosen], own, number)
+            self._keep_owner(buffer, data[chosen], own, number)
             self._keep_names(buffer, start[chosen], length[chosen])
         is_inline = (
             is_sound & (kind == _TYPES.inline_data) & names.names_equal(buffer, start, length, COMPRESSION_ATTRIBUTE)
         )
         is_inline &= data + INLINE.width + DECMPFS.width <= stop
-        self._keep_compressed(volume, buffer, data[is_inline], node[is_inline], wide["file_id"][is_inline])
+        self._keep_compressed(buffer, data[is_inline], node[is_inline], wide["file_id"][is_inline])
         return {"node": node[is_sound], "file_id": wide["file_id"][is_sound], "record_type": kind[is_sound]}
 
-    def _keep_fork(self, volume: Volume, buffer: U8, data: I64, first_block: I64, number: int) -> None:
+    def _keep_fork(self, buffer: U8, data: I64, first_block: I64, number: int) -> None:
         record_type, fields = EXTENT_FIELDS[number]
-        found = volume.decoder.columns(record_type, buffer, data, fields)
+        found = decode_columns(record_type, buffer, data, fields)
         starts, counts = (found[name].astype(np.int64) for name in fields)
         rows = flatten(starts, counts, first_block)
         rows["owner"] = self.num_owners + rows.pop("record")
         self.forks.append(rows)
 
-    def _keep_owner(self, volume: Volume, buffer: U8, data: I64, own: dict[str, I64], number: int) -> None:
+    def _keep_owner(self, buffer: U8, data: I64, own: dict[str, I64], number: int) -> None:
         """Keep whose extents they are; only the first record of an attribute knows its size."""
         # Extents behind the eighth stand in records of their own, under the same name, with nothing but extents.
         size = np.full(len(data), -1, np.int64)
         if number == _TYPES.fork_data:
-            size = volume.decoder.column(FORK, buffer, data, FORK.the_fork.len_logical)
+            size = decode_column(FORK, buffer, data, FORK.the_fork.len_logical)
         self.owners.append({**own, "size": signed(size)})
         self.num_owners += len(data)
 
@@ -125,19 +124,19 @@ class AttributeLeaves:
         units = names.gather(buffer, start, length)
         self.names += np.split(units, np.cumsum(length)[:-1]) if len(length) else []
 
-    def _keep_compressed(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64) -> None:
+    def _keep_compressed(self, buffer: U8, data: I64, node: I64, file_id: I64) -> None:
         # This header is little-endian on a volume that is big-endian.
         place = data + INLINE.width
-        found = volume.decoder.columns(DECMPFS, buffer, place, (DECMPFS.compression_magic, DECMPFS.len_uncompressed))
+        found = decode_columns(DECMPFS, buffer, place, (DECMPFS.compression_magic, DECMPFS.len_uncompressed))
         is_header = found["compression_magic"] == _MAGIC
         size = signed(found["len_uncompressed"])
         self.compressed.append({"file_id": file_id[is_header], "node": node[is_header], "size": size[is_header]})
 
 
-def _types(decoder: Decoder, buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
+def _types(buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
     """Tell the type of each leaf record, and whether it is known and all of its fixed part is there."""
     holds_type = data + TYPE.width <= stop
-    kind = decoder.column(TYPE, buffer, np.where(holds_type, data, 0), TYPE.record_type)
+    kind = decode_column(TYPE, buffer, np.where(holds_type, data, 0), TYPE.record_type)
     wide = kind.astype(np.int64)
     is_sound = np.zeros(len(data), np.bool_)
     for number, size in RECORD_SIZES.items():

@@ -32,6 +32,7 @@ from layoutscope.filesystems.hfsplus.volume import shifted
 from layoutscope.frozen import frozen
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column
 from layoutscope.ondisk.records import HEADER_NODE, HEADER_RECORD, POINTER_RECORD, RECORD_OFFSET
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class LeafDecoder(Protocol):
     bad: list[I64]
     """Numbers of leaves with records that contradict the format."""
 
-    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+    def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
         """Decode the leaf records of a batch."""
         ...
 
@@ -209,7 +210,7 @@ def _read_map(
             break
         visited.append(number)
         data = read_parts(volume, pieces_of(volume, fork, size, np.array([number])))
-        batch = decode_nodes(volume.decoder, data, size, np.array([number]))
+        batch = decode_nodes(data, size, np.array([number]))
         if number and int(batch.kind[0]) != MAP:
             at = int(pieces_of(volume, fork, size, np.array([number])).volume_offset[0])
             volume.log.at(f"{tree} node {number}", at + DESCRIPTOR.kind.offset).add(
@@ -221,7 +222,7 @@ def _read_map(
             )
             lost.append(number)
             break
-        end = _map_end(volume, batch)
+        end = _map_end(batch)
         parts.append(data[skip:end])
         places.append((number * size + skip, max(0, end - skip)))
         known_bits += 8 * max(0, end - skip)
@@ -236,14 +237,14 @@ def _read_map(
     return used, np.array(visited[1:], np.int64), tuple(places), np.array(lost, np.int64)
 
 
-def _map_end(volume: Volume, node: ReadNodes) -> int:
+def _map_end(node: ReadNodes) -> int:
     """End of a map record: where the node's free space starts, at most where its offset table starts."""
     count = int(node.num_records[0])
     limit = node.node_size_bytes - OFFSET_BYTES * (count + 1)
     if limit <= DESCRIPTOR_BYTES:
         return DESCRIPTOR_BYTES
     place = np.array([limit])
-    offset = volume.decoder.column(RECORD_OFFSET, node.buffer, place, RECORD_OFFSET.ofs_record)
+    offset = decode_column(RECORD_OFFSET, node.buffer, place, RECORD_OFFSET.ofs_record)
     return int(offset[0]) if DESCRIPTOR_BYTES < int(offset[0]) <= limit else limit
 
 
@@ -261,21 +262,21 @@ def decode_tree(
         chosen = numbers[start : start + step]
         buffer = read_parts(volume, pieces_of(volume, file.fork, size, chosen), workspace)
         to_come = (len(numbers) - start) / len(chosen) - 1
-        batch = decode_nodes(volume.decoder, buffer, size, chosen, to_come)
-        _decode_batch(volume, file, batch, leaves, into)
+        batch = decode_nodes(buffer, size, chosen, to_come)
+        _decode_batch(file, batch, leaves, into)
 
 
-def _decode_batch(volume: Volume, file: TreeFile, nodes: ReadNodes, leaves: LeafDecoder, into: Decoded) -> None:
+def _decode_batch(file: TreeFile, nodes: ReadNodes, leaves: LeafDecoder, into: Decoded) -> None:
     def id_of(key: I64) -> I64:
-        return volume.decoder.column(leaves.key_type, nodes.buffer, key, leaves.id_field).astype(np.int64)
+        return decode_column(leaves.key_type, nodes.buffer, key, leaves.id_field).astype(np.int64)
 
     fixed = None if file.header.has_variable_index_keys else int(file.header.len_key_max)
     # A shorter key holds no fixed part of the tree's keys: its record is left out, and the node is damaged.
-    records = locate_records(volume.decoder, nodes, fixed, leaves.key_type.width)
+    records = locate_records(nodes, fixed, leaves.key_type.width)
     into.nodes.put(records, id_of)
     is_index = (nodes.kind == INDEX)[records.node]
     if is_index.any():
         number, _, data, _ = records.of(is_index)
-        child = volume.decoder.column(POINTER_RECORD, nodes.buffer, data, POINTER_RECORD.child_node)
+        child = decode_column(POINTER_RECORD, nodes.buffer, data, POINTER_RECORD.child_node)
         into.pointers.append({"node": number, "child": child.astype(np.int64)})
-    into.leaves.add(leaves.decode(volume, records, (nodes.kind == LEAF)[records.node]), nodes.to_come)
+    into.leaves.add(leaves.decode(records, (nodes.kind == LEAF)[records.node]), nodes.to_come)

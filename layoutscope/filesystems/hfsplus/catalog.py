@@ -206,10 +206,10 @@ class CatalogLeaves:
     bad: list[I64] = field(default_factory=list)
     tables: LeafTables = field(default_factory=lambda: LeafTables(PLAN))
 
-    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+    def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
         """Decode the leaf records of a batch; entries, threads, names and extents are kept."""
         batch, numbers = records.in_leaves(leaf), records.nodes.number
-        found = self.tables.add(volume.decoder, batch, records.nodes.to_come)
+        found = self.tables.add(batch, records.nodes.to_come)
         is_thread, is_sound = found.leaf >= _FIRST_THREAD, found.leaf != NO_LEAF
         columns: Columns = {"node": numbers}
         # Records stand in the order of their nodes.

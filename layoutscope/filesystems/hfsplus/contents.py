@@ -36,7 +36,6 @@ from layoutscope.filesystems.hfsplus.tree import (
 from layoutscope.filesystems.hfsplus.volume import Volume, alternate_header, open_volume, report_change, reread
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,18 +94,15 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
     old copies counted.
     """
     source, start, space_bytes = request.source, request.image_offset, request.size_bytes
-    decoder = decoder_named(request.decoder)
     found: Swept | None = None
     try:
-        opened = open_volume(source, start, decoder, space_bytes)
+        opened = open_volume(source, start, space_bytes)
     except FormatError as error:
         if not request.sweep:
             raise
         from layoutscope.filesystems.hfsplus.rescue import salvage_volume
 
-        opened, found = salvage_volume(
-            source, start, decoder, error, space_bytes, is_start_named=request.is_start_named
-        )
+        opened, found = salvage_volume(source, start, error, space_bytes, is_start_named=request.is_start_named)
     report_version(opened)
     below = opened
     journal = find_journal(opened)

@@ -11,6 +11,7 @@ import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of, starts_of
 from layoutscope.filesystems.hfsplus.forks import Fork, extended
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import EXTENT_KEY, EXTENT_LEAF_RECORD
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from layoutscope.arrays.ragged import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.recordtypes import RecordColumn, RecordType
 
 
@@ -36,12 +36,12 @@ class FixedLeaves:
         self.key_type, self.id_field = key_type, id_field
         self.bad: list[I64] = []
 
-    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+    def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
         """Decode leaf records."""
         whole = leaf & (records.stop - records.key >= self.record_type.width)
         self.bad.append(records.of(leaf & ~whole)[0])
         node, key, _, _ = records.of(whole)
-        found = volume.decoder.columns(self.record_type, records.nodes.buffer, key, self.fields)
+        found = decode_columns(self.record_type, records.nodes.buffer, key, self.fields)
         return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}
 
 

@@ -9,18 +9,42 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.catalog import PLAN
 from layoutscope.filesystems.hfsplus.journal import find_journal, replay_journal
+from layoutscope.filesystems.hfsplus.nodes import FORMS, HEADER, INDEX, LEAF, decode_nodes, locate_records
 from layoutscope.filesystems.hfsplus.volume import open_volume
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import decoder_named
+from layoutscope.ondisk.bulk import decode_column
+from layoutscope.ondisk.comparison import compare_fields, compare_leaves, difference
 from layoutscope.ondisk.grammar import Described, describe_structure
-from layoutscope.ondisk.records import HEADER_RECORD, NODE_DESCRIPTOR, RECORD_OFFSET
+from layoutscope.ondisk.records import (
+    ATTRIBUTE_EXTENTS,
+    ATTRIBUTE_FORK_DATA,
+    ATTRIBUTE_INLINE_DATA,
+    CATALOG_FILE,
+    CATALOG_FOLDER,
+    CATALOG_THREAD,
+    EXTENT_LEAF_RECORD,
+    HEADER_RECORD,
+    HOT_FILE_LEAF_RECORD,
+    NODE_DESCRIPTOR,
+    POINTER_RECORD,
+    RECORD_OFFSET,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from layoutscope.arrays.ragged import I64
+    from layoutscope.filesystems.hfsplus.nodes import RecordBatch
     from layoutscope.image import Source
     from layoutscope.ondisk.grammar import FieldValue
+    from layoutscope.recordtypes import RecordType
+
+_CATALOG_TYPES: Final = grammar.HfsplusCatalog.RecordType
+_ATTRIBUTE_TYPES: Final = grammar.HfsplusAttributes.RecordType
 
 _RECORDS: Final = {
     "catalog": ("HfsplusCatalog", "CatalogLeafRecord", "CatalogIndexRecord"),
@@ -29,6 +53,24 @@ _RECORDS: Final = {
     "hot-files": ("HfsplusHotfiles", "HotFileLeafRecord", ""),
 }
 """Grammar and types of leaf and index records, by tree."""
+
+_VALUES: Final = {
+    "catalog": {
+        int(_CATALOG_TYPES.folder): CATALOG_FOLDER,
+        int(_CATALOG_TYPES.file): CATALOG_FILE,
+        int(_CATALOG_TYPES.folder_thread): CATALOG_THREAD,
+        int(_CATALOG_TYPES.file_thread): CATALOG_THREAD,
+    },
+    "attributes": {
+        int(_ATTRIBUTE_TYPES.inline_data): ATTRIBUTE_INLINE_DATA,
+        int(_ATTRIBUTE_TYPES.fork_data): ATTRIBUTE_FORK_DATA,
+        int(_ATTRIBUTE_TYPES.extents): ATTRIBUTE_EXTENTS,
+    },
+}
+"""Record types of leaf records behind their keys, by tree and type."""
+
+_WHOLE_RECORDS: Final = {"extents-overflow": EXTENT_LEAF_RECORD, "hot-files": HOT_FILE_LEAF_RECORD}
+"""Record types of whole leaf records, keys included, in trees with records of one length."""
 
 _REGIONS: Final = {
     "volume-header": ("HfsplusVolume", "VolumeHeader"),
@@ -44,7 +86,7 @@ def mounted(
     size_bytes: int,
 ) -> Source:
     """Return the bytes of a volume of a size as a mount would see them, addresses counted from the volume's start."""
-    volume = open_volume(source, image_offset, decoder_named("bulk"), size_bytes)
+    volume = open_volume(source, image_offset, size_bytes)
     journal = find_journal(volume)
     overlay = replay_journal(volume, journal) if journal is not None else None
     return volume.source if overlay is None else overlay
@@ -64,6 +106,47 @@ def describe_node(data: bytes, tree: str) -> list[Described]:
     bounds = list(_offsets(data, count + 1))
     records = itertools.pairwise(bounds)
     return [descriptor, *(_record(cls, data, start, stop, number) for number, (start, stop) in enumerate(records))]
+
+
+def compare_node(data: bytes, tree: str) -> tuple[int, list[str]]:
+    """Decode the records of a node in bulk and parse them; return their number and what differs."""
+    buffer, zero = np.frombuffer(data, np.uint8), np.zeros(1, np.int64)
+    nodes = decode_nodes(buffer, len(data), zero)
+    kind = int(nodes.kind[0])
+    differences = list(compare_fields(NODE_DESCRIPTOR, buffer, zero, ["node descriptor"]))
+    if kind == HEADER:
+        at = zero + NODE_DESCRIPTOR.width
+        return 0, differences + list(compare_fields(HEADER_RECORD, buffer, at, ["header record"]))
+    form = FORMS[tree]
+    found = locate_records(nodes, None, form.key_type.width)
+    parsed = describe_node(data, tree)[1:]
+    titles = [f"record {number}" for number in found.slot.tolist()]
+    for title, slot, start, stop in zip(titles, found.slot, found.key, found.stop, strict=True):
+        if (start, stop) != (parsed[slot].start, parsed[slot].stop):
+            place = f"{parsed[slot].start} to {parsed[slot].stop}"
+            differences.append(difference(f"{title}, bytes", f"{start} to {stop}", place))
+    everything = np.arange(len(titles))
+    parts = [(form.key_type, found.key, everything)]
+    parts += [(POINTER_RECORD, found.data, everything)] if kind == INDEX else _values(tree, found)
+    for record_type, starts, rows in parts:
+        differences += compare_fields(record_type, buffer, starts[rows], [titles[row] for row in rows])
+    if tree == "catalog" and kind == LEAF:
+        differences += compare_leaves(PLAN, found.in_leaves(np.ones(len(titles), np.bool_)), titles)
+    return len(titles), differences
+
+
+def _values(tree: str, found: RecordBatch) -> Iterator[tuple[RecordType, I64, I64]]:
+    """Yield types of leaf records of a tree, where these start, and the rows of records of that type."""
+    if tree in _WHOLE_RECORDS:
+        yield _WHOLE_RECORDS[tree], found.key, np.flatnonzero(found.stop - found.key >= _WHOLE_RECORDS[tree].width)
+        return
+    start = FORMS[tree].record_types
+    if start is not None:
+        rows = np.flatnonzero(found.data + start.width <= found.stop)
+        kinds = decode_column(start, found.nodes.buffer, found.data[rows], start.column("record_type"))
+        for number, record_type in _VALUES[tree].items():
+            fits = found.data[rows] + record_type.width <= found.stop[rows]
+            yield record_type, found.data, rows[(kinds == number) & fits]
 
 
 def _record_class(tree: str, *, is_leaf: bool) -> Any:

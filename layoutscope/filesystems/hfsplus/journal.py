@@ -15,6 +15,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume import Overlay, read_at, report_denied_journal
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.checksum import journal_checksums
 from layoutscope.ondisk.records import (
     BLOCK_INFO_BE,
@@ -264,7 +265,7 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
     start, last = 0, 0
     while start < len(data):
         is_beyond = start >= journal.num_pending_bytes
-        found = read_list(journal, volume, data, start)
+        found = read_list(journal, data, start)
         if isinstance(found, str):
             if not is_beyond:
                 _report_invalid(volume, journal, found, start)
@@ -296,7 +297,7 @@ def unrolled(volume: Volume, journal: Journal) -> U8:
     return np.roll(buffer, first - start)
 
 
-def read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockList | str:
+def read_list(journal: Journal, data: U8, start: int) -> BlockList | str:
     """Read one block list, or say what is wrong with it."""
     header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
     info = BLOCK_INFO_LE if journal.is_little_endian else BLOCK_INFO_BE
@@ -304,13 +305,13 @@ def read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockLi
     if list_size < LIST_BYTES + BLOCK_INFO_BYTES or start + list_size > len(data):
         return "ends early"
     fields = (header.num_blocks, header.len_used, header.checksum, header.has_block_checksums)
-    head = volume.decoder.columns(header, data, np.array([start]), fields)
+    head = decode_columns(header, data, np.array([start]), fields)
     count, used = int(head["num_blocks"][0]), int(head["len_used"][0])
     problem = _problem(data[start:], int(head["checksum"][0]), count, used, list_size)
     if problem:
         return problem
     places = start + LIST_BYTES + BLOCK_INFO_BYTES * np.arange(count, dtype=np.int64)
-    infos = volume.decoder.columns(info, data, places, (info.bnum, info.bsize, info.cksum))
+    infos = decode_columns(info, data, places, (info.bnum, info.bsize, info.cksum))
     sizes = infos["bsize"][1:].astype(np.int64)
     starts = start + list_size + starts_of(sizes)
     if int(sizes.sum()) + list_size > used:

@@ -57,7 +57,7 @@ from layoutscope.filesystems.hfsplus.tree import (
 )
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET, attribute_names, volume_uuid
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.tables import NULL_ROW, Later, Table, Values, VolumeFacts, VolumeLayout, build_table, stacked
 from layoutscope.tables.columns import condition_details
 from layoutscope.tables.layout import TreeFacts, findings_table
@@ -235,11 +235,11 @@ def compared_by(name: str, facts: VolumeFacts) -> str:
 
 def inode_stats(nodes: U8) -> InodeStats:
     """Decode what the records of files and folders say of owners, modes and times."""
-    read = decode_nodes(BULK, nodes.ravel(), nodes.shape[1], np.arange(len(nodes), dtype=np.int64))
-    records = locate_records(BULK, read, None)
+    read = decode_nodes(nodes.ravel(), nodes.shape[1], np.arange(len(nodes), dtype=np.int64))
+    records = locate_records(read, None)
     room = records.stop - records.data
     start, room = records.data[room >= TYPE.width], room[room >= TYPE.width]
-    kind = BULK.column(TYPE, read.buffer, start, TYPE.record_type)
+    kind = decode_column(TYPE, read.buffer, start, TYPE.record_type)
     parts = [
         _stats_of(read.buffer, start[(kind == number) & (room >= record_type.width)], record_type, file_id)
         for number, record_type, file_id in (
@@ -254,7 +254,7 @@ def _stats_of(buffer: U8, starts: I64, record_type: RecordType, file_id: RecordC
     # Files and folders have these fields at the same places, under the same names.
     fields = (FILE.access_date, FILE.attribute_mod_date, FILE.has_expanded_times)
     owners = (FILE.permissions.file_mode, FILE.permissions.owner_id, FILE.permissions.group_id)
-    found = BULK.columns(record_type, buffer, starts, (file_id, *fields, *owners))
+    found = decode_columns(record_type, buffer, starts, (file_id, *fields, *owners))
     dates = [found[name].astype(np.uint32) for name in fields[:2]]
     access, change = (
         np.where(date > 0, unix_seconds(date, found[FILE.has_expanded_times]) * 1_000_000, NO_TIME) for date in dates

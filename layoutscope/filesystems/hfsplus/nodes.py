@@ -17,7 +17,7 @@ from layoutscope.filesystems.hfsplus.names import case_table, folded_names
 from layoutscope.frozen import frozen
 from layoutscope.native import Kernel
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import Bulk
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.leaves import LeafBatch
 from layoutscope.ondisk.records import (
     ATTRIBUTE_KEY,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.arrays.ragged import I64, U8, Mask
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import RecordColumn, RecordType
 
 
@@ -164,7 +163,7 @@ class Bounds:
     is_sound: Mask  # records that can lie there
 
 
-def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> ReadNodes:
+def decode_nodes(buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> ReadNodes:
     """Decode the descriptors of whole nodes."""
     starts = np.arange(len(numbers), dtype=np.int64) * node_size_bytes
     names = (
@@ -174,7 +173,7 @@ def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I6
         DESCRIPTOR.height,
         DESCRIPTOR.num_records,
     )
-    found = decoder.columns(DESCRIPTOR, buffer, starts, names)
+    found = decode_columns(DESCRIPTOR, buffer, starts, names)
     f_link, b_link, kind, height, num_records = (found[name].astype(np.int64) for name in names)
     return ReadNodes(buffer, node_size_bytes, numbers, f_link, b_link, kind, height, num_records, to_come)
 
@@ -183,15 +182,14 @@ LOCATE_RECORDS: Final = Kernel("locate_records", "bnnnnnblLLLLLLB")
 
 
 def locate_records(
-    decoder: Decoder,
     nodes: ReadNodes,
     fixed_index_key_bytes: int | None,
     # room that a key must have, its length field and padding included; records with less are left out
     least_key_bytes: int = 0,
 ) -> RecordBatch:
     """Locate every record of every leaf and index node."""
-    found = _natively(nodes, fixed_index_key_bytes, least_key_bytes) if isinstance(decoder, Bulk) else None
-    return found or plain_locate(decoder, nodes, fixed_index_key_bytes, least_key_bytes)
+    found = _natively(nodes, fixed_index_key_bytes, least_key_bytes)
+    return found or plain_locate(nodes, fixed_index_key_bytes, least_key_bytes)
 
 
 def _natively(nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int) -> RecordBatch | None:
@@ -211,29 +209,27 @@ def _natively(nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_byt
     return RecordBatch(nodes, node, slot, key, data, stop, free, damaged)
 
 
-def plain_locate(
-    decoder: Decoder, nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int = 0
-) -> RecordBatch:
-    """Locate records in numpy, through a decoder."""
-    found = record_bounds(decoder, nodes)
+def plain_locate(nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int = 0) -> RecordBatch:
+    """Locate records in numpy."""
+    found = record_bounds(nodes)
     node, keyed, damaged = found.node, found.keyed, found.is_overfull.copy()
     stop: I64 = nodes.start[node] + found.stop
-    key, data = _keys(decoder, nodes, found, fixed_index_key_bytes)
+    key, data = _keys(nodes, found, fixed_index_key_bytes)
     is_sound = found.is_sound & (data + np.where(nodes.kind == INDEX, POINTER_BYTES, 0)[node] <= stop)
     is_sound &= data - key >= least_key_bytes
-    free = _free_offset(decoder, nodes, found.counts, keyed, found.limit)
+    free = _free_offset(nodes, found.counts, keyed, found.limit)
     damaged[node[~is_sound]] = True
     node, slot, key, data, stop = (values[is_sound] for values in (node, found.slot, key, data, stop))
     return RecordBatch(nodes, node, slot, key, data, stop, free, damaged)
 
 
-def record_bounds(decoder: Decoder, nodes: ReadNodes) -> Bounds:
+def record_bounds(nodes: ReadNodes) -> Bounds:
     """Read the offset tables of leaf and index nodes; other kinds have no keyed records and are passed over."""
     keyed = (nodes.kind == LEAF) | (nodes.kind == INDEX)
     # The offset of the free space stands behind those of the records: one entry more than these.
     table_space = (nodes.node_size_bytes - DESCRIPTOR_BYTES) // OFFSET_BYTES - 1
     counts = np.where(keyed, np.clip(nodes.num_records, 0, table_space), 0)
-    first, stop = _bounds(decoder, nodes, counts, keyed)
+    first, stop = _bounds(nodes, counts, keyed)
     node = owners(counts)
     slot = ordinals(counts)
     limit = nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
@@ -241,13 +237,13 @@ def record_bounds(decoder: Decoder, nodes: ReadNodes) -> Bounds:
     return Bounds(keyed, counts, limit, is_overfull, node, slot, first, stop, _sound(first, stop, limit[node]))
 
 
-def _bounds(decoder: Decoder, nodes: ReadNodes, counts: I64, keyed: Mask) -> tuple[I64, I64]:
+def _bounds(nodes: ReadNodes, counts: I64, keyed: Mask) -> tuple[I64, I64]:
     """Read the offset tables, which grow from the node's end towards its start; one entry more than records."""
     entries = np.where(keyed, counts + 1, 0)
     node = owners(entries)
     slot = ordinals(entries)
     place = nodes.start[node] + nodes.node_size_bytes - OFFSET_BYTES * (slot + 1)
-    offsets = decoder.column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.ofs_record)
+    offsets = decode_column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.ofs_record)
     wide = offsets.astype(np.int64)
     is_last = slot == counts[node]
     return wide[~is_last], wide[1:][~is_last[:-1]]
@@ -260,10 +256,10 @@ def _sound(first: I64, stop: I64, limit: I64) -> Mask:
     return sound
 
 
-def _keys(decoder: Decoder, nodes: ReadNodes, found: Bounds, fixed_index_key_bytes: int | None) -> tuple[I64, I64]:
+def _keys(nodes: ReadNodes, found: Bounds, fixed_index_key_bytes: int | None) -> tuple[I64, I64]:
     """Find where each key ends; data start at an even offset."""
     key: I64 = nodes.start[found.node] + np.where(found.is_sound, found.first, DESCRIPTOR_BYTES)
-    length = decoder.column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.len_key)
+    length = decode_column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.len_key)
     wide = length.astype(np.int64)
     # In index nodes without variable keys each takes the room of the longest, whatever its length field says.
     if fixed_index_key_bytes is not None:
@@ -271,10 +267,10 @@ def _keys(decoder: Decoder, nodes: ReadNodes, found: Bounds, fixed_index_key_byt
     return key, key + LENGTH_BYTES + wide + wide % 2
 
 
-def _free_offset(decoder: Decoder, nodes: ReadNodes, counts: I64, keyed: Mask, limit: I64) -> I64:
+def _free_offset(nodes: ReadNodes, counts: I64, keyed: Mask, limit: I64) -> I64:
     """Start of the free space: the entry of the offset table behind those of the records."""
     place = nodes.start + nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
-    offsets = decoder.column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.ofs_record)
+    offsets = decode_column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.ofs_record)
     free = offsets.astype(np.int64)
     return np.where(keyed & (free >= DESCRIPTOR_BYTES) & (free <= limit), free, -1)
 
@@ -384,14 +380,13 @@ def misplaced(ident: I64, kept: names.KeptNames, *, is_folded: bool) -> Mask:
 
 
 def read_keys(
-    decoder: Decoder,
     form: KeyForm,
     buffer: U8,
     key: I64,  # where each key starts, at its length field; even, in bytes from the start of the buffer
 ) -> Keys:
     """Read keys that lie in a buffer as a whole."""
     length = (form.key_type.column("num_name_units"),) if form.has_name else ()
-    columns = decoder.columns(form.key_type, buffer, key, (form.ident, *form.tail, *length))
+    columns = decode_columns(form.key_type, buffer, key, (form.ident, *form.tail, *length))
     found = {name: values.astype(np.int64) for name, values in columns.items()}
     counts = found["num_name_units"] if form.has_name else np.zeros(len(key), np.int64)
     units = names.gather(buffer, key + form.key_type.width, counts)

@@ -79,6 +79,12 @@ class MountedView:
 
         return describe_node(data, tree)
 
+    def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:
+        """Compare what reading and the grammars make of a node."""
+        from layoutscope.filesystems.hfsplus.inspect import compare_node
+
+        return compare_node(data, tree)
+
     def describe_region(self, data: bytes, type_name: str) -> list[Described]:
         """List the structure that a region is."""
         from layoutscope.filesystems.hfsplus.inspect import describe_region

@@ -16,7 +16,7 @@ from layoutscope.filesystems.recognition import MAX_HITS, SECTOR_BYTES, Content,
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import (
     HEADER_NODE,
     HFS_WRAPPER_VOLUME_START,
@@ -127,7 +127,7 @@ def _are(is_one: Callable[[U8, I64], Mask], source: Source, starts: Sequence[int
 
 def _is_header_node(data: U8, places: I64, longest_key: int) -> Mask:
     fields = (_KIND.kind, _KIND.height, _KIND.num_records, HEADER_NODE.header.len_node, HEADER_NODE.header.len_key_max)
-    found = BULK.columns(HEADER_NODE, data, places, fields)
+    found = decode_columns(HEADER_NODE, data, places, fields)
     kind, height, count, size, longest = (found[name].astype(np.int64) for name in found)
     is_size = (size >= int(_LIMITS.minimum)) & (size <= int(_LIMITS.maximum)) & (size & (size - 1) == 0)
     is_kind = kind == int(grammar.HfsplusBtree.NodeKind.header)
@@ -137,7 +137,7 @@ def _is_header_node(data: U8, places: I64, longest_key: int) -> Mask:
 
 def _is_journal_info(data: U8, places: I64) -> Mask:
     fields = (JOURNAL_INFO_BLOCK.flags, JOURNAL_INFO_BLOCK.ofs_journal, JOURNAL_INFO_BLOCK.len_journal)
-    found = BULK.columns(JOURNAL_INFO_BLOCK, data, places, fields)
+    found = decode_columns(JOURNAL_INFO_BLOCK, data, places, fields)
     inside = int(grammar.HfsplusJournal.JournalInfoFlag.in_file_system)
     result: Mask = (found["flags"] == inside) & (found["ofs_journal"] > 0) & (found["len_journal"] > 0)
     return result
@@ -222,7 +222,7 @@ def find_in(stretch: Window, data: U8, offset: int) -> list[Content]:
     found: list[Content] = []
     wrappers = sectors_with(data, offset, 0, _magic(_SIGNATURES.hfs))
     headers = [place for item in _READ for place in sectors_with(data, offset, 0, _magic(item))]
-    sizes = BULK.columns(VOLUME_HEADER, data, np.array(headers, np.int64) - offset, _SIZES)
+    sizes = decode_columns(VOLUME_HEADER, data, np.array(headers, np.int64) - offset, _SIZES)
     block, count = sizes["len_block"].astype(np.int64), sizes["num_blocks"]
     is_sane = (count > 0) & (block >= SECTOR_BYTES) & (block <= MAX_BLOCK_BYTES) & (block & (block - 1) == 0)
     likely = [place for place, is_one in zip(headers, is_sane.tolist(), strict=True) if is_one]

@@ -59,6 +59,7 @@ from layoutscope.frozen import frozen
 from layoutscope.image import Window
 from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column
 from layoutscope.ondisk.records import VOLUME_HEADER
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.catalog import Catalog
     from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.image import Source
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import HfsplusBtree, HfsplusVolume
 
 
@@ -234,28 +234,28 @@ def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]
         buffer = read_parts(volume, pieces_of(volume, file.fork, size, chosen))
-        records = locate_records(volume.decoder, decode_nodes(volume.decoder, buffer, size, chosen), None)
-        whole = _has_whole_key(volume, form, records)
+        records = locate_records(decode_nodes(buffer, size, chosen), None)
+        whole = _has_whole_key(form, records)
         node, key = records.node[whole], records.key[whole]
         head = heads(node)
         ends = head + lengths_of(head, len(node)) - 1
         owners.append(chosen[node[head]])
-        firsts.append(read_keys(volume.decoder, form, buffer, key[head]))
-        lasts.append(read_keys(volume.decoder, form, buffer, key[ends]))
+        firsts.append(read_keys(form, buffer, key[head]))
+        lasts.append(read_keys(form, buffer, key[ends]))
     fold = form.has_name and not form.tail and not _tells_cases(volume, file)
     return LeafKeys(
         np.concatenate(owners), _comparable(joined_keys(firsts), fold=fold), _comparable(joined_keys(lasts), fold=fold)
     )
 
 
-def _has_whole_key(volume: Volume, form: KeyForm, records: RecordBatch) -> Mask:
+def _has_whole_key(form: KeyForm, records: RecordBatch) -> Mask:
     """Say which records have a key with all of its name."""
     length = records.data - records.key - LENGTH_BYTES
     whole: Mask = length >= form.fixed_length
     if form.has_name:
         rows = np.flatnonzero(whole)
         key, units = records.key[rows], form.key_type.column("num_name_units")
-        names = volume.decoder.column(form.key_type, records.nodes.buffer, key, units)
+        names = decode_column(form.key_type, records.nodes.buffer, key, units)
         whole[rows] = form.fixed_length + UNIT_BYTES * names.astype(np.int64) <= length[rows]
     return whole
 
@@ -353,7 +353,7 @@ def rebuild(
     else:
         nodes.is_inferred[order[~reached[order]]] = True
         file.used[order] = True
-    return Tree(file, nodes, reach, in_key_order(file, decoded, order, leaves, volume))
+    return Tree(file, nodes, reach, in_key_order(file, decoded, order, leaves))
 
 
 def _decoded(volume: Volume, file: TreeFile, leaves: LeafDecoder) -> Decoded:
@@ -492,7 +492,7 @@ def _in_fork(volume: Volume, name: str, fork: Fork) -> Swept:
         end = int(np.argmin(readable))
         pieces = ForkPieces(pieces.part[:end], pieces.volume_offset[:end], pieces.length_bytes[:end])
     data = read_parts(volume, pieces)
-    found = nodes_in(volume.decoder, data, len(data))
+    found = nodes_in(data, len(data))
     return found.of((found.tree == TREES.index(name)) & (found.height == 1))
 
 
@@ -553,7 +553,6 @@ _SIGNATURES: Final = grammar.HfsplusVolume.Signature
 def salvage_volume(
     source: Source,
     image_offset: int,
-    decoder: Decoder,
     error: FormatError,
     space_bytes: int | None = None,
     *,
@@ -567,7 +566,6 @@ def salvage_volume(
         window.origin,
         _stand_in(window.size_bytes),
         None,
-        decoder,
         FindingLog(base=window.origin),
         is_inferred=True,
     )
@@ -577,7 +575,7 @@ def salvage_volume(
     header = _newest_copy(bare)
     start = None if header is None else _start(bare, header)
     if start:
-        further = image_offset + start, decoder, error, window.size_bytes - start
+        further = image_offset + start, error, window.size_bytes - start
         return salvage_volume(source, *further, is_start_named=is_start_named)
     # A copy of the header says where the trees are: if none is there, not even a map is believed.
     is_doubtful = start is None and (header is not None or not is_start_named)
@@ -638,7 +636,7 @@ def _newest_copy(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
     size, tried = volume.source.size_bytes, 0
     for at, length, buffer in chunks(volume):
         starts = np.arange(0, min(length, len(buffer) - HEADER_BYTES + 1), STEP_BYTES, dtype=np.int64)
-        signature = volume.decoder.column(HEADER, buffer, starts, HEADER.signature)
+        signature = decode_column(HEADER, buffer, starts, HEADER.signature)
         for start in starts[np.isin(signature, [int(item) for item in _SIGNATURES])].tolist():
             tried += 1
             if tried > MOST_HEADERS:

@@ -37,6 +37,7 @@ from layoutscope.filesystems.hfsplus.nodes import (
 from layoutscope.filesystems.hfsplus.volume import shifted
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import (
     ATTRIBUTE_KEY,
     ATTRIBUTE_RECORD_TYPE,
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree import Tree
     from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import RecordType
 
 
@@ -96,13 +96,13 @@ class Swept:
 
 def sweep(volume: Volume) -> Swept:
     """Look at every sector of a volume once; holes and unread areas are passed over."""
-    parts = [_nodes_in(volume.decoder, buffer, length, at) for at, length, buffer in chunks(volume)]
+    parts = [_nodes_in(buffer, length, at) for at, length, buffer in chunks(volume)]
     return _joined(parts)
 
 
-def nodes_in(decoder: Decoder, buffer: U8, length: int) -> Swept:
+def nodes_in(buffer: U8, length: int) -> Swept:
     """Find the nodes that start in the first bytes of a buffer."""
-    return _joined([_nodes_in(decoder, buffer, length, 0)])
+    return _joined([_nodes_in(buffer, length, 0)])
 
 
 def _joined(parts: list[Columns]) -> Swept:
@@ -144,11 +144,11 @@ def _stored_chunks(source: Source, size: int) -> I64:
     return lookup.subtract(every, lookup.runs_of(first, np.maximum(last - first, 0)))
 
 
-def _nodes_in(decoder: Decoder, buffer: U8, length: int, volume_offset: int) -> Columns:
+def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:
     """Find the nodes that start in the first so many bytes of a buffer."""
     starts = np.arange(0, max(0, min(length, len(buffer) - NODE_SIZES[0] + 1)), STEP_BYTES, dtype=np.int64)
     names = (DESCRIPTOR.kind, DESCRIPTOR.height, DESCRIPTOR.reserved, DESCRIPTOR.num_records)
-    fields = decoder.columns(DESCRIPTOR, buffer, starts, names)
+    fields = decode_columns(DESCRIPTOR, buffer, starts, names)
     kind, height, reserved, num_records = (fields[name].astype(np.int64) for name in names)
     # The kind of an index node is 0, so that empty sectors look like one but for the height: leaves have 1, index nodes
     # more (TN1150). Header and map nodes, of height 0, hold no keys by which to know them, and are not looked for.
@@ -158,7 +158,7 @@ def _nodes_in(decoder: Decoder, buffer: U8, length: int, volume_offset: int) -> 
     # The header node tells how long nodes are, and may be what is lost. The smallest size fits first: a node of 4 KiB
     # that is followed by another one ends in an offset table, while its double ends in that of its neighbour.
     for size in NODE_SIZES:
-        part = _of_size(decoder, buffer, starts[starts + size <= len(buffer)], size)
+        part = _of_size(buffer, starts[starts + size <= len(buffer)], size)
         starts = np.setdiff1d(starts, part["volume_offset"], assume_unique=True)
         parts.append(part)
     found = concatenate(parts, {})
@@ -167,44 +167,44 @@ def _nodes_in(decoder: Decoder, buffer: U8, length: int, volume_offset: int) -> 
     return {name: values[order] for name, values in found.items()}
 
 
-def _of_size(decoder: Decoder, buffer: U8, starts: I64, size: int) -> Columns:
+def _of_size(buffer: U8, starts: I64, size: int) -> Columns:
     """Keep the places where a node of this size lies, with what its descriptor says."""
-    counts = decoder.column(DESCRIPTOR, buffer, starts, DESCRIPTOR.num_records).astype(np.int64)
-    starts = starts[_ends_in_table(decoder, buffer, starts, counts, size)]
+    counts = decode_column(DESCRIPTOR, buffer, starts, DESCRIPTOR.num_records).astype(np.int64)
+    starts = starts[_ends_in_table(buffer, starts, counts, size)]
     data = buffer[ranges(starts, np.full(len(starts), size, np.int64))]
-    nodes = decode_nodes(decoder, data, size, starts)
-    tree = _trees(decoder, nodes)
+    nodes = decode_nodes(data, size, starts)
+    tree = _trees(nodes)
     kept = tree >= 0
     columns = {name: getattr(nodes, name)[kept] for name in ("height", "num_records", "f_link", "b_link")}
     size_column = np.full(int(kept.sum()), size, np.int64)
     return {"volume_offset": starts[kept], "node_size": size_column, "tree": tree[kept], **columns}
 
 
-def _ends_in_table(decoder: Decoder, buffer: U8, starts: I64, counts: I64, size: int) -> Mask:
+def _ends_in_table(buffer: U8, starts: I64, counts: I64, size: int) -> Mask:
     """Say where the last bytes are the offset of a first record, and the free space starts where it can."""
     # The table grows backwards from the end of the node: its last entry is record 0, right behind the descriptor, its
     # first one the free space behind all records.
     limit = size - OFFSET_BYTES * (counts + 1)
     fits = limit > DESCRIPTOR_BYTES
-    first = _offset(decoder, buffer, starts + size - OFFSET_BYTES)
-    free = _offset(decoder, buffer, starts + np.where(fits, limit, 0))
+    first = _offset(buffer, starts + size - OFFSET_BYTES)
+    free = _offset(buffer, starts + np.where(fits, limit, 0))
     found: Mask = fits & (first == DESCRIPTOR_BYTES) & (free > DESCRIPTOR_BYTES) & (free <= limit)
     return found
 
 
-def _offset(decoder: Decoder, buffer: U8, places: I64) -> I64:
-    return decoder.column(RECORD_OFFSET, buffer, places, RECORD_OFFSET.ofs_record).astype(np.int64)
+def _offset(buffer: U8, places: I64) -> I64:
+    return decode_column(RECORD_OFFSET, buffer, places, RECORD_OFFSET.ofs_record).astype(np.int64)
 
 
-def _trees(decoder: Decoder, nodes: ReadNodes) -> I64:
+def _trees(nodes: ReadNodes) -> I64:
     """Tell the tree of each node by its first record; -1 where the node is none."""
     tree = np.full(len(nodes.number), -1, np.int64)
-    records = locate_records(decoder, nodes, None)
+    records = locate_records(nodes, None)
     found = np.bincount(records.node, minlength=len(tree))
     whole = ~records.damaged & (found == nodes.num_records)
     heads = np.flatnonzero(whole[records.node] & (records.slot == 0))
     node, key, data, stop = (getattr(records, name)[heads] for name in ("node", "key", "data", "stop"))
-    first = _First(decoder, nodes.buffer, key, data, stop, nodes.kind[node] == LEAF)
+    first = _First(nodes.buffer, key, data, stop, nodes.kind[node] == LEAF)
     for place, tells in enumerate((_is_catalog, _is_attributes, _is_overflow)):
         tree[node[tells(first) & (tree[node] < 0)]] = place
     return tree
@@ -213,7 +213,6 @@ def _trees(decoder: Decoder, nodes: ReadNodes) -> I64:
 class _First(NamedTuple):
     """The first record of each node: where key and data start and where it stops in the buffer."""
 
-    decoder: Decoder
     buffer: U8
     key: I64
     data: I64
@@ -224,7 +223,7 @@ class _First(NamedTuple):
         """Say which keys are as long as their fixed part and their name."""
         inside = self.key + key_type.width <= len(self.buffer)
         fields = (key_type.column("len_key"), key_type.column("num_name_units"))
-        found = self.decoder.columns(key_type, self.buffer, np.where(inside, self.key, 0), fields)
+        found = decode_columns(key_type, self.buffer, np.where(inside, self.key, 0), fields)
         length, name = (found[field].astype(np.int64) for field in fields)
         named: Mask = inside & (length == key_type.width - LENGTH_BYTES + 2 * name)
         return named
@@ -233,7 +232,7 @@ class _First(NamedTuple):
         """Say which records have a type of the tree and its length; those of index nodes are pointers."""
         inside = self.data + start.width <= self.stop
         place = np.where(inside, self.data, 0)
-        kind = self.decoder.column(start, self.buffer, place, start.column("record_type")).astype(np.int64)
+        kind = decode_column(start, self.buffer, place, start.column("record_type")).astype(np.int64)
         known = np.zeros(len(self.data), np.bool_)
         for number, size in sizes.items():
             known |= inside & (kind == number) & (self.data + size <= self.stop)
@@ -252,7 +251,7 @@ def _is_attributes(first: _First) -> Mask:
 def _is_overflow(first: _First) -> Mask:
     inside = first.key + EXTENT_KEY.width <= len(first.buffer)
     place = np.where(inside, first.key, 0)
-    length = first.decoder.column(EXTENT_KEY, first.buffer, place, EXTENT_KEY.len_key).astype(np.int64)
+    length = decode_column(EXTENT_KEY, first.buffer, place, EXTENT_KEY.len_key).astype(np.int64)
     need = np.where(first.is_leaf, EXTENT_LEAF_RECORD.width, EXTENT_KEY.width + POINTER_BYTES)
     found: Mask = inside & (length == EXTENT_KEY.width - LENGTH_BYTES) & (first.stop - first.key == need)
     return found
@@ -291,11 +290,11 @@ def _pointers(volume: Volume, tree: Tree) -> Columns:
     for number in numbers.tolist():
         one = np.array([number], np.int64)
         buffer = read_parts(volume, pieces_of(volume, file.fork, file.node_size_bytes, one))
-        records = locate_records(volume.decoder, decode_nodes(volume.decoder, buffer, file.node_size_bytes, one), fixed)
+        records = locate_records(decode_nodes(buffer, file.node_size_bytes, one), fixed)
         whole = records.data - records.key >= form.fixed_length + 2
         key, data = records.key[whole], records.data[whole]
-        ident = volume.decoder.column(form.key_type, buffer, key, form.ident)
-        child = volume.decoder.column(POINTER_RECORD, buffer, data, POINTER_RECORD.child_node)
+        ident = decode_column(form.key_type, buffer, key, form.ident)
+        child = decode_column(POINTER_RECORD, buffer, data, POINTER_RECORD.child_node)
         parts.append(
             {
                 "level": np.full(len(key), int(table.height[number]) - 1, np.int64),
@@ -369,9 +368,9 @@ class JournalCopies:
         if journal is None or journal.header is None or not len(ring):
             return cls(none, none, none, ring)
         found, end = [], 0
-        for start in _list_starts(journal, volume, ring).tolist():
+        for start in _list_starts(journal, ring).tolist():
             # What stands inside of a transaction is a block of somebody's file, whatever it looks like.
-            part = read_list(journal, volume, ring, start) if start >= end else ""
+            part = read_list(journal, ring, start) if start >= end else ""
             if not isinstance(part, str):
                 found.append((start, part))
                 end = start + part.used_bytes
@@ -417,14 +416,14 @@ def _ring(volume: Volume, journal: Journal | None) -> U8:
     return np.empty(0, np.uint8)
 
 
-def _list_starts(journal: Journal, volume: Volume, ring: U8) -> I64:
+def _list_starts(journal: Journal, ring: U8) -> I64:
     """Where block lists may start, by their counts: at sectors of the ring, in order."""
     if journal.header is None:
         return np.empty(0, np.int64)
     header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
     list_size = int(journal.header.len_block_list)
     starts = np.arange(0, max(len(ring) - list_size, 0), int(journal.header.len_header), dtype=np.int64)
-    head = volume.decoder.columns(header, ring, starts, (header.num_blocks, header.len_used))
+    head = decode_columns(header, ring, starts, (header.num_blocks, header.len_used))
     count, used = head["num_blocks"].astype(np.int64), head["len_used"].astype(np.int64)
     may_be: I64 = starts[(count >= 1) & (used >= list_size) & (used <= len(ring))]
     return may_be

@@ -367,12 +367,12 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
     damaged = unusable_nodes(file, nodes, reach)
     reach = follow_chain(file, nodes, reach)
     _report_unreached(volume, file, nodes, damaged)
-    return Tree(file, nodes, reach, in_key_order(file, decoded, reach.leaves, leaves, volume))
+    return Tree(file, nodes, reach, in_key_order(file, decoded, reach.leaves, leaves))
 
 
-def in_key_order(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecoder, volume: Volume) -> Columns:
+def in_key_order(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecoder) -> Columns:
     """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out."""
-    decoded.leaves.add(leaves.decode(volume, _no_records(file), np.empty(0, np.bool_)))  # for a tree without nodes
+    decoded.leaves.add(leaves.decode(_no_records(file), np.empty(0, np.bool_)))  # for a tree without nodes
     node = decoded.leaves.values["node"]
     # Records of one leaf stand together, in its order: whole leaves are moved.
     first = heads(node)

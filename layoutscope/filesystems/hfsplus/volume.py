@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.arrays.ragged import I64, U8, Mask
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import HfsplusVolume
 
 
@@ -64,7 +63,6 @@ class Volume:
     header: HfsplusVolume.VolumeHeader  # the volume header, or its copy where that one is damaged
     # `volume_offset` of the last 1024 bytes, which hold the alternate volume header; None where it was not found
     end_offset: int | None
-    decoder: Decoder  # how structures are decoded
     log: FindingLog  # what is wrong, by address in the volume; every part of the reader writes into it
     is_inferred: bool = False  # whether no header stood where it should, so that a sweep had to tell what is known
 
@@ -95,7 +93,7 @@ class Volume:
         return inside & ~overlaps(self.source.unread_ranges(), start, length)
 
 
-def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes: int | None = None) -> Volume:
+def open_volume(source: Source, image_offset: int, space_bytes: int | None = None) -> Volume:
     """Read the volume header, or the alternate one where it is damaged, and compare both."""
     window = Window(source, image_offset, source.size_bytes - image_offset)
     log = FindingLog(base=window.origin)
@@ -106,11 +104,11 @@ def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes
         end, alternate = find_alternate(window, None, space_bytes)
         if alternate is None:
             raise shifted(error, window.origin) from error
-        volume = Volume(window, window.origin, alternate, end, decoder, log)
+        volume = Volume(window, window.origin, alternate, end, log)
         volume.log.survive(error, code="volume-header-invalid")
         return volume
     end, alternate = find_alternate(window, header)
-    volume = Volume(window, window.origin, header, end, decoder, log)
+    volume = Volume(window, window.origin, header, end, log)
     _compare(volume, alternate)
     return volume
 
@@ -132,7 +130,7 @@ def reread(volume: Volume, source: Source) -> Volume:
     except FormatError:
         # A damaged header stays damaged where no transaction writes it: its copy serves on.
         header = volume.header
-    return Volume(source, volume.image_offset, header, volume.end_offset, volume.decoder, volume.log)
+    return Volume(source, volume.image_offset, header, volume.end_offset, volume.log)
 
 
 def read_header(

@@ -17,14 +17,13 @@ from layoutscope.frozen import frozen
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import ASIF_HEADER, DIRECTORY_ENTRY, REFERENCE, SEQUENCE
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import Asif
 
     I64 = NDArray[np.int64]
@@ -75,8 +74,8 @@ class StoredChunks:
         return StoredChunks(self.number[chosen], self.stored[chosen], self.bitmap[chosen])
 
 
-def open_asif(source: Source, decoder: Decoder = BULK) -> Source:
-    """Open the disk inside of an ASIF image, whose tables a decoder reads."""
+def open_asif(source: Source) -> Source:
+    """Open the disk inside of an ASIF image."""
     data = source.read(0, min(ASIF_HEADER.width, source.size_bytes))
     header = grammar.parse(grammar.Asif.Header, data, structure="ASIF header", image_offset=0)
     if header.version != VERSION or header.num_segments:
@@ -86,8 +85,8 @@ def open_asif(source: Source, decoder: Decoder = BULK) -> Source:
         )  # fmt: skip
     geometry = _geometry(header)
     size_bytes = header.num_sectors * header.len_sector
-    tables = _tables(source, header, geometry, decoder)
-    stored, bad = _stored_chunks(source, tables, geometry, decoder)
+    tables = _tables(source, header, geometry)
+    stored, bad = _stored_chunks(source, tables, geometry)
     disk = AsifSource(source, stored, geometry, size_bytes)
     unread = _covered(bad, geometry.len_chunk, size_bytes)
     if not len(unread):
@@ -118,7 +117,7 @@ def _contradiction(message: str, image_offset: int = 0) -> FormatError:
     return FormatError(message, structure="ASIF header", image_offset=image_offset)
 
 
-def _tables(source: Source, header: Asif.Header, geometry: Geometry, decoder: Decoder) -> I64:
+def _tables(source: Source, header: Asif.Header, geometry: Geometry) -> I64:
     """Chunk numbers of the tables that cover the disk, 0 where one is absent, shape (n,)."""
     chunks = -(-header.num_sectors * geometry.len_sector // geometry.len_chunk)
     count = -(-chunks // geometry.chunks_per_table)
@@ -134,7 +133,7 @@ def _tables(source: Source, header: Asif.Header, geometry: Geometry, decoder: De
     buffer = np.frombuffer(_peek(source, place, length), np.uint8)
     starts = SEQUENCE.width + DIRECTORY_ENTRY.width * np.arange(count)
     # A number beyond the file stays beyond it as a signed one.
-    numbers = decoder.column(DIRECTORY_ENTRY, buffer, starts, DIRECTORY_ENTRY.chunk)
+    numbers = decode_column(DIRECTORY_ENTRY, buffer, starts, DIRECTORY_ENTRY.chunk)
     tables: I64 = np.minimum(numbers, np.uint64(2**62)).astype(np.int64)
     return tables
 
@@ -149,7 +148,7 @@ def _peek(source: Source, at: int, length: int) -> bytes:
     return source.read(at, length) if at + length <= source.size_bytes else b""
 
 
-def _stored_chunks(source: Source, tables: I64, geometry: Geometry, decoder: Decoder) -> tuple[StoredChunks, I64]:
+def _stored_chunks(source: Source, tables: I64, geometry: Geometry) -> tuple[StoredChunks, I64]:
     """Read the tables; return the chunks that are stored, and runs of chunks of which nothing can be told."""
     used = np.flatnonzero(tables)
     if len(used) * geometry.len_table > MAX_TABLE_BYTES:
@@ -157,7 +156,7 @@ def _stored_chunks(source: Source, tables: I64, geometry: Geometry, decoder: Dec
     is_sound = ~_is_repeated(tables[used])
     is_sound &= tables[used] <= (source.size_bytes - geometry.len_table) // geometry.len_chunk
     places = [(int(table), int(tables[table])) for table in used[is_sound]]
-    parts = [_read_table(source, table, chunk, geometry, decoder) for table, chunk in places]
+    parts = [_read_table(source, table, chunk, geometry) for table, chunk in places]
     found = StoredChunks(*(_joined([getattr(part[0], name) for part in parts]) for name in StoredChunks.__match_args__))
     is_lost = _is_lost(found, tables[used], geometry, source.size_bytes)
     lost = used[~is_sound] * geometry.chunks_per_table
@@ -192,15 +191,13 @@ def _joined(parts: list[I64]) -> I64:
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
-def _read_table(
-    source: Source, table: int, chunk: int, geometry: Geometry, decoder: Decoder
-) -> tuple[StoredChunks, I64]:
+def _read_table(source: Source, table: int, chunk: int, geometry: Geometry) -> tuple[StoredChunks, I64]:
     """Decode the references of a table."""
     buffer = np.frombuffer(source.read(chunk * geometry.len_chunk, geometry.len_table), np.uint8)
     is_set = buffer.reshape(geometry.groups, -1, REFERENCE.width).any(axis=2)
     group, place = np.nonzero(is_set)
     starts = (group * (geometry.references + 1) + place) * REFERENCE.width
-    rows = decoder.columns(REFERENCE, buffer, starts, (REFERENCE.status, REFERENCE.chunk))
+    rows = decode_columns(REFERENCE, buffer, starts, (REFERENCE.status, REFERENCE.chunk))
     status, stored = rows[REFERENCE.status].astype(np.int64), rows[REFERENCE.chunk].astype(np.int64)
     is_bitmap = place == geometry.references
     bitmaps = np.zeros(geometry.groups, np.int64)

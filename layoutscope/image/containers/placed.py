@@ -13,7 +13,7 @@ from layoutscope.findings import Finding
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import (
     QCOW_HEADER,
     QCOW_REFERENCE,
@@ -313,7 +313,7 @@ def _table(
     if count * record.width > MAX_TABLE_BYTES or not 0 <= at <= source.size_bytes - count * record.width:
         raise UnknownError
     buffer = np.frombuffer(source.read(at, count * record.width), np.uint8)
-    columns = BULK.columns(record, buffer, np.arange(count) * record.width, fields)
+    columns = decode_columns(record, buffer, np.arange(count) * record.width, fields)
     return {name: column.astype(np.uint64) for name, column in columns.items()}
 
 

@@ -22,7 +22,7 @@ from layoutscope.image.raw import RawFile
 from layoutscope.image.source import FillingSource, MemorySource, ReadCounter, Source
 from layoutscope.image.split import band_number
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import (
     PARALLELS_ENTRY,
     PARALLELS_HEADER,
@@ -76,7 +76,7 @@ def _column(source: Source, at: int, count: int, record: RecordType, field: Reco
             found=f"{at + length:,}",
         )  # fmt: skip
     buffer = np.frombuffer(source.read(at, length), np.uint8)
-    return BULK.columns(record, buffer, np.arange(count) * record.width, (field,))[field].astype(np.int64)
+    return decode_columns(record, buffer, np.arange(count) * record.width, (field,))[field].astype(np.int64)
 
 
 def _refuse_sizes(what: str, size_bytes: int, unit_bytes: int) -> None:

@@ -22,7 +22,7 @@ from layoutscope.image.containers.placed import refuse_expansion
 from layoutscope.image.signatures import udif_trailer_at
 from layoutscope.image.source import FillingSource, Source, overlaps
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import (
     BLOCK_HEAD,
     BLOCK_MAP,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import Struct, Udif
 
     T = TypeVar("T", bound=Struct)
@@ -87,8 +86,8 @@ class Place(NamedTuple):
     base: int = 0
 
 
-def open_udif(source: Source, decoder: Decoder = BULK, trailer_at: int | None = None) -> Source:
-    """Open the disk inside of a disk image, whose pieces a decoder lists; its trailer is looked for if nobody did."""
+def open_udif(source: Source, trailer_at: int | None = None) -> Source:
+    """Open the disk inside of a disk image; its trailer is looked for if nobody did."""
     # A writer knows only at the end where everything lies, so that the header of the file is its last 512 bytes
     # ("koly"). Images that are written in one go have it first.
     found = udif_trailer_at(source) if trailer_at is None else trailer_at
@@ -114,7 +113,7 @@ def open_udif(source: Source, decoder: Decoder = BULK, trailer_at: int | None = 
             "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
             expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
         )  # fmt: skip
-    pieces = _pieces(maps, place, decoder)
+    pieces = _pieces(maps, place)
     return UdifSource(source, pieces, trailer.len_disk, (*findings, *_uncovered(maps, place, pieces)))
 
 
@@ -146,9 +145,9 @@ def _outside(pieces: StoredPieces, file_bytes: int) -> NDArray[np.int64]:
     return runs_of(pieces.start[is_lost], length[is_lost])
 
 
-def _pieces(maps: list[bytes], place: Place, decoder: Decoder) -> StoredPieces:
+def _pieces(maps: list[bytes], place: Place) -> StoredPieces:
     trailer = place.trailer
-    parts = [_map_pieces(data, place, decoder) for data in maps]
+    parts = [_map_pieces(data, place) for data in maps]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
     order = np.argsort(columns[0], kind="stable")
     start, stop, storage, offset, length = (column[order] for column in columns)
@@ -266,7 +265,7 @@ def _maps_in(text: bytes, where: int) -> list[bytes]:
     return maps
 
 
-def _map_pieces(data: bytes, place: Place, decoder: Decoder) -> tuple[NDArray[np.int64], ...]:
+def _map_pieces(data: bytes, place: Place) -> tuple[NDArray[np.int64], ...]:
     """Decode one block map into columns of pieces that hold sectors."""
     trailer, where = place.trailer, place.trailer.ofs_plist
     head = grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=where)
@@ -275,7 +274,7 @@ def _map_pieces(data: bytes, place: Place, decoder: Decoder) -> tuple[NDArray[np
         raise FormatError("has more entries than room", structure="disk image block map", image_offset=where)
     buffer = np.frombuffer(data, np.uint8)
     fields = (PIECE.storage, PIECE.start_sector, PIECE.num_sectors, PIECE.ofs_stored, PIECE.len_stored)
-    rows = decoder.columns(PIECE, buffer, first + width * np.arange(head.num_entries), fields)
+    rows = decode_columns(PIECE, buffer, first + width * np.arange(head.num_entries), fields)
     storage = rows["storage"].astype(np.int64)
     sector, count = rows["start_sector"], rows["num_sectors"]
     kinds = grammar.Udif.Storage

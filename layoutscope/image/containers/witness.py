@@ -24,7 +24,7 @@ from layoutscope.image.containers.placed import refuse_expansion
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION, VOLUME_SECTION
 from layoutscope.units import format_bytes
 
@@ -230,7 +230,7 @@ def _entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, NDArray[np.
     """Decode the entries of a table: place and length of each chunk, and whether it is packed."""
     buffer = np.frombuffer(entries, np.uint8)
     fields = (CHUNK_ENTRY.ofs_chunk, CHUNK_ENTRY.is_compressed, CHUNK_ENTRY.place)
-    columns = BULK.columns(CHUNK_ENTRY, buffer, np.arange(0, len(entries), CHUNK_ENTRY.width), fields)
+    columns = decode_columns(CHUNK_ENTRY, buffer, np.arange(0, len(entries), CHUNK_ENTRY.width), fields)
     offset, packed, whole = (columns[field].astype(np.int64) for field in fields)
     # Behind 2 GiB the highest bit belongs to the place, and nothing is packed; the place says when by falling.
     back = np.flatnonzero(np.diff(offset) < 0)

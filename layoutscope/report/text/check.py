@@ -1,4 +1,4 @@
-"""A check and a verification as text: each fault with its address, and where the decoders differ.
+"""A check and a verification as text: each fault with its address, and where bulk decoding and the grammars differ.
 
 What may follow from a finding is counted with it; JSON, CSV and SARIF have every one.
 """
@@ -136,7 +136,7 @@ def _verified(found: Verification) -> Iterator[RenderableType]:
         for item in found.tables
     ]
     yield plain_table(
-        f"{escape_text(found.image)}: read twice, through bulk dtypes and through the grammars", columns, rows
+        f"{escape_text(found.image)}: nodes decoded in bulk and parsed through the grammars", columns, rows
     )
     differing = sum(bool(item.differences) for item in found.tables)
     yield Text(

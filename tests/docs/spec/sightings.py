@@ -15,9 +15,10 @@ import numpy as np
 import polars as pl
 
 from layoutscope.api import documents
+from layoutscope.api.check import compare_nodes
 from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import LayoutscopeError
-from layoutscope.ondisk import bulk, decoder, grammar
+from layoutscope.ondisk import bulk, grammar
 from layoutscope.recordtypes import Field, RecordType
 from tests.docs.spec.grammars import types
 
@@ -81,11 +82,10 @@ class Sightings:
             if self.around is not None and length:
                 self.places[address].append((*self.around, start, length, holds))
 
-    def gathered(self, record: RecordType, buffer: Any, starts: Any) -> None:
+    def gathered(self, found: bulk.Records) -> None:
         """Take note of records that are gathered in bulk."""
-        found = bulk.records(record, buffer, starts)
-        if len(starts):
-            self._members(record, record, found)
+        if len(found):
+            self._members(found.record_type, found.record_type, found)
 
     def _members(self, outer: RecordType, inner: RecordType, found: Any) -> bool:
         holds = False
@@ -119,24 +119,25 @@ def _camel(name: str) -> str:
 
 @contextmanager
 def watched() -> Iterator[Sightings]:
-    """Look over the shoulders of both decoders for a while."""
+    """Look over the shoulders of bulk decoding and the grammars for a while."""
     sightings = Sightings()
-    parse, columns = grammar.parse, decoder.Grammar.columns
+    parse, records = grammar.parse, bulk.records
 
     def watching(cls: Any, data: Any, *, structure: str, image_offset: int, params: tuple[Any, ...] = ()) -> Any:
         found = parse(cls, data, structure=structure, image_offset=image_offset, params=params)
         sightings.parsed(found, image_offset)
         return found
 
-    def gathering(_: Any, record: Any, buffer: Any, starts: Any, fields: Any, lengths_bytes: Any = None) -> Any:
-        sightings.gathered(record, buffer, starts)
-        return decoder.BULK.columns(record, buffer, starts, fields, lengths_bytes)
+    def gathering(record: Any, buffer: Any, starts: Any) -> Any:
+        found = records(record, buffer, starts)
+        sightings.gathered(found)
+        return found
 
-    grammar.parse, decoder.Grammar.columns = watching, gathering  # type: ignore[assignment,method-assign]
+    grammar.parse, bulk.records = watching, gathering
     try:
         yield sightings
     finally:
-        grammar.parse, decoder.Grammar.columns = parse, columns  # type: ignore[method-assign]
+        grammar.parse, bulk.records = parse, records
 
 
 def look_at(sightings: Sightings, path: Path, **options: Any) -> None:
@@ -151,10 +152,12 @@ def look_at(sightings: Sightings, path: Path, **options: Any) -> None:
     **options
         As for :func:`layoutscope.inspect`.
     """
-    request = request_of({**options, "decoder": "grammar"})
+    request = request_of(options)
     with opened(path, request) as image:
         view = documents.views_of(image, request)
         for layout in image.layouts:
+            # The kernels decode the records of leaves unseen: comparing nodes decodes them once more.
+            list(compare_nodes(layout, view(layout)))
             sightings.is_showing = True
             _show(sightings, layout, view(layout))
             sightings.is_showing = False

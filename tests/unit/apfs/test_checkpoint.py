@@ -13,7 +13,6 @@ from layoutscope.filesystems.apfs.container import newest_xid
 from layoutscope.filesystems.apfs.source import Store
 from layoutscope.findings import FindingLog
 from layoutscope.image import MemorySource
-from layoutscope.ondisk.decoder import decoder_named
 from tests.unit.apfs.toys import BLOCK, store_of
 
 SUPERBLOCK, MAP, FSTREE = 1, 12, 14
@@ -27,11 +26,11 @@ def block(kind: int, xid: int) -> bytes:
 
 
 @pytest.fixture
-def ring(decoder):
+def ring():
     """Return a ring of a superblock, a younger one that is damaged, a map, an object of another type, and zeros."""
     blocks = [block(SUPERBLOCK, 5), block(SUPERBLOCK, 6)[:-1] + b"\1", block(MAP, 5), block(FSTREE, 5), bytes(BLOCK)]
     store = store_of(dict(enumerate(blocks)))
-    return read_descriptor_area(store.blocks, decoder_named(decoder), np.arange(5, dtype=np.uint64))
+    return read_descriptor_area(store.blocks, np.arange(5, dtype=np.uint64))
 
 
 def test_a_block_claims_a_type_and_is_of_it_if_it_is_sound(ring):
@@ -61,8 +60,8 @@ def ring_of(*xids: int, ahead: int = 1, first: int = 0):
     blocks = [each for xid in xids for each in (*[large(MAP, xid)] * ahead, large(SUPERBLOCK, xid))]
     turned = blocks[-first:] + blocks[:-first]
     source = MemorySource(b"".join(turned))
-    store = Store.over(Blocks((source,), (0,), LARGE), decoder_named("bulk"), FindingLog())
-    return store, read_descriptor_area(store.blocks, store.decoder, np.arange(len(turned), dtype=np.uint64))
+    store = Store.over(Blocks((source,), (0,), LARGE), FindingLog())
+    return store, read_descriptor_area(store.blocks, np.arange(len(turned), dtype=np.uint64))
 
 
 def test_superblocks_come_newest_first():

@@ -7,10 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.apfs.checksum import with_checksum
+from layoutscope.filesystems.apfs import fsrecords
 from layoutscope.filesystems.apfs.fsrecords import Names, read_record_tree
 from layoutscope.filesystems.apfs.source import TreeSource
-from layoutscope.ondisk.leaves import LeafTables
 from tests.unit.apfs.toys import BLOCK, record_root, store_of
+from tests.unit.native.reference.leaves import PlainTables
+from tests.unit.native.reference.xfields import extended_fields
 
 FSTREE = 14
 PHYSICAL_EXTENT, DSTREAM_ID, SIBLING_LINK, UNKNOWN = 2, 6, 5, 15
@@ -27,11 +29,11 @@ def extent(num_blocks: int, owner: int, refcnt: int) -> bytes:
 
 
 @pytest.fixture
-def read(decoder):
+def read():
     """Return a function that reads records from a tree of one node in block 1."""
 
     def run(*records: tuple[bytes, bytes]):
-        store = store_of({1: record_root(1, FSTREE, list(records))}, decoder)
+        store = store_of({1: record_root(1, FSTREE, list(records))})
         return read_record_tree(TreeSource(store, "fs", 1, 7)), store.log.findings
 
     return run
@@ -121,12 +123,12 @@ def attributes() -> bytes:
     return record_root(1, FSTREE, records)
 
 
-def decoded(node: bytes, *, natively: bool, decoder: str = "bulk"):
-    """Read a tree of one node by the kernel, or by its twin."""
+def decoded(node: bytes, *, natively: bool):
+    """Read a tree of one node by the kernel, or by its reference."""
     with pytest.MonkeyPatch.context() as patch:
         if not natively:
-            patch.setattr(LeafTables, "_natively", lambda *_: None)
-        store = store_of({1: node}, decoder)
+            patch.setattr(fsrecords, "LeafTables", lambda plan: PlainTables(plan, extended_fields))
+        store = store_of({1: node})
         tree = read_record_tree(TreeSource(store, "fs", 1, 7), hashed_names=True)
     shown = {
         (table, name): (values.raw() if isinstance(values, Names) else values.tolist(), getattr(values, "dtype", None))
@@ -136,14 +138,14 @@ def decoded(node: bytes, *, natively: bool, decoder: str = "bulk"):
     return shown, tree.records.num_records, tree.records.num_decoded, store.log.findings
 
 
-@pytest.mark.parametrize(("natively", "decoder"), [(True, "bulk"), (False, "bulk"), (False, "grammar")])
-def test_attributes_and_extended_fields_become_columns(natively, decoder):
+@pytest.mark.parametrize("natively", [True, False])
+def test_attributes_and_extended_fields_become_columns(natively):
     """The stream of an inode and of an attribute, the size a compressed file declares, the number of a hard link."""
-    shown, *counts, _ = decoded(files(), natively=natively, decoder=decoder)
+    shown, *counts, _ = decoded(files(), natively=natively)
     assert counts == [4, 4]
     assert (shown["inode", "has_dstream"][0], shown["inode", "data_size"][0]) == ([True], [4000])
     assert (shown["dir_rec", "sibling_id"][0], shown["dir_rec", "name"][0]) == ([88], [b"one"])
-    shown, *counts, _ = decoded(attributes(), natively=natively, decoder=decoder)
+    shown, *counts, _ = decoded(attributes(), natively=natively)
     assert counts == [4, 3]
     assert shown["xattr", "stream_id"][0] == [91, 0]
     assert shown["xattr", "expanded_size"][0] == [-1, 12345]

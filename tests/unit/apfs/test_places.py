@@ -28,7 +28,6 @@ from layoutscope.filesystems.apfs.volume import list_volumes, program, stored_na
 from layoutscope.findings import FindingLog
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource, Window
-from layoutscope.ondisk.decoder import decoder_named
 from tests.unit.apfs.toys import BLOCK, mapping, node, store_of
 
 LARGE = 4096
@@ -317,7 +316,7 @@ def test_dirty_runs_are_newest_on_the_main_device():
 def swept(blocks: dict[int, bytes], **more):
     """Return number, transaction, level, records and size of what a sweep finds, by address."""
     store = store_of(blocks)
-    found = sweep(store.blocks, decoder_named("bulk"), **more)
+    found = sweep(store.blocks, **more)
     columns = (found.paddr, found.oid, found.xid, found.level, found.num_records, found.size_bytes)
     return [*zip(*(column.tolist() for column in columns), strict=True)]
 
@@ -347,14 +346,14 @@ def test_nodes_may_have_several_blocks(size, is_found):
     head = node(9, [mapping(1, 1, 1)], xid=4)
     whole = with_checksum((head + b"\5" * size)[:size])
     store = store_of({3 + number: whole[number * BLOCK : (number + 1) * BLOCK] for number in range(size // BLOCK)})
-    found = sweep(store.blocks, decoder_named("bulk"))
+    found = sweep(store.blocks)
     assert (found.paddr.tolist(), found.size_bytes.tolist()) == (([3], [size]) if is_found else ([], []))
 
 
 def test_the_newest_copy_of_each_number_is_kept():
     """Number 9 of transactions 4 and 6, and 7 of 5: as of transaction 5 those of 5 and 4."""
     store = store_of({1: node(9, [], xid=6), 2: node(9, [], xid=4), 3: node(7, [], xid=5)})
-    found = sweep(store.blocks, decoder_named("bulk"))
+    found = sweep(store.blocks)
     for xid, expected in ((3, []), (4, [2]), (5, [3, 2]), (6, [3, 1])):
         assert found.newest(xid).paddr.tolist() == expected
     assert len(found.nodes("omap")) == 3
@@ -365,16 +364,16 @@ def test_a_sweep_of_the_second_device_bears_its_mark():
     leaf = node(9, [], xid=4)
     sources = MemorySource(bytes(2 * BLOCK)), MemorySource(bytes(BLOCK) + leaf)
     blocks = Blocks(sources, (0, 0), BLOCK)
-    assert sweep(blocks, decoder_named("bulk")).paddr.tolist() == [MARK + 1]
-    assert sweep(blocks, decoder_named("bulk"), np.array([[MARK + 1, 1]])).paddr.tolist() == [MARK + 1]
-    assert sweep(blocks, decoder_named("bulk"), np.array([[0, 2]])).paddr.tolist() == []
+    assert sweep(blocks).paddr.tolist() == [MARK + 1]
+    assert sweep(blocks, np.array([[MARK + 1, 1]])).paddr.tolist() == [MARK + 1]
+    assert sweep(blocks, np.array([[0, 2]])).paddr.tolist() == []
 
 
 def test_what_was_never_read_is_passed_over():
     """A sector within the second of three nodes."""
     data = b"".join(node(number, [], xid=4) for number in (1, 2, 3))
     source = RescuedSource(MemorySource(data), np.array([[BLOCK + 10, 20]]))
-    assert sweep(Blocks((source,), (0,), BLOCK), decoder_named("bulk")).paddr.tolist() == [0, 2]
+    assert sweep(Blocks((source,), (0,), BLOCK)).paddr.tolist() == [0, 2]
 
 
 def test_regions_at_the_bounds_of_a_device():

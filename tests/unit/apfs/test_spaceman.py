@@ -47,11 +47,11 @@ FIRST_FIVE = {BITMAP: b"\x1f".ljust(BLOCK, b"\0"), BITMAP2: b"\xff".ljust(BLOCK,
 
 
 @pytest.fixture
-def read(decoder):
+def read():
     """Return a function that reads a space manager from given blocks; nothing else is in the container."""
 
     def run(blocks: dict[int, bytes], *, is_fusion: bool = False, xid: int = XID):
-        store = store_of({**blocks, LAST: bytes(BLOCK)}, decoder)
+        store = store_of({**blocks, LAST: bytes(BLOCK)})
         superblock = SimpleNamespace(spaceman_oid=OID, is_fusion=is_fusion, num_blocks=20)
         objects = {OID: Ephemeral(OID, 5, 0, 0, SPACEMAN, BLOCK), 30: Ephemeral(30, 2, 9, 0, QUEUE, BLOCK)}
         checkpoint = Checkpoint(xid, 0, superblock, (), objects)

@@ -6,24 +6,23 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.apfs.nodes import Sizes, node_heads, slots
-from layoutscope.ondisk.decoder import decoder_named
 from tests.unit.apfs.toys import BLOCK, FIXED, HEAD, INFO, LEAF, child, mapping, node
 
 SIZES = Sizes(BLOCK, 16, 16, 8)
 VARYING = Sizes(BLOCK)
 
 
-def locate(decoder, *nodes: bytes, sizes: Sizes = VARYING):
+def locate(*nodes: bytes, sizes: Sizes = VARYING):
     """Return the records of nodes that follow each other, and which nodes are torn."""
-    found = located(decoder, *nodes, sizes=sizes)
+    found = located(*nodes, sizes=sizes)
     return found.slots, found.torn
 
 
-def located(decoder, *nodes: bytes, sizes: Sizes = VARYING):
+def located(*nodes: bytes, sizes: Sizes = VARYING):
     """Return all that the tables of nodes lead to that follow each other."""
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
-    starts, by = np.arange(len(nodes)) * BLOCK, decoder_named(decoder)
-    return slots(by, buffer, starts, node_heads(by, buffer, starts), sizes)
+    starts = np.arange(len(nodes)) * BLOCK
+    return slots(buffer, starts, node_heads(buffer, starts), sizes)
 
 
 def varying(*entries: tuple[int, int, int, int], num_records: int | None = None) -> bytes:
@@ -34,10 +33,10 @@ def varying(*entries: tuple[int, int, int, int], num_records: int | None = None)
     return (head + table).ljust(BLOCK, b"\0")
 
 
-def test_keys_are_counted_upwards_and_values_downwards(decoder):
+def test_keys_are_counted_upwards_and_values_downwards():
     """Two entries of 4 bytes: keys start at 56 + 8; values end at 512, or in a root at 512 - 40."""
     records = [mapping(1, 1, 1), mapping(2, 2, 2)]
-    found, torn = locate(decoder, node(1, records), node(2, records, root=(2, 1)), sizes=SIZES)
+    found, torn = locate(node(1, records), node(2, records, root=(2, 1)), sizes=SIZES)
     assert torn.tolist() == [False, False]
     assert found.node.tolist() == [0, 0, 1, 1]
     first = HEAD + 2 * 4
@@ -47,30 +46,30 @@ def test_keys_are_counted_upwards_and_values_downwards(decoder):
     assert found.key_len.tolist() == found.val_len.tolist() == [16] * 4
 
 
-def test_entries_may_say_their_lengths(decoder):
+def test_entries_may_say_their_lengths():
     """One entry of 8 bytes: the key starts 3 bytes into the keys, the value 10 bytes before the end."""
-    found, _ = locate(decoder, varying((3, 5, 10, 7)))
+    found, _ = locate(varying((3, 5, 10, 7)))
     assert (found.key_start.tolist(), found.key_len.tolist()) == ([HEAD + 8 + 3], [5])
     assert (found.val_start.tolist(), found.val_len.tolist()) == ([BLOCK - 10], [7])
 
 
-def test_a_ghost_has_a_key_and_no_value(decoder):
+def test_a_ghost_has_a_key_and_no_value():
     """A value that starts at 0xffff does not exist."""
-    found, torn = locate(decoder, varying((0, 4, 0xFFFF, 9)))
+    found, torn = locate(varying((0, 4, 0xFFFF, 9)))
     assert (found.key_len.tolist(), found.val_len.tolist(), torn.tolist()) == ([4], [0], [False])
 
 
-def test_an_entry_that_leaves_its_node_tears_that_node_alone(decoder):
+def test_an_entry_that_leaves_its_node_tears_that_node_alone():
     """A key of 500 bytes does not fit, nor does a value longer than what is left of it; the last node is whole."""
-    found, torn = locate(decoder, varying((0, 500, 4, 4)), varying((0, 4, 4, 5)), varying((0, 4, 4, 4)))
+    found, torn = locate(varying((0, 500, 4, 4)), varying((0, 4, 4, 5)), varying((0, 4, 4, 4)))
     assert torn.tolist() == [True, True, False]
     assert found.node.tolist() == [2]
 
 
-def test_a_record_that_leaves_a_leaf_leaves_the_others(decoder):
+def test_a_record_that_leaves_a_leaf_leaves_the_others():
     """The second of three keys has 500 bytes: its entry is 8 bytes into the table of the second node."""
     whole = varying((0, 4, 4, 4))
-    found = located(decoder, whole, varying((0, 4, 4, 4), (4, 500, 8, 4), (8, 4, 12, 4)))
+    found = located(whole, varying((0, 4, 4, 4), (4, 500, 8, 4), (8, 4, 12, 4)))
     assert found.torn.tolist() == [False, False]
     assert found.slots.node.tolist() == [0, 1, 1]
     assert found.slots.val_start.tolist() == [BLOCK - 4, 2 * BLOCK - 4, 2 * BLOCK - 12]
@@ -80,37 +79,37 @@ def test_a_record_that_leaves_a_leaf_leaves_the_others(decoder):
 
 
 @pytest.mark.parametrize("count", [3, 4])
-def test_a_leaf_most_of_whose_records_lie_outside_is_torn(decoder, count):
+def test_a_leaf_most_of_whose_records_lie_outside_is_torn(count):
     """Two of three or of four: then the table is not what it was, and the rest leads anywhere."""
     wrong, right = (0, 500, 4, 4), (0, 4, 4, 4)
-    found = located(decoder, varying(wrong, wrong, *[right] * (count - 2)))
+    found = located(varying(wrong, wrong, *[right] * (count - 2)))
     assert (found.torn.tolist(), len(found.slots), len(found.strays.node)) == ([True], 0, 0)
 
 
-def test_a_record_that_leaves_an_index_node_tears_it(decoder):
+def test_a_record_that_leaves_an_index_node_tears_it():
     """A subtree that no record names is looked for where the whole node is lost."""
     records = [child(number, 1, number) for number in (1, 2, 3)]
     torn = bytearray(node(1, records, level=1))
     # The entry of the second record, 2 bytes for the key and 2 for the value, leads behind the node.
     torn[HEAD + 4 : HEAD + 6] = struct.pack("<H", BLOCK)
-    found = located(decoder, bytes(torn), node(1, records, level=1), sizes=SIZES)
+    found = located(bytes(torn), node(1, records, level=1), sizes=SIZES)
     assert found.torn.tolist() == [True, False]
     assert found.slots.node.tolist() == [1, 1, 1]
 
 
-def test_more_records_than_the_table_holds(decoder):
+def test_more_records_than_the_table_holds():
     """Two records are counted where the table has room for one entry."""
-    found, torn = locate(decoder, varying((0, 4, 4, 4), num_records=2))
+    found, torn = locate(varying((0, 4, 4, 4), num_records=2))
     assert (len(found), torn.tolist()) == (0, [True])
 
 
-def test_a_key_shorter_than_the_tree_says(decoder):
+def test_a_key_shorter_than_the_tree_says():
     """Keys of a tree whose information says 16 bytes cannot have 4."""
-    assert locate(decoder, varying((0, 4, 4, 4)), sizes=SIZES)[1].tolist() == [True]
+    assert locate(varying((0, 4, 4, 4)), sizes=SIZES)[1].tolist() == [True]
 
 
-def test_a_node_of_the_other_kind_among_its_siblings(decoder):
+def test_a_node_of_the_other_kind_among_its_siblings():
     """Entries of fixed and of varying size in one batch: each node is read by its own flag."""
     assert FIXED & node(1, [])[32]
-    found, _ = locate(decoder, node(1, [mapping(1, 1, 1)]), varying((0, 20, 4, 4)), sizes=SIZES)
+    found, _ = locate(node(1, [mapping(1, 1, 1)]), varying((0, 20, 4, 4)), sizes=SIZES)
     assert found.key_len.tolist() == [16, 20]

@@ -28,9 +28,9 @@ def found(store):
     return [(item.code, item.structure, item.image_offset) for item in store.log.findings]
 
 
-def test_nodes_come_level_by_level_in_key_order(decoder):
+def test_nodes_come_level_by_level_in_key_order():
     """Root in block 1, leaves in blocks 2 and 3, both children of the first node."""
-    store = store_of(tree(), decoder)
+    store = store_of(tree())
     nodes, leaves = read_nodes(TreeSource(store, "omap", 1, 7))
     assert nodes.paddr.tolist() == [1, 2, 3]
     assert nodes.level.tolist() == [1, 0, 0]
@@ -44,9 +44,9 @@ def test_nodes_come_level_by_level_in_key_order(decoder):
     assert found(store) == []
 
 
-def test_object_map_knows_its_leaves(decoder):
+def test_object_map_knows_its_leaves():
     """Entries of both leaves, each with the position of its leaf among the nodes."""
-    omap = read_omap(store_of(tree(), decoder), "omap", 1, 7)
+    omap = read_omap(store_of(tree()), "omap", 1, 7)
     assert omap.oid.tolist() == [10, 10, 20, 30]
     assert omap.paddr.tolist() == [90, 91, 92, 93]
     assert omap.leaf.tolist() == [1, 1, 2, 2]

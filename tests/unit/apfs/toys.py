@@ -13,7 +13,6 @@ from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.source import Store
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import MemorySource
-from layoutscope.ondisk.decoder import decoder_named
 
 BLOCK = 512
 HEAD = 56
@@ -93,10 +92,10 @@ def child(oid: int, xid: int, node_oid: int) -> tuple[bytes, bytes]:
     return struct.pack("<QQ", oid, xid), struct.pack("<Q", node_oid)
 
 
-def store_of(blocks: dict[int, bytes], decoder: str = "bulk") -> Store:
+def store_of(blocks: dict[int, bytes]) -> Store:
     """Return a container whose blocks are given by address, zeros elsewhere."""
     image = bytearray((max(blocks) + 1) * BLOCK)
     for paddr, block in blocks.items():
         image[paddr * BLOCK : (paddr + 1) * BLOCK] = block
     sources = (MemorySource(bytes(image)),)
-    return Store.over(Blocks(sources, (0,), BLOCK), decoder_named(decoder), FindingLog())
+    return Store.over(Blocks(sources, (0,), BLOCK), FindingLog())

@@ -32,16 +32,15 @@ FORK_RECORD = FORK.blank(
 EXTENTS_RECORD = EXTENTS.blank({"record_type": 0x30, "extents.start_block": [90], "extents.num_blocks": [5]})
 
 
-def collected(reader, *records):
+def collected(*records):
     leaves = AttributeLeaves()
-    found = decoded(reader, leaves, node(list(records)))
+    found = decoded(leaves, node(list(records)))
     return collect_attributes(SimpleNamespace(records=found), leaves, 100), leaves
 
 
-def test_a_compressed_file_has_its_size_in_an_attribute(reader):
+def test_a_compressed_file_has_its_size_in_an_attribute():
     """The header is little-endian: cmpf stands as fpmc before 9,000 bytes; only the attribute of that name has one."""
     attributes, _ = collected(
-        reader,
         named(KEY, COMPRESSION_ATTRIBUTE, INLINE_RECORD + HEADER, file_id=17),
         named(KEY, "com.apple.decmpfX", INLINE_RECORD + HEADER, file_id=18),
         named(KEY, COMPRESSION_ATTRIBUTE, INLINE_RECORD + bytes(16), file_id=19),
@@ -51,10 +50,9 @@ def test_a_compressed_file_has_its_size_in_an_attribute(reader):
     assert attributes.uncompressed_size.tolist() == [9000]
 
 
-def test_extents_of_attributes_belong_to_their_records(reader):
+def test_extents_of_attributes_belong_to_their_records():
     """Eight blocks from block 70, and five more from block 8 of the fork on; only the first record knows the size."""
     attributes, _ = collected(
-        reader,
         named(KEY, "a/\u00e9", FORK_RECORD, file_id=20),
         named(KEY, "a/\u00e9", EXTENTS_RECORD, file_id=20, start_block=8),
     )
@@ -74,9 +72,9 @@ def test_extents_of_attributes_belong_to_their_records(reader):
     }
 
 
-def test_rows_are_those_of_the_leaves(reader):
+def test_rows_are_those_of_the_leaves():
     """Node 1 of a tree that starts at row 100; a file without attributes has none."""
-    attributes, _ = collected(reader, named(KEY, "x", INLINE_RECORD + HEADER, file_id=17))
+    attributes, _ = collected(named(KEY, "x", INLINE_RECORD + HEADER, file_id=17))
     rows = attributes.rows_of(np.array([17, 18]), np.array([False, False]))
     assert rows[0] == 101
     assert rows[1] > 10**9
@@ -87,8 +85,8 @@ def test_rows_are_those_of_the_leaves(reader):
     [named(KEY, "x", b"\0\0\0\x77" + bytes(90), file_id=5), named(KEY, "x", FORK_RECORD[:40], file_id=5)],
     ids=["of no known type", "too short"],
 )
-def test_what_is_no_record_is_left_out(reader, record):
+def test_what_is_no_record_is_left_out(record):
     """Its leaf is bad, and the record behind it is read."""
-    attributes, leaves = collected(reader, record, named(KEY, "y", INLINE_RECORD, file_id=6))
+    attributes, leaves = collected(record, named(KEY, "y", INLINE_RECORD, file_id=6))
     assert np.concatenate(leaves.bad).tolist() == [1]
     assert attributes.file_id.tolist() == [6]

@@ -30,15 +30,15 @@ FOLDER_LEAF = node([named(KEY, "a/b", FOLDER_RECORD, parent_id=2), named(KEY, ""
 FILE_LEAF = node([named(KEY, "na\u00efve", FILE_RECORD, parent_id=16)])
 
 
-def collected(reader, *leaves):
+def collected(*leaves):
     """Decode leaves and put them together, first as they lie."""
-    decoder = CatalogLeaves()
-    return collect_catalog(SimpleNamespace(records=decoded(reader, decoder, *leaves)), decoder), decoder
+    reader = CatalogLeaves()
+    return collect_catalog(SimpleNamespace(records=decoded(reader, *leaves)), reader), reader
 
 
-def test_files_and_folders_become_entries(reader):
+def test_files_and_folders_become_entries():
     """One of each, with the number of its leaf; a size that no signed number holds becomes the largest."""
-    catalog, leaves = collected(reader, FOLDER_LEAF, FILE_LEAF)
+    catalog, leaves = collected(FOLDER_LEAF, FILE_LEAF)
     entries = {name: values.tolist() for name, values in catalog.entries.items()}
     expected = {
         "is_folder": [True, False],
@@ -55,23 +55,23 @@ def test_files_and_folders_become_entries(reader):
     assert sum(map(len, leaves.bad)) == 0
 
 
-def test_names_are_shown_and_stored(reader):
+def test_names_are_shown_and_stored():
     """A slash is shown as a colon; what is stored stays as it is."""
-    catalog, _ = collected(reader, FOLDER_LEAF, FILE_LEAF)
+    catalog, _ = collected(FOLDER_LEAF, FILE_LEAF)
     assert catalog.name.to_list() == ["a:b", "na\u00efve"]
     assert catalog.names.stored().raw() == [name.encode("utf-16-be") for name in ("a/b", "na\u00efve")]
 
 
-def test_a_thread_leads_from_an_id_to_a_parent(reader):
+def test_a_thread_leads_from_an_id_to_a_parent():
     """The key of a thread has the folder's own ID, 16, and its data those of the folder above, 2."""
-    catalog, _ = collected(reader, FOLDER_LEAF)
+    catalog, _ = collected(FOLDER_LEAF)
     threads = {name: values.tolist() for name, values in catalog.threads.items()}
     assert threads == {"file_id": [16], "parent_id": [2], "is_folder": [True], "node": [1]}
 
 
-def test_used_extents_become_rows(reader):
+def test_used_extents_become_rows():
     """Two of the data fork, in its order, and one of the resource fork."""
-    catalog, _ = collected(reader, FOLDER_LEAF, FILE_LEAF)
+    catalog, _ = collected(FOLDER_LEAF, FILE_LEAF)
     forks = {name: values.tolist() for name, values in catalog.forks.items()}
     assert forks == {
         "entry": [1, 1, 1],
@@ -81,10 +81,10 @@ def test_used_extents_become_rows(reader):
     }
 
 
-def test_entries_come_in_the_order_of_the_leaves(reader):
+def test_entries_come_in_the_order_of_the_leaves():
     """Leaves in the other order change places with their names and extents; the third has no place and is left out."""
     leaves = CatalogLeaves()
-    records = decoded(reader, leaves, FOLDER_LEAF, FILE_LEAF, FOLDER_LEAF)
+    records = decoded(leaves, FOLDER_LEAF, FILE_LEAF, FOLDER_LEAF)
     order = np.flatnonzero(records["node"] == 2).tolist() + np.flatnonzero(records["node"] == 1).tolist()
     catalog = collect_catalog(
         SimpleNamespace(records={name: values[order] for name, values in records.items()}), leaves
@@ -104,9 +104,9 @@ def test_entries_come_in_the_order_of_the_leaves(reader):
     ],
     ids=["of no known type", "too short", "with a name longer than its key"],
 )
-def test_what_is_no_record_is_left_out(reader, record):
+def test_what_is_no_record_is_left_out(record):
     """Its leaf is bad, and the record behind it is read."""
-    catalog, leaves = collected(reader, node([record, named(KEY, "y", FOLDER_RECORD, parent_id=2)]))
+    catalog, leaves = collected(node([record, named(KEY, "y", FOLDER_RECORD, parent_id=2)]))
     assert [numbers.tolist() for numbers in leaves.bad] == [[1]]
     assert catalog.entries["file_id"].tolist() == [16]
 
@@ -117,7 +117,7 @@ def test_no_catalog_has_no_entries():
     assert len(catalog.entries["file_id"]) == len(catalog.name) == len(catalog.threads["node"]) == 0
 
 
-def test_entries_are_told_their_threads_and_whether_these_call_them_otherwise(reader):
+def test_entries_are_told_their_threads_and_whether_these_call_them_otherwise():
     """Folder 16 has a thread with its name, 17 has none, that of 18 calls it otherwise."""
 
     def folder(number):
@@ -128,8 +128,8 @@ def test_entries_are_told_their_threads_and_whether_these_call_them_otherwise(re
         return named(KEY, "", start + name.encode("utf-16-be"), parent_id=number)
 
     leaf = node([folder(16), folder(17), folder(18), thread(16, "f16"), thread(18, "f19")])
-    catalog, _ = collected(reader, leaf)
+    catalog, _ = collected(leaf)
     assert catalog.thread_of.tolist() == [0, -1, 1]
     assert catalog.is_renamed.tolist() == [False, False, True]
-    catalog, _ = collected(reader, node([folder(16), thread(16, "f16")]))
+    catalog, _ = collected(node([folder(16), thread(16, "f16")]))
     assert catalog.is_renamed.tolist() == [False]

@@ -19,7 +19,6 @@ from layoutscope.filesystems.hfsplus.catalog import (
 )
 from layoutscope.filesystems.hfsplus.forks import Fork
 from layoutscope.findings import FindingLog
-from layoutscope.ondisk.decoder import BULK
 from tests.unit.hfsplus.written import decoded, named, node
 
 LINK = {"user_info.file_type": int.from_bytes(b"hlnk", "big"), "user_info.file_creator": int.from_bytes(b"hfs+", "big")}
@@ -32,9 +31,9 @@ def file(number, **values):
 
 def resolved(*records):
     """Resolve links among catalog records; return them and the codes of what is wrong."""
-    volume = SimpleNamespace(decoder=BULK, log=FindingLog(), block_size_bytes=4096)
+    volume = SimpleNamespace(log=FindingLog(), block_size_bytes=4096)
     leaves = CatalogLeaves()
-    catalog = collect_catalog(SimpleNamespace(records=decoded(volume, leaves, node(list(records)))), leaves)
+    catalog = collect_catalog(SimpleNamespace(records=decoded(leaves, node(list(records)))), leaves)
     none = np.empty(0, np.int64)
     fork = Fork(8192, np.array([10]), np.array([2]), np.array([-1]))
     header = SimpleNamespace(len_node=4096)

@@ -32,7 +32,6 @@ from layoutscope.filesystems.hfsplus.volume import (
 from layoutscope.image import MemorySource
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import Window
-from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import VOLUME_HEADER
 from tests.unit.partition.builders import wrapper
 
@@ -272,7 +271,7 @@ def test_an_embedded_volume_is_cut_at_the_end(size, expected):
 
 def test_the_header_after_a_replay():
     """What a transaction wrote over the header is read; a damaged one leaves what was known."""
-    volume = open_volume(disk(SIZE, (1024, raw_header(num_files=3)), (SIZE - 1024, raw_header())), 0, BULK)
+    volume = open_volume(disk(SIZE, (1024, raw_header(num_files=3)), (SIZE - 1024, raw_header())), 0)
     again = disk(SIZE, (1024, raw_header(num_files=4)))
     assert int(reread(volume, again).header.num_files) == 4
     assert int(reread(volume, disk(SIZE)).header.num_files) == 3
@@ -281,7 +280,7 @@ def test_the_header_after_a_replay():
 def test_a_volume_that_changed_is_told_at_its_write_count():
     """Byte 68 of the header, behind 1,024."""
     data = bytearray(disk(SIZE, (1024, raw_header(write_count=7)), (SIZE - 1024, raw_header())).read(0, SIZE))
-    volume = open_volume(MemorySource(memoryview(data)), 0, BULK)
+    volume = open_volume(MemorySource(memoryview(data)), 0)
     report_change(volume)
     assert volume.log.findings == []
     data[1024 + 68 : 1024 + 72] = (8).to_bytes(4, "big")
@@ -301,14 +300,14 @@ def test_a_volume_that_changed_is_told_at_its_write_count():
 def test_a_copy_that_differs_is_told_at_its_first_field():
     """Block counts, byte 44, and version, byte 2; counts of files and clump sizes may differ."""
     for changed, place in (({"version": 5}, 2), ({"num_blocks": BLOCKS - 1}, 44), ({"num_files": 9}, None)):
-        volume = open_volume(disk(SIZE, (1024, raw_header()), (SIZE - 1024, raw_header(**changed))), 0, BULK)
+        volume = open_volume(disk(SIZE, (1024, raw_header()), (SIZE - 1024, raw_header(**changed))), 0)
         told = [(item.code, item.image_offset) for item in volume.log.findings]
         assert told == ([] if place is None else [("alternate-header-differs", SIZE - 1024 + place)])
 
 
 def test_a_copy_that_was_never_read_is_told_where_it_should_be():
     source = RescuedSource(disk(SIZE, (1024, raw_header())), np.array([[SIZE - 512, 512]]))
-    volume = open_volume(source, 0, BULK)
+    volume = open_volume(source, 0)
     assert [(item.code, item.image_offset) for item in volume.log.findings] == [
         ("alternate-header-missing", SIZE - 1024)
     ]
@@ -319,7 +318,7 @@ def test_a_copy_that_was_never_read_is_told_where_it_should_be():
 def test_where_the_copy_should_be_in_a_cut_image():
     """It would begin at 261,120; an image of a byte less than the volume has no place for it."""
     for size, place in ((SIZE, SIZE - 1024), (SIZE - 1, None)):
-        (finding,) = open_volume(disk(size, (1024, raw_header())), 0, BULK).log.findings
+        (finding,) = open_volume(disk(size, (1024, raw_header())), 0).log.findings
         assert (finding.code, finding.image_offset) == ("alternate-header-missing", place)
 
 
@@ -328,10 +327,10 @@ def test_a_copy_before_the_end_of_a_partition(space, found):
     """Without a header the partition's size tells where the copy is, where the image goes on behind it."""
     source = disk(2 * SIZE, (SIZE - 1024, raw_header()))
     if found:
-        assert open_volume(source, 0, BULK, space).end_offset == SIZE - 1024
+        assert open_volume(source, 0, space).end_offset == SIZE - 1024
     else:
         with pytest.raises(FormatError) as refused:
-            open_volume(Window(source, 512, SIZE * 2 - 512), 0, BULK, space - 512)
+            open_volume(Window(source, 512, SIZE * 2 - 512), 0, space - 512)
         assert refused.value.image_offset == 512 + 1024
 
 
@@ -421,7 +420,7 @@ def test_extents_of_no_blocks_are_left_out():
 def test_free_blocks_are_bits_that_are_not_set(bits, blocks, expected):
     """The first block is the highest bit; the map is in block 5."""
     raw = raw_header(num_blocks=blocks, num_free_blocks=sum(count for _, count in expected))
-    volume = open_volume(disk(SIZE, (1024, raw), (5 * BLOCK, bits)), 0, BULK)
+    volume = open_volume(disk(SIZE, (1024, raw), (5 * BLOCK, bits)), 0)
     before = len(volume.log.findings)
     starts, counts = read_free_runs(volume, fork((5, 1), size=len(bits)))
     assert [*zip(starts.tolist(), counts.tolist(), strict=True)] == expected
@@ -430,16 +429,14 @@ def test_free_blocks_are_bits_that_are_not_set(bits, blocks, expected):
 
 def test_another_count_of_free_blocks_is_told():
     """At byte 48 of the header."""
-    volume = open_volume(
-        disk(SIZE, (1024, raw_header(num_free_blocks=3)), (5 * BLOCK, b"\x0f".ljust(8, b"\xff"))), 0, BULK
-    )
+    volume = open_volume(disk(SIZE, (1024, raw_header(num_free_blocks=3)), (5 * BLOCK, b"\x0f".ljust(8, b"\xff"))), 0)
     read_free_runs(volume, fork((5, 1), size=8))
     told = [(item.image_offset, item.expected, item.found) for item in volume.log.findings if "free" in item.code]
     assert told == [(1024 + 48, "4", "3")]
 
 
 def test_a_fork_outside_the_image_is_told_by_its_address():
-    volume = open_volume(Window(disk(512 + SIZE, (512 + 1024, raw_header())), 512, SIZE), 0, BULK)
+    volume = open_volume(Window(disk(512 + SIZE, (512 + 1024, raw_header())), 512, SIZE), 0)
     with pytest.raises(FormatError) as refused:
         read_parts(volume, locate(volume, fork((BLOCKS, 1)), np.array([0]), np.array([BLOCK])))
     assert refused.value.image_offset == SIZE
@@ -456,7 +453,7 @@ def test_an_overlay_of_one_sector():
 
 def test_where_the_map_of_an_inferred_volume_is_read():
     """A volume that a sweep inferred has no map where its fork has no blocks, and no count to compare with."""
-    volume = open_volume(disk(SIZE, (1024, raw_header(num_blocks=8)), (5 * BLOCK, b"\x0f")), 0, BULK)
+    volume = open_volume(disk(SIZE, (1024, raw_header(num_blocks=8)), (5 * BLOCK, b"\x0f")), 0)
     none = np.empty(0, np.int64)
     told = len(volume.log.findings)
     inferred = replace(volume, is_inferred=True)
@@ -472,7 +469,7 @@ def test_where_the_map_of_an_inferred_volume_is_read():
 def test_a_map_that_was_never_read_is_told_by_its_name():
     """Of what leaves the image the address tells all; of unread sectors the structure is named."""
     source = RescuedSource(disk(SIZE, (1024, raw_header())), np.array([[5 * BLOCK, 512]]))
-    volume = open_volume(source, 0, BULK)
+    volume = open_volume(source, 0)
     read_free_runs(volume, fork((5, 1), size=8))
     read_free_runs(volume, fork((BLOCKS, 1), size=8))
     found = [item for item in volume.log.findings if item.code == "allocation-file-unreadable"]
@@ -486,9 +483,9 @@ def test_the_smallest_place_of_a_copy(size):
     """A volume of two or four sectors has its copy in its last two, be they its first two."""
     raw = raw_header(len_block=512, num_blocks=size // 512)
     source = disk(8192, (1024, raw), (size - 1024, raw))
-    volume = open_volume(source, 0, BULK)
+    volume = open_volume(source, 0)
     assert (volume.end_offset, volume.size_bytes) == (size - 1024, size)
-    alone = open_volume(Window(disk(8192, (512 + 1024, raw)), 512, 4096), 0, BULK)
+    alone = open_volume(Window(disk(8192, (512 + 1024, raw)), 512, 4096), 0)
     missing = [item.image_offset for item in alone.log.findings if item.code == "alternate-header-missing"]
     assert missing == ([512] if size == 1024 else [])
 
@@ -497,9 +494,9 @@ def test_a_copy_at_the_end_of_the_smallest_partition():
     """1,024 bytes are all copy; fewer have none."""
     raw = raw_header()
     source = disk(SIZE, (0, raw))
-    assert open_volume(source, 0, BULK, 1024).end_offset == 0
+    assert open_volume(source, 0, 1024).end_offset == 0
     with pytest.raises(FormatError):
-        open_volume(source, 0, BULK, 1023)
+        open_volume(source, 0, 1023)
 
 
 @pytest.mark.parametrize("block", [512, 1024, 1 << 20])

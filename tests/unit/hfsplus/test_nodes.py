@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.hfsplus.nodes import INDEX, LEAF, decode_nodes, locate_records
-from layoutscope.ondisk.decoder import decoder_named
 
 NODE_BYTES = 64
-
-
-@pytest.fixture(params=["bulk", "grammar"])
-def decoder(request):
-    """Return either decoder."""
-    return decoder_named(request.param)
 
 
 def node(kind, body, offsets, *, count=None):
@@ -29,9 +22,9 @@ def node(kind, body, offsets, *, count=None):
     return (descriptor + body).ljust(NODE_BYTES - len(table), b"\0") + table
 
 
-def decoded(decoder, *nodes):
+def decoded(*nodes):
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
-    return decode_nodes(decoder, buffer, NODE_BYTES, np.arange(len(nodes)) + 40)
+    return decode_nodes(buffer, NODE_BYTES, np.arange(len(nodes)) + 40)
 
 
 LEAF_BODY = bytes.fromhex(
@@ -41,24 +34,24 @@ LEAF_BODY = bytes.fromhex(
 WHOLE = node(LEAF, LEAF_BODY, [14, 26, 36])
 
 
-def test_descriptors_are_read(decoder):
+def test_descriptors_are_read():
     """Links, kind, height and count of node 40 stand in its first bytes."""
-    nodes = decoded(decoder, WHOLE)
+    nodes = decoded(WHOLE)
     found = [getattr(nodes, name).item() for name in ("number", "f_link", "b_link", "kind", "height", "num_records")]
     assert found == [40, 7, 3, LEAF, 1, 2]
 
 
-def test_data_start_at_an_even_place_behind_the_key(decoder):
+def test_data_start_at_an_even_place_behind_the_key():
     """Keys at 14 and 26; data at 14 + 2 + 6 = 22 and, as 26 + 2 + 5 = 33 is odd, at 34; free space from 36."""
-    records = locate_records(decoder, decoded(decoder, WHOLE), None)
+    records = locate_records(decoded(WHOLE), None)
     places = zip(records.key.tolist(), records.data.tolist(), records.stop.tolist(), strict=True)
     assert list(places) == [(14, 22, 26), (26, 34, 36)]
     assert (records.free_offset.tolist(), records.damaged.tolist()) == ([36], [False])
 
 
-def test_records_of_the_second_node_start_behind_the_first(decoder):
+def test_records_of_the_second_node_start_behind_the_first():
     """Places count from the start of the buffer: 64 more in the second node."""
-    records = locate_records(decoder, decoded(decoder, WHOLE, WHOLE), None)
+    records = locate_records(decoded(WHOLE, WHOLE), None)
     assert records.node.tolist() == [0, 0, 1, 1]
     assert records.slot.tolist() == [0, 1, 0, 1]
     assert records.key.tolist() == [14, 26, 78, 90]
@@ -69,28 +62,28 @@ def test_records_of_the_second_node_start_behind_the_first(decoder):
     [[14, 27, 36], [14, 12, 36], [14, 60, 36]],
     ids=["odd", "inside the descriptor", "inside the table"],
 )
-def test_offsets_that_cannot_be_take_their_records_with_them(decoder, offsets):
+def test_offsets_that_cannot_be_take_their_records_with_them(offsets):
     """Both records that an impossible offset bounds drop out, and the node is damaged."""
-    records = locate_records(decoder, decoded(decoder, node(LEAF, LEAF_BODY, offsets)), None)
+    records = locate_records(decoded(node(LEAF, LEAF_BODY, offsets)), None)
     assert 26 not in records.key.tolist()
     assert records.damaged.tolist() == [True]
 
 
-def test_nodes_that_claim_more_records_than_they_have_room_for_are_damaged(decoder):
+def test_nodes_that_claim_more_records_than_they_have_room_for_are_damaged():
     """64 bytes less 14 hold at most 24 records and the end of the last one; 500 cannot be."""
-    records = locate_records(decoder, decoded(decoder, node(LEAF, LEAF_BODY, [14, 26, 36], count=500)), None)
+    records = locate_records(decoded(node(LEAF, LEAF_BODY, [14, 26, 36], count=500)), None)
     assert records.damaged.tolist() == [True]
 
 
-def test_keys_of_index_nodes_may_have_a_fixed_length(decoder):
+def test_keys_of_index_nodes_may_have_a_fixed_length():
     """A key that says 2 bytes takes 6 all the same, so that the pointer stands at 14 + 2 + 6 = 22."""
     body = bytes.fromhex("0002 0102 00000000 00000009")
-    nodes = decoded(decoder, node(INDEX, body, [14, 26]))
-    assert locate_records(decoder, nodes, 6).data.tolist() == [22]
-    assert locate_records(decoder, nodes, None).data.tolist() == [18]
+    nodes = decoded(node(INDEX, body, [14, 26]))
+    assert locate_records(nodes, 6).data.tolist() == [22]
+    assert locate_records(nodes, None).data.tolist() == [18]
 
 
-def test_other_nodes_have_no_keyed_records(decoder):
+def test_other_nodes_have_no_keyed_records():
     """A map node is passed over."""
-    records = locate_records(decoder, decoded(decoder, node(2, LEAF_BODY, [14, 26, 36])), None)
+    records = locate_records(decoded(node(2, LEAF_BODY, [14, 26, 36])), None)
     assert (records.key.tolist(), records.damaged.tolist()) == ([], [False])

@@ -15,7 +15,6 @@ import pytest
 from layoutscope.filesystems.hfsplus.journal import find_journal, replay_journal, report_pending, unrolled
 from layoutscope.filesystems.hfsplus.volume import open_volume
 from layoutscope.image import MemorySource
-from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import VOLUME_HEADER
 
 BLOCK, BLOCKS = 4096, 64
@@ -82,7 +81,7 @@ def disk(
 
 def opened(data: bytearray):
     """Return the volume and its journal."""
-    volume = open_volume(MemorySource(bytes(data)), 0, BULK)
+    volume = open_volume(MemorySource(bytes(data)), 0)
     return volume, find_journal(volume)
 
 

@@ -15,7 +15,6 @@ from layoutscope.filesystems.hfsplus.tree import read_tree
 from layoutscope.filesystems.hfsplus.volume import Volume
 from layoutscope.findings import FindingLog
 from layoutscope.image import MemorySource
-from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import EXTENT_KEY, EXTENT_LEAF_RECORD, HEADER_RECORD
 from tests.unit.hfsplus.written import node
 
@@ -56,7 +55,7 @@ def volume_of(*nodes):
     """Return a volume that has the nodes from block 2 on, and where to find them."""
     data = bytes(HEADER_AT) + b"".join(nodes)
     known = SimpleNamespace(len_block=SIZE, num_blocks=len(data) // SIZE)
-    volume = Volume(MemorySource(data), 0, known, None, BULK, FindingLog())
+    volume = Volume(MemorySource(data), 0, known, None, FindingLog())
     blocks = np.array([FIRST_BLOCK]), np.array([len(nodes)]), np.array([-1])
     return volume, TreePlace("extents-overflow", 3, Fork(len(nodes) * SIZE, *blocks))
 

@@ -7,7 +7,6 @@ import pytest
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume import open_volume
 from layoutscope.image import MemorySource
-from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import VOLUME_HEADER
 
 BLOCK, BLOCKS = 4096, 8
@@ -26,7 +25,7 @@ def opened(*headers: tuple[int, bytes], size: int = SIZE):
     data = bytearray(size)
     for place, raw in headers:
         data[place : place + len(raw)] = raw
-    return open_volume(MemorySource(bytes(data)), 0, BULK)
+    return open_volume(MemorySource(bytes(data)), 0)
 
 
 def codes(volume) -> list[str]:

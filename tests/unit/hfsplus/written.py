@@ -23,10 +23,10 @@ def named(key_type, name, data, **values):
     return key_type.blank(fixed) + raw + data
 
 
-def decoded(volume, leaves, *nodes, size=4096):
-    """Decode leaves with numbers from 1 on; return what their decoder says of the records."""
+def decoded(leaves, *nodes, size=4096):
+    """Decode leaves with numbers from 1 on; return what is decoded of their records."""
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
-    read = decode_nodes(volume.decoder, buffer, size, np.arange(len(nodes), dtype=np.int64) + 1)
-    records = locate_records(volume.decoder, read, None, leaves.key_type.width)
+    read = decode_nodes(buffer, size, np.arange(len(nodes), dtype=np.int64) + 1)
+    records = locate_records(read, None, leaves.key_type.width)
     assert not (read.kind == INDEX).any()
-    return leaves.decode(volume, records, np.ones(len(records.node), np.bool_))
+    return leaves.decode(records, np.ones(len(records.node), np.bool_))

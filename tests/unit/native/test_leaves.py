@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.ondisk import leaves
-from layoutscope.ondisk.decoder import BULK, GRAMMAR
 from layoutscope.ondisk.leaves import (
     DECODE_LEAVES,
     ItemCase,
@@ -27,6 +26,7 @@ from layoutscope.ondisk.leaves import (
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD, J_KEY
 from layoutscope.recordtypes import RecordType
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
+from tests.unit.native.reference.leaves import PlainTables
 
 NUMBERS = ("u1", "i1", "<u2", ">u2", "<i2", ">i4", "<u4", ">u4", "<u8", ">u8", "<i8", ">i8")
 DTYPES = (np.bool_, np.uint8, np.int16, np.uint16, np.uint32, np.int32, np.int64, np.uint64)
@@ -36,7 +36,7 @@ ITEM_ENTRY = RecordType("toy.entry", kind="u1", size_bytes="u1", pace=lambda r: 
 ITEM = RecordType("toy.item", wide="<u4", narrow=">u2", is_odd=lambda r: r["wide"] & 1 != 0)
 
 
-def locate(_decoder, buffer, starts, lengths) -> SimpleNamespace:
+def locate(buffer, starts, lengths) -> SimpleNamespace:
     """Locate items one by one, as the kernel must."""
     found, damaged = [], []
     for number, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
@@ -59,9 +59,7 @@ def locate(_decoder, buffer, starts, lengths) -> SimpleNamespace:
     )
 
 
-ITEMS = Items(
-    locate, ITEM_HEAD, ITEM_HEAD.num_items, ITEM_ENTRY, ITEM_ENTRY.kind, ITEM_ENTRY.size_bytes, ITEM_ENTRY.pace
-)
+ITEMS = Items(ITEM_HEAD, ITEM_HEAD.num_items, ITEM_ENTRY, ITEM_ENTRY.kind, ITEM_ENTRY.size_bytes, ITEM_ENTRY.pace)
 
 
 @st.composite
@@ -171,18 +169,10 @@ def tables_of(some: LeafTables) -> dict:
     }
 
 
-def add_all(plan: LeafPlan, given: list[LeafBatch], decoder) -> tuple[dict, list]:
+def add_all(some: LeafTables, given: list[LeafBatch]) -> tuple[dict, list]:
     """Decode batches; the tables, and what became of the records."""
-    some = LeafTables(plan)
-    found = [some.add(decoder, batch) for batch in given]
+    found = [some.add(batch) for batch in given]
     return tables_of(some), [[each.tolist() for each in one] for one in found]
-
-
-class Plain(type(GRAMMAR)):
-    """Decodes in bulk, and yet is none of those for whom the kernel runs."""
-
-    columns = BULK.columns
-    column = BULK.column
 
 
 @pytest.mark.usefixtures("native")
@@ -192,7 +182,7 @@ def test_the_same_rows_are_decoded(data, is_hostile):
     """Of any plan and of records that lie anywhere: each value, text, repetition and item, and what was left out."""
     plan = data.draw(plans())
     given_batches = data.draw(st.lists(batches(is_hostile=is_hostile), min_size=1, max_size=3))
-    assert add_all(plan, given_batches, BULK) == add_all(plan, given_batches, Plain())
+    assert add_all(LeafTables(plan), given_batches) == add_all(PlainTables(plan, locate), given_batches)
 
 
 @pytest.mark.usefixtures("native")
@@ -206,8 +196,8 @@ def test_columns_that_are_full_are_gone_on_with(data):
         patch.setattr(leaves, "_FIRST_ROOM", 0)
         patch.setattr(leaves, "_ENOUGH", 1)
         patch.setattr(leaves, "_MARGIN", 0.0)
-        ours = add_all(plan, given_batches, BULK)
-    assert ours == add_all(plan, given_batches, Plain())
+        ours = add_all(LeafTables(plan), given_batches)
+    assert ours == add_all(PlainTables(plan, locate), given_batches)
 
 
 @pytest.mark.usefixtures("native")
@@ -233,13 +223,13 @@ def test_hostile_tables_write_nowhere_else(data):
     assert fenced.unchanged(*range(len(spoilt)))
 
 
-@pytest.mark.parametrize("decoder", [BULK, Plain()], ids=["kernel", "twin"])
+@pytest.mark.parametrize("tables", [LeafTables, PlainTables], ids=["kernel", "reference"])
 @pytest.mark.parametrize(("units", "text"), [
     ("name", "name"), ("a\0b", "a\0b"), ("\u00e4\u20ac\U0001f600", "\u00e4\u20ac\U0001f600"),
     (b"\xd8\x00\x00a", "\ufffda"), (b"\xdc\x00\xd8\x00", "\ufffd\ufffd"),
     (b"\xd8\x00\xd8\x3d\xde\x00", "\ufffd\U0001f600"),
 ])  # fmt: skip
-def test_names_in_utf_16_become_utf_8(decoder, units, text):
+def test_names_in_utf_16_become_utf_8(tables, units, text):
     """Pairs of surrogates become one character, halves the replacement character; NUL is a character as others."""
     raw = units if isinstance(units, bytes) else units.encode("utf-16-be")
     key = CATALOG_KEY.blank({"num_name_units": len(raw) // 2}) + raw
@@ -252,13 +242,13 @@ def test_names_in_utf_16_become_utf_8(decoder, units, text):
     data = np.frombuffer(key + thread, np.uint8)
     zero = np.zeros(1, np.int64)
     batch = LeafBatch(data, 512, zero, zero, zero, zero + len(key), zero + len(key), zero + len(thread))
-    some = LeafTables(plan)
-    assert some.add(decoder, batch).row.tolist() == [0]
+    some = tables(plan)
+    assert some.add(batch).row.tolist() == [0]
     assert some.table("threads")["name"].data.tobytes().decode() == text
 
 
-@pytest.mark.parametrize("decoder", [BULK, GRAMMAR], ids=["bulk", "grammar"])
-def test_extents_of_a_file_follow_one_another(decoder):
+@pytest.mark.parametrize("tables", [LeafTables, PlainTables], ids=["kernel", "reference"])
+def test_extents_of_a_file_follow_one_another(tables):
     """The used ones of both forks, each with the blocks before it and the fork it belongs to; written from TN1150."""
     fork = CATALOG_FILE.data_fork.extents
     other = CATALOG_FILE.resource_fork.extents
@@ -297,8 +287,8 @@ def test_extents_of_a_file_follow_one_another(decoder):
         zero + len(key),
         zero + len(value),
     )
-    some = LeafTables(plan)
-    some.add(decoder, batch)
+    some = tables(plan)
+    some.add(batch)
     files, extents = some.table("files"), some.table("extents")
     assert (files["file_id"].tolist(), files["data_size"].tolist()) == ([20], [2**63 - 1])
     assert {name: column.tolist() for name, column in extents.items()} == {

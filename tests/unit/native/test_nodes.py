@@ -19,7 +19,6 @@ from layoutscope.filesystems.hfsplus.nodes import (
     locate_records,
     plain_locate,
 )
-from layoutscope.ondisk.decoder import BULK
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -45,8 +44,8 @@ def nodes(draw) -> bytes:
 def test_the_same_records_are_found(parts, fixed, least):
     """Their places, where free space starts, and which nodes are damaged."""
     buffer = np.frombuffer(b"".join(parts), np.uint8)
-    read = decode_nodes(BULK, buffer, SIZE, np.arange(len(parts), dtype=np.int64))
-    one, other = (locate(BULK, read, fixed, least) for locate in (locate_records, plain_locate))
+    read = decode_nodes(buffer, SIZE, np.arange(len(parts), dtype=np.int64))
+    one, other = (locate(read, fixed, least) for locate in (locate_records, plain_locate))
     assert tree_nodes._natively(read, fixed, least) is not None
     for field in fields(one)[1:]:
         assert getattr(one, field.name).tolist() == getattr(other, field.name).tolist(), field.name

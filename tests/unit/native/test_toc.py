@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from layoutscope.filesystems.apfs import nodes as toc
 from layoutscope.filesystems.apfs.nodes import LOCATE_SLOTS, Sizes, node_heads, plain_slots, slots
 from layoutscope.filesystems.apfs.source import LEADING_NUMBERS, decoded_order, low_keys
-from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import BTREE_INFO, FREE_QUEUE_KEY, J_KEY, OMAP_KEY
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 
@@ -50,8 +49,8 @@ def test_the_same_records_are_found(parts, sizes):
     """Their places and lengths, and which nodes are torn; where a record leaves its node, the twin runs."""
     buffer = np.frombuffer(b"".join(parts), np.uint8)
     starts = np.arange(len(parts), dtype=np.int64) * SIZE
-    head = node_heads(BULK, buffer, starts)
-    one, other = (locate(BULK, buffer, starts, head, sizes) for locate in (slots, plain_slots))
+    head = node_heads(buffer, starts)
+    one, other = (locate(buffer, starts, head, sizes) for locate in (slots, plain_slots))
     assert one.torn.tolist() == other.torn.tolist()
     for field in fields(one.slots):
         assert getattr(one.slots, field.name).tolist() == getattr(other.slots, field.name).tolist(), field.name
@@ -88,7 +87,7 @@ def test_the_same_numbers_lead_the_keys(kind, data, places):
     """By object and type in the trees of files, by the first field elsewhere."""
     buffer = np.frombuffer(data, np.uint8)
     starts = np.array([place for place in places if place + kind[0].width <= len(data)], np.int64)
-    source = SimpleNamespace(kind=kind, decoder=BULK)
+    source = SimpleNamespace(kind=kind)
     assert low_keys(source, buffer, starts).tolist() == decoded_order(source, buffer, starts).tolist()
 
 

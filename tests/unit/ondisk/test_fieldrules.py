@@ -10,7 +10,6 @@ import pytest
 
 from layoutscope.findings import FindingLog
 from layoutscope.ondisk import fieldrules
-from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.ondisk.fieldrules import NOT_ZERO, ZERO, Structures, check_fields, rules
 from layoutscope.ondisk.records import HEADER_NODE, NODE_DESCRIPTOR
 
@@ -40,14 +39,13 @@ def test_expected_values_may_differ_by_structure():
     assert want.is_met(np.array([[1, 1], [2, 3]])).tolist() == [[True, True], [True, False]]
 
 
-@pytest.mark.parametrize("name", ["bulk", "grammar"])
-def test_finding_has_address_field_and_both_sides(name):
+def test_finding_has_address_field_and_both_sides():
     """The second descriptor of two has a height of 7 at its byte 9; the first is as it must be."""
     buffer = np.zeros(28, np.uint8)
     buffer[14 + 9] = 7
     log = FindingLog()
     declared = rules("node-invalid", "here", (NODE_DESCRIPTOR.height, ZERO, "has a height"))
-    structures = Structures(NODE_DESCRIPTOR, buffer, np.array([0, 14]), decoder_named(name))
+    structures = Structures(NODE_DESCRIPTOR, buffer, np.array([0, 14]))
     check_fields(structures, declared, None, lambda row, plus: log.at(f"node {row}", 14 * row + plus))
     (found,) = log.findings
     assert (found.structure, found.image_offset, found.message) == ("node 1", 23, "height: has a height")
@@ -60,7 +58,7 @@ def test_item_of_a_repeated_field_is_named():
     buffer = np.zeros(HEADER_NODE.width, np.uint8)
     buffer[at] = 1
     log = FindingLog()
-    structures = Structures(HEADER_NODE, buffer, np.zeros(1, np.int64), decoder_named("bulk"))
+    structures = Structures(HEADER_NODE, buffer, np.zeros(1, np.int64))
     declared = rules("node-invalid", "here", (HEADER_NODE.header.reserved3, ZERO, "reserved"))
     check_fields(structures, declared, None, lambda _, plus: log.at("node", plus))
     assert [(item.image_offset, item.message) for item in log.findings] == [(at, "header.reserved3[2]: reserved")]
@@ -69,7 +67,7 @@ def test_item_of_a_repeated_field_is_named():
 def test_rule_without_a_demand_is_not_asked():
     """Where nothing is known of what a field must be, nothing is said of it."""
     log = FindingLog()
-    structures = Structures(NODE_DESCRIPTOR, np.ones(14, np.uint8), np.zeros(1, np.int64), decoder_named("bulk"))
+    structures = Structures(NODE_DESCRIPTOR, np.ones(14, np.uint8), np.zeros(1, np.int64))
     declared = rules("node-invalid", "here", (NODE_DESCRIPTOR.height, lambda known: known, "differs"))
     check_fields(structures, declared, None, lambda _, plus: log.at("node", plus))
     assert log.findings == []

@@ -106,7 +106,7 @@ def test_both_decoders_and_a_check_agree(written):
     """The password reaches every verb that opens the bytes once more."""
     path = written(physical_volume(plan_of()))
     assert check(path, password=PASSWORD).exit_code == 0
-    first, second = (read_layouts(path, password=PASSWORD, decoder=name)[0] for name in ("bulk", "grammar"))
+    first, second = (read_layouts(path, password=PASSWORD)[0] for name in ("bulk", "grammar"))
     assert first.table("nodes").equals(second.table("nodes"))
 
 

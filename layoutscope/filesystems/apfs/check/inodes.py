@@ -20,6 +20,7 @@ from layoutscope.filesystems.apfs.verify import object_header, report_damaged
 from layoutscope.findings import Contradiction
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import (
     CHECKPOINT_MAP_HEAD,
     DSTREAM,
@@ -88,8 +89,8 @@ def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
     rows, size = rows.take(long_enough), size[long_enough]
     if not len(size):
         return None
-    start, decoder = rows.starts("val") + width, batch.tree.source.decoder
-    head = decoder.columns(XF_BLOB_HEAD, batch.buffer, start, (XF_BLOB_HEAD.num_exts, XF_BLOB_HEAD.used_data))
+    start = rows.starts("val") + width
+    head = decode_columns(XF_BLOB_HEAD, batch.buffer, start, (XF_BLOB_HEAD.num_exts, XF_BLOB_HEAD.used_data))
     count, used = head["num_exts"].astype(np.int64), head["used_data"].astype(np.int64)
     rows.report(count == 0, "val", f"{name}: it announces extended fields, and has none")
     front = XF_BLOB_HEAD.width + count * X_FIELD.width
@@ -100,7 +101,7 @@ def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
     spots = start[owner] + XF_BLOB_HEAD.width + ordinals(count) * X_FIELD.width
     if not len(spots):
         return None
-    found = decoder.columns(X_FIELD, batch.buffer, spots, (X_FIELD.type, X_FIELD.flags, X_FIELD.len_data))
+    found = decode_columns(X_FIELD, batch.buffer, spots, (X_FIELD.type, X_FIELD.flags, X_FIELD.len_data))
     length = found["len_data"].astype(np.int64)
     padded = -(-length // 8) * 8
     total = np.bincount(owner, padded, len(count)).astype(np.int64)
@@ -241,8 +242,7 @@ def _check_streams(
     """A stream has a key of its own only in an encrypted volume; what was cloned may wait for one."""
     chosen = fields.of_kind(int(FIELD.dstream))
     chosen = chosen[fields.length[chosen] >= DSTREAM.width]
-    decoder = rows.batch.tree.source.decoder
-    key = decoder.column(DSTREAM, rows.batch.buffer, fields.start[chosen], DSTREAM.default_crypto_id)
+    key = decode_column(DSTREAM, rows.batch.buffer, fields.start[chosen], DSTREAM.default_crypto_id)
     is_clone = flags[place[chosen]] & int(FLAG.was_cloned) != 0
     wrong = np.zeros(len(rows.row), bool)
     wrong[place[chosen[(key == _UNASSIGNED) & ~is_clone]]] = True
@@ -255,11 +255,11 @@ def _noted(
     rows: CheckedRows, fields: Extended, place: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Read bytes in holes, and sums of names, which end with a zero byte."""
-    buffer, decoder = rows.batch.buffer, rows.batch.tree.source.decoder
+    buffer = rows.batch.buffer
     sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
     chosen = fields.of_kind(int(FIELD.sparse_bytes))
     chosen = chosen[fields.length[chosen] >= SPARSE_BYTES.width]
-    sparse[place[chosen]] = decoder.column(SPARSE_BYTES, buffer, fields.start[chosen], SPARSE_BYTES.num_bytes)
+    sparse[place[chosen]] = decode_column(SPARSE_BYTES, buffer, fields.start[chosen], SPARSE_BYTES.num_bytes)
     chosen = fields.of_kind(int(FIELD.entry_name))
     chosen = chosen[fields.length[chosen] > 0]
     ends = last_byte(fields, chosen) == 0
@@ -683,7 +683,7 @@ def check_maps(container: Container) -> None:
     if len(paddrs):
         data = blocks.read(paddrs, blocks.block_size).reshape(-1)
         starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-        heads = container.decoder.columns(CHECKPOINT_MAP_HEAD, data, starts, (CHECKPOINT_MAP_HEAD.is_last,))
+        heads = decode_columns(CHECKPOINT_MAP_HEAD, data, starts, (CHECKPOINT_MAP_HEAD.is_last,))
         if heads["is_last"].tolist() != [0] * (len(paddrs) - 1) + [1]:
             message = "the checkpoint's last map, and no other, must be marked as the last"
             container.log.at("checkpoint map", int(paddrs[-1])).add("checkpoint-invalid", "warning", message)

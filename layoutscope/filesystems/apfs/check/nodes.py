@@ -23,6 +23,7 @@ from layoutscope.filesystems.apfs.volume import list_volumes
 from layoutscope.findings import Contradiction
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.fieldrules import (
     NOT_ZERO,
@@ -242,7 +243,7 @@ def _hold(
     subject: Subject, batch: ReadNodes, rows: NDArray[np.int64], declared: tuple[FieldRule[_Facts], ...], facts: _Facts
 ) -> None:
     starts = rows * batch.size_bytes
-    structures = Structures(NODE, batch.buffer, starts, batch.tree.source.decoder)
+    structures = Structures(NODE, batch.buffer, starts)
 
     def at(row: int, plus: int) -> Any:
         return batch.at(int(rows[row]), int(starts[row]) + plus, log=subject.log)
@@ -252,7 +253,7 @@ def _hold(
 
 def _hold_root(subject: Subject, batch: ReadNodes, declared: tuple[FieldRule[_Facts], ...], facts: _Facts) -> None:
     start = np.array([batch.size_bytes - INFO.width], np.int64)
-    structures = Structures(INFO, batch.buffer, start, batch.tree.source.decoder)
+    structures = Structures(INFO, batch.buffer, start)
     check_fields(structures, declared, facts, lambda _, plus: batch.at(0, int(start[0]) + plus, log=subject.log))
 
 
@@ -285,9 +286,9 @@ _HEAD: Final = (
 
 def _check_room(subject: Subject, batch: ReadNodes) -> None:
     """The gap is between keys and values, and what is free in their areas is what the lists say."""
-    decoder, size = batch.tree.source.decoder, batch.size_bytes
+    size = batch.size_bytes
     starts = np.arange(len(batch.places), dtype=np.int64) * size
-    found = decoder.columns(NODE, batch.buffer, starts, _HEAD)
+    found = decode_columns(NODE, batch.buffer, starts, _HEAD)
     head = {name: values.astype(np.int64) for name, values in found.items()}
     keys = starts + NODE.width + head["table_space.ofs_data"] + head["table_space.len_data"]
     gap = keys + head["free_space.ofs_data"]
@@ -373,7 +374,7 @@ def _listed(batch: ReadNodes, area: _Area, nodes: NDArray[np.int64]) -> _Listed:
         inside = (at >= area.first[nodes]) & (at + PIECE.width <= area.stop[nodes])
         broken.append(nodes[~inside])
         nodes, at = nodes[inside], at[inside]
-        pieces = batch.tree.source.decoder.columns(PIECE, batch.buffer, at, (PIECE.ofs_data, PIECE.len_data))
+        pieces = decode_columns(PIECE, batch.buffer, at, (PIECE.ofs_data, PIECE.len_data))
         length = pieces["len_data"].astype(np.int64)
         fits = (length >= PIECE.width) & (at + length <= area.stop[nodes])
         broken.append(nodes[~fits])
@@ -458,16 +459,14 @@ def _check_maps(subject: Subject, superblock: ApfsContainer.NxSuperblock) -> Non
         if area.kind[row] != kind:
             continue
         block = area.blocks[row]
-        count = container.decoder.column(
-            CHECKPOINT_MAP_HEAD, block, np.zeros(1, np.int64), CHECKPOINT_MAP_HEAD.num_mappings
-        )[0]
+        count = decode_column(CHECKPOINT_MAP_HEAD, block, np.zeros(1, np.int64), CHECKPOINT_MAP_HEAD.num_mappings)[0]
         if count > (blocks.block_size - head) // size:
             plus = CHECKPOINT_MAP_HEAD.num_mappings.offset
             log = subject.log.at(f"checkpoint map of xid {superblock.hdr.xid}", int(area.paddr[row]), plus=plus)
             log.add("checkpoint-invalid", "warning", "it counts more mappings than fit", found=count)
             continue
         starts = head + np.arange(int(count), dtype=np.int64) * size
-        found = container.decoder.columns(MAPPING, block, starts, MAPPING_FIELDS)
+        found = decode_columns(MAPPING, block, starts, MAPPING_FIELDS)
         for number, start in enumerate(starts.tolist()):
             mapping = {name: int(values[number]) for name, values in found.items()}
             problem = _mapping_problem(subject, mapping)

@@ -17,6 +17,7 @@ from layoutscope.filesystems.apfs.keybag import container_keybag, decrypted_bag,
 from layoutscope.filesystems.apfs.objects import Objects as Locator
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.fieldrules import (
     NOT_ZERO,
@@ -227,7 +228,7 @@ def columns_of(
     """Decode fields of one object that lies at an address."""
     blocks = container.blocks
     data = blocks.read(np.array([paddr], np.uint64), blocks.block_size).reshape(-1)
-    return container.decoder.columns(record_type, data, np.zeros(1, np.int64), fields)
+    return decode_columns(record_type, data, np.zeros(1, np.int64), fields)
 
 
 @frozen
@@ -246,7 +247,7 @@ def hold(subject: Subject, objects: TypedBlocks, declared: tuple[FieldRule[Any],
     if len(places) and blocks.readable(places, blocks.block_size).all():
         data = blocks.read(places, blocks.block_size).reshape(-1)
         starts = np.arange(len(places), dtype=np.int64) * blocks.block_size
-        structures = Structures(objects.record_type, data, starts, container.decoder)
+        structures = Structures(objects.record_type, data, starts)
         log = subject.log
         check_fields(
             structures, declared, facts, lambda row, plus: log.at(objects.name, objects.paddrs[row], plus=plus)
@@ -377,14 +378,12 @@ def check_mappings(subject: Subject) -> None:
     size, head = container.blocks.block_size, (MAP.num_mappings,)
     for paddr in map(int, container.checkpoint.map_paddrs):
         data = container.blocks.read(np.array([paddr], np.uint64), size).reshape(-1)
-        count = int(container.decoder.columns(MAP, data, np.zeros(1, np.int64), head)[MAP.num_mappings][0])
+        count = int(decode_columns(MAP, data, np.zeros(1, np.int64), head)[MAP.num_mappings][0])
         starts = MAP.width + np.arange(min(count, (size - MAP.width) // MAPPING.width), dtype=np.int64) * MAPPING.width
-        structures = Structures(MAPPING, data, starts, container.decoder)
+        structures = Structures(MAPPING, data, starts)
         at = partial(_at_mapping, subject, paddr, starts)
         check_fields(structures, MAPPING_RULES, container, at)
-        found = container.decoder.columns(
-            MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr)
-        )
+        found = decode_columns(MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr))
         for row, (kind, length, where) in enumerate(zip(*(found[name].tolist() for name in found), strict=True)):
             _check_ephemeral(subject, where, length, kind, at(row, MAPPING.type_and_flags.offset))
 
@@ -624,21 +623,19 @@ def _check_bag(subject: Subject, run: tuple[int, int], owner: bytes, name: str) 
         return subject.log.at(name, run[0], plus=plus)
 
     start = np.zeros(1, np.int64)
-    count = int(container.decoder.column(BAG, data, start, BAG.locker.num_keys)[0])
+    count = int(decode_column(BAG, data, start, BAG.locker.num_keys)[0])
     places, end = [], BAG.width
     for _ in range(count):
         if end + ENTRY_HEAD.width > len(data):
             break
-        length = int(container.decoder.column(ENTRY_HEAD, data, np.array([end]), ENTRY_HEAD.len_key)[0])
+        length = int(decode_column(ENTRY_HEAD, data, np.array([end]), ENTRY_HEAD.len_key)[0])
         places.append(end)
         # The last entry is not padded; where its data end, the list does.
         last = end + ENTRY_HEAD.width + length
         end += -(-(ENTRY_HEAD.width + length) // _ALIGNMENT) * _ALIGNMENT
     used = last - BAG.width if places else 0
-    check_fields(
-        Structures(BAG, data, start, container.decoder), BAG_RULES, _Bag(container.xid, used, len(data) - BAG.width), at
-    )
-    entries = Structures(ENTRY_HEAD, data, np.array(places, np.int64), container.decoder)
+    check_fields(Structures(BAG, data, start), BAG_RULES, _Bag(container.xid, used, len(data) - BAG.width), at)
+    entries = Structures(ENTRY_HEAD, data, np.array(places, np.int64))
     check_fields(entries, ENTRY_RULES, None, lambda row, plus: at(row, places[row] + plus))
 
 
@@ -685,7 +682,7 @@ def check_write_cache(subject: Subject) -> None:
     if not container.blocks.readable(np.array([paddr], np.uint64), container.blocks.block_size)[0]:
         return
     data = container.blocks.read(np.array([paddr], np.uint64), container.blocks.block_size).reshape(-1)
-    heads = container.decoder.columns(CACHE, data, np.zeros(1, np.int64), (CACHE.list_head_oid, CACHE.list_tail_oid))
+    heads = decode_columns(CACHE, data, np.zeros(1, np.int64), (CACHE.list_head_oid, CACHE.list_tail_oid))
     for number in dict.fromkeys(int(values[0]) for values in heads.values()):
         if number:
             place = locator.find(number).paddr

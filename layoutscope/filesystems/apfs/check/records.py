@@ -31,6 +31,7 @@ from layoutscope.filesystems.apfs.source import low_keys
 from layoutscope.findings import Contradiction
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar, records
+from layoutscope.ondisk.bulk import decode_column
 from layoutscope.ondisk.fieldrules import (
     NOT_ZERO,
     ZERO,
@@ -379,7 +380,7 @@ def check_records(subject: Subject, batch: ReadNodes, traits: RowTraits, notes: 
 def _hold(
     rows: CheckedRows, part: str, kind: RecordType, declared: tuple[FieldRule[_Facts], ...], facts: _Facts
 ) -> None:
-    structures = Structures(kind, rows.batch.buffer, rows.starts(part), rows.batch.tree.source.decoder)
+    structures = Structures(kind, rows.batch.buffer, rows.starts(part))
     check_fields(structures, declared, facts, rows.at(part), MOST_CASES)
 
 
@@ -564,7 +565,7 @@ def _volume_keys(batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.
         forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
     for record, (key_type, column) in forms.items():
         rows = _of_kind(kinds, slots.key_len, record, key_type)
-        second[rows] = batch.tree.source.decoder.column(key_type, batch.buffer, slots.key_start[rows], column)
+        second[rows] = decode_column(key_type, batch.buffer, slots.key_start[rows], column)
     for record, plain in NAMED.items():
         form = records.DREC_HASHED_KEY if record in forms else plain
         rows = _of_kind(kinds, slots.key_len, record, form)

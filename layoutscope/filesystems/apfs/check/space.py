@@ -36,6 +36,7 @@ from layoutscope.filesystems.apfs.spaceman import (
 )
 from layoutscope.findings import Contradiction
 from layoutscope.frozen import frozen
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.fieldrules import (
     ZERO,
     FieldRule,
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import FindingLog
@@ -268,13 +268,13 @@ class ChunkTable(NamedTuple):
 def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, NDArray[Any]]]:
     """Decode the chunks of a device, and the heads of the blocks that hold them with their addresses."""
     container, space = subject.container, subject.parts.space
-    blocks, decoder = container.blocks, container.decoder
+    blocks = container.blocks
     owner, regions = QUEUE_NAMES[device + 1], space.regions if space is not None else []
     paddr = np.array([r.paddr for r in regions if (r.type, r.owner) == ("spaceman-cib", owner)], np.uint64)
     paddr = paddr[blocks.readable(paddr, blocks.block_size)]
     buffer = blocks.read(paddr, blocks.block_size).reshape(-1)
     starts = np.arange(len(paddr), dtype=np.int64) * blocks.block_size
-    heads = decoder.columns(CIB, buffer, starts, (CIB.hdr.oid, CIB.hdr.xid, CIB.index, CIB.num_chunks))
+    heads = decode_columns(CIB, buffer, starts, (CIB.hdr.oid, CIB.hdr.xid, CIB.index, CIB.num_chunks))
     heads["paddr"] = paddr
     room = (blocks.block_size - CIB.width) // CHUNK.width
     counts = np.minimum(heads["num_chunks"].astype(np.int64), room)
@@ -282,7 +282,7 @@ def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, ND
     slot = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts, counts)
     within = CIB.width + slot * CHUNK.width
     names = (CHUNK.xid, CHUNK.paddr, CHUNK.num_blocks, CHUNK.num_free_blocks, CHUNK.bitmap_paddr)
-    columns = decoder.columns(CHUNK, buffer, starts[block] + within, names) if len(block) else {}
+    columns = decode_columns(CHUNK, buffer, starts[block] + within, names) if len(block) else {}
     return ChunkTable(columns, paddr[block], within), heads
 
 
@@ -325,9 +325,9 @@ ZONE_RULES: Final[tuple[FieldRule[None], ...]] = rules(
 
 def check_zones(subject: Subject, paddr: int) -> None:
     """A zone without number has no blocks, and one without earlier places none of those."""
-    decoder, blocks = subject.container.decoder, subject.container.blocks
+    blocks = subject.container.blocks
     data = blocks.read(np.array([paddr], np.uint64), blocks.block_size).reshape(-1)
-    structures = Structures(DATAZONE, data, np.array([SPACE.width]), decoder)
+    structures = Structures(DATAZONE, data, np.array([SPACE.width]))
 
     def at(_: int, plus: int) -> FindingLog:
         return subject.log.at("space manager", paddr, plus=SPACE.width + plus)
@@ -337,7 +337,7 @@ def check_zones(subject: Subject, paddr: int) -> None:
         *(ZONES.zone_id, ZONES.previous_boundary_index, ZONES.current.start_paddr, ZONES.current.stop_paddr),
         *(ZONES.previous.start_paddr, ZONES.previous.stop_paddr),
     )
-    found = decoder.columns(DATAZONE, data, structures.starts, fields)
+    found = decode_columns(DATAZONE, data, structures.starts, fields)
     has_number, index = found[ZONES.zone_id][0] != 0, found[ZONES.previous_boundary_index][0]
     for part, is_used in (
         (ZONES.current, has_number),
@@ -571,7 +571,7 @@ def _check_chunks(subject: Subject, device: int) -> None:
     buffer = container.blocks.read(heads["paddr"], size).reshape(-1)
     block = np.searchsorted(np.sort(heads["paddr"]), table.cib_paddr)
     row = np.argsort(heads["paddr"])[block]
-    structures = Structures(CHUNK, buffer, row * size + table.plus, container.decoder)
+    structures = Structures(CHUNK, buffer, row * size + table.plus)
 
     def at(number: int, plus: int) -> FindingLog:
         where = int(table.plus[number]) + plus
@@ -615,9 +615,9 @@ def check_versions(subject: Subject) -> None:
     first = _first_array(is_versioned=bool(int(header.flags) & _VERSIONED))
     if not _fit(places, first, len(data), tell):
         return
-    xids = _array(container, data, XID_ENTRY.xid, XID_ENTRY, places[0])
-    ring = _array(container, data, RING_INDEX.index, RING_INDEX, places[1])
-    follows = _array(container, data, RING_INDEX.index, RING_INDEX, places[2])
+    xids = _array(data, XID_ENTRY.xid, XID_ENTRY, places[0])
+    ring = _array(data, RING_INDEX.index, RING_INDEX, places[1])
+    follows = _array(data, RING_INDEX.index, RING_INDEX, places[2])
     for row in np.flatnonzero((xids == 0) | (xids > np.uint64(container.xid))).tolist():
         message = "the pool's bitmap is not of a transaction of this container's past"
         tell(places[0][1] + row * XID_ENTRY.width).add(INVALID, "warning", message, found=xids[row])
@@ -625,12 +625,10 @@ def check_versions(subject: Subject) -> None:
     check_pool_bitmap(subject, space, int(header.ip_bm_base) + ring.astype(np.int64))
 
 
-def _array(
-    container: Container, data: NDArray[np.uint8], field: Field, kind: RecordType, place: tuple[Field, int, int]
-) -> NDArray[Any]:
+def _array(data: NDArray[np.uint8], field: Field, kind: RecordType, place: tuple[Field, int, int]) -> NDArray[Any]:
     _, start, length = place
     starts = np.arange(start, start + length, kind.width, dtype=np.int64)
-    found: NDArray[Any] = container.decoder.column(kind, data, starts, field)
+    found: NDArray[Any] = decode_column(kind, data, starts, field)
     return found
 
 

@@ -12,6 +12,7 @@ from layoutscope.filesystems.apfs.spaceman import queue_source
 from layoutscope.filesystems.apfs.volume import fs_source
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar, records
+from layoutscope.ondisk.bulk import decode_column
 from layoutscope.ondisk.records import APFS_SUPERBLOCK, OMAP_PHYS
 
 if TYPE_CHECKING:
@@ -265,6 +266,5 @@ class CheckedRows:
 
     def column(self, part: str, record_type: RecordType, field: Any) -> NDArray[Any]:
         """Decode a field of keys or values."""
-        decoder = self.batch.tree.source.decoder
-        found: NDArray[Any] = decoder.column(record_type, self.batch.buffer, self.starts(part), field)
+        found: NDArray[Any] = decode_column(record_type, self.batch.buffer, self.starts(part), field)
         return found

@@ -457,5 +457,5 @@ class _Node:
     def _check(self, record_type: RecordType, starts: I64, declared: tuple[FieldRule[Any], ...], facts: object) -> None:
         size = self.located.tree.file.node_size_bytes
         at = self.number * size
-        structures = Structures(record_type, _bytes(self.located, at, size), starts, self.located.volume.decoder)
+        structures = Structures(record_type, _bytes(self.located, at, size), starts)
         check_fields(structures, declared, facts, lambda row, plus: self.located.at(at + int(starts[row]) + plus))

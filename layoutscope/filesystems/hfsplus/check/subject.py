@@ -49,6 +49,7 @@ from layoutscope.filesystems.hfsplus.nodes import (
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import CATALOG_RECORD_TYPE, HFSPLUS_VOLUME_EXTENT_DESCRIPTOR, KEY_HEADER, POINTER_RECORD
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.findings import FindingLog
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import RecordColumn, RecordType
 
 
@@ -129,7 +129,7 @@ def read_records(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | N
     flaws: list[Columns] = []
     for level, numbers in _levels(tree):
         for nodes, to_come in _batches(volume, tree, numbers):
-            batch = _sound_records(volume, tree, nodes, (level, to_come), flaws)
+            batch = _sound_records(tree, nodes, (level, to_come), flaws)
             rows.add(batch.rows, to_come)
             keys.add({"ident": batch.keys.ident, "count": batch.keys.count}, to_come)
             units.add(batch.keys.units, to_come)
@@ -165,22 +165,20 @@ def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[tuple[ReadNod
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]
         buffer = read_parts(volume, pieces_of(volume, tree.file.fork, size, chosen))
-        yield decode_nodes(volume.decoder, buffer, size, chosen), (len(numbers) - start - len(chosen)) / len(chosen)
+        yield decode_nodes(buffer, size, chosen), (len(numbers) - start - len(chosen)) / len(chosen)
 
 
-def _sound_records(
-    volume: Volume, tree: Tree, nodes: ReadNodes, where: tuple[int, float], flaws: list[Columns]
-) -> Batch:
+def _sound_records(tree: Tree, nodes: ReadNodes, where: tuple[int, float], flaws: list[Columns]) -> Batch:
     """Locate the records of nodes; what cannot be one is kept among the flaws."""
     form, (level, to_come) = FORMS[tree.file.tree], where
-    bounds = record_bounds(volume.decoder, nodes)
+    bounds = record_bounds(nodes)
     shift = nodes.number * nodes.node_size_bytes - nodes.start
-    flaws.append(_offset_flaws(volume, form, nodes, bounds, shift))
+    flaws.append(_offset_flaws(form, nodes, bounds, shift))
     sound = bounds.is_sound
     node = bounds.node[sound]
     key = nodes.start[node] + bounds.first[sound]
     stop = nodes.start[node] + bounds.stop[sound]
-    length = volume.decoder.column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.len_key)
+    length = decode_column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.len_key)
     key_length = length.astype(np.int64)
     # The length in a key is what is used of it. In index nodes a key may have the room of the longest all the same, as
     # the attributes in the tree's header say; and data start at even offsets (TN1150, "Keyed Records").
@@ -189,20 +187,20 @@ def _sound_records(
         stored = np.full(len(key), int(tree.file.header.len_key_max))
     data = key + LENGTH_BYTES + stored + stored % 2
     records = {"node": node, "key": key, "key_length": key_length, "data": data, "stop": stop}
-    flaw = _key_flaws(volume.decoder, form, nodes.buffer, records, level)
+    flaw = _key_flaws(form, nodes.buffer, records, level)
     whole = flaw < 0
     at = key + np.where(flaw == NAME_FLAW, _name_field(form), 0) + shift[node]
     flaws.append({"at": at[~whole], "node": nodes.number[node[~whole]], "kind": flaw[~whole]})
     kept = {name: values[whole] for name, values in records.items()}
-    keys = read_keys(volume.decoder, form, nodes.buffer, kept["key"])
-    return Batch(nodes.buffer, shift[kept["node"]], _rows(volume, nodes, level, shift, kept), keys, to_come)
+    keys = read_keys(form, nodes.buffer, kept["key"])
+    return Batch(nodes.buffer, shift[kept["node"]], _rows(nodes, level, shift, kept), keys, to_come)
 
 
-def _rows(volume: Volume, nodes: ReadNodes, level: int, shift: I64, kept: Columns) -> Columns:
+def _rows(nodes: ReadNodes, level: int, shift: I64, kept: Columns) -> Columns:
     node = kept["node"]
     child = np.full(len(node), -1, np.int64)
     if level:
-        pointers = volume.decoder.column(POINTER_RECORD, nodes.buffer, kept["data"], POINTER_RECORD.child_node)
+        pointers = decode_column(POINTER_RECORD, nodes.buffer, kept["data"], POINTER_RECORD.child_node)
         child = pointers.astype(np.int64)
     places = {name: kept[name] + shift[node] for name in ("key", "data", "stop")}
     rows = {
@@ -215,7 +213,7 @@ def _rows(volume: Volume, nodes: ReadNodes, level: int, shift: I64, kept: Column
     return {name: rows[name] for name in ROW_COLUMNS}
 
 
-def _offset_flaws(volume: Volume, form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
+def _offset_flaws(form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
     """Find the first entry of each offset table that cannot be.
 
     The first record follows the descriptor, the others follow one another, and the free space follows the last one.
@@ -236,7 +234,7 @@ def _offset_flaws(volume: Volume, form: KeyForm, nodes: ReadNodes, bounds: Bound
     # With one record too many it is the table's last entry alone that is wrong, and the last record is no record: it
     # starts where the free space does, which is zeros as a rule.
     last = nodes.start[owner] + np.clip(bounds.first[rows], 0, nodes.node_size_bytes - LENGTH_BYTES)
-    length = volume.decoder.column(KEY_HEADER, nodes.buffer, last, KEY_HEADER.len_key).astype(np.int64)
+    length = decode_column(KEY_HEADER, nodes.buffer, last, KEY_HEADER.len_key).astype(np.int64)
     has_key = (length >= form.fixed_length) & (length <= (form.max_length or form.fixed_length))
     is_count = (entry[rows] == bounds.counts[owner]) & (bounds.counts[owner] > 1) & ~has_key
     count_at = nodes.start[owner] + DESCRIPTOR.num_records.offset
@@ -253,7 +251,7 @@ def _name_field(form: KeyForm) -> int:
     return form.key_type.offset_of("num_name_units") if form.has_name else 0
 
 
-def _key_flaws(decoder: Decoder, form: KeyForm, buffer: U8, records: Columns, level: int) -> I64:
+def _key_flaws(form: KeyForm, buffer: U8, records: Columns, level: int) -> I64:
     """Say what is wrong with each key, -1 if nothing is."""
     key, length, data, stop = (records[name] for name in ("key", "key_length", "data", "stop"))
     flaw = np.full(len(key), -1, np.int64)
@@ -263,16 +261,16 @@ def _key_flaws(decoder: Decoder, form: KeyForm, buffer: U8, records: Columns, le
     flaw[bad] = KEY_FLAW
     if form.has_name:
         rows = np.flatnonzero(~bad)
-        units = decoder.column(form.key_type, buffer, key[rows], form.key_type.column("num_name_units"))
+        units = decode_column(form.key_type, buffer, key[rows], form.key_type.column("num_name_units"))
         differs = form.fixed_length + 2 * units.astype(np.int64) != length[rows]
         rows = rows[differs]
         # A key that ends where its record's data start is as long as it says: then the name's length is wrong.
-        fits = data[rows] + need == stop[rows] if level else _has_type(decoder, form, buffer, data[rows], stop[rows])
+        fits = data[rows] + need == stop[rows] if level else _has_type(form, buffer, data[rows], stop[rows])
         flaw[rows] = np.where(fits, NAME_FLAW, KEY_FLAW)
     return flaw
 
 
-def _has_type(decoder: Decoder, form: KeyForm, buffer: U8, data: I64, stop: I64) -> Mask:
+def _has_type(form: KeyForm, buffer: U8, data: I64, stop: I64) -> Mask:
     """Say of each leaf record whether its data start with a type of its tree."""
     known = np.array(sorted(CATALOG_SIZES if form is FORMS["catalog"] else ATTRIBUTE_SIZES), np.int64)
     start = form.record_types
@@ -280,7 +278,7 @@ def _has_type(decoder: Decoder, form: KeyForm, buffer: U8, data: I64, stop: I64)
         return np.zeros(len(data), np.bool_)
     inside: Mask = data + start.width <= stop
     place = np.where(inside, data, 0)
-    found = decoder.column(start, buffer, place, start.column("record_type"))
+    found = decode_column(start, buffer, place, start.column("record_type"))
     return inside & np.isin(found.astype(np.int64), known)
 
 
@@ -344,7 +342,6 @@ class AttributeRecords:
 
 @dataclass(slots=True)
 class _Collector:
-    volume: Volume
     parts: list[Columns] = field(default_factory=list)
     names: list[NDArray[np.uint16]] = field(default_factory=list)
 
@@ -352,8 +349,8 @@ class _Collector:
         """Read a batch of leaves."""
         everything = np.ones(len(batch.shift), np.bool_)
         key, data, stop = (batch.at(name, everything) for name in ("key", "data", "stop"))
-        decoder, buffer = self.volume.decoder, batch.buffer
-        keys = decoder.columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
+        buffer = batch.buffer
+        keys = decode_columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
         counts = keys["num_name_units"].astype(np.int64)
         units = names.gather(buffer, key + KEY.width, counts)
         self.names.append(units)
@@ -375,7 +372,7 @@ class _Collector:
     def _headers(self, buffer: U8, data: I64, rows: I64, stop: I64) -> Columns:
         """Decode the headers of compressed files; one that is shorter is none."""
         rows = rows[data[rows] + INLINE.width + DECMPFS.width <= stop[rows]]
-        found = self.volume.decoder.columns(DECMPFS, buffer, data[rows] + INLINE.width, HEADER_FIELDS)
+        found = decode_columns(DECMPFS, buffer, data[rows] + INLINE.width, HEADER_FIELDS)
         columns = {}
         for name in HEADER_FIELDS:
             columns[f"decmpfs.{name}"] = np.full(len(data), -1, np.int64)
@@ -386,25 +383,24 @@ class _Collector:
 
     def _kinds(self, batch: Batch, data: I64, stop: I64) -> I64:
         place = np.where(data + TYPE.width <= stop, data, 0)
-        found = self.volume.decoder.column(TYPE, batch.buffer, place, TYPE.record_type)
+        found = decode_column(TYPE, batch.buffer, place, TYPE.record_type)
         kind = np.zeros(len(data), np.int64)
         for number, size in RECORD_SIZES.items():
             kind[(found == number) & (data + size <= stop) & (place == data)] = number
         return kind
 
     def _values(self, batch: Batch, data: I64, kind: I64) -> Columns:
-        decoder = self.volume.decoder
         size, blocks = np.zeros(len(data), np.int64), np.zeros(len(data), np.int64)
         starts, counts = np.zeros((len(data), 8), np.int64), np.zeros((len(data), 8), np.int64)
         inline = kind == TYPES.inline_data
-        size[inline] = decoder.column(INLINE, batch.buffer, data[inline], INLINE.len_attribute)
+        size[inline] = decode_column(INLINE, batch.buffer, data[inline], INLINE.len_attribute)
         for number, (record_type, fields) in EXTENT_FIELDS.items():
             chosen = kind == number
-            found = decoder.columns(record_type, batch.buffer, data[chosen], fields)
+            found = decode_columns(record_type, batch.buffer, data[chosen], fields)
             starts[chosen], counts[chosen] = found[fields[0]], found[fields[1]]
         chosen = kind == TYPES.fork_data
         fields = (FORK.the_fork.len_logical, FORK.the_fork.num_blocks)
-        found = decoder.columns(FORK, batch.buffer, data[chosen], fields)
+        found = decode_columns(FORK, batch.buffer, data[chosen], fields)
         # Sizes are unsigned on the disk: damage makes ones that no signed number holds.
         size[chosen] = np.minimum(found["the_fork.len_logical"], np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
         blocks[chosen] = found["the_fork.num_blocks"]
@@ -436,7 +432,7 @@ def _numbers(buffer: U8, start: I64, size: I64, stop: I64) -> I64:
 
 def read_attributes(volume: Volume, tree: Tree) -> AttributeRecords:
     """Read all attribute records."""
-    collector = _Collector(volume)
+    collector = _Collector()
     located = read_records(volume, tree, collector.read)
     none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
     plain = ("key", "data", "stop", "kind", "count", "file_id", "start_block", "size", "blocks", "first_link")
@@ -561,7 +557,6 @@ _PARTS: Final = {
 class _CatalogCollector:
     """Collects what the leaves of the catalog hold."""
 
-    volume: Volume
     num_rows: int = 0
     rows: GrowingTable = field(default_factory=lambda: GrowingTable({"kind": np.int64, "excess": np.bool_}))
     thread_names: GrowingColumn = field(default_factory=lambda: GrowingColumn(np.uint16))
@@ -569,13 +564,13 @@ class _CatalogCollector:
 
     def read(self, batch: Batch) -> None:
         """Read a batch of leaves."""
-        decoder, everything = self.volume.decoder, np.ones(len(batch.shift), np.bool_)
+        everything = np.ones(len(batch.shift), np.bool_)
         data, stop = (batch.at(name, everything) for name in ("data", "stop"))
         kind, excess = self._kinds(batch, data, stop)
         self.rows.add({"kind": kind, "excess": excess}, batch.to_come)
         for part, (record_type, fields, types) in _PARTS.items():
             chosen = np.flatnonzero(np.isin(kind, [int(item) for item in types]))
-            found = decoder.columns(record_type, batch.buffer, data[chosen], fields)
+            found = decode_columns(record_type, batch.buffer, data[chosen], fields)
             found = {"row": self.num_rows + chosen, **found}
             if part == "threads":
                 found["num_name_units"] = self._thread_names(batch, data[chosen], stop[chosen], found["num_name_units"])
@@ -585,9 +580,9 @@ class _CatalogCollector:
     def _kinds(self, batch: Batch, data: I64, stop: I64) -> tuple[I64, Mask]:
         type_bytes = CATALOG_RECORD_TYPE.width
         place = np.where(data + type_bytes <= stop, data, 0)
-        found = self.volume.decoder.column(
-            CATALOG_RECORD_TYPE, batch.buffer, place, CATALOG_RECORD_TYPE.record_type
-        ).astype(np.int64)
+        found = decode_column(CATALOG_RECORD_TYPE, batch.buffer, place, CATALOG_RECORD_TYPE.record_type).astype(
+            np.int64
+        )
         kind, excess = np.zeros(len(data), np.int64), np.zeros(len(data), np.bool_)
         for number, size in CATALOG_RECORD_SIZES.items():
             fits = (found == number) & (data + size <= stop) & (place == data)
@@ -607,11 +602,11 @@ class _CatalogCollector:
 
 def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     """Read all catalog records again, with all fields that a check compares."""
-    collector = _CatalogCollector(volume)
+    collector = _CatalogCollector()
     located = read_records(volume, tree, collector.read)
     rows, stored = collector.rows.values, located.stored
     parts = {
-        part: collector.parts[part].values or _nothing(record_type, fields, volume)
+        part: collector.parts[part].values or _nothing(record_type, fields)
         for part, (record_type, fields, _) in _PARTS.items()
     }
     threads = parts["threads"]
@@ -634,11 +629,11 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     )
 
 
-def _nothing(record_type: RecordType, fields: tuple[RecordColumn, ...], volume: Volume) -> Columns:
+def _nothing(record_type: RecordType, fields: tuple[RecordColumn, ...]) -> Columns:
     """Return the columns of no record at all."""
     blank = np.zeros(record_type.width, np.uint8)
     none = np.empty(0, np.int64)
-    return {"row": none, **volume.decoder.columns(record_type, blank, none, fields)}
+    return {"row": none, **decode_columns(record_type, blank, none, fields)}
 
 
 EXTENT_RECORD: Final = extents.LEAF_RECORD
@@ -675,7 +670,6 @@ class OverflowRecords:
 class _Reader:
     """Reads leaf records of one type and length; those that are too short are told while the tree is read."""
 
-    volume: Volume
     record_type: RecordType
     fields: tuple[RecordColumn, ...]
     wholes: list[Mask] = field(default_factory=list)
@@ -685,7 +679,7 @@ class _Reader:
         """Read a batch of leaves."""
         is_whole = batch.rows["stop"] - batch.rows["key"] >= self.record_type.width
         key = batch.at("key", is_whole)
-        found = self.volume.decoder.columns(self.record_type, batch.buffer, key, self.fields)
+        found = decode_columns(self.record_type, batch.buffer, key, self.fields)
         wide = {name: values.astype(np.int64) for name, values in found.items()}
         self.wholes.append(is_whole)
         self.parts.append({"at": batch.rows["key"][is_whole], **wide})
@@ -693,7 +687,7 @@ class _Reader:
 
 def read_overflow(volume: Volume, tree: Tree) -> OverflowRecords:
     """Read all extents-overflow records."""
-    collector = _Reader(volume, EXTENT_RECORD, OVERFLOW_FIELDS)
+    collector = _Reader(EXTENT_RECORD, OVERFLOW_FIELDS)
     located = read_records(volume, tree, collector.read)
     none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
     rows = concatenate(
@@ -733,7 +727,7 @@ class HotFileRecords:
 
 def read_hot_file_records(volume: Volume, tree: Tree) -> HotFileRecords:
     """Read all records of the tree."""
-    collector = _Reader(volume, HOT_FILE_RECORD, HOT_FILE_FIELDS)
+    collector = _Reader(HOT_FILE_RECORD, HOT_FILE_FIELDS)
     located = read_records(volume, tree, collector.read)
     rows = concatenate(collector.parts, dict.fromkeys(_HOT_FILE_COLUMNS, np.empty(0, np.int64)))
     # The fork is one byte on disk: none of its bits for data, all of them for resources.

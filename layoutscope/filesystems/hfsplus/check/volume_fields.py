@@ -148,7 +148,7 @@ def check_volume_fields(subject: Subject) -> None:
     if any(item.code == "volume-header-invalid" for item in volume.log.findings):
         return
     data = np.frombuffer(read_at(volume.source, HEADER_OFFSET, VOLUME_HEADER.width, "volume header"), np.uint8)
-    structures = Structures(VOLUME_HEADER, data, np.zeros(1, np.int64), volume.decoder)
+    structures = Structures(VOLUME_HEADER, data, np.zeros(1, np.int64))
     check_fields(
         structures, VOLUME_HEADER_RULES, facts, lambda _, plus: volume.log.at("volume header", HEADER_OFFSET + plus)
     )

@@ -19,7 +19,6 @@ from layoutscope.errors import FormatError, TruncatedError, UnreadError, Unsuppo
 from layoutscope.image import MemorySource
 from layoutscope.image.containers.asif import open_asif
 from layoutscope.image.opening import open_image, unwrap
-from layoutscope.ondisk.decoder import BULK, GRAMMAR
 from layoutscope.tables import TABLES
 
 CHUNK, SECTOR = 32768, 512
@@ -47,13 +46,10 @@ def changed(data: bytes, **changes: bytes) -> bytes:
     return bytes(image)
 
 
-@pytest.mark.parametrize("decoder", [BULK, GRAMMAR], ids=["bulk", "grammar"])
 @pytest.mark.parametrize("swapped", [False, True])
-def test_a_disk_reads_back(decoder, swapped):
+def test_a_disk_reads_back(swapped):
     """Stored, absent and given back chunks, and what lies behind all of them; whichever directory counts."""
-    source = unwrap(
-        MemorySource(asif(Plan(DISK, more_sectors=300_000, unmapped=frozenset({1}), swapped=swapped))), decoder
-    )
+    source = unwrap(MemorySource(asif(Plan(DISK, more_sectors=300_000, unmapped=frozenset({1}), swapped=swapped))))
     assert source.size_bytes == len(DISK) + 300_000 * SECTOR
     assert source.read(0, len(DISK) + 4096) == DISK + bytes(4096)
     assert source.read(CHUNK - 5, CHUNK + 10) == DISK[CHUNK - 5 : 2 * CHUNK + 5]
@@ -76,13 +72,12 @@ def test_sectors_that_were_never_written_are_zeros():
         assert source.read(at, length) == disk[at : at + length]
 
 
-@pytest.mark.parametrize("decoder", ["bulk", "grammar"])
-def test_a_volume_in_an_image_is_the_volume(tmp_path, decoder):
-    """A scan of the image finds what a scan of the disk inside finds, with either decoder."""
+def test_a_volume_in_an_image_is_the_volume(tmp_path):
+    """A scan of the image finds what a scan of the disk inside finds."""
     write(VolumePlan(root=folders(3, 9, 100)), tmp_path / "raw.img")
     disk = (tmp_path / "raw.img").read_bytes()
     (tmp_path / "disk.img").write_bytes(asif(Plan(disk, partial=frozenset(range(0, 99, 2)))))
-    raw, inside = (layoutscope.read_layouts(tmp_path / name, decoder=decoder)[0] for name in ("raw.img", "disk.img"))
+    raw, inside = (layoutscope.read_layouts(tmp_path / name)[0] for name in ("raw.img", "disk.img"))
     assert all(raw.table(name).equals(inside.table(name)) for name in TABLES)
     assert layoutscope.verify(tmp_path / "disk.img").exit_code == 0
 

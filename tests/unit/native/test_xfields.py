@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.fsrecords import extended_fields
-from layoutscope.ondisk.decoder import decoder_named
+from tests.unit.native.reference.xfields import extended_fields
 
 # Two fields: type 13 of 8 bytes and type 4 of 3 bytes ("ab" and a zero byte), the latter padded to 8.
 BLOB = bytes.fromhex(
@@ -17,13 +16,13 @@ BLOB = bytes.fromhex(
 
 
 @pytest.fixture
-def locate(decoder):
+def locate():
     """Return a function that locates the fields of values that follow each other."""
 
     def run(*values: bytes):
         buffer = np.frombuffer(b"".join(values), np.uint8)
         lengths = np.array([len(value) for value in values])
-        return extended_fields(decoder_named(decoder), buffer, np.cumsum(lengths) - lengths, lengths)
+        return extended_fields(buffer, np.cumsum(lengths) - lengths, lengths)
 
     return run
 

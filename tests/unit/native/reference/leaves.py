@@ -1,0 +1,258 @@
+"""What the kernel that decodes leaves must give, in numpy: the oracle of its tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import numpy as np
+
+from layoutscope.arrays.ragged import ranges, signed
+from layoutscope.ondisk.bulk import decode_column, decode_columns
+from layoutscope.ondisk.leaves import NO_LEAF, TEXT_DTYPE, LeafTables, RecordRows, source_of
+from layoutscope.recordtypes import Field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from layoutscope.arrays.ragged import I64, U8, Columns
+    from layoutscope.ondisk.leaves import Leaf, LeafBatch, LeafPlan, Part, Repeated, Text
+    from layoutscope.recordtypes import RecordColumn, RecordType
+
+    Locate = Callable[[NDArray[np.uint8], I64, I64], "LocatedItems"]
+    """From a buffer, and starts and lengths of collections, to their items."""
+
+
+class LocatedItems(Protocol):
+    """Items of many collections: number of the collection, type and place of each, and the collections without any."""
+
+    record: NDArray[np.int64]
+    type: NDArray[np.uint8]
+    start: NDArray[np.int64]
+    size_bytes: NDArray[np.int64]
+    damaged: NDArray[np.int64]
+
+
+class PlainTables(LeafTables):
+    """Tables that are filled column by column in numpy."""
+
+    def __init__(self, plan: LeafPlan, locate: Locate | None = None) -> None:
+        super().__init__(plan)
+        self._locate = locate
+
+    def add(self, batch: LeafBatch, to_come: float = 0.0) -> RecordRows:  # noqa: ARG002  (room is made as it is needed)
+        """Decode column by column."""
+        twin = LeafTwin(self.plan, batch, self._counts, self._locate)
+        values, before = twin.values(), self._counts.copy()
+        for number, output in enumerate(self.plan.outputs):
+            added, used = values[output.table, output.column, output.is_data], int(before[output.counter])
+            self._counts[output.counter] = used + len(added)
+            self._room(number, used, len(added))[used : used + len(added)] = added
+        return twin.found
+
+
+_ASCII_LAST: Final = 0x7F
+
+
+class LeafTwin:
+    """What the kernel does, in numpy: one batch, all records of a leaf at once."""
+
+    def __init__(self, plan: LeafPlan, batch: LeafBatch, counts: I64, locate: Locate | None) -> None:
+        self._plan, self._batch, self._locate = plan, batch, locate
+        leaf = self._leaves()
+        row = np.full(len(leaf), -1, np.int64)
+        self._records: dict[str, I64] = {}
+        for number, table in enumerate(plan.tables):
+            members = [k for k, each in enumerate(plan.leaves) if each.table == table]
+            self._records[table] = np.flatnonzero(np.isin(leaf, members))
+            row[self._records[table]] = counts[number] + np.arange(len(self._records[table]))
+        self.found = RecordRows(leaf, row, np.zeros(len(leaf), np.bool_))
+
+    def values(self) -> dict[tuple[str, str, bool], NDArray[Any]]:
+        """Return what is added to each output."""
+        made: dict[tuple[str, str, bool], NDArray[Any]] = {}
+        lists = {each.table for leaf in self._plan.leaves for each in leaf.lists}
+        for table, columns in self._plan.tables.items():
+            for name, coding in columns.items():
+                if isinstance(coding, str):
+                    made[table, name, True], made[table, name, False] = self._texts(table, name, coding)
+            numbers = self._repetitions(table) if table in lists else self._numbers(table)
+            made.update({(table, name, False): values for name, values in numbers.items()})
+        return made
+
+    def _leaves(self) -> U8:
+        """Tell which leaf each record is."""
+        batch, leaf = self._batch, np.full(len(self._batch.node), NO_LEAF, np.uint8)
+        # Starts and lengths come from the image: sums of them may overflow.
+        inside = (batch.node >= 0) & (batch.node < len(batch.numbers))
+        for start, length in ((batch.key_start, batch.key_length), (batch.val_start, batch.val_length)):
+            inside &= (length >= 0) & (length <= len(batch.buffer)) & (start >= 0)
+            inside &= start <= len(batch.buffer) - length.astype(np.int64)
+        rows = np.flatnonzero(inside)
+        kinds = np.zeros(len(rows), np.int64)
+        if self._plan.kind is not None:
+            part, record_type, field = self._plan.kind
+            rows = rows[batch.part(part, rows)[1] >= _end_of(record_type, field)]
+            kinds = self._column(part, record_type, rows, field).astype(np.int64)
+        for number, form in enumerate(self._plan.leaves):
+            leaf[self._fitting(form, rows[kinds == form.kind])] = number
+        return leaf
+
+    def _fitting(self, leaf: Leaf, rows: I64) -> I64:
+        """Keep the records that have what must be there."""
+        whole = (self._batch.key_length[rows] >= leaf.key_type.width) & (
+            self._batch.val_length[rows] >= leaf.val_type.width
+        )
+        rows = rows[whole]
+        for text in (*leaf.texts.values(), *leaf.checked):
+            start, units = self._placed(leaf, text, rows)
+            slices, lengths = self._batch.part(text.part, rows)
+            rows = rows[(units >= 0) & (units <= (slices + lengths - start) // text.unit_bytes)]
+        return rows
+
+    def _placed(self, leaf: Leaf, text: Text, rows: I64) -> tuple[I64, I64]:
+        """Where texts start, and their lengths in units."""
+        record_type = leaf.key_type if text.part == "key" else leaf.val_type
+        units = self._column(text.part, record_type, rows, text.length)
+        return self._batch.part(text.part, rows)[0] + record_type.width, units.astype(np.int64)
+
+    def _column(self, part: Part, record_type: RecordType, rows: I64, column: RecordColumn) -> NDArray[Any]:
+        return decode_column(record_type, self._batch.buffer, self._batch.part(part, rows)[0], column)
+
+    def _numbers(self, table: str) -> Columns:
+        """Decode the columns of a table of records."""
+        records, batch = self._records[table], self._batch
+        names = [name for name, coding in self._plan.tables[table].items() if not isinstance(coding, str)]
+        node = batch.node[records]
+        origin = node * batch.node_bytes
+        known = {
+            "node": batch.numbers[node],
+            "key_at": batch.key_start[records] - origin,
+            "val_at": batch.val_start[records] - origin,
+        }
+        made = {name: self._cast(table, name, known.get(name, np.zeros(len(records)))) for name in names}
+        for number, leaf in enumerate(self._plan.leaves):
+            if leaf.table == table:
+                rows = np.flatnonzero(self.found.leaf[records] == number)
+                parts: tuple[tuple[Part, RecordType, Mapping[str, RecordColumn | int]], ...]
+                parts = (("key", leaf.key_type, leaf.key_columns), ("val", leaf.val_type, leaf.columns))
+                for part, record_type, columns in parts:
+                    self._fill(_Target(table, made, rows), record_type, batch.part(part, records[rows])[0], columns)
+                self._fill_items(_Target(table, made, rows), leaf)
+        return made
+
+    def _fill(
+        self,
+        target: _Target,
+        record_type: RecordType,
+        starts: I64,
+        columns: Mapping[str, RecordColumn | int],
+    ) -> None:
+        """Put fields, and what is the same for all, into rows of columns."""
+        wanted = tuple(column for column in columns.values() if not isinstance(column, int))
+        found = decode_columns(record_type, self._batch.buffer, starts, wanted) if wanted else {}
+        for name, column in columns.items():
+            values = np.full(len(starts), column) if isinstance(column, int) else found[column]
+            target.columns[name][target.rows] = self._cast(target.table, name, values)
+
+    def _fill_items(self, target: _Target, leaf: Leaf) -> None:
+        if not leaf.cases or self._locate is None:
+            return
+        records = self._records[target.table][target.rows]
+        width = leaf.val_type.width
+        start, length = self._batch.val_start[records] + width, self._batch.val_length[records] - width
+        located = self._locate(self._batch.buffer, start, length.astype(np.int64))
+        self.found.is_damaged[records[located.damaged]] = True
+        for kind, case in leaf.cases.items():
+            chosen = np.flatnonzero((located.type == kind) & (located.size_bytes >= case.record_type.width))
+            rows = target.rows[located.record[chosen]]
+            self._fill(target._replace(rows=rows), case.record_type, located.start[chosen], case.columns)
+
+    def _repetitions(self, table: str) -> Columns:
+        """Decode the columns of a table of repetitions, in the order of the records and of the lists of each."""
+        parts, places = [], []
+        for number, leaf in enumerate(self._plan.leaves):
+            records = np.flatnonzero(self.found.leaf == number)
+            for turn, each in enumerate(leaf.lists):
+                if each.table == table:
+                    record, slot, columns = self._list(leaf, each, records)
+                    parts.append(columns)
+                    places.append((slot, np.full(len(slot), turn), record))
+        order = np.lexsort([np.concatenate(keys) for keys in zip(*places, strict=True)])
+        return {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
+
+    def _list(self, leaf: Leaf, each: Repeated, records: I64) -> tuple[I64, I64, Columns]:
+        """Decode the used repetitions of one list: their records, their numbers in these, their columns."""
+        fields = (each.used, *(column for column in each.columns.values() if isinstance(column, Field)))
+        starts = self._batch.val_start[records]
+        found = decode_columns(leaf.val_type, self._batch.buffer, starts, fields)
+        used = found[each.used]
+        record, slot = np.nonzero(used)
+        sums = np.cumsum(used.astype(np.uint64), axis=1, dtype=np.uint64)
+        made: Columns = {}
+        for name in self._plan.tables[each.table]:
+            column = each.columns.get(name, 0)
+            if isinstance(column, Field):
+                values = found[column][record, slot]
+            elif name in each.columns or name not in {"owner", "before", "node"}:
+                values = np.full(len(record), column)
+            elif name == "before":
+                values = (sums - used)[record, slot]
+            else:
+                source = self.found.row[records] if name == "owner" else self._batch.numbers[self._batch.node[records]]
+                values = source[record]
+            made[name] = self._cast(each.table, name, values)
+        return records[record], slot, made
+
+    def _cast(self, table: str, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        dtype = self._plan.dtype(table, name)
+        return (signed(values) if dtype == np.int64 else values).astype(dtype)
+
+    def _texts(self, table: str, name: str, coding: str) -> tuple[U8, NDArray[np.uint32]]:
+        """Gather texts: the bytes of all, and the length of each."""
+        records = self._records[table]
+        start, length = np.zeros((2, len(records)), np.int64)
+        for number, leaf in enumerate(self._plan.leaves):
+            if leaf.table == table and name in leaf.texts:
+                rows = np.flatnonzero(self.found.leaf[records] == number)
+                start[rows], units = self._placed(leaf, leaf.texts[name], records[rows])
+                length[rows] = units * leaf.texts[name].unit_bytes
+        data = self._batch.buffer[ranges(start, length)]
+        # Names are ASCII on most volumes: then the lower bytes are the text.
+        if coding in {"utf-16", "utf-16-others"} and not data[::2].any() and int(data.max(initial=0)) <= _ASCII_LAST:
+            told = (data[1::2], length // 2) if coding == "utf-16" else (data[:0], np.zeros_like(length))
+            return told[0], told[1].astype(TEXT_DTYPE)
+        if coding == "bytes" or (coding == "utf-8" and data.all()):
+            return data, length.astype(TEXT_DTYPE)
+        stops = np.cumsum(length)
+        pieces = [
+            _recoded(data[first:stop].tobytes(), coding)
+            for first, stop in zip((stops - length).tolist(), stops.tolist(), strict=True)
+        ]
+        return np.frombuffer(b"".join(pieces), np.uint8), np.array([len(piece) for piece in pieces], TEXT_DTYPE)
+
+
+class _Target(NamedTuple):
+    """Rows of a table that are filled."""
+
+    table: str
+    columns: Columns
+    rows: I64
+
+
+def _recoded(raw: bytes, coding: str) -> bytes:
+    """One text as it is kept."""
+    if coding == "utf-16":
+        # TN1150 forbids no unit: half of a surrogate pair becomes U+FFFD here; the stored name keeps it.
+        return raw.decode("utf-16-be", "replace").encode()
+    if coding == "utf-16-others":
+        return b"" if raw.decode("utf-16-be", "replace").isascii() else raw
+    # Lengths of names count the zero byte that ends them (Apple File System Reference, j_drec_key_t).
+    return raw.split(b"\0", 1)[0]
+
+
+def _end_of(record_type: RecordType, column: RecordColumn) -> int:
+    """Bytes from the start of a record to the end of the field that a column is made of."""
+    field = source_of(record_type, column)
+    return field.offset + field.width

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import numpy as np
 
 from layoutscope.aging.trees import NOWHERE
+from layoutscope.arrays.lookup import is_among
 from layoutscope.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ class AgingVolume(Protocol):
 
     def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
         """Let a cycle pass."""
+
+    def follow(self, cycle: Done) -> None:
+        """Write what a cycle changes."""
 
 
 @dataclass(frozen=True)
@@ -214,11 +218,11 @@ def files_by_seat(entries: AgingEntries) -> I64:
 
 
 def done(entries: AgingEntries, work: CycleWork, next_ident: int, ids_per_file: int, rng: np.random.Generator) -> Done:
-    """CycleWork out what a cycle does."""
+    """Work out what a cycle does."""
     files = files_by_seat(entries)
     replaced, deleted = files[work.replaced], files[work.deleted]
     written = np.sort(np.concatenate([work.replaced, work.added]))
-    is_replaced = np.isin(written, work.replaced)
+    is_replaced = is_among(written, work.replaced)
     new = entries.taken(files[written])
     num = len(written)
     new.ident = next_ident + np.arange(num) * ids_per_file

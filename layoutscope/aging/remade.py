@@ -9,6 +9,7 @@ import numpy as np
 
 from layoutscope.aging import trees as rec
 from layoutscope.aging.trees import NOWHERE, loads
+from layoutscope.arrays.lookup import is_among
 from layoutscope.frames import pl
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
@@ -185,9 +186,9 @@ def _extents(layout: VolumeLayout, volume: AgingVolume) -> pl.DataFrame:
     data = volume.data
     mine = data.ident >= len(volume.numbers)
     held = layout.columns("extents")["file_id"].signed()
-    stays = np.isin(held, volume.numbers)
+    stays = is_among(held, volume.numbers)
     left = real_ids(volume, data.ident[~mine & (data.ident >= 0)])
-    gone = stays & ~np.isin(held, left) & table["image_offset"].is_not_null().to_numpy()
+    gone = stays & ~is_among(held, left) & table["image_offset"].is_not_null().to_numpy()
     kept = table.filter(pl.Series(~gone))
     ident, start, count = data.ident[mine], data.start[mine], data.count[mine]
     first = np.flatnonzero(np.diff(ident, prepend=-1))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.arrays.lookup import distinct, is_among
 from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class TreeLevel:
 
     def gone(self, bound: I64) -> NDArray[np.bool_]:
         """Mark the nodes that a changed level has no more."""
-        missing: NDArray[np.bool_] = ~np.isin(self.bound, bound, assume_unique=True)
+        missing: NDArray[np.bool_] = ~is_among(self.bound, bound)
         return missing
 
 
@@ -177,7 +178,7 @@ def split_full(
         cut = np.searchsorted(total, target)
         # Where the last record that stays need not go beyond the share, it is left out when that is nearer.
         cut -= (rule.less_per_record == 0) & (total[cut] - target > target - total[np.maximum(cut - 1, 0)])
-    return np.union1d(bound, key[np.minimum(cut, len(key) - 1)])
+    return distinct(np.concatenate([bound, key[np.minimum(cut, len(key) - 1)]]))
 
 
 def without_empty(
@@ -483,7 +484,7 @@ def _with_later_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, _Move
     end = np.append(first[1:], len(tree.key))
     when = np.full(len(tree.key), NOWHERE)
     when[np.searchsorted(tree.key, change.gone_key)] = change.gone_turn
-    back = np.isin(tree.key, change.key)
+    back = is_among(tree.key, change.key)
     begins = np.flatnonzero((first < end) & (when[np.minimum(first, len(when) - 1)] >= 0)) if len(when) else first
     new, turns = bound.copy(), []
     for node in begins[begins > 0].tolist():
@@ -528,7 +529,7 @@ def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
     key, delta, turn = (np.concatenate(each) for each in zip(*parts, strict=True))
     step = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
     node = old.node_of(key)
-    mine = np.isin(node, source[is_new])
+    mine = is_among(node, source[is_new])
     node, delta, turn, step = node[mine], delta[mine], turn[mine], step[mine]
     born = np.full(len(bound), NOWHERE)
     if not len(node):
@@ -575,7 +576,7 @@ def _touched(
         node = np.where(turn < births[node], np.minimum(kept[node], node), node)
     # What a new node holds was taken from the one before it.
     node, turn = np.concatenate([node, new, new - 1]), np.concatenate([turn, born, born])
-    code = np.unique(node * len(batch) + turn)
+    code = distinct(node * len(batch) + turn)
     node, turn = code // len(batch), code % len(batch)
     is_first = np.ones(len(code), bool)
     is_first[1:] = (node[1:] != node[:-1]) | (batch[turn[1:]] != batch[turn[:-1]])

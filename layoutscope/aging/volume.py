@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, TreeLevel
-from layoutscope.arrays.lookup import distinct
+from layoutscope.arrays.lookup import distinct, is_among
 from layoutscope.arrays.ragged import ranges
 from layoutscope.errors import LayoutscopeError
 from layoutscope.tables import VolumeLayout, build_table, findings_table
@@ -64,7 +64,7 @@ class FreeBlocks:
 
     def pin(self, blocks: I64) -> None:
         """Keep blocks from ever being free again: snapshots hold them."""
-        self._pinned = np.unique(blocks)
+        self._pinned = distinct(blocks)
 
     def copy(self) -> FreeBlocks:
         """Return the same blocks, to be taken apart from these."""
@@ -78,7 +78,7 @@ class FreeBlocks:
         found = self._free_from(max(after, self._low), count)
         if len(found) < count:
             rest = self._free_from(self._low, count)
-            found = np.concatenate([found, rest[~np.isin(rest, found)][: count - len(found)]])
+            found = np.concatenate([found, rest[~is_among(rest, found)][: count - len(found)]])
         if is_try:
             return found
         self._used[found] = True
@@ -94,7 +94,7 @@ class FreeBlocks:
 
     def give_back(self, blocks: I64) -> None:
         """Free blocks that are in use; those that are not followed, and what is free already, are left out."""
-        blocks = np.unique(blocks[(blocks >= 0) & (blocks < len(self._used))])
+        blocks = distinct(blocks[(blocks >= 0) & (blocks < len(self._used))])
         if len(self._pinned):
             place = np.minimum(np.searchsorted(self._pinned, blocks), len(self._pinned) - 1)
             blocks = blocks[self._pinned[place] != blocks]
@@ -198,7 +198,7 @@ class Data:
 
     def taken_from(self, idents: I64) -> tuple[Data, Data]:
         """Return what other files have, and what these have."""
-        mine = np.isin(self.ident, idents)
+        mine = is_among(self.ident, idents)
         rest, own = (Data(self.ident[rows], self.start[rows], self.count[rows]) for rows in (~mine, mine))
         return rest, own
 

@@ -117,7 +117,7 @@ def find(keys: NDArray[Any], wanted: NDArray[Any]) -> I64:
     return rows
 
 
-def is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> Mask:
+def is_among(values: NDArray[np.integer[Any]], known: NDArray[np.integer[Any]]) -> Mask:
     """Tell which values are among some others: block addresses, which mostly lie close enough for a table of all."""
     if not len(known):
         return np.zeros(len(values), bool)

@@ -1,4 +1,4 @@
-"""The ager's policies beside the images that the drivers which they claim to model made of such files.
+"""Plans of the drivers beside the images that these drivers made of such files.
 
 ``python -m tests.validation.ager`` prints the table. Parameters come from the drivers' sources, from the fresh images
 (fill of the nodes) and from the transaction ids of the aged ones (files a commit); the rest follows.
@@ -13,20 +13,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from fixtures.ager.fileset import FileSet
-from fixtures.ager.policies import LINUX_APFS, LINUX_APFS_INTERLEAVED, LINUX_HFSPLUS
+from fixtures.fileset import FileSet
 from layoutscope.drive import load_profile, service
 from layoutscope.walk import trace
-from tests.validation.plans import aging
+from tests.validation.plans import LINUX_APFS, LINUX_APFS_INTERLEAVED, LINUX_HFSPLUS, Placement, aging
 from tests.validation.traces import Traces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fixtures.ager.policies import ApfsPolicy, HfsPlusPolicy
     from layoutscope.tables import VolumeLayout
 
-CASES: Final[dict[str, tuple[FileSet, ApfsPolicy | HfsPlusPolicy]]] = {
+CASES: Final[dict[str, tuple[FileSet, Placement]]] = {
     "hfsplus-20000": (FileSet(files=20_000, order="numbered"), LINUX_HFSPLUS),
     "hfsplus-200000": (FileSet(files=200_000), LINUX_HFSPLUS),
     "apfs-20000": (FileSet(files=20_000, order="numbered"), LINUX_APFS),
@@ -69,6 +67,11 @@ MISSES: Final = {
         "the driver's first nodes, those of the directories, are more out of order than the plan's: 5 % backward "
         "steps, which cost a revolution each where all nodes lie within 12 MB"
     ),
+    ("hfsplus-20000-c00", "service time, s"): "counts and order agree, the time is 25 % off; why is not known",
+    ("apfs-20000-c00", "next leaf is next on disk"): (
+        "more leaves of the plan follow each other on disk than of the driver's: 52 %, not 43 %; why is not known"
+    ),
+    ("apfs-200000-c20", "records per leaf"): "the plan counts all extents of a file as one record",
 }
 """What is known to be off, and why."""
 
@@ -102,9 +105,8 @@ def _nodes(layout: VolumeLayout, condition: str) -> pl.DataFrame:
 
 def planned(case: str) -> Iterator[tuple[int, dict[str, float]]]:
     """Age a case and measure it at the cycles of which there are images."""
-    for cycle, layout in enumerate(aging(*CASES[case], max(CYCLES))):
-        if cycle in CYCLES:
-            yield cycle, measures(layout)
+    for cycle, layout in zip(CYCLES, aging(*CASES[case], CYCLES), strict=True):
+        yield cycle, measures(layout)
 
 
 def comparison(images: Traces) -> list[dict[str, object]]:

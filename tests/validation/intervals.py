@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections import deque
 from dataclasses import replace
 from functools import lru_cache
 from math import comb
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from fixtures.ager.fileset import FileSet, populate
+from fixtures.fileset import FileSet, populate
 from layoutscope.access.trace import AccessTrace
 from layoutscope.analysis.comparison import PLACEMENT
 from layoutscope.drive import load_profile, service
@@ -162,9 +161,9 @@ def _walks(told: tuple[tuple[str, Any], ...]) -> tuple[AccessTrace, ...]:
     host = host_profile("macos", threads=asked.get("threads", 1))
     found = []
     for number in range(VOLUMES // 2):
-        files, policy = volume(asked["walk"], number, planned_files(asked, number))
+        files, placement = volume(asked["walk"], number, planned_files(asked, number))
         cycles = int(draws()["age"][number]) if asked.get("aged") else 0
-        layout = deque(aging(files, policy, cycles), maxlen=1)[0]
+        layout = next(aging(files, placement, (cycles,)))
         work = Work(paths=index_paths(populate(files))) if asked["order"] == "paths" else Work()
         found.append(trace(layout, order=asked["order"], host=host, work=work))
     return tuple(found)
@@ -190,8 +189,8 @@ def copied(asked: dict[str, Any]) -> Predicted:
     for number in range(VOLUMES // 2):
         seconds = {}
         for filesystem in ("apfs", "hfsplus"):
-            made, policy = volume(filesystem, number, files)
-            layout = next(iter(aging(made, policy, 0, extents=True)))
+            made, placement = volume(filesystem, number, files)
+            layout = next(aging(made, placement, (0,)))
             seconds[filesystem] = drawn_seconds(trace(layout, order="copy", host="macos"), profile, unknown)
         layouts.append(seconds["apfs"] / seconds["hfsplus"])
     volumes = volume_of(len(layouts))

@@ -1,4 +1,4 @@
-"""Volumes that nobody kept an image of: the ager's plans with what is not known of their placement drawn.
+"""Volumes that nobody kept an image of: plans with what is not known of their placement drawn.
 
 ``python -m tests.validation.placements FOLDER`` ages the seed's volume once for each draw and keeps its walks (fresh,
 after 10 and after 20 cycles) in FOLDER, from which `tests.validation.intervals` predicts. Some minutes.
@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from fixtures.ager.fileset import FileSet
-from fixtures.ager.policies import MACOS_APFS, MACOS_HFSPLUS
+from fixtures.fileset import FileSet
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive.uncertain import drawn, priors
 from layoutscope.walk import trace
-from tests.validation.plans import aging
+from tests.validation.plans import MACOS_APFS, MACOS_HFSPLUS, Placement, aging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from fixtures.ager.policies import ApfsPolicy, HfsPlusPolicy
 
 DRAWN: Final = 16
 VOLUMES: Final = 8
@@ -38,7 +35,7 @@ def draws(count: int = DRAWN) -> dict[str, np.ndarray[Any, Any]]:
     return {name: drawn(f"placement.{name}", prior, count) for name, prior in priors()["placement"].items()}
 
 
-def volume(filesystem: str, number: int, files: FileSet) -> tuple[FileSet, ApfsPolicy | HfsPlusPolicy]:
+def volume(filesystem: str, number: int, files: FileSet) -> tuple[FileSet, Placement]:
     """Return one drawn volume: its files in the order of their creation, and how they are placed.
 
     Parameters
@@ -52,26 +49,20 @@ def volume(filesystem: str, number: int, files: FileSet) -> tuple[FileSet, ApfsP
     """
     chosen = {name: values[number] for name, values in draws().items()}
     made = replace(files, order=str(chosen["creation"]))
-    fill = float(chosen["fill"])
-    if filesystem == "hfsplus":
-        full = replace(MACOS_HFSPLUS.leaf, keep_share=fill, merge_share=fill)
-        return made, replace(MACOS_HFSPLUS, leaf=full, index=full, data_placement=str(chosen["allocator"]))
-    lasting = round(float(chosen["transaction_files"]))
-    rule = replace(MACOS_APFS.leaf, keep_share=fill)
-    policy = replace(
-        MACOS_APFS, leaf=rule, index=rule, omap_leaf=rule, omap_index=rule, commit_files=lasting,
-        commit_replacements=lasting, placement=str(chosen["allocator"]),
-    )  # fmt: skip
-    return made, policy
+    fill, is_next_fit = float(chosen["fill"]), str(chosen["allocator"]) == "next-fit"
+    placement = MACOS_HFSPLUS if filesystem == "hfsplus" else MACOS_APFS
+    policy = replace(placement.policy, leaf_keep=fill, index_keep=fill, map_keep=fill, next_fit=is_next_fit)
+    if filesystem == "apfs":
+        policy = replace(policy, files_per_transaction=round(float(chosen["transaction_files"])))
+    return made, replace(placement, policy=policy)
 
 
 def walks(filesystem: str, number: int) -> Iterator[tuple[int, AccessTrace]]:
     """Age a drawn volume of the seed's files, and walk it at some ages."""
     ages = AGES[filesystem]
-    files, policy = volume(filesystem, number, FileSet(files=FILES))
-    for cycle, layout in enumerate(aging(files, policy, max(ages))):
-        if cycle in ages:
-            yield cycle, trace(layout, order="fts", host="macos")
+    files, placement = volume(filesystem, number, FileSet(files=FILES))
+    for cycle, layout in zip(ages, aging(files, placement, ages), strict=True):
+        yield cycle, trace(layout, order="fts", host="macos")
 
 
 def keep(folder: Path, filesystem: str, number: int) -> None:

@@ -1,9 +1,9 @@
 """The reference measurements, predicted: what others timed, row by row, beside what layoutscope says.
 
 ``python -m tests.validation.reference`` prints the table and writes ``results/reference.json``, from which
-docs/evidence.md is made. Nobody kept images of the measured volumes, so the predictions are made on plans of the ager
-with the policies ``macos-hfsplus`` and ``macos-apfs``, which are labelled so; and once on real images of 200,000 files,
-made by the Linux drivers, for the ratio alone. Every parameter stands in a drive profile, a host profile or a policy,
+docs/evidence.md is made. Nobody kept images of the measured volumes, so the predictions are made on plans of aged
+volumes, ``macos-hfsplus`` and ``macos-apfs``, which are labelled so; and once on real images of 200,000 files,
+made by the Linux drivers, for the ratio alone. Every parameter stands in a drive profile, a host profile or a plan,
 with its reason, and was fixed before anything was compared. Misses are shown.
 
 Measurements: "An analysis of APFS enumeration performance on rotational hard drives" (2019); rdar://32934061, "APFS
@@ -21,15 +21,20 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fixtures.ager.fileset import FileSet, populate
-from fixtures.ager.policies import LINUX_APFS_INTERLEAVED, LINUX_HFSPLUS, MACOS_APFS, MACOS_HFSPLUS
+from fixtures.fileset import FileSet, populate
 from layoutscope.drive import load_profile, service
 from layoutscope.walk import AccessTrace, Work, host_profile, host_time, trace
-from tests.validation.plans import aging
+from tests.validation.plans import (
+    LINUX_APFS_INTERLEAVED,
+    LINUX_HFSPLUS,
+    MACOS_APFS,
+    MACOS_HFSPLUS,
+    Placement,
+    aging,
+)
 
 if TYPE_CHECKING:
-    from fixtures.ager.fileset import Population
-    from fixtures.ager.policies import ApfsPolicy, HfsPlusPolicy
+    from fixtures.fileset import Population
     from layoutscope.tables import VolumeLayout
     from tests.validation.traces import Traces
 
@@ -37,11 +42,8 @@ RESULTS: Final = Path(__file__).with_name("results")
 ENCLOSURE: Final = "wd-mybook-duo-2tb"
 HALF_BYTES: Final = 1000 * 10**9
 """The two file systems lay on different halves of the drive, which on which is not told: both are predicted."""
-POLICIES: Final[dict[str, ApfsPolicy | HfsPlusPolicy]] = {"hfsplus": MACOS_HFSPLUS, "apfs": MACOS_APFS}
-DRIVER_POLICIES: Final[dict[str, ApfsPolicy | HfsPlusPolicy]] = {
-    "hfsplus": LINUX_HFSPLUS,
-    "apfs": LINUX_APFS_INTERLEAVED,
-}
+PLACEMENTS: Final[dict[str, Placement]] = {"hfsplus": MACOS_HFSPLUS, "apfs": MACOS_APFS}
+DRIVER_PLACEMENTS: Final[dict[str, Placement]] = {"hfsplus": LINUX_HFSPLUS, "apfs": LINUX_APFS_INTERLEAVED}
 CYCLES: Final = 20
 GIT_THREADS: Final = 20
 """Threads of git's preload-index: one for each 500 files, at most 20 (preload-index.c)."""
@@ -118,10 +120,10 @@ class Point:
     host_s: float
 
 
-def curve(policy: ApfsPolicy | HfsPlusPolicy, host: str, files: int = 1_000_000, cycles: int = CYCLES) -> list[Point]:
+def curve(placement: Placement, host: str, files: int = 1_000_000, cycles: int = CYCLES) -> list[Point]:
     """Age a volume and enumerate it after each cycle, on both halves of the enclosure."""
     profile, points = load_profile(ENCLOSURE), []
-    for cycle, layout in enumerate(aging(FileSet(files=files), policy, cycles)):
+    for cycle, layout in enumerate(aging(FileSet(files=files), placement, range(cycles + 1))):
         reads = trace(layout, order="fts", host=host)
         halves = [service(reads, profile, start_offset_bytes=start) for start in (0, HALF_BYTES)]
         ends = reads.image_offset[:-1] + reads.length_bytes[:-1]
@@ -191,7 +193,7 @@ def git_rows() -> list[Row]:
     paths = index_paths(populate(FileSet(files=GIT_FILES)))
     rows = []
     for system, ((cold, warm), (cold_cached, warm_cached)) in measured.items():
-        layout = next(iter(aging(FileSet(files=GIT_FILES), POLICIES[system], 0)))
+        layout = next(aging(FileSet(files=GIT_FILES), PLACEMENTS[system], (0,)))
         listed = trace(layout, order="names", host="macos", work=Work(warm=True)).host_us / 1e6
         cold_s = _looked_up_s(layout, paths)
         warm_s = _looked_up_s(layout, paths, warm=True)
@@ -234,7 +236,7 @@ def build_rows() -> list[Row]:
     rows = []
     paths = index_paths(populate(FileSet(files=BUILD_FILES)))
     for system, label, measured in (("hfsplus", "HFS+", 6.014), ("apfs", "APFS", 8.193)):
-        layout = next(iter(aging(FileSet(files=BUILD_FILES), POLICIES[system], 0)))
+        layout = next(aging(FileSet(files=BUILD_FILES), PLACEMENTS[system], (0,)))
         reads = trace(layout, order="paths", host="macos", work=Work(paths=paths))
         seconds = BUILD_WARM_S + service(reads, load_profile("apple-sm0512l-2016"), phases=1).seconds
         rows.append(
@@ -249,8 +251,8 @@ def build_rows() -> list[Row]:
 def copy_rows() -> list[Row]:
     """Row of copying 160,000 files: the reading half alone."""
     seconds = {}
-    for system, policy in POLICIES.items():
-        layout = next(iter(aging(COPY_SET, policy, 0, extents=True)))
+    for system, placement in PLACEMENTS.items():
+        layout = next(aging(COPY_SET, placement, (0,)))
         seconds[system] = service(trace(layout, order="copy", host="macos"), load_profile("generic-7200")).seconds
     ratio = seconds["apfs"] / seconds["hfsplus"]
     return [
@@ -278,8 +280,8 @@ def device_rows() -> list[Row]:
 
 def collect(images: Traces | None) -> dict[str, object]:
     """Predict everything; without reference images the rows that need them are left out."""
-    curves = {system: curve(policy, "macos") for system, policy in POLICIES.items()}
-    driver_curves = {system: curve(policy, "linux") for system, policy in DRIVER_POLICIES.items()}
+    curves = {system: curve(placement, "macos") for system, placement in PLACEMENTS.items()}
+    driver_curves = {system: curve(placement, "linux") for system, placement in DRIVER_PLACEMENTS.items()}
     rows = enumeration_rows(curves)
     if images is not None:
         rows += image_rows(images)

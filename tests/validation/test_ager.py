@@ -1,4 +1,4 @@
-"""The ager against images that real drivers made: counts, order on disk, reads, time, within stated tolerances."""
+"""Plans of aged volumes against images that real drivers made: order on disk, reads, time, within stated tolerances."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.ager.fileset import FileSet, populate
+from fixtures.fileset import FileSet, populate
 from tests.validation import intervals, reference
 from tests.validation.disksim import ATLAS, CHEETAHS, Witness
 from tests.validation.traces import Traces
@@ -98,9 +98,9 @@ def test_saved_costs_of_knowing_less_are_those_of_the_walks(shared):
 
 
 @pytest.mark.parametrize("system", ["hfsplus", "apfs"])
-def test_the_saved_curve_is_what_the_ager_gives(system):
+def test_the_saved_curve_is_what_a_plan_gives(system):
     """A million files, fresh and after one cycle, predicted anew."""
-    points = reference.curve(reference.POLICIES[system], "macos", cycles=1)
+    points = reference.curve(reference.PLACEMENTS[system], "macos", cycles=1)
     for point, saved in zip(points, REFERENCE["curves"]["macos"][system], strict=False):
         assert point.reads == saved["reads"]
         assert point.seconds == pytest.approx(saved["seconds"], rel=DIGITS)

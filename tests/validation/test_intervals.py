@@ -80,9 +80,9 @@ def test_drawn_volumes_are_made_of_the_draws():
         files, apfs = volume("apfs", number, intervals.FileSet())
         same, hfs = volume("hfsplus", number, intervals.FileSet())
         assert files.order == same.order == drawn["creation"][number]
-        assert apfs.leaf.keep_share == hfs.leaf.keep_share == pytest.approx(drawn["fill"][number])
-        assert apfs.commit_replacements == round(float(drawn["transaction_files"][number]))
-        assert apfs.placement == drawn["allocator"][number]
+        assert apfs.policy.leaf_keep == hfs.policy.leaf_keep == pytest.approx(drawn["fill"][number])
+        assert apfs.policy.files_per_transaction == round(float(drawn["transaction_files"][number]))
+        assert apfs.policy.next_fit == hfs.policy.next_fit == (drawn["allocator"][number] == "next-fit")
 
 
 def test_each_half_of_the_case_is_predicted():

@@ -26,6 +26,7 @@ from layoutscope.aging.volume import (
     read_entries,
     read_free,
 )
+from layoutscope.arrays.lookup import distinct, is_among
 from layoutscope.arrays.ragged import ranges
 from layoutscope.tables.columns import are_walked
 
@@ -191,7 +192,10 @@ class ApfsVolume:
             self.a_file = trial.a_file
         files = files_by_seat(self.entries)
         work = chosen.choose(self.entries.parent[files], wanted, rng)
-        cycle = done(self.entries, work, self.next_ident, self.policy.ids_per_file, rng)
+        self.follow(done(self.entries, work, self.next_ident, self.policy.ids_per_file, rng))
+
+    def follow(self, cycle: Done) -> None:
+        """Write what a cycle changes."""
         if not cycle.num_turns:
             return
         # Every operation has two turns: what is written before a file's data, and what is when it gets its name.
@@ -233,8 +237,9 @@ class ApfsVolume:
         self.trees["fs"] = replace(tree, levels=tuple(made))
         born = np.zeros(start[-1], np.int64)
         born[node[::-1]] = touched.turn[::-1]
-        gone = np.intersect1d(np.setdiff1d(before, ident), self.trees["omap"].key) if "omap" in self.trees else NO_KEYS
-        kept = ~np.isin(ident[node], ident[new])
+        gone = distinct(before[~is_among(before, ident)])
+        gone = gone[is_among(gone, self.trees["omap"].key)] if "omap" in self.trees else NO_KEYS
+        kept = ~is_among(ident[node], ident[new])
         return Edits(
             ident[new], np.full(len(new), MAP_BYTES), born[new], gone, np.zeros_like(gone), ident[node][kept],
             np.zeros(int(kept.sum()), np.int64), touched.turn[kept],
@@ -362,7 +367,7 @@ class ApfsVolume:
         if tree is None:
             return spare
         key, turn = new_extents(given, work)
-        there = np.isin(work.gone, tree.key)
+        there = is_among(work.gone, tree.key)
         size = np.full(len(key), REFERENCE_BYTES)
         change = Edits(key, size, turn, work.gone[there], work.gone_turn[there], *(NO_KEYS,) * 3)
         self.trees["extentref"], touched, freed = edited(tree, change, np.zeros(turns, np.int64))
@@ -402,14 +407,16 @@ def _fs_change(volume: ApfsVolume, cycle: Done) -> Edits:
     linked = cycle.is_replaced & policy.leaves_siblings
     new.has_sibling = linked
     none = np.full(len(new), NOWHERE)
-    own = {name: rec.key_of(new.ident, kind) for name, kind in (("inode", INODE), ("dstream", DATA_STREAM))}
-    new.keys = {"entry": rec.key_of(new.parent, rec.NAME, new.place), **own, "thread": none, "xattr": none}
-    yes = np.ones(len(new), bool)
+    stream, extent = (
+        np.where(new.is_file, rec.key_of(new.ident, kind), NOWHERE) for kind in (DATA_STREAM, FILE_EXTENT)
+    )
+    entry, inode = rec.key_of(new.parent, rec.NAME, new.place), rec.key_of(new.ident, INODE)
+    new.keys = {"entry": entry, "inode": inode, "dstream": stream, "thread": none, "xattr": none}
     key, size, when = present(
-        (new.keys["entry"], entry_name_bytes(new.letters, has_sibling=linked), turn + 1),
-        (own["inode"], inode_bytes(new.letters, yes), turn),
-        (own["dstream"], DATA_STREAM_BYTES, turn),
-        (rec.key_of(new.ident, FILE_EXTENT), _extent_bytes(volume, new), turn),
+        (entry, entry_name_bytes(new.letters, has_sibling=linked), turn + 1),
+        (inode, inode_bytes(new.letters, new.is_file), turn),
+        (stream, DATA_STREAM_BYTES, turn),
+        (extent, _extent_bytes(volume, new), turn),
         (
             np.where(linked, rec.key_of(new.ident, SIBLING_LINK), NOWHERE),
             sibling_link_bytes(new.letters),
@@ -424,7 +431,7 @@ def _fs_change(volume: ApfsVolume, cycle: Done) -> Edits:
         (np.where(there, rec.key_of(old.ident, SIBLING_LINK), NOWHERE), 0, old_turn),
         (np.where(there, rec.key_of(old.ident + 2, SIBLING_MAP), NOWHERE), 0, old_turn),
     )
-    known = np.isin(gone, volume.trees["fs"].key)
+    known = is_among(gone, volume.trees["fs"].key)
     # Names that were pinned to a leaf are no records of their own.
     _, once = np.unique(gone[known], return_index=True)
     temporary = cycle.is_replaced
@@ -520,7 +527,7 @@ def _held_by_snapshots(layout: VolumeLayout, read: dict[str, ReadTree], data: Da
             held.append(blocks[(xid[rows] > 0) & (xid[rows] <= last)])
     there = leaf >= 0
     old = (xid[read["fs"].rows[0]] <= last)[leaf[there]]
-    files = np.isin(data.ident, ident[there][old]) & (data.ident != NOWHERE)
+    files = is_among(data.ident, ident[there][old]) & (data.ident != NOWHERE)
     held.append(np.asarray(ranges(data.start[files], data.count[files]), np.int64))
     return np.concatenate(held)
 
@@ -563,7 +570,7 @@ def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: ReadTree, rule: Nod
     live = nodes["tree"].equals("fs") & nodes["state"].equals("live") & nodes["level"].is_known & are_walked(nodes)
     wanted = nodes["locator_row"].signed()[live]
     place = order[np.minimum(np.searchsorted(row[order], wanted), len(row) - 1)]
-    known = (row[place] == wanted) & np.isin(nodes["node_id"].signed()[live], ids)
+    known = (row[place] == wanted) & is_among(nodes["node_id"].signed()[live], ids)
     key = nodes["node_id"].signed()[live][known]
     records = (key, np.full(len(key), MAP_BYTES), place[known])
     return made_tree(layout, read, records, (rule, rule, MAP_INDEX_BYTES), MAP_TABLE_ENTRY)
@@ -571,7 +578,7 @@ def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: ReadTree, rule: Nod
 
 def _reference_tree(layout: VolumeLayout, data: Data, read: ReadTree, rule: NodeRule) -> AgingTree:
     """Make the tree of extent references: a record for each extent, in the leaf whose first block is not behind it."""
-    key = np.unique(data.start)
+    key = distinct(data.start)
     first = layout.columns("nodes")["first_key_id"].signed()[read.rows[0]]
     leaf = np.maximum(np.searchsorted(first, key, side="right") - 1, 0)
     records = (key, np.full(len(key), REFERENCE_BYTES), leaf)

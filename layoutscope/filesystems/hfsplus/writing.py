@@ -23,7 +23,7 @@ from layoutscope.aging.volume import (
     read_entries,
     read_free,
 )
-from layoutscope.arrays.lookup import find
+from layoutscope.arrays.lookup import distinct, find, is_among
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_THREAD
 from layoutscope.tables import NULL_ROW, Table, Values, VolumeLayout, build_table
 
@@ -125,7 +125,11 @@ class HfsPlusVolume:
     def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
         """Let a cycle pass."""
         files = files_by_seat(self.entries)
-        cycle = done(self.entries, chosen.choose(self.entries.parent[files], wanted, rng), self.next_ident, 1, rng)
+        work = chosen.choose(self.entries.parent[files], wanted, rng)
+        self.follow(done(self.entries, work, self.next_ident, 1, rng))
+
+    def follow(self, cycle: Done) -> None:
+        """Write what a cycle changes."""
         if not cycle.num_turns:
             return
         self._place(cycle)
@@ -161,11 +165,11 @@ class HfsPlusVolume:
         thread = rec.key_of(new.ident, THREAD)
         new.keys = {"entry": name, "inode": name, "thread": thread, "xattr": none, "dstream": none}
         key, size, when = present(
-            (name, catalog_bytes(new.letters, is_directory=False), turn),
+            (name, catalog_bytes(new.letters, new.is_directory), turn),
             (thread, thread_bytes(new.letters), turn),
         )
         gone, _, gone_turn = present(*((old.keys[part], 0, cycle.old_turn) for part in ("entry", "thread")))
-        known = np.isin(gone, self.trees[CATALOG].key)
+        known = is_among(gone, self.trees[CATALOG].key)
         _, once = np.unique(gone[known], return_index=True)
         temporary = cycle.is_replaced
         longer = catalog_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS, is_directory=False)
@@ -185,8 +189,8 @@ class HfsPlusVolume:
         self._grow(len(new))
         ident[new], self.spare = self.spare[: len(new)], self.spare[len(new) :]
         block[new] = self.offset_of[ident[new]]
-        freed = np.setdiff1d(before, ident)
-        self.spare = np.union1d(self.spare, freed[freed >= 0])
+        freed = before[~is_among(before, ident) & (before >= 0)]
+        self.spare = distinct(np.concatenate([self.spare, freed]))
         pairs = zip(tree.levels, start, start[1:], strict=False)
         made = [replace(level, ident=ident[a:b], block=block[a:b]) for level, a, b in pairs]
         self.trees[CATALOG] = replace(tree, levels=tuple(made))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from layoutscope.api.images import Opened
     from layoutscope.findings import Finding
-    from layoutscope.options import ReadRequest
     from layoutscope.tables import Table, VolumeLayout
 
 
@@ -64,7 +63,8 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
     """
     # Findings quote names, so that these are needed even where they are left out.
     asked = request_of(options, path)
-    hidden, request = not asked.names, replace(asked, names=True)
+    hidden = not asked["names"]
+    request: ReadOptions = {**asked, "names": True}
     kept: dict[int, Any] = {}
     with opened(path, request, kept) as image:
         found = _checked_around(image, request, kept)
@@ -95,7 +95,7 @@ def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, .
     )
 
 
-def _checked_around(image: Opened, request: ReadRequest, kept: dict[int, Any]) -> list[Checked]:
+def _checked_around(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:
     """Check volumes; what reading kept is good for one attempt, since a check changes it."""
 
     def once() -> list[Checked]:
@@ -106,7 +106,7 @@ def _checked_around(image: Opened, request: ReadRequest, kept: dict[int, Any]) -
     return around_failures(image.images.devices if image.images is not None else (), once)
 
 
-def _checked(image: Opened, request: ReadRequest, kept: dict[int, Any]) -> list[Checked]:
+def _checked(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:
     """Check volumes record by record, those of one container together; of a capture there is what its scan found."""
     if image.images is None:
         return [Checked(layout_findings(layout), 0, (_NOT_THERE,)) for layout in image.layouts]
@@ -136,7 +136,7 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     path : path
         The image.
     **options
-        See :class:`~layoutscope.options.ReadOptions`; the decoder is not among them.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------
@@ -151,11 +151,12 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     [()]
     """
     request = request_of(options, path)
-    with opened(path, replace(request, decoder="bulk")) as image:
+    with opened(path, request) as image:
         image.bytes()
         bulk = image
     again = phase("reading again through the grammars")
-    with reporting(request.progress), again, opened(path, replace(request, decoder="grammar")) as image:
+    through_grammars = cast("ReadOptions", {**request, "decoder": "grammar"})
+    with reporting(request["progress"]), again, opened(path, through_grammars) as image:
         grammar = image
     pairs = zip(bulk.layouts, grammar.layouts, strict=False)
     verdicts = [compare_searches(bulk, grammar), *(verdict for pair in pairs for verdict in compare_layouts(*pair))]

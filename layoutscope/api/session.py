@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
+import layoutscope
 from layoutscope.api.images import OpenImage
-from layoutscope.api.keywords import takes
+from layoutscope.api.keywords import as_method, takes
 from layoutscope.api.reading import opened, request_of
-from layoutscope.options import Enumeration, InspectPlace, Predict, ReadOptions, Workload
+from layoutscope.options import MapOptions, ReadOptions
 from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
     import os
     from typing import Self, Unpack
 
-    from layoutscope.access.trace import AccessTrace
-    from layoutscope.options import Drives, ReadRequest
-    from layoutscope.results.check import CheckResult
-    from layoutscope.results.inspect import Inspection
-    from layoutscope.results.predict import PredictResult
     from layoutscope.results.scan import ScanResult
 
 
-@takes(ReadOptions, called="open")
+@takes(ReadOptions, "open")
 def open_session(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Session:
     """Open an image and read it once, for many questions.
 
@@ -62,6 +57,18 @@ def open_session(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
     return Session(path, request_of(options, path))
 
 
+class _Verb:
+    """A verb of the library as a method of a session: loaded when it is first used, without the options of reading."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, session: object, owner: type) -> Any:
+        method = as_method(getattr(layoutscope, self._name))
+        setattr(owner, self._name, method)
+        return getattr(owner if session is None else session, self._name)
+
+
 class Session(OpenImage):
     """An open image; every verb of the library takes it in place of a path, and the usual ones are methods of it.
 
@@ -69,15 +76,15 @@ class Session(OpenImage):
     ----------
     path : path
         The image.
-    request : ReadRequest
+    request : ReadOptions
         How it is read.
     """
 
-    def __init__(self, path: str | os.PathLike[str], request: ReadRequest) -> None:
+    def __init__(self, path: str | os.PathLike[str], request: ReadOptions) -> None:
         self._open = ExitStack()
         # Whoever listens to progress is told while a verb works, and not from here until the session is closed.
-        with reporting(request.progress):
-            image = self._open.enter_context(opened(path, replace(request, progress=None)))
+        with reporting(request["progress"]):
+            image = self._open.enter_context(opened(path, {**request, "progress": None}))
         super().__init__(path, request, image)
 
     def close(self) -> None:
@@ -100,132 +107,27 @@ class Session(OpenImage):
         """Show the volumes in a notebook; a closed session has none."""
         return None if self._opened is None else self.volumes._repr_html_()
 
-    @takes(Enumeration)
-    def scan(self, *, strict: bool = False, identify: bool = False, **asked: Unpack[Enumeration]) -> ScanResult:
-        """Scan the image, see :func:`layoutscope.scan`.
+    if TYPE_CHECKING:
+        # Options of reading are refused at run time: the image is open already.
+        check = layoutscope.check
+        export = layoutscope.export
+        inspect = layoutscope.inspect
+        predict = layoutscope.predict
+        scan = layoutscope.scan
+        trace = layoutscope.trace
+    else:
+        check, export, inspect, predict, scan, trace = (_Verb() for _ in range(6))
 
-        Parameters
-        ----------
-        strict : bool
-            Whether damage is an error instead of a finding.
-        identify : bool
-            Whether the metadata are hashed, as for a capture.
-        **options
-            See :class:`~layoutscope.options.Enumeration`.
-        """
-        from layoutscope.api.scan import scan
-
-        return scan(self, strict=strict, identify=identify, **asked)
-
-    @takes(Workload, Predict)
-    def predict(
-        self,
-        *,
-        drives: Drives | None = None,
-        ncdu: str | os.PathLike[str] | None = None,
-        force: bool = False,
-        **asked: Unpack[Predict],
-    ) -> PredictResult:
-        """Predict what a workload costs, see :func:`layoutscope.predict`.
-
-        Parameters
-        ----------
-        drives : str or sequence of str, optional
-            On which drives.
-        ncdu : path, optional
-            Where the costs of directories are written.
-        force : bool
-            Whether an existing file is overwritten.
-        **options
-            What is done, and what is asked about it: :class:`~layoutscope.options.Workload`, and of
-            :class:`~layoutscope.options.Predict` the rest.
-        """
-        from layoutscope.api.predict import predict
-
-        return predict(self, drives=drives, ncdu=ncdu, force=force, **asked)
-
-    @takes(Workload)
-    def trace(self, **work: Unpack[Workload]) -> AccessTrace:
-        """Work out the reads of a workload, see :func:`layoutscope.trace`.
-
-        Parameters
-        ----------
-        **options
-            See :class:`~layoutscope.options.Workload`.
-        """
-        from layoutscope.api.trace import trace
-
-        return trace(self, **work)
-
-    @takes(Enumeration)
-    def map(
-        self,
-        target: str | os.PathLike[str],
-        *,
-        picture: str | os.PathLike[str] | None = None,
-        all_paths: bool = False,
-        force: bool = False,
-        **asked: Unpack[Enumeration],
-    ) -> ScanResult:
+    @as_method
+    @takes(MapOptions)
+    def map(self, target: str | os.PathLike[str] | IO[bytes], **options: Unpack[MapOptions]) -> ScanResult:
         """Write the map of the image, see :func:`layoutscope.map`.
 
         Parameters
         ----------
-        target : path
-            Where to.
-        picture : path, optional
-            Where an overview goes as PNG or SVG.
-        all_paths : bool
-            Whether every path can be searched, however many there are.
-        force : bool
-            Whether existing files are overwritten.
-        **options
-            See :class:`~layoutscope.options.Enumeration`.
-        """
-        from layoutscope.api.map import map_images
-
-        return map_images(self, target, picture=picture, all_paths=all_paths, force=force, **asked)[0]
-
-    @takes(InspectPlace)
-    def inspect(self, **place: Unpack[InspectPlace]) -> Inspection:
-        """Show the structure at a place, and who owns it, see :func:`layoutscope.inspect`.
-
-        Parameters
-        ----------
-        **options
-            See :class:`~layoutscope.options.InspectPlace`.
-        """
-        from layoutscope.api.inspect import inspect
-
-        return inspect(self, **place)
-
-    def check(self) -> CheckResult:
-        """Check the structures of the image, see :func:`layoutscope.check`."""
-        from layoutscope.api.check import check
-
-        return check(self)
-
-    def export(
-        self,
-        table: str,
-        target: str | os.PathLike[str] | IO[bytes],
-        *,
-        file_format: str = "csv",
-        force: bool = False,
-    ) -> None:
-        """Write one table of all volumes, see :func:`layoutscope.export`.
-
-        Parameters
-        ----------
-        table : str
-            One of the names in :data:`layoutscope.tables.TABLES`.
         target : path or binary file
             Where to.
-        file_format : {'csv', 'parquet', 'jsonl'}
-            How it is written.
-        force : bool
-            Whether an existing file is overwritten.
+        **options
+            See :class:`~layoutscope.options.MapOptions`.
         """
-        from layoutscope.api.export import export
-
-        export(self, table, target, file_format=file_format, force=force)
+        return layoutscope.map(self, target, **options)[0]

@@ -8,7 +8,6 @@ Inside, a request is the same dictionary with every default filled in (:func:`fi
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -92,12 +91,12 @@ class Option(NamedTuple):
     most: int | None = None
     form: Form = ""
     kind: str = ""  # its type as numpydoc writes types, where the annotation does not say it
+    more: str = ""  # what the reference of the library adds
 
 
 Kind = TypeVar("Kind")
 
 
-@cache
 def options_of(kind: type) -> dict[str, Option]:
     """Return the options of a group by name, in order."""
     return {name: hint.__metadata__[0] for name, hint in kind.__annotations__.items()}
@@ -120,6 +119,7 @@ DrivesOption = Annotated[
         "Drive by profile, model number or FILE.toml, or main=NAME,second=NAME of a Fusion set; 'layoutscope drives' "
         "says which to take.",
         kind="str or sequence of str",
+        more="One or several; none with an empty sequence.",
         flag="--drive",
         absence="generic-5400-2.5, generic-7200, sata-ssd",
     ),
@@ -153,7 +153,13 @@ class CommonReadOptions(TypedDict, total=False):
         ),
     ]
     sweep: Annotated[
-        bool, Option("Find nodes by scanning the whole volume, rebuild broken trees.", default=False, panel=DAMAGED)
+        bool,
+        Option(
+            "Find nodes by scanning the whole volume, rebuild broken trees.",
+            default=False,
+            panel=DAMAGED,
+            more="If no partition map names a volume, the whole image is searched for one.",
+        ),
     ]
     names: Annotated[bool, Option("Leave names out.", default=True, panel=OUTPUT)]
     ddrescue_map: Annotated[
@@ -168,7 +174,6 @@ class CommonReadOptions(TypedDict, total=False):
             "Keep decompressed images in this folder.",
             panel=COMPRESSED,
             metavar="DIR",
-            absence="as 'layoutscope cache' shows",
         ),
     ]
     progress: Annotated[
@@ -301,6 +306,8 @@ class Workload(TypedDict, total=False):
             "Where the operating system differs, such as read_ahead_bytes=256KiB.",
             {},
             flag="--host-property",
+            more="Names are those of :class:`layoutscope.walk.HostProfile`; properties of a file system's driver have "
+            "its name in front, its costs as ``name.node_us``.",
             metavar="NAME=VALUE",
             absence="as the operating system",
             form="pairs",
@@ -344,10 +351,18 @@ class Workload(TypedDict, total=False):
             "Threads that share the computer's time between reads; the drive gets one read at a time.",
             1,
             "count",
+            more="Several at a time are the remedy ``more-in-flight`` of :func:`layoutscope.plan`.",
             least=1,
         ),
     ]
-    warm: Annotated[bool, Option("With what a first pass read in memory.", default=False)]
+    warm: Annotated[
+        bool,
+        Option(
+            "With what a first pass read in memory.",
+            default=False,
+            more="The name cache is filled too, if the names fit.",
+        ),
+    ]
     passes: Annotated[int, Option("How often it is done.", 1, "count", least=1)]
 
 
@@ -386,6 +401,7 @@ class PredictOptions(Predict, ReadOptions, total=False):
         Path | None,
         Option(
             "Write the costs of all directories for ncdu -f; its sizes are milliseconds.",
+            more="They are those of the first volume on the first drive.",
             panel=OUTPUT,
             absence="not written",
         ),
@@ -413,7 +429,14 @@ class Plan(TypedDict, total=False):
     host: HostOption
     start_offset_bytes: StartOffset
     shows_all: Annotated[
-        bool, Option("Also list what would not help or does not apply.", default=False, panel=OUTPUT, flag="--all")
+        bool,
+        Option(
+            "Also list what would not help or does not apply.",
+            default=False,
+            panel=OUTPUT,
+            flag="--all",
+            more="Tables and JSON always do.",
+        ),
     ]
     emit_order: Annotated[
         Path | None,
@@ -520,6 +543,7 @@ class Replay(TypedDict, total=False):
         Option(
             "The drive's buffer: its own, off, or (no-join: not) waiting for look-ahead.",
             "own",
+            more="See :meth:`layoutscope.drive.DriveProfile.with_cache`.",
             choices=("own", "off", "join", "no-join"),
         ),
     ]
@@ -637,7 +661,7 @@ class FleetOptions(TypedDict, total=False):
     hash_names: HashNames
     orders: Annotated[
         Sequence[str],
-        Option("Order that times are predicted for; several times.", ("fts",), flag="--order", absence="fts"),
+        Option("Orders that times are predicted for.", ("fts",), flag="--order", absence="fts"),
     ]
     workers: Annotated[
         int | None,
@@ -655,6 +679,7 @@ class FleetOptions(TypedDict, total=False):
         Option(
             "Memory of each, such as 4GiB.",
             unit="bytes",
+            more="It is 2 GiB at least.",
             panel=PROCESS_LIMITS,
             flag="--memory",
             metavar="SIZE",
@@ -724,6 +749,7 @@ class QueryLimits(TypedDict, total=False):
         Option(
             "Memory that the answer may take, such as 4GiB.",
             unit="bytes",
+            more="It is 1 GiB at least.",
             panel=QUERY_LIMITS,
             flag="--memory",
             metavar="SIZE",
@@ -757,6 +783,7 @@ class FitOptions(TypedDict, total=False):
         Option(
             "A number of a datasheet, such as rpm=7200.",
             panel=FIT,
+            more="Names are those of :data:`layoutscope.drive.FIGURES`; the base is left aside then.",
             metavar="NAME=NUMBER",
             absence="none",
             form="numbers",
@@ -765,7 +792,13 @@ class FitOptions(TypedDict, total=False):
     fio: Annotated[Path | None, Option("Output of fio --output-format=json.", panel=FIT, absence="none")]
     reads: Annotated[
         Path | None,
-        Option("Log of timed reads, of 'measure' or of the kit.", panel=FIT, metavar="FILE.csv", absence="none"),
+        Option(
+            "Log of timed reads, of 'measure' or of the kit.",
+            more="The base is left aside then.",
+            panel=FIT,
+            metavar="FILE.csv",
+            absence="none",
+        ),
     ]
     random_ms: Annotated[
         float | None,

@@ -10,7 +10,7 @@ from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import output, write_page
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
-from layoutscope.options import EnumerationOptions, SeriesOptions, options_of
+from layoutscope.options import EnumerationOptions, SeriesOptions, fill, leave_out, options_of
 from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.results.compare import Series
@@ -109,13 +109,14 @@ def series(
     >>> found.frame.filter(metric="clump-count")["value"].to_list()
     [17.0, 17.0]
     """
-    by = options.pop("by", "order")
+    by = fill(SeriesOptions, options)["by"]
+    scanning: EnumerationOptions = leave_out(options, ["by"])
     if by not in ORDERINGS:
         raise UsageError(f"no ordering {by!r}; there are {', '.join(ORDERINGS)}")
     images = several(paths)
     if not images:
         raise UsageError("series needs images or captures")
-    results = [scan(path, **options) for path in images]
+    results = [scan(path, **scanning) for path in images]
     keys = [_volume_key(result) for result in results]
     first = {key: keys.index(key) for key in keys}
     sorted_by = [

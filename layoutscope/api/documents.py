@@ -181,6 +181,6 @@ def _walks(image: Opened, work: Workload, drives: Drives | None) -> list[Profile
     for name, layout in zip(volume_names(image.layouts, walked), walked, strict=True):
         reads, paths = walk(layout, work).reads, Paths(layout)
         for profile in profiles_of(drives, DEFAULT_DRIVES[:1]):
-            title = f"{name}, {work.order} on {profile.name}"
+            title = f"{name}, {work['order']} on {profile.name}"
             found.append(Profile.of(title, reads, service(reads, profile), paths))
     return found

@@ -15,7 +15,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from layoutscope.errors import did_you_mean
-from layoutscope.options import ReadOptions, options_of
+from layoutscope.options import ReadOptions, leave_out, options_of
 
 RENAMED: Final = {
     "cache": "buffer",
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from layoutscope.drive import DriveProfile
     from layoutscope.options import Drives, Option
 
+MAX_LISTED: Final = 4
+"""Choices that are part of a type; more are in the text."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -39,11 +42,15 @@ def takes(
     group: type,
     # name of the verb, where its function must have another one: `map` would hide the built-in function
     name: str = "",
+    *,
+    is_open: bool = False,  # whether the image was read before, and has no more options of reading
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Refuse keywords that a verb does not have, and show those that it has where people look."""
 
     def decorate(verb: Callable[P, R]) -> Callable[P, R]:
         signature, options = inspect.signature(verb), options_of(group)
+        if is_open:
+            options = leave_out(options, options_of(ReadOptions))
         own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
         known = dict.fromkeys([*(item.name for item in own if item.kind is not item.VAR_POSITIONAL), *options])
 
@@ -53,33 +60,17 @@ def takes(
                 refuse_unknown(name or verb.__name__, [each for each in given if each not in known], known)
             return verb(*args, **given)
 
+        kinds = {each: option_type(option, group.__annotations__[each]) for each, option in options.items()}
         spread = [
-            inspect.Parameter(
-                each, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=_type(group, each)
-            )
+            inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=kinds[each])
             for each, option in options.items()
         ]
+        entries = [line for each, option in options.items() for line in _entry(each, option, kinds[each])]
         checked.__signature__ = signature.replace(parameters=[*own, *spread])  # type: ignore[attr-defined]
-        checked.__doc__ = _with_options(inspect.getdoc(verb) or "", group, options)
+        checked.__doc__ = _with_options(inspect.getdoc(verb) or "", "\n".join(entries))
         return checked
 
     return decorate
-
-
-def as_method(verb: Callable[P, R]) -> Callable[P, R]:
-    """Make a verb a method of an image that was read: without the options of reading."""
-
-    @wraps(verb)
-    def method(*args: P.args, **given: P.kwargs) -> R:
-        return verb(*args, **given)
-
-    reading, signature = options_of(ReadOptions), inspect.signature(verb)
-    first, *others = signature.parameters.values()
-    shown = [first.replace(name="self"), *(item for item in others if item.name not in reading)]
-    method.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-    left_out = "|".join((first.name, *reading))
-    method.__doc__ = re.sub(rf"^(?:{left_out}) : .*\n(?:    .*\n?)+", "", verb.__doc__ or "", flags=re.MULTILINE)
-    return method
 
 
 def refuse_unknown(
@@ -98,26 +89,30 @@ def refuse_unknown(
             raise TypeError(f"{verb}() has no keyword {name!r}{hint}; its help lists them")
 
 
-def _with_options(doc: str, group: type, options: dict[str, Option]) -> str:
-    """Put the options where a docstring says that there are more keywords."""
-    lines = [line for name, option in options.items() for line in _entry(name, option, _type(group, name))]
-    return re.sub(r"\n\*\*\w+\n(?:    .*(?:\n|$))+", lambda _: "\n" + "\n".join(lines) + "\n", doc, count=1)
+def _with_options(doc: str, entries: str) -> str:
+    """Put the options where a docstring says that there are more keywords, or at its end."""
+    if "\nParameters\n" not in doc:
+        return f"{doc}\n\nParameters\n----------\n{entries}\n"
+    return re.sub(r"\n\*\*\w+\n(?:    .*(?:\n|$))+", lambda _: f"\n{entries}\n", doc, count=1)
 
 
 def _entry(name: str, option: Option, kind: str) -> list[str]:
     """Write an option as numpydoc does."""
     ending = "optional" if option.default is None else f"default {option.default!r}"
-    return [f"{name} : {', '.join(filter(None, (kind, option.unit, ending)))}", f"    {meaning(option)}"]
+    return [f"{name} : {', '.join(filter(None, (kind, option.unit, ending)))}", f"    {describe_option(option)}"]
 
 
-def meaning(option: Option) -> str:
-    """Return what an option does; of a switch that is on it is what happens without."""
-    return f"False: {option.help[0].lower()}{option.help[1:]}" if option.default is True else option.help
+def describe_option(option: Option) -> str:
+    """Return what an option does, and what holds without it; of a switch that is on it is what happens without."""
+    does = f"False: {option.help[0].lower()}{option.help[1:]}" if option.default is True else option.help
+    absence = f"Without it: {option.absence}." if option.absence and option.default is None else ""
+    return " ".join(filter(None, (does, option.more, absence)))
 
 
-def _type(group: type, name: str) -> str:
-    """Write the type of an option as numpydoc does."""
-    return options_of(group)[name].kind or describe_type(group.__annotations__[name])
+def option_type(option: Option, hint: Any) -> str:
+    """Write the type of an option as numpydoc does; few choices are listed."""
+    few = option.choices if len(option.choices) <= MAX_LISTED else ()
+    return option.kind or (f"{{{', '.join(map(repr, few))}}}" if few else describe_type(hint))
 
 
 def describe_type(hint: Any) -> str:

@@ -76,8 +76,8 @@ def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
 
 def request_of(options: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> ReadOptions:
     """Take the options of reading, those of other packages' file systems among them; other options are left aside."""
-    own = read_options()
-    given = {name: value for name, value in options.items() if name in own or name in options_of(ReadOptions)}
+    own, known = read_options(), options_of(ReadOptions)
+    given = {name: value for name, value in options.items() if name in own or name in known}
     if isinstance(path, OpenImage):
         for name in given:
             raise TypeError(f"{path}: is open already; {name!r} is said when an image is opened")
@@ -379,11 +379,11 @@ def _num_volumes(layouts: list[VolumeLayout]) -> int:
     return sum(layout.facts.volume is not None for layout in layouts)
 
 
-def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | None) -> tuple[VolumeLayout, ...]:
+def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | int | None) -> tuple[VolumeLayout, ...]:
     if wanted is None:
         return layouts
     volumes = [layout for layout in layouts if layout.facts.volume is not None]
-    return (volumes[select_name([layout.facts.name for layout in volumes], wanted)],)
+    return (volumes[select_name([layout.facts.name for layout in volumes], str(wanted))],)
 
 
 def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[PartitionFacts]:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import layoutscope
 from layoutscope.api.images import OpenImage
-from layoutscope.api.keywords import as_method, takes
+from layoutscope.api.keywords import takes
 from layoutscope.api.reading import opened, request_of
-from layoutscope.options import MapOptions, ReadOptions
+from layoutscope.options import (
+    ExportOptions,
+    InspectOptions,
+    MapOptions,
+    PredictOptions,
+    ReadOptions,
+    ScanOptions,
+    TraceOptions,
+)
 from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
     import os
     from typing import Self, Unpack
 
+    from layoutscope.access.trace import AccessTrace
+    from layoutscope.options import Predict
+    from layoutscope.results.check import CheckResult
+    from layoutscope.results.inspect import Inspection
+    from layoutscope.results.predict import PredictResult
     from layoutscope.results.scan import ScanResult
 
 
@@ -57,18 +70,6 @@ def open_session(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
     return Session(path, request_of(options, path))
 
 
-class _Verb:
-    """A verb of the library as a method of a session: loaded when it is first used, without the options of reading."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, session: object, owner: type) -> Any:
-        method = as_method(getattr(layoutscope, self._name))
-        setattr(owner, self._name, method)
-        return getattr(owner if session is None else session, self._name)
-
-
 class Session(OpenImage):
     """An open image; every verb of the library takes it in place of a path, and the usual ones are methods of it.
 
@@ -107,19 +108,36 @@ class Session(OpenImage):
         """Show the volumes in a notebook; a closed session has none."""
         return None if self._opened is None else self.volumes._repr_html_()
 
-    if TYPE_CHECKING:
-        # Options of reading are refused at run time: the image is open already.
-        check = layoutscope.check
-        export = layoutscope.export
-        inspect = layoutscope.inspect
-        predict = layoutscope.predict
-        scan = layoutscope.scan
-        trace = layoutscope.trace
-    else:
-        check, export, inspect, predict, scan, trace = (_Verb() for _ in range(6))
+    def check(self) -> CheckResult:
+        """Check the structures of the image, see :func:`layoutscope.check`."""
+        return layoutscope.check(self)
 
-    @as_method
-    @takes(MapOptions)
+    @takes(ExportOptions, is_open=True)
+    def export(
+        self,
+        table: str | None,
+        target: str | os.PathLike[str] | IO[bytes],
+        **options: Unpack[ExportOptions],
+    ) -> None:
+        """Write a table of all volumes, or a document, see :func:`layoutscope.export`.
+
+        Parameters
+        ----------
+        table : str or None
+            One of the names in :data:`layoutscope.tables.TABLES`; None for a document.
+        target : path or binary file
+            Where to.
+        **options
+            See :class:`~layoutscope.options.ExportOptions`.
+        """
+        layoutscope.export(self, table, target, **options)
+
+    @takes(InspectOptions, is_open=True)
+    def inspect(self, **options: Unpack[InspectOptions]) -> Inspection:
+        """Show the structure at a place, and who owns it, see :func:`layoutscope.inspect`."""
+        return layoutscope.inspect(self, **options)
+
+    @takes(MapOptions, is_open=True)
     def map(self, target: str | os.PathLike[str] | IO[bytes], **options: Unpack[MapOptions]) -> ScanResult:
         """Write the map of the image, see :func:`layoutscope.map`.
 
@@ -131,3 +149,26 @@ class Session(OpenImage):
             See :class:`~layoutscope.options.MapOptions`.
         """
         return layoutscope.map(self, target, **options)[0]
+
+    @takes(PredictOptions, is_open=True)
+    def predict(self, *, workload: Predict | None = None, **options: Unpack[PredictOptions]) -> PredictResult:
+        """Predict what a workload costs, see :func:`layoutscope.predict`.
+
+        Parameters
+        ----------
+        workload : Predict, optional
+            The keywords from ``order`` to ``placement`` together, for those who keep them in a dictionary.
+        **options
+            See :class:`~layoutscope.options.PredictOptions`.
+        """
+        return layoutscope.predict(self, workload=workload, **options)
+
+    @takes(ScanOptions, is_open=True)
+    def scan(self, **options: Unpack[ScanOptions]) -> ScanResult:
+        """Scan the image, see :func:`layoutscope.scan`."""
+        return layoutscope.scan(self, **options)
+
+    @takes(TraceOptions, is_open=True)
+    def trace(self, **options: Unpack[TraceOptions]) -> AccessTrace:
+        """Work out the reads of a workload, see :func:`layoutscope.trace`."""
+        return layoutscope.trace(self, **options)

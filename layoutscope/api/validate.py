@@ -188,7 +188,7 @@ def _noted(walk: KitWalk, machine: KitMachine) -> KitWalk:
 
 
 def _said(work: Workload) -> str:
-    return work.order if work.stat else f"{work.order} --no-stat"
+    return work["order"] if work["stat"] else f"{work['order']} --no-stat"
 
 
 def _profile(

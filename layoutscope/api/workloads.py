@@ -79,7 +79,9 @@ def _check_values(work: Workload, known: Mapping[str, Option]) -> None:
     given: Mapping[str, Any] = work
     for name, option in known.items():
         value, least = given[name], option.least
-        if None not in (value, least) and not (isinstance(value, int | np.integer) and value >= least):
+        if value is None or least is None:
+            continue
+        if not (isinstance(value, int | np.integer) and value >= least):
             raise UsageError(f"{name} is a whole number, {least} or more; this is {value!r}")
     if isinstance(work["paths"], str):
         raise UsageError("paths is a sequence of paths; this is one text")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import typer
 from typer.models import ArgumentInfo, ParameterInfo
 
-from layoutscope.cli.options import add_secrets_and_cache, parameter, parameters_of, read_value
+from layoutscope.cli.options import add_secrets_and_cache, long_flag, parameter, parameters_of, read_value
 from layoutscope.cli.running import (
     STANDARD_OUTPUT,
     Damage,
@@ -26,6 +26,8 @@ from layoutscope.options import Option, options_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from layoutscope.cli.options import Changes
+
 DASH: Final = Path("-")
 
 OPTIONS: Final = "options"
@@ -39,7 +41,7 @@ class Command:
     """A command as typer takes it.
 
     Typer has no groups of options: the options of the library that a command takes as one argument are spread behind
-    its own. A set beside the group names those that are not offered (``Annotated[Group, frozenset]``).
+    its own; ``Annotated[Group, Changes]`` says which of them a command offers in another way.
     """
 
     def __init__(
@@ -50,9 +52,9 @@ class Command:
         self._function = function
         own = dict(inspect.signature(function, eval_str=True).parameters)
         self._takes_quiet = own.pop(QUIET, None) is not None
-        group, hidden = _group_of(own.pop(OPTIONS).annotation) if OPTIONS in own else (None, frozenset[str]())
+        group, changes = _group_of(own.pop(OPTIONS).annotation) if OPTIONS in own else (None, {})
         plain = [_own_parameter(item) for item in own.values()]
-        spread = [] if group is None else [item for item in parameters_of(group, hidden) if item.name not in own]
+        spread = [] if group is None else parameters_of(group, changes)
         self._own, self._spread = [*own], [item.name for item in spread]
         known = {} if group is None else {name: group.__annotations__[name] for name in options_of(group)}
         # What the library takes in another form than it is typed, by the annotation that says so.
@@ -107,10 +109,10 @@ class Command:
         item = self.__signature__.parameters[name]
         if _is_argument(item) or DASH not in (value if isinstance(value, list) else [value]):
             return value
-        (mark,) = [mark for mark in item.annotation.__metadata__ if isinstance(mark, ParameterInfo)]
-        if getattr(mark, "show_default", None) == STANDARD_OUTPUT:
+        (mark,) = item.annotation.__metadata__
+        if mark.show_default == STANDARD_OUTPUT:
             return None
-        flag = next(flag for flag in mark.param_decls or () if flag.startswith("--"))
+        flag = long_flag(item)
         raise UsageError(f"{flag} -: name a file; '-' is standard output, which takes no result of {flag} here")
 
     def _examine(self, given: dict[str, Any], evidence: list[Path], damage: Damage) -> int | None:
@@ -137,9 +139,9 @@ def _option_of(annotation: Any) -> Any:
     return next((mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, Option)), None)
 
 
-def _group_of(annotation: Any) -> tuple[type, frozenset[str]]:
-    """Return a group, and the options of it that are not offered."""
-    return get_args(annotation)[:2] if hasattr(annotation, "__metadata__") else (annotation, frozenset[str]())
+def _group_of(annotation: Any) -> tuple[Any, Changes]:
+    """Return a group, and what of it is offered in another way."""
+    return get_args(annotation)[:2] if hasattr(annotation, "__metadata__") else (annotation, {})
 
 
 def _is_argument(item: inspect.Parameter) -> bool:

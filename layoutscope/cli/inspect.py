@@ -82,7 +82,7 @@ def extract(
         Path,
         Option("Where it is written to; compressed if it ends in .zst, else sparse.", panel=OUTPUT, flag="-o --output"),
     ],
-    options: Annotated[ExtractOptions, frozenset({"names"})],
+    options: Annotated[ExtractOptions, {"names": None}],
 ) -> None:
     """Write a raw image with the metadata alone, which scans the same; names of files are metadata and are in it."""
     from layoutscope.api.extract import extract as run

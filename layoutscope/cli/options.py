@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
@@ -33,12 +33,20 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.traits import ReadOption
 
-SEVERAL: Final = frozenset({"ddrescue_map", "image"})
-"""Options that are a matter of one image, not of several; own options of file systems go by their kind."""
+Changes = Mapping[str, Option | None]
+"""What a command offers in another way than the library, or not; by name, or by the kind of a file system's option."""
 
-FLEET: Final = SEVERAL | {"evidence"}
+SEVERAL: Final[Changes] = {"ddrescue_map": None, "image": None}
+"""Options that are a matter of one image, not of several."""
 
-CONTAINER: Final = frozenset({"sweep", "number", "text", "switch"})
+COMMANDS_WORDS: Final[Changes] = {
+    "cache_dir": options_of(CommonReadOptions)["cache_dir"]._replace(absence="as 'layoutscope cache' shows")
+}
+"""The library keeps nothing unless it is asked to."""
+
+FLEET: Final[Changes] = {**SEVERAL, "evidence": None}
+
+CONTAINER: Final[Changes] = dict.fromkeys(("sweep", "number", "text", "switch"))
 """Options that change nothing where no state is chosen, and no tree is rebuilt."""
 
 Image = Annotated[
@@ -71,20 +79,19 @@ OWN_KINDS: Final[dict[str, tuple[Any, str, str, str]]] = {
 """The type of a file system's own option, what stands for its value, its panel, and what holds without it."""
 
 
-def parameters_of(group: type, hidden: frozenset[str]) -> list[inspect.Parameter]:
+def parameters_of(group: type, changes: Changes) -> list[inspect.Parameter]:
     """Make the options of a group parameters as typer takes them; those of reading stand last."""
-    is_reading = "partition" in options_of(group)
-    parts = (CommonReadOptions, CommandOptions) if is_reading else ()
-    first = hidden.union(options_of(ReadOptions)) if is_reading else hidden
-    found = [*_parameters(group, first), *(item for part in parts for item in _parameters(part, hidden))]
-    own = [item for item in _read_options().values() if item[0].kind not in hidden] if is_reading else []
+    reading = options_of(ReadOptions) if "partition" in options_of(group) else {}
+    parts: list[tuple[type, Changes]] = [(group, {**dict.fromkeys(reading), **changes})]
+    parts += [(part, {**COMMANDS_WORDS, **changes}) for part in (CommonReadOptions, CommandOptions) if reading]
+    found = [
+        parameter(name, part.__annotations__[name], shown, shown.default)
+        for part, own_changes in parts
+        for name, option in options_of(part).items()
+        if (shown := own_changes.get(name, option)) is not None and shown.flag != ""
+    ]
+    own = [item for item in _read_options().values() if reading and item[0].kind not in changes]
     return [*found, *(item for option, labels in own for item in _own_parameters(option, " or ".join(labels)))]
-
-
-def _parameters(group: type, hidden: frozenset[str]) -> Iterator[inspect.Parameter]:
-    for name, option in options_of(group).items():
-        if name not in hidden and option.flag != "":
-            yield parameter(name, group.__annotations__[name], option, option.default)
 
 
 def _read_options() -> dict[str, tuple[ReadOption, tuple[str, ...]]]:
@@ -105,10 +112,10 @@ def _own_parameters(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
     text = f"{text[0].lower()}{text[1:]}"
     if own.kind == "secret":
         text = f"{text.removesuffix('.')}, or - to be asked; else LAYOUTSCOPE_{own.name.upper()} is looked at."
-    shown = {"panel": panel, "absence": absence}
-    yield parameter(own.name, kind, Option(f"{label}: {text}", metavar=metavar, **shown), own.default)
+    shown = Option(f"{label}: {text}", panel=panel, metavar=metavar, absence=absence)
+    yield parameter(own.name, kind, shown, own.default)
     if own.kind == "secret":
-        about = Option(f"{label}: a file with the {own.name.replace('_', ' ')}.", **shown)
+        about = shown._replace(help=f"{label}: a file with the {own.name.replace('_', ' ')}.", metavar="FILE")
         yield parameter(f"{own.name}_file", Path | None, about, None)
 
 
@@ -124,18 +131,28 @@ def parameter(name: str, hint: Any, option: Option, default: Any) -> inspect.Par
         default = default / 1000
     elif kind is str and default is not inspect.Parameter.empty:
         default = str(default)
-    bounds = {"min": option.least, "max": option.most} if kind in (int, float) else {}
-    declared = typer.Option(
+    is_number = kind in (int, float)
+    declared: Any = typer.Option(
         *flags,
         metavar=option.metavar or metavar,
         rich_help_panel=option.panel or None,
         show_default=option.absence or default is not None,
         help=option.help,
         autocompletion=COMPLETIONS.get(name),
-        **bounds,
+        min=option.least if is_number else None,
+        max=option.most if is_number else None,
     )
-    wanted = Annotated[kind if default is not None else kind | None, declared]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=wanted)
+    typed: Any = kind if default is not None else kind | None
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[typed, declared]
+    )
+
+
+def long_flag(item: inspect.Parameter) -> str:
+    """Return how an option is spelt, by its long name."""
+    (declared,) = item.annotation.__metadata__
+    # Typer keeps the first spelling where other styles have the default.
+    return next(flag for flag in (declared.default, *declared.param_decls) if flag.startswith("--"))
 
 
 def read_value(hint: Any, option: Option, value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -23,19 +23,28 @@ from layoutscope.options import (
     options_of,
 )
 
+WORK: Final = options_of(Workload)
+
+ANY_ORDER: Final = {"order": WORK["order"]._replace(choices=(*ORDERS, "all"))}
+"""All orders can be predicted at once."""
+
+RECORDED_WORK: Final = {
+    # Its recorder may show which host it was; a recorded trace has been through its own memory.
+    "host": WORK["host"]._replace(default=None, absence="macos where a tool of macOS recorded, else linux"),
+    "memory_bytes": None,
+}
+
 
 def predict(
     image: Image,
     *,
-    # All orders can be asked for at once.
-    order: Annotated[str, options_of(Workload)["order"]._replace(choices=(*ORDERS, "all"))] = "fts",
     as_json: AsJson = False,
-    options: PredictOptions,
+    options: Annotated[PredictOptions, ANY_ORDER],
 ) -> None:
     """Predict how long a workload takes on drives, why, and what would change it."""
     from layoutscope.api.predict import predict as run
 
-    show(run(image, order=order, **options), as_json=as_json)
+    show(run(image, **options), as_json=as_json)
 
 
 def trace(
@@ -70,19 +79,13 @@ def replay(
         ),
     ],
     *,
-    # Which host it was, its recorder may show.
-    host: Annotated[
-        str | None,
-        options_of(Workload)["host"]._replace(absence="macos where a tool of macOS recorded, else linux"),
-    ] = None,
     as_json: AsJson = False,
-    options: Annotated[ReplayOptions, frozenset({"memory_bytes"})],  # a recorded trace has been through its own memory
+    options: Annotated[ReplayOptions, RECORDED_WORK],
 ) -> None:
     """Compute what drives make of a real trace, and score a prediction against it."""
     from layoutscope.api.replay import replay as run
 
-    given: dict[str, Any] = {**options, **({} if host is None else {"host": host})}
-    show(run(trace, **given), as_json=as_json)
+    show(run(trace, **options), as_json=as_json)
 
 
 def validate(

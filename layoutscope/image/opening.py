@@ -260,11 +260,12 @@ def open_images(path: str | os.PathLike[str], request: ReadOptions) -> Iterator[
     """Open an image, and the other one of a Fusion set, until the context ends."""
     with ExitStack() as stack:
         stack.enter_context(reporting(request["progress"]))
-        shared = {"cache_dir": request["cache_dir"], "password": request["password"]}
-        main = open_image(path, map_file=request["ddrescue_map"], **shared)
+        cache_dir, password, second = request["cache_dir"], request["password"], request["second"]
+        main = open_image(path, map_file=request["ddrescue_map"], cache_dir=cache_dir, password=password)
         devices = [stack.enter_context(FailingSource(main))]
-        if request["second"] is not None:
-            devices.append(stack.enter_context(FailingSource(open_image(request["second"], **shared))))
+        if second is not None:
+            other = open_image(second, cache_dir=cache_dir, password=password)
+            devices.append(stack.enter_context(FailingSource(other)))
         yield ImageSet(*devices)
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Ty
 
 if TYPE_CHECKING:
     from layoutscope.progress import Progress
-    from layoutscope.results.fleet import SourceEnd
 
 Path = str | os.PathLike[str]
 Drives = Path | Sequence[Path]
@@ -724,15 +723,6 @@ class FleetOptions(TypedDict, total=False):
         bool,
         Option(
             "Make a Dask cluster here, with its own page, and print its address.", default=False, panel=PROCESS_LIMITS
-        ),
-    ]
-    on_source: Annotated[
-        "Callable[[SourceEnd, int, int], None] | None",
-        Option(
-            "Called with the :class:`~layoutscope.results.fleet.SourceEnd` of each source that was read, how many are "
-            "done, and how many there are to do.",
-            kind="callable",
-            flag="",
         ),
     ]
 

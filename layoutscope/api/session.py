@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING
 
-import layoutscope
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
 from layoutscope.api.reading import opened, request_of
@@ -110,7 +109,9 @@ class Session(OpenImage):
 
     def check(self) -> CheckResult:
         """Check the structures of the image, see :func:`layoutscope.check`."""
-        return layoutscope.check(self)
+        from layoutscope.api.check import check
+
+        return check(self)
 
     @takes(ExportOptions, is_open=True)
     def export(
@@ -130,12 +131,16 @@ class Session(OpenImage):
         **options
             See :class:`~layoutscope.options.ExportOptions`.
         """
-        layoutscope.export(self, table, target, **options)
+        from layoutscope.api.export import export
+
+        export(self, table, target, **options)
 
     @takes(InspectOptions, is_open=True)
     def inspect(self, **options: Unpack[InspectOptions]) -> Inspection:
         """Show the structure at a place, and who owns it, see :func:`layoutscope.inspect`."""
-        return layoutscope.inspect(self, **options)
+        from layoutscope.api.inspect import inspect
+
+        return inspect(self, **options)
 
     @takes(MapOptions, is_open=True)
     def map(self, target: str | os.PathLike[str] | IO[bytes], **options: Unpack[MapOptions]) -> ScanResult:
@@ -148,7 +153,9 @@ class Session(OpenImage):
         **options
             See :class:`~layoutscope.options.MapOptions`.
         """
-        return layoutscope.map(self, target, **options)[0]
+        from layoutscope.api.map import map_images
+
+        return map_images(self, target, **options)[0]
 
     @takes(PredictOptions, is_open=True)
     def predict(self, *, workload: Predict | None = None, **options: Unpack[PredictOptions]) -> PredictResult:
@@ -161,14 +168,20 @@ class Session(OpenImage):
         **options
             See :class:`~layoutscope.options.PredictOptions`.
         """
-        return layoutscope.predict(self, workload=workload, **options)
+        from layoutscope.api.predict import predict
+
+        return predict(self, workload=workload, **options)
 
     @takes(ScanOptions, is_open=True)
     def scan(self, **options: Unpack[ScanOptions]) -> ScanResult:
         """Scan the image, see :func:`layoutscope.scan`."""
-        return layoutscope.scan(self, **options)
+        from layoutscope.api.scan import scan
+
+        return scan(self, **options)
 
     @takes(TraceOptions, is_open=True)
     def trace(self, **options: Unpack[TraceOptions]) -> AccessTrace:
         """Work out the reads of a workload, see :func:`layoutscope.trace`."""
-        return layoutscope.trace(self, **options)
+        from layoutscope.api.trace import trace
+
+        return trace(self, **options)

@@ -38,8 +38,7 @@ def batch(
 
     # Every source has its row.
     del options["on_damage"], options["on_locked"]
-    options["on_source"] = None if quiet or sys.stderr.isatty() else _told
-    result = run(sources, output, **options)
+    result = run(sources, output, on_source=None if quiet or sys.stderr.isatty() else _told, **options)
     show(result, as_json=as_json)
     return result.exit_code
 

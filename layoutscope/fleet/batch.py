@@ -35,6 +35,8 @@ OF_ONE_IMAGE: Final = ("ddrescue_map", "second")
 def batch(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
+    *,
+    on_source: Callable[[SourceEnd, int, int], None] | None = None,
     **options: Unpack[BatchOptions],
 ) -> FleetResult:
     """Read many images into one folder: captures, and tables with a row for every source.
@@ -45,6 +47,9 @@ def batch(
         Images, captures, folders that are walked, patterns such as ``*.dmg``, and ``@FILE`` for a list, a path a line.
     output : path
         The folder.
+    on_source : callable, optional
+        Called with the :class:`~layoutscope.results.fleet.SourceEnd` of each source that was read, how many are done,
+        and how many there are to do.
     **options
         See :class:`~layoutscope.options.BatchOptions`.
 
@@ -87,7 +92,7 @@ def batch(
         documents = _known(folder, jobs)
         left = [job for job in jobs if job.source.identifier not in documents]
         kept = len(documents)
-        documents |= _done(folder, engine.run(left), len(left), own["on_source"])
+        documents |= _done(folder, engine.run(left), len(left), on_source)
         folder.clear_work()
         folder.write_tables((source.identifier for source in found), documents)
         ends = tuple(_end(documents[source.identifier]) for source in found)

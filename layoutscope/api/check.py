@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from layoutscope.api.images import Opened
     from layoutscope.filesystems.contract import View
     from layoutscope.findings import Finding
-    from layoutscope.options import ReadRequest
     from layoutscope.tables import VolumeLayout
 
 
@@ -62,7 +61,8 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
     """
     # Findings quote names, so that these are needed even where they are left out.
     asked = request_of(options, path)
-    hidden, request = not asked.names, replace(asked, names=True)
+    hidden = not asked["names"]
+    request: ReadOptions = {**asked, "names": True}
     kept: dict[int, Any] = {}
     with opened(path, request, kept) as image:
         found = _checked_around(image, request, kept)
@@ -93,7 +93,7 @@ def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, .
     )
 
 
-def _checked_around(image: Opened, request: ReadRequest, kept: dict[int, Any]) -> list[Checked]:
+def _checked_around(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:
     """Check volumes; what reading kept is good for one attempt, since a check changes it."""
 
     def once() -> list[Checked]:
@@ -104,7 +104,7 @@ def _checked_around(image: Opened, request: ReadRequest, kept: dict[int, Any]) -
     return around_failures(image.images.devices if image.images is not None else (), once)
 
 
-def _checked(image: Opened, request: ReadRequest, kept: dict[int, Any]) -> list[Checked]:
+def _checked(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:
     """Check volumes record by record, those of one container together; of a capture there is what its scan found."""
     if image.images is None:
         return [Checked(layout_findings(layout), 0, (_NOT_THERE,)) for layout in image.layouts]
@@ -155,7 +155,7 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
         def compared() -> list[TableVerdict]:
             return [verdict for layout in image.layouts for verdict in compare_nodes(layout, view(layout))]
 
-        with reporting(request.progress):
+        with reporting(request["progress"]):
             verdicts = around_failures(devices, compared)
     outside = sum(finding.level == "error" for finding in image.findings)
     return Verification(image.about.name, tuple(verdicts), outside + sum(item.num_errors for item in image.layouts))

@@ -10,7 +10,7 @@ from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import output, write_page
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
-from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
+from layoutscope.options import EnumerationOptions, SeriesOptions, fill, leave_out, options_of
 from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.results.compare import Series
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from layoutscope.results.scan import ScanResult
 
 
-@takes(Enumeration, ReadOptions)
+@takes(EnumerationOptions)
 def compare(
     *images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     **options: Unpack[EnumerationOptions],
@@ -73,16 +73,14 @@ def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, forc
         write_table(table, file, ending)
 
 
-ORDERINGS: Final = ("order", "xid", "time")
+ORDERINGS: Final = options_of(SeriesOptions)["by"].choices
 """What a sequence can be ordered by."""
 
 
-@takes(Enumeration, ReadOptions)
+@takes(SeriesOptions)
 def series(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    by: str = "order",
-    **options: Unpack[EnumerationOptions],
+    **options: Unpack[SeriesOptions],
 ) -> Series:
     """Follow a volume over several images or captures; several volumes make a curve each.
 
@@ -90,15 +88,13 @@ def series(
     ----------
     paths : path or sequence of path
         Images or captures, one volume that can be walked on each.
-    by : {'order', 'xid', 'time'}
-        As they are given; by transaction or write count; by the last change of any entry.
     **options
-        See :class:`~layoutscope.options.EnumerationOptions`: drives, host, and how images are read.
+        See :class:`~layoutscope.options.SeriesOptions`: the order, drives, host, and how images are read.
 
     Raises
     ------
     UsageError
-        If there is nothing to follow, or `by` is unknown.
+        If there is nothing to follow, or ``by`` is unknown.
     LayoutscopeError
         If an image cannot be read.
 
@@ -113,12 +109,14 @@ def series(
     >>> found.frame.filter(metric="clump-count")["value"].to_list()
     [17.0, 17.0]
     """
+    by = fill(SeriesOptions, options)["by"]
+    scanning: EnumerationOptions = leave_out(options, ["by"])
     if by not in ORDERINGS:
         raise UsageError(f"no ordering {by!r}; there are {', '.join(ORDERINGS)}")
     images = several(paths)
     if not images:
         raise UsageError("series needs images or captures")
-    results = [scan(path, **options) for path in images]
+    results = [scan(path, **scanning) for path in images]
     keys = [_volume_key(result) for result in results]
     first = {key: keys.index(key) for key in keys}
     sorted_by = [

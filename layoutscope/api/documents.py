@@ -16,12 +16,12 @@ from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import output
 from layoutscope.api.predict import DEFAULT_DRIVES
 from layoutscope.api.reading import opened, request_of, with_options
-from layoutscope.api.workloads import checked, parted, walk
+from layoutscope.api.workloads import checked, walk, work_of
 from layoutscope.drive import service
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.contract import InodeStats, VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.options import ReadOptions, Workload, WorkRequest
+from layoutscope.options import DocumentOptions
 from layoutscope.progress import phase, reporting
 from layoutscope.report.forensic import bodyfile, dfxml
 from layoutscope.report.profiles import PROFILES, Profile
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from layoutscope.api.images import Opened
     from layoutscope.filesystems.contract import Piece, Row, View
-    from layoutscope.options import Drives, ReadRequest
+    from layoutscope.options import Drives, ReadOptions, Workload
     from layoutscope.tables import VolumeLayout
 
     ViewOf = Callable[[VolumeLayout], View]
@@ -43,7 +43,7 @@ BATCH_NODES: Final = 4096
 """Leaves that are decoded at once."""
 
 
-def views_of(image: Opened, request: ReadRequest) -> ViewOf:
+def views_of(image: Opened, request: ReadOptions) -> ViewOf:
     """Return what gives the bytes of a volume; each volume is unlocked once."""
     known: dict[tuple[int, int | None], View] = {}
 
@@ -124,23 +124,7 @@ def document_form(target: object, asked: str | None) -> str | None:
     raise UsageError(f"{target}: ends as {other} does, but {asked} was asked for")
 
 
-class Walked(Workload, total=False):
-    """On what a walk is served, besides what is done.
-
-    Attributes
-    ----------
-    drives : str or sequence of str, optional
-        Of what is told of walks: profiles or TOML files, one or several; the first of the usual ones without it.
-    """
-
-    drives: Drives | None
-
-
-class DocumentOptions(ReadOptions, Walked, total=False):
-    """How an image is read, and for documents of a walk what is done on it."""
-
-
-@takes(Walked, Workload, ReadOptions)
+@takes(DocumentOptions)
 def export_document(
     path: str | os.PathLike[str],
     target: str | os.PathLike[str] | IO[bytes],
@@ -154,20 +138,18 @@ def export_document(
         raise UsageError(
             f"no format {file_format!r}{did_you_mean(file_format, FORMATS)}; there are {', '.join(FORMATS)}"
         )
-    drives = options.pop("drives", None)
-    asked, reading = parted(options, None)
-    work, request = checked(asked), request_of(reading, path)
-    with opened(path, request) as image, reporting(request.progress):
+    work, request = checked(work_of(options)), request_of(options, path)
+    with opened(path, request) as image, reporting(request["progress"]):
         if file_format in LISTS:
             texts = _lists(image, request, file_format)
         else:
-            texts = PROFILES[file_format](_walks(image, work, drives))
+            texts = PROFILES[file_format](_walks(image, work, options.get("drives")))
         with phase(f"writing {file_format}"), output(target, force=force) as file:
             for text in texts:
                 file.write(text.encode())
 
 
-def _lists(image: Opened, request: ReadRequest, file_format: str) -> Iterator[str]:
+def _lists(image: Opened, request: ReadOptions, file_format: str) -> Iterator[str]:
     """Yield a document with files; of a capture, which holds no inodes, without owners, modes and some times."""
     view = None if image.images is None else views_of(image, request)
     held = [layout for layout in image.layouts if layout.facts.volume is not None]
@@ -190,7 +172,7 @@ def _prefix(layout: VolumeLayout) -> str:
     return f"/{path_component(facts.name) or f'volume {facts.volume or 1}'}"
 
 
-def _walks(image: Opened, work: WorkRequest, drives: Drives | None) -> list[Profile]:
+def _walks(image: Opened, work: Workload, drives: Drives | None) -> list[Profile]:
     """Walk all volumes, and serve each walk on each drive."""
     walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
     if not walked:
@@ -199,6 +181,6 @@ def _walks(image: Opened, work: WorkRequest, drives: Drives | None) -> list[Prof
     for name, layout in zip(volume_names(image.layouts, walked), walked, strict=True):
         reads, paths = walk(layout, work).reads, Paths(layout)
         for profile in profiles_of(drives, DEFAULT_DRIVES[:1]):
-            title = f"{name}, {work.order} on {profile.name}"
+            title = f"{name}, {work['order']} on {profile.name}"
             found.append(Profile.of(title, reads, service(reads, profile), paths))
     return found

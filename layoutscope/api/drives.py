@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,11 +16,11 @@ from layoutscope.api.outputs import output, write_page
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError
+from layoutscope.options import FitOptions, fill
 from layoutscope.results.predict import DriveFacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
     from typing import Unpack
 
     from layoutscope.options import Drives
@@ -84,53 +85,17 @@ def sequential_reads() -> AccessTrace:
     return AccessTrace.from_reads(starts, np.full(len(starts), LARGE_READ_BYTES))
 
 
-class Measured(TypedDict, total=False):
-    """What a drive is fitted to, any of these.
-
-    Attributes
-    ----------
-    fio : path, optional
-        Output of ``fio --output-format=json``.
-    reads : path, optional
-        Log of timed reads, such as `drives measure` and the kit for Macs write; then `base` is left aside.
-    random_ms : float, milliseconds, optional
-        Median of random reads of 4 KiB, such as ioping tells.
-    random_range_bytes : int, bytes, optional
-        What part of the drive they covered; all of it without.
-    rate_mb_s : float, MB/s, optional
-        Sequential rate, such as dd tells.
-    """
-
-    fio: Path | None
-    reads: Path | None
-    random_ms: float | None
-    random_range_bytes: int | None
-    rate_mb_s: float | None
-
-
-@takes(Measured)
-def fit(
-    name: str,
-    *,
-    base: str = "generic-7200",
-    datasheet: Mapping[str, float] | None = None,
-    source: str = "measured by the user",
-    **measured: Unpack[Measured],
-) -> str:
+@takes(FitOptions)
+def fit(name: str, **options: Unpack[FitOptions]) -> str:
     """Make a profile from a datasheet, from fio, or from a latency and a rate.
 
     Parameters
     ----------
     name : str
         Of the new profile.
-    base : str
-        Profile from which everything is taken that is not told.
-    datasheet : mapping of str to float, optional
-        Numbers of a datasheet, by the names of :data:`layoutscope.drive.FIGURES`; then `base` is left aside.
-    source : str
-        Where the numbers come from.
-    **measured
-        See :class:`Measured`.
+    **options
+        See :class:`~layoutscope.options.FitOptions`. With a datasheet, by the names of
+        :data:`layoutscope.drive.FIGURES`, or a log of reads the base is left aside.
 
     Returns
     -------
@@ -149,28 +114,29 @@ def fit(
     >>> "measured by the user" in text
     True
     """
-    fio, random_ms, rate_mb_s = (measured.get("fio"), measured.get("random_ms"), measured.get("rate_mb_s"))
-    if datasheet:
-        return profile_text(from_datasheet(name, title=name, source=source, **datasheet))
-    reads = measured.get("reads")
+    asked = fill(FitOptions, options)
+    base, source, fio, reads = asked["base"], asked["source"], asked["fio"], asked["reads"]
+    random_ms, rate_mb_s = asked["random_ms"], asked["rate_mb_s"]
+    if asked["datasheet"]:
+        return profile_text(from_datasheet(name, title=name, source=source, **asked["datasheet"]))
     if reads is not None:
         from layoutscope.api.measure import fitted_to_log
 
-        return profile_text(fitted_to_log(reads, name).profile)
+        return profile_text(fitted_to_log(Path(reads), name).profile)
     profile = replace(load_profile(base), name=name)
     if fio is not None:
         try:
-            profile = from_fio(_report(fio), profile, name=name)
+            profile = from_fio(_report(Path(fio)), profile, name=name)
         except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise UsageError(f"{fio}: is no JSON report of fio: {error}") from error
     if random_ms is not None:
-        profile = fit_latency(profile, random_ms, range_bytes=measured.get("random_range_bytes"), source=source)
+        profile = fit_latency(profile, random_ms, range_bytes=asked["random_range_bytes"], source=source)
     if rate_mb_s is not None:
         profile = fit_rate(profile, rate_mb_s, source=source)
     if fio is None and random_ms is None and rate_mb_s is None:
-        options = {name: f"--{name.replace('_', '-')}" for name in ("fio", "reads", "random_ms", "rate_mb_s")}
-        named = ", ".join([*options][:-1])
-        raise UsageError(f"nothing to fit to; give datasheet, {named} or rate_mb_s", options=options)
+        flags = {name: f"--{name.replace('_', '-')}" for name in ("fio", "reads", "random_ms", "rate_mb_s")}
+        named = ", ".join([*flags][:-1])
+        raise UsageError(f"nothing to fit to; give datasheet, {named} or rate_mb_s", options=flags)
     # What the base says of itself is not so of a drive that was fitted to somebody's own figures.
     note = f"Fitted to figures that were measured; what they do not tell is that of {base}."
     return profile_text(replace(profile, title=f"{name}, fitted", take_for="", note=note))

@@ -8,16 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from layoutscope.api.documents import Walked, document_form, export_document
+from layoutscope.api.documents import document_form, export_document
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, file_form, output, refuse_place
 from layoutscope.api.predict import predict
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.scan import scan
-from layoutscope.api.workloads import checked, parted
+from layoutscope.api.workloads import checked, work_of
 from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.options import ReadOptions, Workload
+from layoutscope.options import ExportOptions, fill, leave_out
 from layoutscope.progress import phase, reporting
 from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.tables import TABLES
@@ -26,7 +26,7 @@ from layoutscope.tables.columns import Rows
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from layoutscope.api.documents import DocumentOptions
+    from layoutscope.options import DocumentOptions
     from layoutscope.results.predict import PredictResult
     from layoutscope.results.scan import ScanResult
 
@@ -41,15 +41,12 @@ EXPORTED: Final = (*TABLES, *RESULTS)
 """Every table; the columns of results are those of :data:`layoutscope.tables.frames.FRAMES`."""
 
 
-@takes(Walked, Workload, ReadOptions)
+@takes(ExportOptions)
 def export(
     path: str | os.PathLike[str],
     table: str | None,
     target: str | os.PathLike[str] | IO[bytes],
-    *,
-    file_format: str | None = None,
-    force: bool = False,
-    **options: Unpack[DocumentOptions],
+    **options: Unpack[ExportOptions],
 ) -> None:
     """Write a table of all chosen volumes, every table, or a document for another program.
 
@@ -62,15 +59,9 @@ def export(
         to walk; None for a document.
     target : path or binary file
         Where to; of all tables a folder, which is made.
-    file_format : str, optional
-        Of a table ``csv``, ``parquet`` or ``jsonl``; a document is ``bodyfile``, ``dfxml``, ``speedscope``,
-        ``perfetto`` or ``folded`` (:func:`~layoutscope.api.documents.export_document`). As the target ends without it,
-        and CSV where that tells nothing.
-    force : bool
-        Whether existing files are overwritten.
     **options
-        Of documents of a walk, what is done: see :class:`~layoutscope.api.documents.Walked` and
-        :class:`~layoutscope.options.Workload`; and how the image is read: :class:`~layoutscope.options.ReadOptions`.
+        The format; of documents of a walk, what is done; and how the image is read: see
+        :class:`~layoutscope.options.ExportOptions`.
 
     Raises
     ------
@@ -90,11 +81,14 @@ def export(
     >>> Path("nodes.csv").read_text()[:22]
     'row,device,volume,tree'
     """
+    given = fill(ExportOptions, options)
+    file_format, force = given["file_format"], given["force"]
+    others: DocumentOptions = leave_out(options, ["file_format", "force"])
     document = document_form(target, file_format)
     if document is not None:
         if table is not None:
             raise UsageError(f"{document} is a whole document; it is written without a table")
-        export_document(path, target, file_format=document, force=force, **options)
+        export_document(path, target, file_format=document, force=force, **others)
         return
     if table is None:
         raise UsageError(f"which table? there are {', '.join(EXPORTED)}, and {ALL}")
@@ -102,12 +96,11 @@ def export(
         hint = did_you_mean(table, (ALL, *EXPORTED))
         raise UsageError(f"no table {table!r}{hint}; there are {', '.join(EXPORTED)}, and {ALL}")
     goals = _goals(path, table, target, file_format, force=force)
-    drives = options.pop("drives", None)
-    work, reading = parted(options, None)
+    drives, work = given["drives"], work_of(options)
     if table in TABLES and (drives is not None or checked(work) != checked({})):
         raise UsageError(f"the table {table} is of no walk, whatever its order, host or drive; leave these out")
-    request = request_of(reading, path)
-    with opened(path, request) as image, reporting(request.progress):
+    request = request_of(options, path)
+    with opened(path, request) as image, reporting(request["progress"]):
         known = _Known(OpenImage(path, request, image), work, drives)
         if table == ALL:
             Path(str(target)).mkdir(exist_ok=True)

@@ -18,7 +18,7 @@ from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.image.source import RecordingSource
 from layoutscope.image.unlocked import UnlockedSource
-from layoutscope.options import ReadOptions
+from layoutscope.options import ExtractOptions, fill
 from layoutscope.progress import phase
 from layoutscope.results.inspect import Extract
 from layoutscope.tables.capture import is_capture
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.image import Source
-    from layoutscope.options import ReadRequest
+    from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
 
 
@@ -44,14 +44,11 @@ COMPRESSION_LEVEL: Final = 9
 SECTOR_BYTES: Final = 512
 
 
-@takes(ReadOptions)
+@takes(ExtractOptions)
 def extract(
     path: str | os.PathLike[str],
     target: str | os.PathLike[str],
-    *,
-    second_target: str | os.PathLike[str] | None = None,
-    force: bool = False,
-    **options: Unpack[ReadOptions],
+    **options: Unpack[ExtractOptions],
 ) -> Extract:
     """Write an image with the metadata alone and holes for the rest; it holds the names of files.
 
@@ -63,12 +60,8 @@ def extract(
         The image.
     target : path
         Where to: compressed with zstd if it ends in ``.zst``, otherwise a sparse file.
-    second_target : path, optional
-        Where the other image of a Fusion set goes.
-    force : bool
-        Whether an existing file is overwritten.
     **options
-        See :class:`~layoutscope.options.ReadOptions`.
+        See :class:`~layoutscope.options.ExtractOptions`.
 
     Raises
     ------
@@ -85,6 +78,8 @@ def extract(
     True
     """
     path, request = one_volume(path, request_of(options, path))
+    asked = fill(ExtractOptions, options)
+    force, second_target = asked["force"], asked["second_target"]
     goals = [Path(goal) for goal in (target, second_target) if goal is not None]
     _check_request(Path(path), goals, request, force=force)
     with open_images(path, request) as images:
@@ -114,27 +109,27 @@ def _held(kept: int, size_bytes: int) -> str:
     return f"{format_bytes(kept)} of metadata of {format_bytes(size_bytes)}"
 
 
-def _check_request(path: Path, targets: list[Path], request: ReadRequest, *, force: bool) -> None:
+def _check_request(path: Path, targets: list[Path], request: ReadOptions, *, force: bool) -> None:
     if is_capture(path):
         raise UsageError(f"{path}: is a capture; this needs the image itself")
-    if not request.names:
+    if not request["names"]:
         told = {"scan(names=False), save": "scan --save NAME.lscope --no-names"}
         raise UsageError(f"names are metadata, too; a capture can leave them out: {next(iter(told))}", options=told)
-    if (request.second is not None) != (len(targets) > 1):
-        why = "a Fusion set is extracted into two images" if request.second is not None else "there is one image"
+    if (request["second"] is not None) != (len(targets) > 1):
+        why = "a Fusion set is extracted into two images" if request["second"] is not None else "there is one image"
         options = {"second and second_target": "--second IMAGE and --second-output FILE"}
         raise UsageError(f"{why}: second and second_target belong together", options=options)
     if len(set(targets)) != len(targets):
         raise UsageError(f"{targets[0]}: each image goes into a file of its own")
     for target in targets:
-        check_output(target, force=force, reads=(path,) if request.second is None else (path, request.second))
+        check_output(target, force=force, reads=(path,) if request["second"] is None else (path, request["second"]))
 
 
 HEADERS: Final = ("volume-header", "alternate-volume-header", "volume-superblock")
 """Regions without which a volume would not be counted: they stay where another one was chosen."""
 
 
-def wanted_ranges(images: ImageSet, request: ReadRequest) -> list[NDArray[np.int64]]:
+def wanted_ranges(images: ImageSet, request: ReadOptions) -> list[NDArray[np.int64]]:
     """Tell what a scan reads, and what else the tables call metadata; other programs read that too.
 
     Of each image start and stop in bytes, whole sectors, in address order, without overlap.

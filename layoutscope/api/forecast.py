@@ -19,8 +19,7 @@ from layoutscope.drive import service
 from layoutscope.drive.simulation import drawn_seconds
 from layoutscope.drive.uncertain import num_draws, uncertain
 from layoutscope.errors import UsageError
-from layoutscope.frozen import frozen
-from layoutscope.options import Forecast, ReadOptions
+from layoutscope.options import Forecast, ForecastOptions, fill, options_of
 from layoutscope.report.plots import forecast_page
 from layoutscope.results.forecast import ForecastResult
 
@@ -32,35 +31,16 @@ if TYPE_CHECKING:
     from layoutscope.aging.model import AgingVolume
     from layoutscope.analysis.aged import Steps
     from layoutscope.drive import DriveProfile
-    from layoutscope.options import Drives
     from layoutscope.tables import VolumeLayout
 
-MOST_CYCLES: Final = 10_000
-MOST_SEEDS: Final = 64
+MAX_CYCLES: Final = options_of(Forecast)["cycles"].most or 0
+MAX_SEEDS: Final = 64
 USUAL_SHARE: Final = 0.05
 
 
-class ForecastOptions(ReadOptions, Forecast, total=False):
-    """All keywords of :func:`forecast` that it hands on."""
-
-
-@frozen
-class ForecastRequest:
-    """What happens: the members of :class:`~layoutscope.options.Forecast`, as given or as they are without."""
-
-    workload: str = "replace"
-    share: float | None = None
-    seeds: int = 4
-    keep_snapshots: int = 0
-    host: str = "linux"
-
-
-@takes(Forecast, ReadOptions)
+@takes(ForecastOptions)
 def forecast(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    cycles: int = 20,
-    drives: Drives | None = None,
     **options: Unpack[ForecastOptions],
 ) -> ForecastResult:
     """Say what a volume will be like after some more cycles of work, by a model of how its file system allocates.
@@ -70,13 +50,8 @@ def forecast(
     paths : path or sequence of path
         An image or capture; or several of one volume, the oldest first, which tell how much of it is replaced from one
         to the next: that is then a cycle.
-    cycles : int, count, default 20
-        How many cycles, 0 to 10,000.
-    drives : str or sequence of str, optional
-        Drives for which times are predicted, as for :func:`layoutscope.predict`; none with an empty sequence.
     **options
-        What happens, and how images are read: see :class:`~layoutscope.options.Forecast` and
-        :class:`~layoutscope.options.ReadOptions`.
+        What happens, and how images are read: see :class:`~layoutscope.options.ForecastOptions`.
 
     Raises
     ------
@@ -94,9 +69,9 @@ def forecast(
     >>> [point.cycle for point in found.points]
     [0, 1, 2, 3, 4]
     """
-    own = {name: options.pop(name) for name in Forecast.__annotations__ if name in options}  # type: ignore[misc]
-    request = ForecastRequest(**own)
-    _checked(request, cycles)
+    request = fill(Forecast, options)
+    cycles, drives = request["cycles"], request["drives"]
+    _check_request(request)
     profiles = profiles_of(drives, DEFAULT_DRIVES)
     images = several(paths)
     if not images:
@@ -107,8 +82,8 @@ def forecast(
             layouts.append(only_volume(image.layouts))
             name = image.about.name
     layout, churn = layouts[-1], churn_of(layouts) if len(layouts) > 1 else None
-    begin = readable(layout, request.host)
-    share = request.share
+    begin = readable(layout, request["host"])
+    share = request["share"]
     if share is None:
         share = float(np.mean(churn.replaced)) if churn is not None else USUAL_SHARE
     if share <= 0:
@@ -117,44 +92,43 @@ def forecast(
             options={"share": "--share"},
         )
     if drives is None:
-        reads = walk(layout, checked({"host": request.host})).reads
+        reads = walk(layout, checked({"host": request["host"]})).reads
         profiles = [profile for profile in profiles if fits(profile, reads)]
-    chosen = workload_of(request.workload)
+    chosen = workload_of(request["workload"])
     plan = planned(cycles, share)
-    asked = Asked(chosen, share, request.seeds, request.keep_snapshots, request.host)
+    asked = Asked(chosen, share, request["seeds"], request["keep_snapshots"], request["host"])
     points, left_out = followed(layout, begin, asked, plan, _Look(profiles, request).look)
     return ForecastResult(
         image=name,
         volume=layout.facts.name,
         filesystem=layout.facts.variant,
-        host=request.host,
-        workload=request.workload,
+        host=request["host"],
+        workload=request["workload"],
         does=chosen.does,
         share=share,
         cycles=cycles,
         simulated_cycles=plan.steps * plan.cycles_a_step,
         cycles_a_step=plan.cycles_a_step,
-        seeds=request.seeds,
+        seeds=request["seeds"],
         points=points,
-        notes=(*_notes(layout, begin, plan, cycles, request.host), *left_out),
+        notes=(*_notes(layout, begin, plan, cycles, request["host"]), *left_out),
         churn=churn,
     )
 
 
-def _checked(request: ForecastRequest, cycles: int) -> None:
-    """Hold what is asked to what there is."""
-    workload_of(request.workload)
-    if not 0 <= cycles <= MOST_CYCLES:
-        raise UsageError(f"cycles are 0 to {MOST_CYCLES:,}, not {cycles:,}")
-    if request.share is not None and not 0 < request.share <= 1:
-        raise UsageError(
-            f"the share of the files that a cycle is about is more than 0 and at most 1, not {request.share}"
-        )
-    if not 1 <= request.seeds <= MOST_SEEDS:
-        raise UsageError(f"seeds are 1 to {MOST_SEEDS}, not {request.seeds:,}")
-    if request.keep_snapshots < 0:
-        raise UsageError(f"snapshots are kept for 0 cycles or more, not {request.keep_snapshots}")
-    checked({"host": request.host})
+def _check_request(request: Forecast) -> None:
+    """Refuse a workload, a number or a host that is out of range."""
+    cycles, share, seeds, keep = request["cycles"], request["share"], request["seeds"], request["keep_snapshots"]
+    workload_of(request["workload"])
+    if not 0 <= cycles <= MAX_CYCLES:
+        raise UsageError(f"cycles are 0 to {MAX_CYCLES:,}, not {cycles:,}")
+    if share is not None and not 0 < share <= 1:
+        raise UsageError(f"the share of the files that a cycle is about is more than 0 and at most 1, not {share}")
+    if not 1 <= seeds <= MAX_SEEDS:
+        raise UsageError(f"seeds are 1 to {MAX_SEEDS}, not {seeds:,}")
+    if keep < 0:
+        raise UsageError(f"snapshots are kept for 0 cycles or more, not {keep}")
+    checked({"host": request["host"]})
 
 
 def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int, host: str) -> list[str]:
@@ -176,9 +150,9 @@ def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int, h
 class _Look:
     """Measures and walks layouts."""
 
-    def __init__(self, profiles: Sequence[DriveProfile], request: ForecastRequest) -> None:
-        self._profiles, self._seeds = profiles, request.seeds
-        self._work = checked({"host": request.host})
+    def __init__(self, profiles: Sequence[DriveProfile], request: Forecast) -> None:
+        self._profiles, self._seeds = profiles, request["seeds"]
+        self._work = checked({"host": request["host"]})
 
     def look(self, layout: VolumeLayout, seed: int) -> Drawn:
         """Measure and walk a layout; each draw of what happens has drives of its own."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from layoutscope.errors import LayoutscopeError
     from layoutscope.image import Source
     from layoutscope.image.opening import ImageSet
-    from layoutscope.options import ReadRequest
+    from layoutscope.options import ReadOptions
     from layoutscope.partition import VolumeCandidate, VolumeSearch
     from layoutscope.tables import Table
     from layoutscope.tables.frames import WalkCosts
@@ -135,7 +135,7 @@ class Volumes:
 class OpenImage:
     """An image that was read once and is open: every verb takes it in place of a path."""
 
-    def __init__(self, path: str | os.PathLike[str], request: ReadRequest, opened: Opened) -> None:
+    def __init__(self, path: str | os.PathLike[str], request: ReadOptions, opened: Opened) -> None:
         self.path = os.fspath(path)
         self.request = request
         self._opened: Opened | None = opened
@@ -186,13 +186,14 @@ IMAGE_ONLY: Final = ("partition", "volume_at", "ddrescue_map")
 """Options that choose among what only an image holds, besides those that single file systems have."""
 
 
-def load_capture(path: Path, request: ReadRequest) -> Opened:
+def load_capture(path: Path, request: ReadOptions) -> Opened:
     """Open a capture."""
     layouts, manifest = read_capture(path)
     # What opens volumes may be told for many images at once; of a capture where all is open it has nothing to open.
     own, is_open = own_options(request), not any(map(is_locked, layouts))
     own = [name for name in own if not (is_open and read_options()[name][0].kind == "secret")]
-    asked = [name for name in IMAGE_ONLY if getattr(request, name) is not None] + own
+    given: Mapping[str, Any] = request
+    asked = [name for name in IMAGE_ONLY if given[name] is not None] + own
     if asked:
         raise UsageError(f"{path}: is a capture; {asked[0].replace('_', '-')} needs the image itself")
     unknown = [layout.facts.filesystem for layout in layouts if layout.facts.filesystem not in filesystem_names()]
@@ -241,10 +242,10 @@ def _saved_finding(saved: dict[str, Any]) -> Finding:
     return Finding(**{name: value for name, value in saved.items() if name != "cause"})
 
 
-def own_options(request: ReadRequest) -> list[str]:
+def own_options(request: ReadOptions) -> list[str]:
     """Name the options of single file systems that ask for something else than they do by default."""
-    known = read_options()
-    return [name for name, value in request.own.items() if value != known[name][0].default]
+    given: Mapping[str, Any] = request
+    return [name for name, (option, _) in read_options().items() if given.get(name, option.default) != option.default]
 
 
 FREE_BYTES: Final = 16 * 1024**2

@@ -18,7 +18,7 @@ from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
 from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import open_images
-from layoutscope.options import InspectPlace, ReadOptions
+from layoutscope.options import InspectOptions, InspectPlace, ReadOptions, fill
 from layoutscope.partition import choose, find_volumes
 from layoutscope.results.inspect import FieldLine, Inspection, StateLine, StructureLines
 from layoutscope.tables.capture import is_capture
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.image.opening import ImageSet
     from layoutscope.ondisk.grammar import Described
-    from layoutscope.options import ReadRequest
     from layoutscope.results.inspect import Owner
     from layoutscope.tables import Table, VolumeLayout
 
@@ -46,11 +45,7 @@ LONGEST_VALUE: Final = 64
 """Bytes of a value that are shown."""
 
 
-class InspectOptions(ReadOptions, InspectPlace, total=False):
-    """All keywords of :func:`inspect`."""
-
-
-@takes(InspectPlace, ReadOptions)
+@takes(InspectOptions)
 def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> Inspection:
     """Show the structure at a place, and who owns that place.
 
@@ -59,8 +54,7 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     path : path
         The image.
     **options
-        One place, and how the image is read; see :class:`InspectPlace` and
-        :class:`~layoutscope.options.ReadOptions`.
+        One place, and how the image is read: see :class:`~layoutscope.options.InspectOptions`.
 
     Raises
     ------
@@ -78,10 +72,9 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     >>> found.structures[0].fields[0].path
     'key.len_key'
     """
-    node, file_path, at = options.pop("node", None), options.pop("file_path", None), options.pop("at", None)
-    lba, cnid = options.pop("lba", None), options.pop("cnid", None)
-    chosen = {"node": node, "at": at, "lba": lba, "cnid": cnid, "path": file_path}
-    given = [f"{name} {value}" for name, value in chosen.items() if value is not None]
+    place = fill(InspectPlace, options)
+    node, at, lba, cnid, file_path = place["node"], place["at"], place["lba"], place["cnid"], place["file_path"]
+    given = [f"{name.removeprefix('file_')} {value}" for name, value in place.items() if value is not None]
     if len(given) != 1:
         told = {"node, at, lba, cnid or file_path": "--node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P"}
         raise UsageError(f"say one place: {next(iter(told))}", options=told)
@@ -267,11 +260,11 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
         return around_failures(images.devices, lambda: _states_of(images, request))
 
 
-def _states_of(images: ImageSet, request: ReadRequest) -> tuple[StateLine, ...]:
+def _states_of(images: ImageSet, request: ReadOptions) -> tuple[StateLine, ...]:
     """List the states of the containers on images."""
     source = images.main
-    search = find_volumes(source, depth="everywhere" if request.sweep else "usual")
-    wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at)
+    search = find_volumes(source, depth="everywhere" if request["sweep"] else "usual")
+    wanted = choose(source, search, partition=request["partition"], volume_at=request["volume_at"])
     kinds = [(candidate, filesystem(candidate.kind)) for candidate in wanted]
     containers = [(candidate, chosen) for candidate, chosen in kinds if chosen.traits.keeps_states]
     if not containers:
@@ -283,7 +276,7 @@ def _states_of(images: ImageSet, request: ReadRequest) -> tuple[StateLine, ...]:
         for candidate, chosen in containers
         for state in chosen.states(with_options(VolumeRequest(source, candidate.image_offset), images, chosen, request))
     )
-    if request.volume is None:
+    if request["volume"] is None:
         return found
     (layout,) = with_chosen(read_images(images, request), request).layouts
     # A checkpoint names all of its volumes.

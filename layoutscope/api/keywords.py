@@ -1,9 +1,7 @@
-"""Keywords of the verbs: what each is called and means, and that no other passes.
+"""Keywords of the verbs: what each has, and that no other passes.
 
-A verb names its rare keywords by classes (:class:`~layoutscope.options.ReadOptions` and others), which type checkers
-read and nobody else does. Here they are held to them at run time, and become part of what ``help()``,
-``inspect.signature`` and Tab show. The text behind a keyword's type, ``int, bytes, default 0``, is its unit and what
-holds without it.
+A verb names its group of options (:mod:`layoutscope.options`), whose types type checkers read. Here given keywords are
+compared with it at run time, and its options become part of what ``help()``, ``inspect.signature`` and Tab show.
 """
 
 from __future__ import annotations
@@ -11,12 +9,13 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from ast import literal_eval
+from collections.abc import Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from layoutscope.errors import did_you_mean
-from layoutscope.frozen import frozen
+from layoutscope.options import ReadOptions, leave_out, options_of
 
 RENAMED: Final = {
     "cache": "buffer",
@@ -27,91 +26,51 @@ RENAMED: Final = {
 """Keywords that earlier versions had; options of the command line are spelt as the new ones."""
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable
 
     from layoutscope.drive import DriveProfile
-    from layoutscope.options import Drives
+    from layoutscope.options import Drives, Option
+
+MAX_LISTED: Final = 4
+"""Choices that are part of a type; more are in the text."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-UNITS: Final = ("bytes", "microseconds", "milliseconds", "MB/s", "sectors", "count", "number")
-"""What numbers in keywords may be of; a ``number`` is one by which something is called, and has no unit."""
-
-_ENTRY: Final = re.compile(r"^\*{0,2}(\w+(?:, \w+)*) : (.+)\n((?:    .*\n?|\n)*)", re.MULTILINE)
-_DEFAULT: Final = re.compile(
-    r"^(?P<kind>.*?)(?:, (?P<unit>[\w/]+))??(?:, (?:default (?P<default>.+)|(?P<none>optional)))?$"
-)
-
-
-@frozen
-class Keyword:
-    """One keyword."""
-
-    name: str  # what callers write
-    kind: str  # its type, as numpydoc writes types
-    unit: str  # one of `UNITS`; empty where it is no number
-    default: object  # what holds without it; `empty` where that is not said
-    text: str  # what it means
-
-
-def documented(doc: str, section: str) -> tuple[Keyword, ...]:
-    r"""Read the keywords in one section of a numpydoc docstring.
-
-    >>> documented("Work.\n\nAttributes\n----------\nseed : int, number, default 1\n    Draws.\n", "Attributes")
-    (Keyword(name='seed', kind='int', unit='number', default=1, text='Draws.'),)
-    """
-    _, _, rest = inspect.cleandoc(doc).partition(f"{section}\n{'-' * len(section)}\n")
-    body = re.split(r"\n\n\w[\w ]*\n-{3,}\n", rest)[0] + "\n"
-    return tuple(_keyword(name, line, text) for names, line, text in _ENTRY.findall(body) for name in names.split(", "))
-
-
-def _keyword(name: str, line: str, text: str) -> Keyword:
-    found = _DEFAULT.match(line)
-    parts = found.groupdict() if found else {}
-    default = None if parts.get("none") else inspect.Parameter.empty
-    if parts.get("default"):
-        default = literal_eval(parts["default"])
-    kind, unit = parts.get("kind") or line, parts.get("unit") or ""
-    if unit not in UNITS:
-        kind, unit = ", ".join(filter(None, (kind, unit))), ""
-    return Keyword(name, kind, unit, default, " ".join(text.split()))
-
-
-def keywords_of(kinds: Iterable[type]) -> dict[str, Keyword]:
-    """Return the keywords that classes of them declare, by name, in order."""
-    return {item.name: item for kind in kinds for item in documented(kind.__doc__ or "", "Attributes")}
-
 
 def takes(
-    *kinds: type,
+    group: type,
     # name of the verb, where its function must have another one: `map` would hide the built-in function
-    called: str = "",
+    name: str = "",
+    *,
+    is_open: bool = False,  # whether the image was read before, and has no more options of reading
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Hold a verb to its keywords, and show them where people look."""
-    known = keywords_of(kinds)
+    """Refuse keywords that a verb does not have, and show those that it has where people look."""
 
-    def of(verb: Callable[P, R]) -> Callable[P, R]:
-        own = [item for item in inspect.signature(verb).parameters.values() if item.kind is not item.VAR_KEYWORD]
-        names = [item.name for item in own if item.kind is not item.VAR_POSITIONAL]
+    def decorate(verb: Callable[P, R]) -> Callable[P, R]:
+        signature, options = inspect.signature(verb), options_of(group)
+        if is_open:
+            options = leave_out(options, options_of(ReadOptions))
+        own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
+        known = dict.fromkeys([*(item.name for item in own if item.kind is not item.VAR_POSITIONAL), *options])
 
         @wraps(verb)
-        def held(*args: P.args, **given: P.kwargs) -> R:
-            unknown = [name for name in given if name not in known and name not in names]
-            if unknown:
-                refuse_unknown(called or verb.__name__, unknown, (*names, *known))
+        def checked(*args: P.args, **given: P.kwargs) -> R:
+            if not known.keys() >= given.keys():
+                refuse_unknown(name or verb.__name__, [each for each in given if each not in known], known)
             return verb(*args, **given)
 
+        kinds = {each: option_type(option, group.__annotations__[each]) for each, option in options.items()}
         spread = [
-            inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=item.kind)
-            for item in known.values()
-            if item.name not in names
+            inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=kinds[each])
+            for each, option in options.items()
         ]
-        held.__signature__ = inspect.signature(verb).replace(parameters=[*own, *spread])  # type: ignore[attr-defined]
-        held.__doc__ = _spelled_out(inspect.getdoc(verb) or "", known)
-        return held
+        entries = [line for each, option in options.items() for line in _entry(each, option, kinds[each])]
+        checked.__signature__ = signature.replace(parameters=[*own, *spread])  # type: ignore[attr-defined]
+        checked.__doc__ = _with_options(inspect.getdoc(verb) or "", "\n".join(entries))
+        return checked
 
-    return of
+    return decorate
 
 
 def refuse_unknown(
@@ -130,21 +89,54 @@ def refuse_unknown(
             raise TypeError(f"{verb}() has no keyword {name!r}{hint}; its help lists them")
 
 
-def _spelled_out(doc: str, known: Mapping[str, Keyword]) -> str:
-    """Put the keywords where a docstring says that there are more of them."""
-    found = re.search(r"\n\*\*\w+\n", doc)
-    if found is None:
-        return doc
-    before, rest = doc[: found.start()], doc[found.end() :]
-    after = re.split(r"\n(?=\n)", rest, maxsplit=1)
-    lines = [line for item in known.values() for line in _entry(item)]
-    return "\n".join([before, *lines, *after[1:]])
+def _with_options(doc: str, entries: str) -> str:
+    """Put the options where a docstring says that there are more keywords, or at its end."""
+    if "\nParameters\n" not in doc:
+        return f"{doc}\n\nParameters\n----------\n{entries}\n"
+    return re.sub(r"\n\*\*\w+\n(?:    .*(?:\n|$))+", lambda _: f"\n{entries}\n", doc, count=1)
 
 
-def _entry(item: Keyword) -> list[str]:
-    """Write a keyword as numpydoc does."""
-    ending = "optional" if item.default is None else f"default {item.default!r}"
-    return [f"{item.name} : {', '.join(filter(None, (item.kind, item.unit, ending)))}", f"    {item.text}"]
+def _entry(name: str, option: Option, kind: str) -> list[str]:
+    """Write an option as numpydoc does."""
+    ending = "optional" if option.default is None else f"default {option.default!r}"
+    return [f"{name} : {', '.join(filter(None, (kind, option.unit, ending)))}", f"    {describe_option(option)}"]
+
+
+def describe_option(option: Option) -> str:
+    """Return what an option does, and what holds without it; of a switch that is on it is what happens without."""
+    does = f"False: {option.help[0].lower()}{option.help[1:]}" if option.default is True else option.help
+    absence = f"Without it: {option.absence}." if option.absence and option.default is None else ""
+    return " ".join(filter(None, (does, option.more, absence)))
+
+
+def option_type(option: Option, hint: Any) -> str:
+    """Write the type of an option as numpydoc does; few choices are listed."""
+    few = option.choices if len(option.choices) <= MAX_LISTED else ()
+    return option.kind or (f"{{{', '.join(map(repr, few))}}}" if few else describe_type(hint))
+
+
+def describe_type(hint: Any) -> str:
+    """Write a type as numpydoc does; None is left out.
+
+    >>> describe_type(str | os.PathLike[str] | Sequence[int] | None)
+    'path or sequence of int'
+    """
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return describe_type(parts[0])
+    if origin is Literal:
+        return f"{{{', '.join(map(repr, parts))}}}"
+    if origin in (Union, UnionType):
+        is_path = any(get_origin(part) is os.PathLike for part in parts)
+        shown = [describe_type(part) for part in parts if part is not NoneType and not (is_path and part is str)]
+        return " or ".join(shown)
+    if origin is os.PathLike:
+        return "path"
+    if origin is not None and issubclass(origin, Sequence):
+        return f"sequence of {describe_type(parts[0])}"
+    if parts and len(parts) == 2 and origin.__name__ == "Mapping":
+        return f"mapping of str to {describe_type(parts[1])}"
+    return "callable" if origin is not None else hint.__name__.replace("object", "value")
 
 
 def several(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:

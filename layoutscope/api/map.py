@@ -6,14 +6,14 @@ import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import check_output, file_form, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
-from layoutscope.options import Enumeration, PageOptions, ReadOptions
+from layoutscope.options import MapOptions, PageOptions, fill, leave_out
 from layoutscope.progress import phase, reporting
 from layoutscope.version import __version__
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from plotly.graph_objects import Figure
 
-    from layoutscope.options import EnumerationOptions, MapOptions
+    from layoutscope.options import EnumerationOptions
     from layoutscope.report.map.figures import Figures
     from layoutscope.report.map.scans import MapDisk
     from layoutscope.results.scan import ScanResult
@@ -172,13 +172,10 @@ def write_map(
         file.write(page)
 
 
-@takes(PageOptions, Enumeration, ReadOptions, called="map")
+@takes(MapOptions, "map")
 def map_images(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str] | IO[bytes],
-    *,
-    picture: str | os.PathLike[str] | None = None,
-    force: bool = False,
     **options: Unpack[MapOptions],
 ) -> tuple[ScanResult, ...]:
     """Scan images and write their map as one page, side by side on one scale.
@@ -189,17 +186,13 @@ def map_images(
         One or more images.
     target : path or binary file
         Where to.
-    picture : path, optional
-        Where an overview goes as PNG or SVG.
-    force : bool
-        Whether existing files are overwritten.
     **options
         See :class:`~layoutscope.options.MapOptions`: what the page shows, drives, host, and how images are read.
 
     Raises
     ------
     UsageError
-        If the file exists and `force` is not given, or a difference is asked for of what are not two states of one
+        If the file exists and ``force`` is not given, or a difference is asked for of what are not two states of one
         volume.
     LayoutscopeError
         If an image cannot be read.
@@ -212,9 +205,9 @@ def map_images(
     1
     """
     images = several(paths)
-    shown = PageOptions(difference=options.pop("difference", False), all_paths=options.pop("all_paths", False))
-    asked = cast("EnumerationOptions", options)
-    difference = shown["difference"]
+    asked, shown = fill(MapOptions, options), fill(PageOptions, options)
+    difference, picture, force = asked["difference"], asked["picture"], asked["force"]
+    scanning: EnumerationOptions = leave_out(options, (*shown, "picture", "force"))
     if difference and len(images) != STATES:
         raise UsageError(f"a difference is that of two states, and {len(images)} are given")
     if difference and picture is not None:
@@ -228,9 +221,9 @@ def map_images(
         check_output(Path(picture), force=force, reads=images)
         if page is not None and Path(picture).absolute() == page.absolute():
             raise UsageError(f"{picture}: is named for the page and for the picture")
-    names = options.get("names", True) and all(image.request.names for image in images if isinstance(image, OpenImage))
-    with reporting(options.get("progress")):
-        results = tuple(scan(path, **asked) for path in images)
+    names = asked["names"] and all(image.request["names"] for image in images if isinstance(image, OpenImage))
+    with reporting(asked["progress"]):
+        results = tuple(scan(path, **scanning) for path in images)
         write_map(results, target, names=names, force=force, **shown)
         if picture is not None:
             write_picture(results, picture, names=names, force=force)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from layoutscope.api.keywords import takes
 from layoutscope.drive.calibration.measuring import HELD_BACK_ERROR, Calibrated, calibrate, judged
 from layoutscope.drive.calibration.plan import MOST_LOG_BYTES, SMALL, Calibration, read_log
 from layoutscope.errors import UsageError
+from layoutscope.options import MeasureOptions
 from layoutscope.units import format_seconds
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
     from typing import Unpack
 
@@ -31,23 +33,7 @@ LEAST_US: Final = 5
 OF_A_FILE: Final = "What was measured is a file: its figures are no drive's, but those of all that lies between."
 
 
-class WalkOn(TypedDict, total=False):
-    """Whose walk is held back.
-
-    Attributes
-    ----------
-    image : path, optional
-        An image of what is on the drive, or a volume of it, `IMAGE:VOLUME`: 300 reads of its listing are timed, and
-        nothing is fitted to them.
-    start_offset_bytes : int, bytes, default 0
-        Where the image starts on the drive.
-    """
-
-    image: Path | str | None
-    start_offset_bytes: int
-
-
-@takes(WalkOn)
+@takes(MeasureOptions)
 def measure(
     # the whole disk, such as `/dev/sdb`, on macOS `/dev/rdisk4`; opened for reading alone. Of a file the profile's
     # title, its note and the log say that it is none.
@@ -55,12 +41,12 @@ def measure(
     *,
     name: str = "measured",
     logged_to: Callable[[ReadLog], None] | None = None,
-    **walk: Unpack[WalkOn],
+    **options: Unpack[MeasureOptions],
 ) -> Calibrated:
     """Measure a drive with 8,000 to 11,000 reads, about a minute on a slow disk."""
     from layoutscope.image.raw import DirectDrive
 
-    reads = _walk(walk.get("image"), walk.get("start_offset_bytes", 0))
+    reads = _walk(options.get("image"), options.get("start_offset_bytes", 0))
     drive = DirectDrive(Path(device))
     try:
         return measured_on(drive, name, reads, logged_to)
@@ -137,7 +123,7 @@ def mounted_parts(device: Path | str) -> list[str]:
     return mounted_from(Path(device), table)
 
 
-def _walk(image: Path | str | None, start_offset_bytes: int) -> list[tuple[int, int]]:
+def _walk(image: str | os.PathLike[str] | None, start_offset_bytes: int) -> list[tuple[int, int]]:
     """Return the reads of an image's listing that are timed, from its middle, widened to whole units."""
     if image is None:
         return []

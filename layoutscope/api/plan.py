@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.analysis.frames import volume_names
 from layoutscope.api.images import nothing_to_walk
@@ -14,8 +14,7 @@ from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.drive import load_profile
 from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.frozen import frozen
-from layoutscope.options import Plan, PlanOptions, ReadOptions
+from layoutscope.options import Plan, PlanOptions, fill, leave_out, options_of
 from layoutscope.remedies.case import LISTINGS, WITH_DATA, Case
 from layoutscope.remedies.changes import file_list
 from layoutscope.remedies.planning import plan_of
@@ -28,42 +27,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Unpack
 
+    from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
 
-DRIVE: Final = "generic-5400-2.5"
-"""The drive that is planned for unless told otherwise: the first that a scan tells of."""
-
-ORDER: Final = "fts"
-"""The work that is planned for unless told otherwise, and the one that forecasts are of."""
+ORDER: Final = options_of(Plan)["order"].default
+"""The work that forecasts are of."""
 
 PLANNED: Final = (*LISTINGS, *WITH_DATA)
 """Orders that there are remedies for."""
 
 
-@frozen
-class PlanRequest:
-    """What a plan is asked for: the members of :class:`~layoutscope.options.Plan`, as given or as they are without."""
-
-    drive: str | os.PathLike[str] = DRIVE
-    order: str = ORDER
-    host: str = "linux"
-    start_offset_bytes: int = 0
-    shows_all: bool = False
-    emit_order: str | os.PathLike[str] | None = None
-    emit_script: str | os.PathLike[str] | None = None
-    is_null_separated: bool = False
-    memory_bytes: int | None = None
-    lasts: int | None = None
-    force: bool = False
-
-
 LASTS: Final = {"lasts": "--lasts"}
 
-ASKED: Final = frozenset(item.name for item in fields(PlanRequest))
-"""Keywords of the work."""
 
-
-@takes(Plan, ReadOptions)
+@takes(PlanOptions)
 def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanResult:
     """Say what would help, ranked by the time that it saves.
 
@@ -72,8 +49,7 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
     path : path
         The image. Nothing is written to it.
     **options
-        The work and its drive, and how the image is read: see :class:`~layoutscope.options.Plan` and
-        :class:`~layoutscope.options.ReadOptions`.
+        The work and its drive, and how the image is read: see :class:`~layoutscope.options.PlanOptions`.
 
     Returns
     -------
@@ -101,56 +77,56 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
     ('solid-state', True)
     """
     asked = _checked(options)
-    reading = cast("ReadOptions", {name: value for name, value in options.items() if name not in ASKED})
-    profile, host = load_profile(os.fspath(asked.drive)), host_profile(asked.host)
-    with opened(path, request_of(reading, path)) as image:
+    profile, host = load_profile(os.fspath(asked["drive"])), host_profile(asked["host"])
+    with opened(path, request_of(options, path)) as image:
         volumes = [layout for layout in image.layouts if layout.facts.volume is not None]
         cases = [
-            Case(layout, profile, asked.order, host, asked.start_offset_bytes)
+            Case(layout, profile, asked["order"], host, asked["start_offset_bytes"])
             for layout in volumes
             if len(layout.columns("entries"))
         ]
-        emitted = None if asked.emit_order is None else _emitted(cases, asked, image.about.name)
+        emitted = None if asked["emit_order"] is None else _emitted(cases, asked, image.about.name)
         untold = tuple(_untold(layout) for layout in volumes if not len(layout.columns("entries")))
         if not cases and any(map(is_locked, volumes)):
             raise nothing_to_walk(image.layouts, image.about.name)
-        pace = None if asked.lasts is None else _pace(path, asked, reading)
+        pace = None if asked["lasts"] is None else _pace(path, asked, leave_out(options, options_of(Plan)))
         called = volume_names(image.layouts, [case.layout for case in cases])
         volumes_planned = tuple(
             replace(plan_of(case), pace=pace, volume=name) for name, case in zip(called, cases, strict=True)
         )
-        return PlanResult(image.about, volumes_planned, untold, shows_all=asked.shows_all, emitted=emitted)
+        return PlanResult(image.about, volumes_planned, untold, shows_all=asked["shows_all"], emitted=emitted)
 
 
-def _checked(options: Mapping[str, object]) -> PlanRequest:
-    """Make a request of keywords, and refuse before the work what there are no remedies for."""
-    given = {name: value for name, value in options.items() if name in ASKED and value is not None}
-    if not isinstance(given.get("drive", DRIVE), str | os.PathLike):
-        raise UsageError(f"drive: a plan is for one drive, by its name or file; this is {given['drive']!r}")
-    asked = PlanRequest(**given)  # type: ignore[arg-type]  # who gives what else hears so from the first that uses it
-    if asked.order not in PLANNED:
-        meant = did_you_mean(asked.order, PLANNED)
-        raise UsageError(f"no remedies are known for the order {asked.order!r}{meant}; there are {', '.join(PLANNED)}")
-    if asked.emit_script is not None and asked.emit_order is None:
+def _checked(options: Mapping[str, Any]) -> Plan:
+    """Take what a plan is asked, as given or as it is without, and refuse what there are no remedies for."""
+    asked = fill(Plan, {name: value for name, value in options.items() if value is not None})
+    if not isinstance(asked["drive"], str | os.PathLike):
+        raise UsageError(f"drive: a plan is for one drive, by its name or file; this is {asked['drive']!r}")
+    if asked["order"] not in PLANNED:
+        meant = did_you_mean(asked["order"], PLANNED)
+        raise UsageError(
+            f"no remedies are known for the order {asked['order']!r}{meant}; there are {', '.join(PLANNED)}"
+        )
+    if asked["emit_script"] is not None and asked["emit_order"] is None:
         raise UsageError("a script needs its list: emit_order", options={"emit_order": "--emit-order FILE"})
-    for path in (asked.emit_order, asked.emit_script):
+    for path in (asked["emit_order"], asked["emit_script"]):
         if path is not None:
-            check_output(Path(path), force=asked.force)
-    if asked.lasts is not None and asked.lasts < 1:
+            check_output(Path(path), force=asked["force"])
+    if asked["lasts"] is not None and asked["lasts"] < 1:
         raise UsageError("how long a remedy lasts needs a forecast over one cycle or more: lasts", options=LASTS)
-    if asked.lasts is not None and (asked.order != ORDER or asked.start_offset_bytes):
+    if asked["lasts"] is not None and (asked["order"] != ORDER or asked["start_offset_bytes"]):
         raise UsageError(f"lasts is forecast for the order {ORDER} alone, from the start of the drive", options=LASTS)
-    if asked.host not in HOSTS:
-        raise UsageError(f"no host {asked.host!r}{did_you_mean(asked.host, HOSTS)}; there are {', '.join(HOSTS)}")
+    if asked["host"] not in HOSTS:
+        raise UsageError(f"no host {asked['host']!r}{did_you_mean(asked['host'], HOSTS)}; there are {', '.join(HOSTS)}")
     return asked
 
 
-def _pace(path: str | os.PathLike[str], asked: PlanRequest, reading: ReadOptions) -> Pace:
+def _pace(path: str | os.PathLike[str], asked: Plan, reading: ReadOptions) -> Pace:
     """Forecast how fast the listing becomes slower while files are replaced as usual."""
     from layoutscope.api.forecast import forecast
 
-    cycles = asked.lasts or 0
-    found = forecast(path, cycles=cycles, drives=os.fspath(asked.drive), seeds=DRAWS, host=asked.host, **reading)
+    cycles = asked["lasts"] or 0
+    found = forecast(path, cycles=cycles, drives=os.fspath(asked["drive"]), seeds=DRAWS, host=asked["host"], **reading)
     now, then = (point.times[0].seconds.value for point in (found.points[0], found.points[-1]))
     return Pace(found.points[-1].cycle, found.share, now, then)
 
@@ -159,21 +135,21 @@ DRAWS: Final = 2
 """Draws of a forecast whose slope alone is wanted."""
 
 
-def _emitted(cases: Sequence[Case], asked: PlanRequest, name: str) -> EmittedOrder:
+def _emitted(cases: Sequence[Case], asked: Plan, name: str) -> EmittedOrder:
     """Write the list of all files of one volume, and the script that goes with it."""
     if len(cases) != 1:
         layouts = [case.layout for case in cases]
         raise several_volumes(layouts, name) if cases else UsageError(f"{name}: has no files to list")
     if not _has_names(cases[0].layout):
         raise UsageError(f"{name}: names were left out, so that no list of them can be written")
-    found = file_list(cases[0], asked.memory_bytes, is_null_separated=asked.is_null_separated)
-    end = b"\0" if asked.is_null_separated else b"\n"
-    path = os.fspath(asked.emit_order or "")
-    with output(path, force=asked.force, holds=f"{len(found.paths):,} files") as file:
+    found = file_list(cases[0], asked["memory_bytes"], is_null_separated=asked["is_null_separated"])
+    end = b"\0" if asked["is_null_separated"] else b"\n"
+    path = os.fspath(asked["emit_order"] or "")
+    with output(path, force=asked["force"], holds=f"{len(found.paths):,} files") as file:
         file.writelines(each + end for each in found.paths)
-    if asked.emit_script is not None:
-        script = file_script(Path(asked.emit_script).name, path, is_null_separated=asked.is_null_separated)
-        with output(asked.emit_script, force=asked.force, holds="a script for sh") as file:
+    if asked["emit_script"] is not None:
+        script = file_script(Path(asked["emit_script"]).name, path, is_null_separated=asked["is_null_separated"])
+        with output(asked["emit_script"], force=asked["force"], holds="a script for sh") as file:
             file.write(os.fsencode(script))
     return EmittedOrder(path, len(found.paths), found.missing, found.windows, tuple(found.seconds.items()))
 

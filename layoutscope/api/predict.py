@@ -24,11 +24,11 @@ from layoutscope.api.workloads import (
     host_of,
     knows_offset,
     over_orders,
-    parted,
     quick_prediction,
     refuse_unused,
     said_of,
     walk,
+    work_of,
 )
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import drawn_interval
@@ -36,7 +36,7 @@ from layoutscope.drive.uncertain import is_measured, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
 from layoutscope.metrics import measure_trace
-from layoutscope.options import Predict, ReadOptions, Workload, WorkRequest
+from layoutscope.options import Predict, PredictOptions, fill, leave_out
 from layoutscope.report.profiles import ncdu_text
 from layoutscope.results.locked import several_volumes
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
-    from layoutscope.options import Drives
+    from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
 
 DEFAULT_DRIVES: Final = ("generic-5400-2.5", "generic-7200", "sata-ssd")
@@ -72,28 +72,11 @@ WHAT_IF_NAMES: Final = (*WHAT_IFS, SSD)
 """Every what-if that can be asked for."""
 
 
-class PredictOptions(ReadOptions, Predict, total=False):
-    """All keywords of :func:`predict` that it hands on."""
-
-
-@frozen
-class PredictRequest(WorkRequest):
-    """What is done and asked: the members of :class:`Predict`, as given or as they are without."""
-
-    start_offset_bytes: int = 0
-    what_ifs: Sequence[str] = ()
-    top: int = 10
-    placement: str = "known"
-
-
-@takes(Workload, Predict, ReadOptions)
+@takes(PredictOptions)
 def predict(
     path: str | os.PathLike[str],
     *,
-    drives: Drives | None = None,
     workload: Predict | None = None,
-    ncdu: str | os.PathLike[str] | None = None,
-    force: bool = False,
     **options: Unpack[PredictOptions],
 ) -> PredictResult:
     """Predict what a workload costs.
@@ -102,18 +85,12 @@ def predict(
     ----------
     path : path
         The image.
-    drives : str or sequence of str, optional
-        Profiles or TOML files, one or several; :data:`DEFAULT_DRIVES` without it.
     workload : Predict, optional
         The keywords from ``order`` to ``top`` together, for those who keep them in a dictionary. The order ``all``
         stands for every one of them, in one table.
-    ncdu : path, optional
-        Where the costs of all directories of the first volume on the first drive are written for ``ncdu -f``.
-    force : bool
-        Whether an existing file is overwritten.
     **options
-        What is done, what is asked about it, and how the image is read: see :class:`~layoutscope.options.Workload`,
-        :class:`Predict` and :class:`~layoutscope.options.ReadOptions`. A cold enumeration from the root without them.
+        What is done, what is asked about it, and how the image is read: see
+        :class:`~layoutscope.options.PredictOptions`. A cold enumeration from the root without them.
 
     Raises
     ------
@@ -135,17 +112,19 @@ def predict(
     >>> walked.directories["path"][0]
     '/Users/jo'
     """
-    asked, reading = parted(options, workload, PredictRequest)
-    is_over_orders = asked.get("order") == ALL
-    work = checked({**asked, "order": WorkRequest().order} if is_over_orders else asked, PredictRequest)
+    given = work_of(options, workload, Predict)
+    is_over_orders = given.get("order") == ALL
+    work = checked(leave_out(given, ["order"]) if is_over_orders else given, Predict)
     if not is_over_orders:
         refuse_unused(work)
-    if isinstance(work.what_ifs, str):
-        work = replace(work, what_ifs=(work.what_ifs,))
-    if is_over_orders and (work.what_ifs or ncdu is not None):
+    if isinstance(work["what_ifs"], str):
+        work["what_ifs"] = (work["what_ifs"],)
+    asked = fill(PredictOptions, options)
+    drives, ncdu, force = asked["drives"], asked["ncdu"], asked["force"]
+    if is_over_orders and (work["what_ifs"] or ncdu is not None):
         raise UsageError("what-ifs and costs of directories are asked of one order, not of all")
-    check_placement(work.placement, work, is_one_order=not is_over_orders)
-    unknown = [name for name in work.what_ifs if name not in WHAT_IF_NAMES]
+    check_placement(work["placement"], work, is_one_order=not is_over_orders)
+    unknown = [name for name in work["what_ifs"] if name not in WHAT_IF_NAMES]
     if unknown:
         raise UsageError(
             f"no what-if {unknown[0]!r}{did_you_mean(unknown[0], WHAT_IF_NAMES)}; there are {', '.join(WHAT_IF_NAMES)}"
@@ -153,13 +132,13 @@ def predict(
     profiles = profiles_of(drives, DEFAULT_DRIVES)
     if ncdu is not None:
         check_output(Path(ncdu), force=force, reads=[path] if isinstance(path, str | os.PathLike) else ())
-    with opened(path, request_of(reading, path)) as image:
+    with opened(path, request_of(options, path)) as image:
         walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not walked:
             raise nothing_to_walk(image.layouts, image.about.name)
         called = volume_names(image.layouts, walked)
         if is_over_orders:
-            start = work.start_offset_bytes
+            start = work["start_offset_bytes"]
             each = (over_orders(layout, profiles, work, start_offset_bytes=start) for layout in walked)
             orders = tuple(replace(case, volume=name) for case, name in zip(each, called, strict=True))
             return PredictResult(image.about, (), orders)
@@ -174,16 +153,16 @@ def predict(
 
 
 def _volume(
-    layout: VolumeLayout, profiles: Sequence[DriveProfile], work: PredictRequest, *, drive_was_named: bool
+    layout: VolumeLayout, profiles: Sequence[DriveProfile], work: Predict, *, drive_was_named: bool
 ) -> VolumeCase:
     walked = walk(layout, work)
     reads = walked.reads
-    names = dict.fromkeys((PACKED, *LAYOUTS, *work.what_ifs))
+    names = dict.fromkeys((PACKED, *LAYOUTS, *work["what_ifs"]))
     changes = [_changed(name, layout, reads, work) for name in names]
     cases = tuple(
         replace(_drive(layout, reads, profile, changes, work), drive_was_named=drive_was_named) for profile in profiles
     )
-    if work.placement == UNKNOWN:
+    if work["placement"] == UNKNOWN:
         like_it = VolumesAlike(layout, work)
         cases = tuple(like_it.added(case, reads, profile) for case, profile in zip(cases, profiles, strict=True))
     facts = _walk_facts(layout, reads, work)
@@ -201,21 +180,21 @@ def _volume(
 
 
 def _drive(
-    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, changes: Sequence[_Changed], work: PredictRequest
+    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, changes: Sequence[_Changed], work: Predict
 ) -> DriveCase:
-    host, start = said_of(host_of(work)), work.start_offset_bytes
+    host, start = said_of(host_of(work)), work["start_offset_bytes"]
     result = service(reads, profile, start_offset_bytes=start)
     unknown = uncertain(profile, host, knows_offset=knows_offset(layout, start))
     interval = drawn_interval(reads, profile, unknown, start_offset_bytes=start)
     made = {change.name: change.served(profile) for change in changes}
-    asked = tuple(made[name] for name in dict.fromkeys(work.what_ifs) if name != PACKED)
+    asked = tuple(made[name] for name in dict.fromkeys(work["what_ifs"]) if name != PACKED)
     layouts = [made[name] for name in LAYOUTS if made[name].is_applicable]
     as_it_is = Alternative(AS_IT_IS, "the nodes lie as they do", result.seconds)
     return DriveCase(
         Prediction.of(result, profile, interval),
         made[PACKED],
         asked,
-        _directory_costs(layout, reads, result, work.top),
+        _directory_costs(layout, reads, result, work["top"]),
         best=min((as_it_is, *layouts), key=lambda item: item.seconds),
         tried=1 + len(layouts),
         is_measured=is_measured(profile),
@@ -242,9 +221,9 @@ class _Changed:
         )
 
 
-def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: PredictRequest) -> _Changed:
+def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) -> _Changed:
     """Change one thing of a workload."""
-    start = work.start_offset_bytes
+    start = work["start_offset_bytes"]
     if name == SSD:
         flash = load_profile(SSD_PROFILE)
         return _Changed(name, f"the drive is a {flash.title}", reads, start, flash)
@@ -286,23 +265,23 @@ def _costs_by_directory(reads: AccessTrace, result: ServiceResult) -> _Costs:
 
 
 def _write_ncdu(
-    layout: VolumeLayout, profile: DriveProfile, work: PredictRequest, path: str | os.PathLike[str], *, force: bool
+    layout: VolumeLayout, profile: DriveProfile, work: Predict, path: str | os.PathLike[str], *, force: bool
 ) -> None:
     """Write the cost of every directory for ``ncdu -f``, in milliseconds."""
     with output(path, force=force) as file:
         reads = walk(layout, work).reads
-        result = service(reads, profile, start_offset_bytes=work.start_offset_bytes)
+        result = service(reads, profile, start_offset_bytes=work["start_offset_bytes"])
         ids, seconds, _ = _costs_by_directory(reads, result)
         costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
         for text in ncdu_text(layout, costs):
             file.write(text.encode())
 
 
-def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: WorkRequest) -> WalkFacts:
+def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: Workload) -> WalkFacts:
     """Sum up a walk."""
     return WalkFacts(
-        order=work.order,
-        host=work.host,
+        order=work["order"],
+        host=work["host"],
         reads=len(reads),
         read_bytes=int(reads.length_bytes.sum()),
         metrics=measure_trace(reads, layout),

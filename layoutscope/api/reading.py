@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from layoutscope import inputs
 from layoutscope.api.images import Opened, OpenImage, SharedSpace, load_capture, own_options
@@ -18,7 +18,7 @@ from layoutscope.filesystems.registry import filesystem, filesystem_of, filesyst
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import ImageSet, open_images, with_reason
-from layoutscope.options import ReadOptions, ReadRequest
+from layoutscope.options import ReadOptions, fill, options_of
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.partition.filevault import unlocked
 from layoutscope.partition.search import (
@@ -37,7 +37,7 @@ from layoutscope.tables.capture import is_capture
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
 
     from layoutscope.filesystems.contract import FileSystem
@@ -73,28 +73,28 @@ def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
         return image.layouts
 
 
-def request_of(options: ReadOptions, path: str | os.PathLike[str] | None = None) -> ReadRequest:
-    """Sort options into those of every file system and those of single ones."""
+def request_of(options: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> ReadOptions:
+    """Take the options of reading, those of other packages' file systems among them; other options are left aside."""
+    own, known = read_options(), options_of(ReadOptions)
+    given = {name: value for name, value in options.items() if name in own or name in known}
     if isinstance(path, OpenImage):
-        for name in options:
+        for name in given:
             raise TypeError(f"{path}: is open already; {name!r} is said when an image is opened")
         return path.request
-    given, known = dict[str, Any](options), read_options()
     if isinstance(given.get("volume"), int):
         given["volume"] = str(given["volume"])
-    own = {name: given.pop(name) for name in known if name in given}
-    second = next((value for name, value in own.items() if known[name][0].kind == "image"), None)
-    return ReadRequest(**given, second=second, own=own)
+    given["second"] = next((given[name] for name in own if name in given and own[name][0].kind == "image"), None)
+    return cast("ReadOptions", {**fill(ReadOptions, {}), **given})
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], request: ReadRequest, kept: dict[int, Any] | None = None) -> Iterator[Opened]:
+def opened(path: str | os.PathLike[str], request: ReadOptions, kept: dict[int, Any] | None = None) -> Iterator[Opened]:
     """Open an image or a capture, read its volumes, and keep it open for further reads; an open one stays as it is.
 
     ``IMAGE:VOLUME`` is read as an image of which that volume alone was asked for.
     """
     if isinstance(path, OpenImage) and path.request == request:
-        with reporting(request.progress):
+        with reporting(request["progress"]):
             yield path.opened
         return
     path, request = one_volume(path, request)
@@ -105,28 +105,30 @@ def opened(path: str | os.PathLike[str], request: ReadRequest, kept: dict[int, A
         yield _known_to_all(with_chosen(read_images(images, request, kept), request), request)
 
 
-def _known_to_all(image: Opened, request: ReadRequest) -> Opened:
+def _known_to_all(image: Opened, request: ReadOptions) -> Opened:
     """Say what is damaged and what is locked to whoever asked for that, and refuse a wrong password."""
     refuse_wrong_secret(image.about.name, image.layouts, request)
     locked = how_to_open(image.layouts)
-    if locked and request.on_locked is not None:
-        request.on_locked(f"{image.about.name}: {locked}")
+    if locked and request["on_locked"] is not None:
+        request["on_locked"](f"{image.about.name}: {locked}")
     return told(image, request)
 
 
-def one_volume(path: str | os.PathLike[str], request: ReadRequest) -> tuple[str, ReadRequest]:
+def one_volume(path: str | os.PathLike[str], request: ReadOptions) -> tuple[str, ReadOptions]:
     """Take the volume that an image's name ends in behind a colon for the one that is asked for."""
     image, volume = inputs.split_volume(path)
     if volume is None:
         return image, request
-    if request.volume not in (None, volume):
-        raise UsageError(f"{os.fspath(path)}: names the volume {volume!r}, and {request.volume!r} is asked for besides")
-    return image, replace(request, volume=volume)
+    if request["volume"] not in (None, volume):
+        raise UsageError(
+            f"{os.fspath(path)}: names the volume {volume!r}, and {request['volume']!r} is asked for besides"
+        )
+    return image, {**request, "volume": volume}
 
 
-def told(image: Opened, request: ReadRequest) -> Opened:
+def told(image: Opened, request: ReadOptions) -> Opened:
     """Say of an image what could not be read of it, to whoever asked for that."""
-    tell = request.on_damage
+    tell = request["on_damage"]
     if tell is None:
         return image
     outside = sum(item.level == "error" for item in image.findings)
@@ -138,12 +140,12 @@ def told(image: Opened, request: ReadRequest) -> Opened:
     return image
 
 
-def read_images(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | None = None) -> Opened:
+def read_images(images: ImageSet, request: ReadOptions, kept: dict[int, Any] | None = None) -> Opened:
     """Find the volumes of open images and read them."""
     return around_failures(images.devices, lambda: _read_once(images, request, kept))
 
 
-def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | None) -> Opened:
+def _read_once(images: ImageSet, request: ReadOptions, kept: dict[int, Any] | None) -> Opened:
     """Read the volumes, with all that is known to fail; what a reading kept that knew less is let go."""
     if kept is not None:
         kept.clear()
@@ -172,21 +174,17 @@ def _read_once(images: ImageSet, request: ReadRequest, kept: dict[int, Any] | No
     return Opened(about, tuple(layouts), findings, images, spaces, search)
 
 
-def _found(images: ImageSet, request: ReadRequest) -> tuple[ImageSet, VolumeSearch]:
+def _found(images: ImageSet, request: ReadOptions) -> tuple[ImageSet, VolumeSearch]:
     """Find the volumes; where a password opens what FileVault 2 encrypts, on images that have it in the clear."""
-    depth = _depth(request)
+    depth: Depth = "everywhere" if request["sweep"] else "usual"
     search = find_volumes(images.main, depth=depth)
-    password = request.own.get("password")
+    password = request["password"]
     if not isinstance(password, str):
         return images, search
-    plain = unlocked(images.main, search.candidates, password, partition=request.partition)
+    plain = unlocked(images.main, search.candidates, password, partition=request["partition"])
     if plain is None:
         return images, search
     return replace(images, main=plain), find_volumes(plain, depth=depth)
-
-
-def _depth(request: ReadRequest) -> Depth:
-    return "everywhere" if request.sweep else "usual"
 
 
 def _without_partition(disk: Source, search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[Finding]:
@@ -207,10 +205,10 @@ _OF_A_START: Final = ("volume-header-lost", "start-uncertain", "volume-unpartiti
 
 
 def _about_wanted(
-    findings: tuple[Finding, ...], wanted: tuple[VolumeCandidate, ...], request: ReadRequest
+    findings: tuple[Finding, ...], wanted: tuple[VolumeCandidate, ...], request: ReadOptions
 ) -> tuple[Finding, ...]:
     """Leave out what was inferred of a start if the caller named another one."""
-    if request.volume_at is None:
+    if request["volume_at"] is None:
         return findings
     starts = [(item.image_offset, item.image_offset + START_BYTES) for item in wanted]
     return tuple(
@@ -227,7 +225,7 @@ def container_findings(images: ImageSet) -> tuple[Finding, ...]:
     )
 
 
-def _is_second_first(images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadRequest) -> bool:
+def _is_second_first(images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadOptions) -> bool:
     """Whether the image that was named is the one whose device tables call the second."""
     if images.second is None:
         return False
@@ -239,7 +237,7 @@ def _is_second_first(images: ImageSet, wanted: tuple[VolumeCandidate, ...], requ
     )
 
 
-def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadRequest) -> None:
+def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadOptions) -> None:
     """Refuse to show the newest state of volumes where another one was asked for that none of them can have."""
     known = read_options()
     asked = next((name for name in own_options(request) if known[name][0].is_state), None)
@@ -251,20 +249,20 @@ def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadRequ
 
 
 def _wanted(
-    source: Source, search: VolumeSearch, request: ReadRequest
+    source: Source, search: VolumeSearch, request: ReadOptions
 ) -> tuple[tuple[VolumeCandidate, ...], LayoutscopeError | None]:
     """Choose among the volumes.
 
     With a sweep, what is not recognised may still be one of any kind; the error that it is otherwise is given too.
     """
-    partition, volume_at = request.partition, request.volume_at
+    partition, volume_at = request["partition"], request["volume_at"]
     try:
         return choose(source, search, partition=partition, volume_at=volume_at), None
     except (ImageError, UsageError) as error:
         places = [found for found in search.candidates if partition in (None, found.partition)]
         if volume_at is not None:
             places = [_at(source, volume_at)] if 0 <= volume_at < source.size_bytes else []
-        if not request.sweep or not places:
+        if not request["sweep"] or not places:
             raise
         tried = tuple(
             replace(found, kind=item.name, label=item.traits.label, stack=(*found.stack[:-1], item.traits.label))
@@ -280,10 +278,10 @@ def _at(source: Source, volume_at: int) -> VolumeCandidate:
     )
 
 
-def with_chosen(image: Opened, request: ReadRequest) -> Opened:
+def with_chosen(image: Opened, request: ReadOptions) -> Opened:
     """Keep the volume that was asked for, and leave names out where they are not wanted."""
-    layouts = _selected(image.layouts, request.volume)
-    if not request.names:
+    layouts = _selected(image.layouts, request["volume"])
+    if not request["names"]:
         layouts = tuple(without_names(layout) for layout in layouts)
         unnamed = tuple(replace(item, name="") for item in image.about.partitions)
         image = replace(image, about=replace(image.about, partitions=unnamed))
@@ -291,7 +289,7 @@ def with_chosen(image: Opened, request: ReadRequest) -> Opened:
 
 
 def _read_all(
-    images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadRequest, kept: dict[int, Any] | None
+    images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadOptions, kept: dict[int, Any] | None
 ) -> tuple[list[VolumeLayout], list[Finding]]:
     """Read every candidate; one that fails is a finding as long as another one can be read."""
     layouts: list[VolumeLayout] = []
@@ -302,11 +300,11 @@ def _read_all(
     for candidate in (item for item in wanted if item.image_offset not in read):
         if not space.may_read(candidate):
             continue
-        asked = request if space.may_sweep(candidate) else replace(request, sweep=False)
+        asked: ReadOptions = request if space.may_sweep(candidate) else {**request, "sweep": False}
         before = images.main.counter.bytes
         found: list[VolumeLayout] = []
         try:
-            named = candidate.partition is not None or request.volume_at is not None
+            named = candidate.partition is not None or request["volume_at"] is not None
             where = images.main, candidate.image_offset, candidate.size_bytes, candidate.stack
             place = VolumeRequest(*where, is_start_named=named, kept=kept)
             found = _read_one(images, candidate.kind, replace(place, first_volume=_num_volumes(layouts) + 1), asked)
@@ -316,8 +314,8 @@ def _read_all(
         except FormatError as error:
             failures.setdefault(candidate.image_offset, error)
         read_bytes = images.main.counter.bytes - before
-        is_left_out = request.sweep and not asked.sweep
-        space.add(candidate, found, read_bytes, is_swept=asked.sweep, is_left_out=is_left_out)
+        is_left_out = request["sweep"] and not asked["sweep"]
+        space.add(candidate, found, read_bytes, is_swept=asked["sweep"], is_left_out=is_left_out)
     left = [error for where, error in failures.items() if where not in read]
     if left and not layouts:
         raise left[0]
@@ -349,18 +347,19 @@ def _is_free(layout: VolumeLayout, image_offset: int) -> bool:
     return bool(((start <= image_offset) & (image_offset < start + length)).any())
 
 
-def _read_one(images: ImageSet, kind: str, place: VolumeRequest, request: ReadRequest) -> list[VolumeLayout]:
+def _read_one(images: ImageSet, kind: str, place: VolumeRequest, request: ReadOptions) -> list[VolumeLayout]:
     chosen = filesystem(kind)
     return chosen.read(with_options(place, images, chosen, request))
 
 
-def with_options(place: VolumeRequest, images: ImageSet, chosen: FileSystem, request: ReadRequest) -> VolumeRequest:
+def with_options(place: VolumeRequest, images: ImageSet, chosen: FileSystem, request: ReadOptions) -> VolumeRequest:
     """Say of a place how it is to be read."""
+    given: Mapping[str, Any] = request
     return replace(
         place,
-        sweep=request.sweep,
+        sweep=request["sweep"],
         second=second_part(images, chosen) if chosen.traits.takes_second else None,
-        options={option.name: request.own.get(option.name, option.default) for option in chosen.traits.options},
+        options={option.name: given.get(option.name, option.default) for option in chosen.traits.options},
     )
 
 
@@ -378,11 +377,11 @@ def _num_volumes(layouts: list[VolumeLayout]) -> int:
     return sum(layout.facts.volume is not None for layout in layouts)
 
 
-def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | None) -> tuple[VolumeLayout, ...]:
+def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | int | None) -> tuple[VolumeLayout, ...]:
     if wanted is None:
         return layouts
     volumes = [layout for layout in layouts if layout.facts.volume is not None]
-    return (volumes[select_name([layout.facts.name for layout in volumes], wanted)],)
+    return (volumes[select_name([layout.facts.name for layout in volumes], str(wanted))],)
 
 
 def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[PartitionFacts]:

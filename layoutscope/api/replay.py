@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.analysis.explanation import host_times, measured_times
 from layoutscope.analysis.placing import place
 from layoutscope.api.images import only_volume
-from layoutscope.api.keywords import keywords_of, profiles_of, takes
+from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, entries_of, knows_offset, met_best, parted, refuse_unused, said_of
+from layoutscope.api.workloads import checked, entries_of, knows_offset, met_best, refuse_unused, said_of, work_of
 from layoutscope.drive import service
 from layoutscope.drive.recorded import Recorded
 from layoutscope.drive.replay import check_reads, load_trace
@@ -22,21 +22,20 @@ from layoutscope.drive.simulation import drawn_interval
 from layoutscope.drive.uncertain import uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
-from layoutscope.options import ReadOptions, Workload
+from layoutscope.options import ReplayOptions, fill, leave_out
 from layoutscope.results.predict import ReplayResult
 from layoutscope.results.recorded import Wanted
 from layoutscope.results.scan import Prediction
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
     from typing import Unpack
 
     from layoutscope.access.driver import HostProfile
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.drive.uncertain import Interval
-    from layoutscope.options import Drives, WorkRequest
+    from layoutscope.options import Workload
     from layoutscope.results.recorded import Recording
     from layoutscope.tables import VolumeLayout
 
@@ -44,61 +43,10 @@ LARGEST_UNIT: Final = 1 << 20
 """Of what a block number counts."""
 
 
-class Replay(TypedDict, total=False):
-    """Options of :func:`replay` besides those of the workload and of reading: how the trace is served.
-
-    Attributes
-    ----------
-    form : str, default ''
-        Format of the trace, where its content does not tell.
-    start_offset_bytes : int, bytes, default 0
-        Where the traced disk lies on the drive.
-    buffer : str, default 'own'
-        What the drive's buffer does: ``own``, ``off``, ``join`` or ``no-join``, see
-        :meth:`layoutscope.drive.DriveProfile.with_cache`.
-    think_us : float, microseconds, optional
-        Host time between reads, in place of what the trace tells.
-    queue_depth : int, count, default 1
-        Reads that are outstanding.
-    """
-
-    form: str
-    start_offset_bytes: int
-    buffer: str
-    think_us: float | None
-    queue_depth: int
-
-
-class OfRecording(TypedDict, total=False):
-    """Options of :func:`replay` that say of a recording by blocks what it does not tell itself.
-
-    Attributes
-    ----------
-    trace_unit : int, bytes, optional
-        What a block number counts. Found by trial without it.
-    trace_at : int, bytes, optional
-        Where block 0 lies, from the start of the image; below 0 where the image begins behind it.
-        Found by trial without it.
-    trace_devices, trace_processes : sequence of str, optional
-        Whose reads count. Those on the image, by the program that reads most of its nodes, without.
-    """
-
-    trace_unit: int | None
-    trace_at: int | None
-    trace_devices: Sequence[str] | None
-    trace_processes: Sequence[str] | None
-
-
-class ReplayOptions(ReadOptions, Workload, Replay, OfRecording, total=False):
-    """All keywords of :func:`replay` that it hands on."""
-
-
-@takes(Replay, OfRecording, Workload, ReadOptions)
+@takes(ReplayOptions)
 def replay(
     trace: str | os.PathLike[str],
     *,
-    drives: Drives | None = None,
-    against: str | os.PathLike[str] | None = None,
     workload: Workload | None = None,
     **options: Unpack[ReplayOptions],
 ) -> ReplayResult:
@@ -109,16 +57,11 @@ def replay(
     trace : path
         CSV, an iolog of fio, the text of blkparse, ``fs_usage``, iosnoop or biosnoop, or pairs of 64-bit numbers;
         compressed too. What a tool of macOS has recorded is held against ``host="macos"`` unless that is given.
-    drives : str or sequence of str, optional
-        Profiles or TOML files, one or several; of the usual ones those that are too small are left out.
-    against : path, optional
-        The image that was read; its prediction is scored.
     workload : Workload, optional
         The keywords from ``order`` to ``passes`` together, for those who keep them in a dictionary.
     **options
-        How the trace is served, what was done on the image, and how that is read: see :class:`Replay`,
-        :class:`OfRecording`, :class:`~layoutscope.options.Workload` and
-        :class:`~layoutscope.options.ReadOptions`.
+        How the trace is served, what was done on the image, and how that is read: see
+        :class:`~layoutscope.options.ReplayOptions`.
 
     Raises
     ------
@@ -138,24 +81,20 @@ def replay(
     >>> abs(found.times[0].seconds - found.expected[0].seconds) < 0.001
     True
     """
-    asked, reading = parted({name: value for name, value in options.items() if name not in OWN}, workload)
-    own: dict[str, Any] = {name: value for name, value in options.items() if name in OWN}
-    work = checked({name: value for name, value in asked.items() if (name, value) != ("host", None)})
+    asked, given = fill(ReplayOptions, options), work_of(options, workload)
+    against, is_host_given = asked["against"], given.get("host") is not None
+    work = checked(given if is_host_given else leave_out(given, ["host"]))
     refuse_unused(work)
-    told = load_trace(Path(trace), form=own.get("form", ""))
-    wanted = wanted_of(own)
-    if isinstance(told, Recorded) and asked.get("host") is None:
-        work = replace(work, host=told.host)
+    told = load_trace(Path(trace), form=asked["form"])
+    wanted = wanted_of(asked)
+    if isinstance(told, Recorded) and not is_host_given:
+        work["host"] = told.host
     layout = None
     if against is not None:
-        with opened(against, request_of(reading, against)) as image:
+        with opened(against, request_of(options, against)) as image:
             layout = only_volume(image.layouts)
     real = real_reads(trace, told, wanted, layout)
-    return replayed(real, served_by(drives, real, own), layout, work)
-
-
-OWN: Final = frozenset(keywords_of((Replay, OfRecording)))
-"""Keywords of :func:`replay` that are neither those of the workload nor those of reading."""
+    return replayed(real, served_by(asked, real), layout, work)
 
 
 @frozen
@@ -197,20 +136,19 @@ class Serving:
         return drawn_interval(reads, profile, unknown, start_offset_bytes=self.start_offset_bytes)
 
 
-def served_by(drives: Drives | None, real: Real, own: Mapping[str, Any]) -> Serving:
+def served_by(asked: ReplayOptions, real: Real) -> Serving:
     """Say what serves reads; of the usual drives those that are too small for them are left out."""
-    profiles = profiles_of(drives, DEFAULT_DRIVES)
-    start = own.get("start_offset_bytes", 0)
-    if drives is None:
+    profiles = profiles_of(asked["drives"], DEFAULT_DRIVES)
+    start, think_us = asked["start_offset_bytes"], asked["think_us"]
+    if asked["drives"] is None:
         profiles = [profile for profile in profiles if fits(profile, real.reads, start)]
-    think_us = own.get("think_us")
     if think_us is not None:
         real.reads.think_us[:] = think_us
         real.reads.think_us[:1] = 0
-    return Serving(tuple(profiles), own.get("buffer", "own"), start, own.get("queue_depth", 1), think_us)
+    return Serving(tuple(profiles), asked["buffer"], start, asked["queue_depth"], think_us)
 
 
-def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: WorkRequest) -> ReplayResult:
+def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: Workload) -> ReplayResult:
     """Serve reads, and hold the prediction for an image against them."""
     served = serving.serve(real.reads)
     timed = real.used if real.used is not None and real.used.is_timed else None
@@ -239,13 +177,13 @@ def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: Wo
     )
 
 
-def wanted_of(own: Mapping[str, Any]) -> Wanted:
-    """Gather what is said of a recording, from keywords of :class:`OfRecording`."""
-    unit, devices = own.get("trace_unit"), own.get("trace_devices") or ()
+def wanted_of(asked: ReplayOptions) -> Wanted:
+    """Gather what is said of a recording."""
+    unit, devices = asked["trace_unit"], asked["trace_devices"] or ()
     if unit is not None and not 0 < unit <= LARGEST_UNIT:
         raise UsageError(f"a block of a disk has 1 to {LARGEST_UNIT:,} bytes, not {unit:,}")
     names = tuple(name.removeprefix("/dev/") for name in devices)
-    return Wanted(unit, own.get("trace_at"), names, tuple(own.get("trace_processes") or ()))
+    return Wanted(unit, asked["trace_at"], names, tuple(asked["trace_processes"] or ()))
 
 
 def real_reads(

@@ -14,7 +14,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
-from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions, WorkRequest
+from layoutscope.options import ScanOptions, Workload, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.results.scan import ScanResult, VolumeScan
 
@@ -31,26 +31,16 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-@takes(Enumeration, ReadOptions)
-def scan(
-    path: str | os.PathLike[str],
-    *,
-    strict: bool = False,
-    identify: bool = False,
-    **options: Unpack[EnumerationOptions],
-) -> ScanResult:
+@takes(ScanOptions)
+def scan(path: str | os.PathLike[str], **options: Unpack[ScanOptions]) -> ScanResult:
     """Scan an image.
 
     Parameters
     ----------
     path : path
         A raw image, split or compressed, or a device.
-    strict : bool
-        Whether damage is an error instead of a finding.
-    identify : bool
-        Whether the metadata are hashed, as for a capture.
     **options
-        See :class:`~layoutscope.options.EnumerationOptions`: drives, host, and how the image is read.
+        See :class:`~layoutscope.options.ScanOptions`: drives, host, and how the image is read.
 
     Returns
     -------
@@ -61,7 +51,7 @@ def scan(
     TypeError
         If there is no such keyword.
     LayoutscopeError
-        If the image cannot be opened, or nothing on it can be read; with `strict`, at the first damage.
+        If the image cannot be opened, or nothing on it can be read; with ``strict``, at the first damage.
 
     Examples
     --------
@@ -72,11 +62,12 @@ def scan(
     >>> result.metrics.filter(metric="clump-count")["value"].to_list()
     [17.0]
     """
-    drives, host = options.pop("drives", None), options.pop("host", "linux")
+    asked = fill(ScanOptions, options)
+    drives, host = asked["drives"], asked["host"]
     profiles = profiles_of(drives, DEFAULT_DRIVES)
     with opened(path, request_of(options, path)) as image:
         findings = findings_of(image.layouts)
-        if strict:
+        if asked["strict"]:
             check_strict((*image.findings, *(item for found in findings for item in found)))
         volumes = tuple(
             _scan_volume(
@@ -88,7 +79,7 @@ def scan(
             for layout, found in zip(image.layouts, findings, strict=True)
         )
         about = image.about
-        if identify and image.images is not None:
+        if asked["identify"] and image.images is not None:
             from layoutscope.api.images import metadata_sha256
 
             about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
@@ -144,7 +135,7 @@ def _remedied(layout: VolumeLayout, host: str) -> Callable[[ReadsOfNodes, DriveP
         from layoutscope.remedies.planning import quick_remedies
         from layoutscope.walk.host import host_profile
 
-        case = Case(layout, profile, WorkRequest().order, host_profile(host))
+        case = Case(layout, profile, options_of(Workload)["order"].default, host_profile(host))
         return quick_remedies(case.having(reads))
 
     return tried

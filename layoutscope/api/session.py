@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
 from layoutscope.api.reading import opened, request_of
-from layoutscope.options import Enumeration, InspectPlace, Predict, ReadOptions, Workload
+from layoutscope.options import (
+    ExportOptions,
+    InspectOptions,
+    MapOptions,
+    PredictOptions,
+    ReadOptions,
+    ScanOptions,
+    TraceOptions,
+)
 from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
@@ -17,14 +24,14 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.options import Drives, ReadRequest
+    from layoutscope.options import Predict
     from layoutscope.results.check import CheckResult
     from layoutscope.results.inspect import Inspection
     from layoutscope.results.predict import PredictResult
     from layoutscope.results.scan import ScanResult
 
 
-@takes(ReadOptions, called="open")
+@takes(ReadOptions, "open")
 def open_session(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Session:
     """Open an image and read it once, for many questions.
 
@@ -69,15 +76,15 @@ class Session(OpenImage):
     ----------
     path : path
         The image.
-    request : ReadRequest
+    request : ReadOptions
         How it is read.
     """
 
-    def __init__(self, path: str | os.PathLike[str], request: ReadRequest) -> None:
+    def __init__(self, path: str | os.PathLike[str], request: ReadOptions) -> None:
         self._open = ExitStack()
         # Whoever listens to progress is told while a verb works, and not from here until the session is closed.
-        with reporting(request.progress):
-            image = self._open.enter_context(opened(path, replace(request, progress=None)))
+        with reporting(request["progress"]):
+            image = self._open.enter_context(opened(path, {**request, "progress": None}))
         super().__init__(path, request, image)
 
     def close(self) -> None:
@@ -100,132 +107,81 @@ class Session(OpenImage):
         """Show the volumes in a notebook; a closed session has none."""
         return None if self._opened is None else self.volumes._repr_html_()
 
-    @takes(Enumeration)
-    def scan(self, *, strict: bool = False, identify: bool = False, **asked: Unpack[Enumeration]) -> ScanResult:
-        """Scan the image, see :func:`layoutscope.scan`.
-
-        Parameters
-        ----------
-        strict : bool
-            Whether damage is an error instead of a finding.
-        identify : bool
-            Whether the metadata are hashed, as for a capture.
-        **options
-            See :class:`~layoutscope.options.Enumeration`.
-        """
-        from layoutscope.api.scan import scan
-
-        return scan(self, strict=strict, identify=identify, **asked)
-
-    @takes(Workload, Predict)
-    def predict(
-        self,
-        *,
-        drives: Drives | None = None,
-        ncdu: str | os.PathLike[str] | None = None,
-        force: bool = False,
-        **asked: Unpack[Predict],
-    ) -> PredictResult:
-        """Predict what a workload costs, see :func:`layoutscope.predict`.
-
-        Parameters
-        ----------
-        drives : str or sequence of str, optional
-            On which drives.
-        ncdu : path, optional
-            Where the costs of directories are written.
-        force : bool
-            Whether an existing file is overwritten.
-        **options
-            What is done, and what is asked about it: :class:`~layoutscope.options.Workload`, and of
-            :class:`~layoutscope.options.Predict` the rest.
-        """
-        from layoutscope.api.predict import predict
-
-        return predict(self, drives=drives, ncdu=ncdu, force=force, **asked)
-
-    @takes(Workload)
-    def trace(self, **work: Unpack[Workload]) -> AccessTrace:
-        """Work out the reads of a workload, see :func:`layoutscope.trace`.
-
-        Parameters
-        ----------
-        **options
-            See :class:`~layoutscope.options.Workload`.
-        """
-        from layoutscope.api.trace import trace
-
-        return trace(self, **work)
-
-    @takes(Enumeration)
-    def map(
-        self,
-        target: str | os.PathLike[str],
-        *,
-        picture: str | os.PathLike[str] | None = None,
-        all_paths: bool = False,
-        force: bool = False,
-        **asked: Unpack[Enumeration],
-    ) -> ScanResult:
-        """Write the map of the image, see :func:`layoutscope.map`.
-
-        Parameters
-        ----------
-        target : path
-            Where to.
-        picture : path, optional
-            Where an overview goes as PNG or SVG.
-        all_paths : bool
-            Whether every path can be searched, however many there are.
-        force : bool
-            Whether existing files are overwritten.
-        **options
-            See :class:`~layoutscope.options.Enumeration`.
-        """
-        from layoutscope.api.map import map_images
-
-        return map_images(self, target, picture=picture, all_paths=all_paths, force=force, **asked)[0]
-
-    @takes(InspectPlace)
-    def inspect(self, **place: Unpack[InspectPlace]) -> Inspection:
-        """Show the structure at a place, and who owns it, see :func:`layoutscope.inspect`.
-
-        Parameters
-        ----------
-        **options
-            See :class:`~layoutscope.options.InspectPlace`.
-        """
-        from layoutscope.api.inspect import inspect
-
-        return inspect(self, **place)
-
     def check(self) -> CheckResult:
         """Check the structures of the image, see :func:`layoutscope.check`."""
         from layoutscope.api.check import check
 
         return check(self)
 
+    @takes(ExportOptions, is_open=True)
     def export(
         self,
-        table: str,
+        table: str | None,
         target: str | os.PathLike[str] | IO[bytes],
-        *,
-        file_format: str = "csv",
-        force: bool = False,
+        **options: Unpack[ExportOptions],
     ) -> None:
-        """Write one table of all volumes, see :func:`layoutscope.export`.
+        """Write a table of all volumes, or a document, see :func:`layoutscope.export`.
 
         Parameters
         ----------
-        table : str
-            One of the names in :data:`layoutscope.tables.TABLES`.
+        table : str or None
+            One of the names in :data:`layoutscope.tables.TABLES`; None for a document.
         target : path or binary file
             Where to.
-        file_format : {'csv', 'parquet', 'jsonl'}
-            How it is written.
-        force : bool
-            Whether an existing file is overwritten.
+        **options
+            See :class:`~layoutscope.options.ExportOptions`.
         """
         from layoutscope.api.export import export
 
-        export(self, table, target, file_format=file_format, force=force)
+        export(self, table, target, **options)
+
+    @takes(InspectOptions, is_open=True)
+    def inspect(self, **options: Unpack[InspectOptions]) -> Inspection:
+        """Show the structure at a place, and who owns it, see :func:`layoutscope.inspect`."""
+        from layoutscope.api.inspect import inspect
+
+        return inspect(self, **options)
+
+    @takes(MapOptions, is_open=True)
+    def map(self, target: str | os.PathLike[str] | IO[bytes], **options: Unpack[MapOptions]) -> ScanResult:
+        """Write the map of the image, see :func:`layoutscope.map`.
+
+        Parameters
+        ----------
+        target : path or binary file
+            Where to.
+        **options
+            See :class:`~layoutscope.options.MapOptions`.
+        """
+        from layoutscope.api.map import map_images
+
+        return map_images(self, target, **options)[0]
+
+    @takes(PredictOptions, is_open=True)
+    def predict(self, *, workload: Predict | None = None, **options: Unpack[PredictOptions]) -> PredictResult:
+        """Predict what a workload costs, see :func:`layoutscope.predict`.
+
+        Parameters
+        ----------
+        workload : Predict, optional
+            The keywords from ``order`` to ``placement`` together, for those who keep them in a dictionary.
+        **options
+            See :class:`~layoutscope.options.PredictOptions`.
+        """
+        from layoutscope.api.predict import predict
+
+        return predict(self, workload=workload, **options)
+
+    @takes(ScanOptions, is_open=True)
+    def scan(self, **options: Unpack[ScanOptions]) -> ScanResult:
+        """Scan the image, see :func:`layoutscope.scan`."""
+        from layoutscope.api.scan import scan
+
+        return scan(self, **options)
+
+    @takes(TraceOptions, is_open=True)
+    def trace(self, **options: Unpack[TraceOptions]) -> AccessTrace:
+        """Work out the reads of a workload, see :func:`layoutscope.trace`."""
+        from layoutscope.api.trace import trace
+
+        return trace(self, **options)

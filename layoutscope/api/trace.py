@@ -8,9 +8,9 @@ from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, output
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, parted, refuse_unused, walk
+from layoutscope.api.workloads import checked, refuse_unused, walk, work_of
 from layoutscope.drive.replay import blkparse_lines, csv_text, fio_lines
-from layoutscope.options import ReadOptions, Workload
+from layoutscope.options import TraceOptions
 
 if TYPE_CHECKING:
     import os
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.access.trace import AccessTrace
+    from layoutscope.options import Workload
 
 FORMATS: Final = ("csv", "fio", "blkparse")
 """Forms in which traces are written."""
@@ -25,11 +26,7 @@ FORMATS: Final = ("csv", "fio", "blkparse")
 LINES_AT_ONCE: Final = 65_536
 
 
-class TraceOptions(ReadOptions, Workload, total=False):
-    """All keywords of :func:`trace` that it hands on."""
-
-
-@takes(Workload, ReadOptions)
+@takes(TraceOptions)
 def trace(
     path: str | os.PathLike[str], *, workload: Workload | None = None, **options: Unpack[TraceOptions]
 ) -> AccessTrace:
@@ -42,8 +39,8 @@ def trace(
     workload : Workload, optional
         The keywords from ``order`` to ``passes`` together, for those who keep them in a dictionary.
     **options
-        What is done and how the image is read: see :class:`~layoutscope.options.Workload` and
-        :class:`~layoutscope.options.ReadOptions`. A cold enumeration from the root without them.
+        What is done and how the image is read: see :class:`~layoutscope.options.TraceOptions`. A cold enumeration from
+        the root without them.
 
     Raises
     ------
@@ -61,10 +58,9 @@ def trace(
     >>> len(reads), set(reads.length_bytes.tolist())
     (416, {4096})
     """
-    asked, reading = parted(options, workload)
-    work = checked(asked)
+    work = checked(work_of(options, workload))
     refuse_unused(work)
-    with opened(path, request_of(reading, path)) as image:
+    with opened(path, request_of(options, path)) as image:
         return walk(only_volume(image.layouts), work).reads
 
 

@@ -13,7 +13,7 @@ from xml.parsers.expat import ExpatError
 from layoutscope.analysis.advice import leaf_policy
 from layoutscope.analysis.placing import disk_of
 from layoutscope.api.images import only_volume
-from layoutscope.api.keywords import profiles_of
+from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.measure import fitted_to_text
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.replay import Serving, real_reads, replayed
@@ -21,15 +21,17 @@ from layoutscope.api.workloads import checked
 from layoutscope.drive.recorded import read_fs_usage
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
 from layoutscope.image.opening import packed_files, text_of
+from layoutscope.options import ValidateOptions
 from layoutscope.results.kit import KitMachine, KitResult, KitWalk
 from layoutscope.results.recorded import Wanted
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
+    from typing import Unpack
 
     from layoutscope.drive import DriveProfile
-    from layoutscope.options import WorkRequest
+    from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
 
 FOLDER: Final = "kit"
@@ -57,23 +59,16 @@ USUAL_DISK, USUAL_FLASH = "generic-5400-2.5", "sata-ssd"
 CACHES: Final = ("hw.memsize", "kern.maxvnodes", "kern.maxnbuf")
 
 
-def validate(
-    kit: str | os.PathLike[str],
-    *,
-    drive: str | os.PathLike[str] | None = None,
-    against: str | os.PathLike[str] | None = None,
-) -> KitResult:
+@takes(ValidateOptions)
+def validate(kit: str | os.PathLike[str], **options: Unpack[ValidateOptions]) -> KitResult:
     """Hold predictions against what a Mac measured.
 
     Parameters
     ----------
     kit : path
         The archive that the kit's script made, or its unpacked folder.
-    drive : str or path, optional
-        Profile or TOML file of its drive. Without it that of the kit's own calibration, else by the model that the kit
-        names.
-    against : path, optional
-        Image or capture of the volume, in place of the one in the archive.
+    **options
+        See :class:`~layoutscope.options.ValidateOptions`.
 
     Raises
     ------
@@ -100,9 +95,9 @@ def validate(
         told = f"of version {facts['kit']!r}" if "kit" in facts else "without a version (kit.txt)"
         raise ImageError(f"{path}: is a kit {told}; version {VERSION} can be read")
     machine = _machine(files, facts)
-    profile, why = _profile(drive, machine, files.get(CALIBRATION, b""))
+    profile, why = _profile(options.get("drive"), machine, files.get(CALIBRATION, b""))
     walks: tuple[KitWalk, ...]
-    with _volume(path, files, against) as layout:
+    with _volume(path, files, options.get("against")) as layout:
         walks = tuple(_noted(_walk(path, name, files, layout, profile), machine) for name in ORDERS)
         policy = None if layout is None else leaf_policy(layout)
         filesystem = "" if layout is None else layout.facts.variant
@@ -192,8 +187,8 @@ def _noted(walk: KitWalk, machine: KitMachine) -> KitWalk:
     return replace(walk, notes=tuple(notes))
 
 
-def _said(work: WorkRequest) -> str:
-    return work.order if work.stat else f"{work.order} --no-stat"
+def _said(work: Workload) -> str:
+    return work["order"] if work["stat"] else f"{work['order']} --no-stat"
 
 
 def _profile(

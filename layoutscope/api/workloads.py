@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from layoutscope.drive.uncertain import START, VOLUME, Host, interval_of, num_dr
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
-from layoutscope.options import WorkRequest
+from layoutscope.options import Predict, Workload, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.results.predict import OrderCase, OrdersCase
 from layoutscope.results.scan import Prediction
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile
     from layoutscope.drive.uncertain import Interval
-    from layoutscope.options import ReadOptions
+    from layoutscope.options import Option
     from layoutscope.results.predict import DriveCase
     from layoutscope.tables import VolumeLayout
     from layoutscope.tables.frames import WalkCosts
@@ -45,35 +45,27 @@ if TYPE_CHECKING:
     from layoutscope.walk.score import Score
 
 
-NEEDED: Final = ("paths", "file")
-"""What an order may need; options of the command line are called so, too."""
-
-LEAST: Final = {"records": 1, "record_bytes": 1, "memory_bytes": 0, "threads": 1, "passes": 1, "top": 0}
-"""What whole numbers of a workload are at least."""
-
-Request = TypeVar("Request", bound=WorkRequest)
+@overload
+def checked(workload: Mapping[str, Any]) -> Workload: ...
 
 
 @overload
-def checked(workload: Mapping[str, Any]) -> WorkRequest: ...
+def checked(workload: Mapping[str, Any], kind: type[Predict]) -> Predict: ...
 
 
-@overload
-def checked(workload: Mapping[str, Any], kind: type[Request]) -> Request: ...
-
-
-def checked(workload: Mapping[str, Any], kind: type[WorkRequest] = WorkRequest) -> WorkRequest:
-    """Make a request of keywords, and refuse before the work what would fail in it."""
-    known = [each.name for each in fields(kind)]
+def checked(workload: Mapping[str, Any], kind: type[Workload] = Workload) -> Workload:
+    """Take a workload, as given or as it is without, and refuse before the work what would fail in it."""
+    known = options_of(kind)
     for name in workload:
         if name not in known:
             raise TypeError(f"a workload has no {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
-    work = kind(**workload)
-    if work.order not in ORDERS:
-        raise UsageError(f"no order {work.order!r}{did_you_mean(work.order, ORDERS)}; there are {', '.join(ORDERS)}")
-    if work.host not in HOSTS:
-        raise UsageError(f"no host {work.host!r}{did_you_mean(work.host, HOSTS)}; there are {', '.join(HOSTS)}")
-    _check_values(work)
+    work = fill(kind, workload)
+    order, host = work["order"], work["host"]
+    if order not in ORDERS:
+        raise UsageError(f"no order {order!r}{did_you_mean(order, ORDERS)}; there are {', '.join(ORDERS)}")
+    if host not in HOSTS:
+        raise UsageError(f"no host {host!r}{did_you_mean(host, HOSTS)}; there are {', '.join(HOSTS)}")
+    _check_values(work, known)
     refused, missing = _refused(work)
     if refused:
         told = f"{refused} (keyword {missing})" if missing else refused
@@ -82,65 +74,67 @@ def checked(workload: Mapping[str, Any], kind: type[WorkRequest] = WorkRequest) 
     return work
 
 
-def _check_values(work: WorkRequest) -> None:
+def _check_values(work: Workload, known: Mapping[str, Option]) -> None:
     """Refuse values that would be taken for others, or fail far from here."""
-    for name, least in LEAST.items():
-        value = getattr(work, name, None)
-        if value is not None and not (isinstance(value, int | np.integer) and value >= least):
+    given: Mapping[str, Any] = work
+    for name, option in known.items():
+        value, least = given[name], option.least
+        if value is None or least is None:
+            continue
+        if not (isinstance(value, int | np.integer) and value >= least):
             raise UsageError(f"{name} is a whole number, {least} or more; this is {value!r}")
-    if isinstance(work.paths, str):
+    if isinstance(work["paths"], str):
         raise UsageError("paths is a sequence of paths; this is one text")
 
 
-def refuse_unused(work: WorkRequest) -> None:
+def refuse_unused(work: Workload) -> None:
     """Refuse what one order does not look at: whoever says it means another order."""
     said = {
-        "paths": ("paths", work.paths), "file": ("file", work.file), "records": ("records", work.records),
-        "offsets": ("records", work.offsets), "stat=False": ("stat", not work.stat),
+        "paths": ("paths", work["paths"]), "file": ("file", work["file"]), "records": ("records", work["records"]),
+        "offsets": ("records", work["offsets"]), "stat=False": ("stat", not work["stat"]),
     }  # fmt: skip
     for keyword, (name, value) in said.items():
         takers = [each.name for each in ORDERS.values() if name == each.needs or name in each.takes]
-        if value and work.order not in takers:
+        if value and work["order"] not in takers:
             options = {f"order={taker!r}": f"--order {taker}" for taker in takers}
-            told = f"the order {work.order} does not look at {keyword}; that goes with {' or '.join(options)}"
+            told = f"the order {work['order']} does not look at {keyword}; that goes with {' or '.join(options)}"
             option = "--no-stat" if keyword == "stat=False" else f"--{keyword}"
             raise UsageError(told, options={**options, f"look at {keyword};": f"look at {option};"})
 
 
-def why_not(work: WorkRequest) -> str:
+def why_not(work: Workload) -> str:
     """Say why its order cannot do a workload, with the option that it lacks; an empty string where it can."""
     refused, missing = _refused(work)
     return f"{refused} (--{missing})" if missing else refused
 
 
-def _refused(work: WorkRequest) -> tuple[str, str]:
+def _refused(work: Workload) -> tuple[str, str]:
     """Say why its order cannot do a workload, and which keyword it lacks, if it is that."""
-    chosen, given = ORDERS[work.order], [name for name in NEEDED if getattr(work, name)]
+    chosen = ORDERS[work["order"]]
+    given = [name for name, value in (("paths", work["paths"]), ("file", work["file"])) if value]
     try:
-        chosen.check(given, is_repeated=work.warm or work.passes > 1)
+        chosen.check(given, is_repeated=work["warm"] or work["passes"] > 1)
     except ValueError as error:
         return str(error), chosen.needs if chosen.needs not in given else ""
     return "", ""
 
 
-def parted(
-    options: Mapping[str, Any], workload: Mapping[str, Any] | None, kind: type[WorkRequest] = WorkRequest
-) -> tuple[dict[str, Any], ReadOptions]:
-    """Part a verb's keywords into what is done on a volume and how its image is read."""
-    names = {each.name for each in fields(kind)}
-    plain = {name: value for name, value in options.items() if name in names}
+def work_of(
+    options: Mapping[str, Any], workload: Mapping[str, Any] | None = None, kind: type = Workload
+) -> dict[str, Any]:
+    """Take what is done on a volume from a verb's keywords, which are given by themselves or as one dictionary."""
+    plain = {name: value for name, value in options.items() if name in options_of(kind)}
     for name in plain:
         if name in (workload or {}):
             raise TypeError(f"{name!r} is given twice: by itself and in the workload")
-    reading = {name: value for name, value in options.items() if name not in names}
-    return {**(workload or {}), **plain}, cast("ReadOptions", reading)
+    return {**(workload or {}), **plain}
 
 
-def host_of(work: WorkRequest) -> HostProfile:
+def host_of(work: Workload) -> HostProfile:
     """Return the host of a workload."""
-    usual = host_profile(work.host, cache_bytes=work.memory_bytes, threads=work.threads or 1)
+    usual = host_profile(work["host"], cache_bytes=work["memory_bytes"], threads=work["threads"] or 1)
     try:
-        return with_properties(usual, work.host_properties or {})
+        return with_properties(usual, work["host_properties"] or {})
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -162,33 +156,33 @@ class Walk:
     missing: tuple[str, ...] = ()
 
 
-def walk(layout: VolumeLayout, asked: WorkRequest, host: HostProfile | None = None) -> Walk:
+def walk(layout: VolumeLayout, asked: Workload, host: HostProfile | None = None) -> Walk:
     """Work out the reads of a workload."""
     return walk_on(model_of(layout, host_of(asked) if host is None else host), asked)
 
 
-def walk_on(model: Model, asked: WorkRequest) -> Walk:
+def walk_on(model: Model, asked: Workload) -> Walk:
     """Work out the reads of a workload on a model, whose host does it."""
     layout = model.layout
-    file_id = None if asked.file is None else _file(layout, asked.file)
+    file_id = None if asked["file"] is None else _file(layout, asked["file"])
     work = Work(
-        start_directory_id=ROOT_ID if asked.start is None else _needed(layout, asked.start),
-        stat=asked.stat,
-        paths=asked.paths,
+        start_directory_id=ROOT_ID if asked["start"] is None else _needed(layout, asked["start"]),
+        stat=asked["stat"],
+        paths=asked["paths"],
         file_id=file_id,
         records=None if file_id is None else _records(layout, file_id, asked),
         record_bytes=_record_bytes(asked),
-        warm=asked.warm,
-        passes=asked.passes,
+        warm=asked["warm"],
+        passes=asked["passes"],
     )
-    order = ORDERS[asked.order]
-    paths = (asked.paths or ()) if order.needs == "paths" else ()
+    order = ORDERS[asked["order"]]
+    paths = (asked["paths"] or ()) if order.needs == "paths" else ()
     found = entries_on_paths(model, paths)
     if paths and all(map(components_of, paths)) and (found < 0).all():
         raise UsageError(
             f"of {len(paths):,} paths none is on the volume, nor a folder on the way; they begin at its root"
         )
-    with phase(f"working out the reads of {asked.order}"):
+    with phase(f"working out the reads of {asked['order']}"):
         reads = trace_on(model, order, work)
         writes = None if order.least_written is None else order.least_written(model, work)
     # What a second of work takes on the wall, done by so many threads on so many processors.
@@ -205,7 +199,7 @@ class Met(NamedTuple):
     agreement: Score  # how a trace meets them
 
     @classmethod
-    def by(cls, real: AccessTrace, layout: VolumeLayout, work: WorkRequest) -> Met:
+    def by(cls, real: AccessTrace, layout: VolumeLayout, work: Workload) -> Met:
         """Predict some work, and compare."""
         model = model_of(layout, host_of(work))
         predicted = walk_on(model, work).reads
@@ -216,13 +210,17 @@ EXACT: Final = 0.999
 """Share of steps from which on no other version of a driver is tried."""
 
 
-def met_best(real: AccessTrace, layout: VolumeLayout, work: WorkRequest) -> tuple[Met, str]:
+def met_best(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tuple[Met, str]:
     """Predict as the usual driver reads, or as a version that misses half as many steps; and say which."""
-    best, name, given = Met.by(real, layout, work), "", work.host_properties or {}
+    best, name, given = Met.by(real, layout, work), "", work["host_properties"] or {}
     for version in filesystem_of(layout).traits.driver_versions:
-        if best.agreement.pair_share >= EXACT or version.host != work.host or version.properties.keys() & given.keys():
+        if (
+            best.agreement.pair_share >= EXACT
+            or version.host != work["host"]
+            or version.properties.keys() & given.keys()
+        ):
             continue
-        tried = replace(work, host_properties={**given, **version.properties})
+        tried: Workload = {**work, "host_properties": {**given, **version.properties}}
         other = Met.by(real, layout, tried)
         # Of a trace that meets neither, a few steps more tell nothing.
         if 1 - other.agreement.pair_share <= (1 - best.agreement.pair_share) / 2:
@@ -236,22 +234,22 @@ def _said(properties: Mapping[str, object]) -> Iterator[str]:
         yield f"{name}={('no', 'yes')[value] if isinstance(value, bool) else value}"
 
 
-def _record_bytes(asked: WorkRequest) -> int:
-    return asked.record_bytes or WorkRequest().record_bytes
+def _record_bytes(asked: Workload) -> int:
+    return asked["record_bytes"] or options_of(Workload)["record_bytes"].default
 
 
-def _records(layout: VolumeLayout, file_id: int, asked: WorkRequest) -> NDArray[np.int64] | None:
+def _records(layout: VolumeLayout, file_id: int, asked: Workload) -> NDArray[np.int64] | None:
     """Offsets of the records that are read; None for the whole file."""
-    if asked.offsets is not None:
-        return np.array(asked.offsets, np.int64)
-    if not asked.records:
+    if asked["offsets"] is not None:
+        return np.array(asked["offsets"], np.int64)
+    if not asked["records"]:
         return None
     entries = layout.columns("entries")
     size = int(entries["size_bytes"].filled(0)[int(np.argmax(entries["file_id"].data == file_id))])
     length = _record_bytes(asked)
     if size < length:
         raise UsageError(f"the file has {size:,} bytes, which is less than a record of {length:,}")
-    return random_records(size, asked.records, length, asked.seed)
+    return random_records(size, asked["records"], length, asked["seed"])
 
 
 def _needed(layout: VolumeLayout, path: str) -> int:
@@ -268,14 +266,14 @@ def _file(layout: VolumeLayout, path: str) -> int:
     return file_id
 
 
-def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: WorkRequest) -> WalkCosts:
+def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: Workload) -> WalkCosts:
     """Charge what a workload costs on a drive to nodes, files and directories."""
     from layoutscope.analysis.explanation import costs_of
 
     (profile,) = profiles_of(drive)
     reads = walk(layout, work).reads
     found = quick_prediction(layout, reads, profile, said_of(host_of(work)))
-    return costs_of(layout, reads, found, work.order)
+    return costs_of(layout, reads, found, work["order"])
 
 
 def quick_prediction(
@@ -299,38 +297,38 @@ ALL: Final = "all"
 def over_orders(
     layout: VolumeLayout,
     profiles: Sequence[DriveProfile],  # the drives; orders are sorted by their time on the first
-    work: WorkRequest,
+    work: Workload,
     *,
     start_offset_bytes: int = 0,
 ) -> OrdersCase:
     """Predict every order on a volume."""
     model = model_of(layout, host_of(work))
-    cases = [_case(model, profiles, replace(work, order=name), start_offset_bytes) for name in ORDERS]
+    cases = [_case(model, profiles, {**work, "order": name}, start_offset_bytes) for name in ORDERS]
     cases.sort(key=lambda case: (bool(case.why_not), case.times[0].seconds if case.times else case.reads))
-    paths = work.paths or ()
+    paths = work["paths"] or ()
     missing = missing_paths(paths, entries_on_paths(model, paths))
-    return OrdersCase(volume_name(layout), work.host, tuple(cases), layout.coverage, layout.num_errors, missing)
+    return OrdersCase(volume_name(layout), work["host"], tuple(cases), layout.coverage, layout.num_errors, missing)
 
 
-def _case(model: Model, profiles: Sequence[DriveProfile], work: WorkRequest, start_offset_bytes: int) -> OrderCase:
+def _case(model: Model, profiles: Sequence[DriveProfile], work: Workload, start_offset_bytes: int) -> OrderCase:
     reason = why_not(work)
     if reason:
-        return OrderCase(work.order, reason)
+        return OrderCase(work["order"], reason)
     reads = walk_on(model, work).reads
     said = said_of(model.host)
     times = tuple(quick_prediction(model.layout, reads, profile, said, start_offset_bytes) for profile in profiles)
     read_bytes = int(reads.length_bytes.sum())
-    return OrderCase(work.order, "", len(reads), read_bytes, entries_of(model, work), times)
+    return OrderCase(work["order"], "", len(reads), read_bytes, entries_of(model, work), times)
 
 
-def entries_of(model: Model, work: WorkRequest) -> int | None:
+def entries_of(model: Model, work: Workload) -> int | None:
     """Count the entries that an order goes through; None where it goes through no number of them."""
-    if work.order == "paths":
-        return len(work.paths or ())
-    chosen = ORDERS[work.order]
-    if chosen.needs or not chosen.is_whole or work.start is not None:
+    if work["order"] == "paths":
+        return len(work["paths"] or ())
+    chosen = ORDERS[work["order"]]
+    if chosen.needs or not chosen.is_whole or work["start"] is not None:
         return None
-    return len(model.layout.columns("entries")) * work.passes
+    return len(model.layout.columns("entries")) * work["passes"]
 
 
 UNKNOWN: Final = "unknown"
@@ -339,23 +337,23 @@ UNKNOWN: Final = "unknown"
 PLACEMENTS: Final = ("known", UNKNOWN)
 
 
-def check_placement(placement: str, work: WorkRequest, *, is_one_order: bool) -> None:
+def check_placement(placement: str, work: Workload, *, is_one_order: bool) -> None:
     """Hold what is asked of the placement to what can be said."""
     if placement not in PLACEMENTS:
         hint = did_you_mean(placement, PLACEMENTS)
         raise UsageError(f"no placement {placement!r}{hint}; there are {', '.join(PLACEMENTS)}")
-    if placement == UNKNOWN and (not is_one_order or ORDERS[work.order].needs or work.start is not None):
+    if placement == UNKNOWN and (not is_one_order or ORDERS[work["order"]].needs or work["start"] is not None):
         raise UsageError("a volume like that is predicted for one order that goes over the whole volume")
 
 
 class VolumesAlike:
     """Volumes like one that is known, walked."""
 
-    def __init__(self, layout: VolumeLayout, work: WorkRequest) -> None:
+    def __init__(self, layout: VolumeLayout, work: Workload) -> None:
         from layoutscope.analysis.aged import volumes_alike
 
         self._layout, self._host = layout, said_of(host_of(work))
-        self._volumes = volumes_alike(layout, work.host)
+        self._volumes = volumes_alike(layout, work["host"])
         self._walks = [walk(volume.layout, work).reads for volume in self._volumes]
 
     def added(self, case: DriveCase, reads: AccessTrace, profile: DriveProfile) -> DriveCase:

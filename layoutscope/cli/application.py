@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from layoutscope.cli import drives, fleet, forecast, inspect, plan, predict, scan, words
+from layoutscope.cli import drives, fleet, inspect, plan, predict, scan, words
+from layoutscope.cli.command import Command
 from layoutscope.cli.help import EXAMPLES, EXIT_CODES, OVERVIEW, Verb
-from layoutscope.cli.running import Command
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
         "plan": plan.plan,
         "compare": scan.compare,
         "series": scan.series,
-        "forecast": forecast.forecast,
+        "forecast": plan.forecast,
         "batch": fleet.batch,
         "trace": predict.trace,
         "replay": predict.replay,

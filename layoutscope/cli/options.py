@@ -1,90 +1,204 @@
-"""The image, and the options that several commands share: of reading it, of enumerating it, of workloads."""
+"""Options of commands: made from those of the library, with the few that only a command line has."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, cast
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import typer
 
 from layoutscope import inputs
-from layoutscope.cli.running import Group, option, warn
+from layoutscope.cli.running import STANDARD_OUTPUT, warn
 from layoutscope.errors import ImageError, UsageError
-from layoutscope.options import Workload
+from layoutscope.options import (
+    DAMAGED,
+    ENCRYPTED,
+    OUTPUT,
+    VOLUME,
+    CommandOptions,
+    CommonReadOptions,
+    Option,
+    ReadOptions,
+    options_of,
+)
 
 if TYPE_CHECKING:
-    import inspect
     from collections.abc import Iterator
 
     from layoutscope.filesystems.traits import ReadOption
-    from layoutscope.options import EnumerationOptions, ReadOptions
 
+Changes = Mapping[str, Option | None]
+"""What a command offers in another way than the library, or not; by name, or by the kind of a file system's option."""
 
-Order = Literal[
-    "fts",
-    "readdir-stat",
-    "du",
-    "backup",
-    "backup-events",
-    "delete",
-    "mount",
-    "fsck",
-    "find",
-    "ls",
-    "ls-folder",
-    "archive",
-    "git-status",
-    "search",
-    "bulk",
-    "names",
-    "catalog",
-    "searchfs",
-    "paths",
-    "copy",
-    "read",
+SEVERAL: Final[Changes] = {"ddrescue_map": None, "image": None}
+"""Options that are a matter of one image, not of several."""
+
+COMMANDS_WORDS: Final[Changes] = {
+    "cache_dir": options_of(CommonReadOptions)["cache_dir"]._replace(absence="as 'layoutscope cache' shows")
+}
+"""The library keeps nothing unless it is asked to."""
+
+FLEET: Final[Changes] = {**SEVERAL, "evidence": None}
+
+CONTAINER: Final[Changes] = dict.fromkeys(("sweep", "number", "text", "switch"))
+"""Options that change nothing where no state is chosen, and no tree is rebuilt."""
+
+Image = Annotated[
+    Path,
+    typer.Argument(
+        metavar="IMAGE", help="Raw image (split or compressed too), disk image, device or capture; or IMAGE:VOLUME."
+    ),
 ]
-OrderOrAll = Literal[Order, "all"]
-PlannedOrder = Literal["fts", "readdir-stat", "du", "backup", "ls", "git-status", "copy", "archive"]
-Host = Literal["linux", "macos"]
-Placement = Literal["known", "unknown"]
-Table = Literal[
-    "nodes",
-    "node_fragments",
-    "node_views",
-    "regions",
-    "extents",
-    "entries",
-    "free",
-    "findings",
-    "metrics",
-    "times",
-    "directories",
-    "reads",
-    "all",
+ImageItself = Annotated[
+    Path,
+    typer.Argument(
+        metavar="IMAGE",
+        help="Raw image (split or compressed too), disk image or device, but no capture; or IMAGE:VOLUME.",
+    ),
 ]
-ExportFormat = Literal["csv", "parquet", "jsonl", "bodyfile", "dfxml", "speedscope", "perfetto", "folded"]
-CheckFormat = Literal["text", "json", "csv", "sarif"]
-PlanFormat = Literal["text", "json", "csv"]
-TraceFormat = Literal["csv", "fio", "blkparse"]
-ReplayFormat = Literal["csv", "fio", "blkparse", "pairs", "fs_usage", "iosnoop", "biosnoop"]
-Buffer = Literal["own", "off", "join", "no-join"]
-Ordering = Literal["order", "xid", "time"]
-CacheVerb = Literal["show", "clear"]
+AsJson = Annotated[bool, Option("Print JSON.", panel=OUTPUT, flag="--json")]
+Output = Annotated[
+    Path | None,
+    Option("Where it is written to.", panel=OUTPUT, flag="-o --output", absence=STANDARD_OUTPUT),
+]
 
 
-def what_ifs() -> list[str]:
-    """Name every what-if, for completion; help does not load what knows them."""
-    from layoutscope.api.predict import WHAT_IF_NAMES
+OWN_KINDS: Final[dict[str, tuple[Any, str, str, str]]] = {
+    "number": (int | None, "N", VOLUME, "the newest"),
+    "text": (str | None, "NAME", VOLUME, "none"),
+    "secret": (str | None, "TEXT", ENCRYPTED, "stays locked"),
+    "image": (Path | None, "IMAGE", VOLUME, "there is one device"),
+    "switch": (bool, "", DAMAGED, ""),
+}
+"""The type of a file system's own option, what stands for its value, its panel, and what holds without it."""
 
-    return list(WHAT_IF_NAMES)
+
+def parameters_of(group: type, changes: Changes) -> list[inspect.Parameter]:
+    """Make the options of a group parameters as typer takes them; those of reading stand last."""
+    reading = options_of(ReadOptions) if "partition" in options_of(group) else {}
+    parts: list[tuple[type, Changes]] = [(group, {**dict.fromkeys(reading), **changes})]
+    parts += [(part, {**COMMANDS_WORDS, **changes}) for part in (CommonReadOptions, CommandOptions) if reading]
+    found = [
+        parameter(name, part.__annotations__[name], shown, shown.default)
+        for part, own_changes in parts
+        for name, option in options_of(part).items()
+        if (shown := own_changes.get(name, option)) is not None and shown.flag != ""
+    ]
+    own = [item for item in _read_options().values() if reading and item[0].kind not in changes]
+    return [*found, *(item for option, labels in own for item in _own_parameters(option, " or ".join(labels)))]
+
+
+def _read_options() -> dict[str, tuple[ReadOption, tuple[str, ...]]]:
+    from layoutscope.filesystems.registry import read_options
+
+    return read_options()
+
+
+def _own_parameters(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
+    """Make a file system's own option a parameter.
+
+    A secret may be read from a file, too: words on a command line are seen by everybody on the machine.
+    """
+    kind, metavar, panel, absence = OWN_KINDS[own.kind]
+    # What lies around a volume, CoreStorage and disk images, opens with the same words.
+    label = f"{label}, FileVault 2, encrypted disk images" if own.kind == "secret" else label
+    text = own.help or options_of(ReadOptions)[own.name].help
+    text = f"{text[0].lower()}{text[1:]}"
+    if own.kind == "secret":
+        text = f"{text.removesuffix('.')}, or - to be asked; else LAYOUTSCOPE_{own.name.upper()} is looked at."
+    shown = Option(f"{label}: {text}", panel=panel, metavar=metavar, absence=absence)
+    yield parameter(own.name, kind, shown, own.default)
+    if own.kind == "secret":
+        about = shown._replace(help=f"{label}: a file with the {own.name.replace('_', ' ')}.", metavar="FILE")
+        yield parameter(f"{own.name}_file", Path | None, about, None)
+
+
+def parameter(name: str, hint: Any, option: Option, default: Any) -> inspect.Parameter:
+    """Make an option a parameter as typer takes it."""
+    kind, metavar, _ = _written(hint, option)
+    flags = (option.flag or f"--{'no-' * (default is True)}{name.replace('_', '-')}").split()
+    if kind is bool:
+        default = False
+    elif default in (None, "", (), {}) or kind == list[str]:
+        default = None if default is not inspect.Parameter.empty else default
+    elif option.form == "seconds":
+        default = default / 1000
+    elif kind is str and default is not inspect.Parameter.empty:
+        default = str(default)
+    is_number = kind in (int, float)
+    declared: Any = typer.Option(
+        *flags,
+        metavar=option.metavar or metavar,
+        rich_help_panel=option.panel or None,
+        show_default=option.absence or default is not None,
+        help=option.help,
+        autocompletion=COMPLETIONS.get(name),
+        min=option.least if is_number else None,
+        max=option.most if is_number else None,
+    )
+    typed: Any = kind if default is not None else kind | None
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[typed, declared]
+    )
+
+
+def long_flag(item: inspect.Parameter) -> str:
+    """Return how an option is spelt, by its long name."""
+    (declared,) = item.annotation.__metadata__
+    # Typer keeps the first spelling where other styles have the default.
+    return next(flag for flag in (declared.default, *declared.param_decls) if flag.startswith("--"))
+
+
+def read_value(hint: Any, option: Option, value: Any) -> Any:
+    """Turn what was typed into what the library takes; None where nothing was."""
+    if value is None or value == []:
+        return None
+    _, _, read = _written(hint, option)
+    if option.default is True:
+        return not value
+    return value if read is None else read(value)
+
+
+def _written(hint: Any, option: Option) -> tuple[Any, str | None, Callable[[Any], Any] | None]:
+    """Say how an option is written: its type on the command line, what stands for its value, and what reads it."""
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    if option.form or option.unit == "bytes":
+        return FORMS[option.form or "bytes"]
+    if option.choices:
+        return Literal[option.choices], None, None
+    is_union = get_origin(hint) in (Union, UnionType)
+    parts = [part for part in get_args(hint) if part is not NoneType] if is_union else [hint]
+    origins = [get_origin(part) for part in parts]
+    if Sequence in origins:
+        return list[str], "NAME", None
+    if os.PathLike in origins:
+        return Path, "FILE", None
+    (first, *_) = parts
+    return first, {int: "N", str: "NAME", Path: "FILE"}.get(first), None
 
 
 def complete_what_if(incomplete: str) -> list[str]:
-    """Name the what-ifs that begin so."""
-    return [name for name in what_ifs() if name.startswith(incomplete)]
+    """List the what-ifs that begin so; help does not load what knows them."""
+    from layoutscope.api.predict import WHAT_IF_NAMES
+
+    return [name for name in WHAT_IF_NAMES if name.startswith(incomplete)]
+
+
+COMPLETIONS: Final = {"what_ifs": complete_what_if}
+
+
+def add_secrets_and_cache(given: dict[str, Any]) -> None:
+    """Read secrets from where they are, and choose the folder of decompressed images."""
+    for name in [name for name, (own, _) in _read_options().items() if own.kind == "secret"]:
+        given[name] = secret_of(name, given.get(name), given.pop(f"{name}_file", None))
+    given["cache_dir"] = None if given.pop("no_cache") else given.get("cache_dir") or usual_cache()
 
 
 def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:
@@ -116,210 +230,6 @@ def read_secret(path: Path) -> str:
         raise ImageError(f"{path}: cannot be read as a password file: {reason}") from error
     except UnicodeDecodeError as error:
         raise ImageError(f"{path}: cannot be read as a password file") from error
-
-
-WORKLOAD: Final = "Workload"
-OUTPUT: Final = "Output"
-CHOOSING: Final = "Choosing the volume"
-ENCRYPTED: Final = "Encrypted"
-DAMAGED: Final = "Damaged images"
-COMPRESSED: Final = "Compressed images"
-
-Image = Annotated[
-    Path,
-    typer.Argument(
-        metavar="IMAGE", help="Raw image (split or compressed too), disk image, device or capture; or IMAGE:VOLUME."
-    ),
-]
-ImageItself = Annotated[
-    Path,
-    typer.Argument(
-        metavar="IMAGE",
-        help="Raw image (split or compressed too), disk image or device, but no capture; or IMAGE:VOLUME.",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print JSON.")]
-Force = Annotated[
-    bool, typer.Option("--force", rich_help_panel=OUTPUT, help="Replace outputs that layoutscope wrote; nothing else.")
-]
-Drives = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--drive",
-        metavar="NAME",
-        rich_help_panel=WORKLOAD,
-        show_default="generic-5400-2.5, generic-7200, sata-ssd",
-        help="Drive by profile, model number or FILE.toml, or main=NAME,second=NAME of a Fusion set; "
-        "'layoutscope drives' says which to take.",
-    ),
-]
-HostOption = Annotated[
-    Host,
-    typer.Option("--host", rich_help_panel=WORKLOAD, help="Operating system whose drivers and libraries do it."),
-]
-StartOffset = Annotated[
-    str,
-    typer.Option(
-        metavar="BYTES", rich_help_panel=WORKLOAD, help="Where the image, or the traced disk, lies on the drive."
-    ),
-]
-
-KINDS: Final[dict[str, tuple[object, str | None, str, str]]] = {
-    "number": (int | None, "N", CHOOSING, "the newest"),
-    "text": (str | None, "NAME", CHOOSING, "none"),
-    "secret": (str | None, "TEXT", ENCRYPTED, "stays locked"),
-    "image": (Path | None, "IMAGE", CHOOSING, "there is one device"),
-    "switch": (bool, None, DAMAGED, ""),
-}
-"""What typer takes for a file system's own option, what stands for its value, its panel, and what holds without it."""
-
-
-class Reading(Group):
-    """How images are read: the options of every file system, and behind them those of single ones.
-
-    A verb at which some of them would change nothing takes a subclass that names these in `without`; those of single
-    file systems go by their kind.
-    """
-
-    without: ClassVar[frozenset[str]] = frozenset()
-
-    partition: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", rich_help_panel=CHOOSING, show_default="all", help="Only the volumes of this partition."
-        ),
-    ] = None
-    volume: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=CHOOSING,
-            show_default="all",
-            help="Only the volume of this name or number (from 1).",
-        ),
-    ] = None
-    volume_at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BYTES",
-            rich_help_panel=CHOOSING,
-            show_default="anywhere",
-            help="Read what starts at this byte, named by a partition map or not.",
-        ),
-    ] = None
-    sweep: Annotated[
-        bool,
-        typer.Option(
-            "--sweep", rich_help_panel=DAMAGED, help="Find nodes by scanning the whole volume, rebuild broken trees."
-        ),
-    ] = False
-    no_names: Annotated[bool, typer.Option("--no-names", rich_help_panel=OUTPUT, help="Leave names out.")] = False
-    ddrescue_map: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=DAMAGED,
-            show_default="all of it was read",
-            help="ddrescue's map of the image: bad areas are unread, not zero.",
-        ),
-    ] = None
-    cache_dir: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            rich_help_panel=COMPRESSED,
-            show_default="as 'layoutscope cache' shows",
-            help="Keep decompressed images in this folder.",
-        ),
-    ] = None
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", rich_help_panel=COMPRESSED, help="Keep no decompressed image.")
-    ] = False
-    evidence: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-            show_default="not hashed",
-            help="Hash every file of the images before and after, and report it: .txt or .json.",
-        ),
-    ] = None
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress on the terminal.")] = False
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.heard_by: dict[str, Any] = {}
-
-    @classmethod
-    def options(cls) -> list[inspect.Parameter]:
-        """List the options, those of each file system under its label."""
-        from layoutscope.filesystems.registry import read_options
-
-        asked = [(each, labels) for each, labels in read_options().values() if each.kind not in cls.without]
-        own = [made for each, labels in asked for made in _declared(each, " or ".join(labels))]
-        return [item for item in (*super().options(), *own) if item.name not in cls.without]
-
-    def asked(self) -> ReadOptions:
-        """Return what was asked for, in the library's words."""
-        from layoutscope.filesystems.registry import read_options
-
-        unasked = {name: getattr(self, name) for name in self.without if hasattr(self, name)}
-        given = {**unasked, **vars(self), **self.heard_by, "volume_at": byte_count(self.volume_at)}
-        given["names"] = not self.no_names
-        given["cache_dir"] = None if self.no_cache else self.cache_dir or usual_cache()
-        for name in ("no_names", "no_cache", "heard_by", "quiet", "evidence"):
-            given.pop(name, None)
-        for secret in [name for name, (each, _) in read_options().items() if each.kind == "secret"]:
-            given[secret] = secret_of(secret, given[secret], given.pop(f"{secret}_file"))
-        return cast("ReadOptions", given)
-
-
-class ReadingSeveral(Reading):
-    """How images are read that stand beside one another: what is a matter of one image alone is not asked."""
-
-    without = frozenset({"ddrescue_map", "image"})
-
-
-class ReadingContainer(Reading):
-    """How images are read of which no state is chosen, and no tree is rebuilt."""
-
-    without = frozenset({"sweep", "number", "text", "switch"})
-
-
-class ReadingWhole(Reading):
-    """How images are read of which names cannot be left out."""
-
-    without = frozenset({"no_names"})
-
-
-def _declared(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
-    """Turn a file system's own option into one of the command line.
-
-    A secret may be read from a file, too: words on a command line are seen by everybody on the machine.
-    """
-    kind, metavar, panel, default = KINDS[own.kind]
-    # What lies around a volume, CoreStorage and disk images, opens with the same words.
-    label = f"{label}, FileVault 2, encrypted disk images" if own.kind == "secret" else label
-    flag, word = f"--{own.name.replace('_', '-')}", own.name.replace("_", " ")
-    about: dict[str, Any] = {"rich_help_panel": panel, "show_default": default or False}
-    more = f", or - to be asked; else LAYOUTSCOPE_{own.name.upper()} is looked at." if own.kind == "secret" else ""
-    text = own.help.removesuffix(".") + more if more else own.help
-    told = typer.Option(flag, metavar=metavar, help=f"{label}: {text}", **about)
-    yield option(own.name, Annotated[kind, told], own.default)
-    if own.kind == "secret":
-        told = typer.Option(f"{flag}-file", metavar="FILE", help=f"{label}: a file with the {word}.", **about)
-        yield option(f"{own.name}_file", Annotated[Path | None, told], None)
-
-
-class Enumerating(Group):
-    """On which drives and by whose drivers a volume is enumerated."""
-
-    drive: Drives = None
-    host: HostOption = "linux"
-
-    def asked(self, reading: Reading) -> EnumerationOptions:
-        """Return what was asked for, in the library's words, with how images are read."""
-        return {"drives": self.drive, "host": self.host, **reading.asked()}
 
 
 def usual_cache() -> Path | None:
@@ -355,104 +265,9 @@ def byte_count(text: str | None) -> int | None:
     return number
 
 
-class WorkOptions(Group):
-    """What is done on a volume."""
-
-    panel = WORKLOAD
-
-    order: Annotated[Order, typer.Option(help="What a program does; 'layoutscope explain ORDER' tells of each.")] = (
-        "fts"
-    )
-    host: HostOption = "linux"
-    host_property: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            show_default="as the operating system",
-            help="Where the operating system differs, such as read_ahead_bytes=256KiB.",
-        ),
-    ] = None
-    start: Annotated[
-        str | None, typer.Option("--start", metavar="PATH", show_default="the root", help="Directory to start at.")
-    ] = None
-    no_stat: Annotated[bool, typer.Option("--no-stat", help="fts with FTS_NOSTAT: only directories are stat'ed.")] = (
-        False
-    )
-    paths: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", show_default="none", help="paths, backup-events: a list of paths, one a line."),
-    ] = None
-    file: Annotated[str | None, typer.Option(metavar="PATH", show_default="none", help="read: the file.")] = None
-    records: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, show_default="the whole file", help="read: so many random records."),
-    ] = None
-    record_size: Annotated[str, typer.Option(metavar="BYTES", help="read: length of a record.")] = "4096"
-    seed: Annotated[int, typer.Option(metavar="N", help="read: draws the records.")] = 1
-    offsets: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default="random ones",
-            help="read: offsets of records in bytes, the last number a line.",
-        ),
-    ] = None
-    threads: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Threads that share the computer's time between reads; the drive gets one read at a time.",
-        ),
-    ] = 1
-    warm: Annotated[bool, typer.Option("--warm", help="With what a first pass read in memory.")] = False
-    passes: Annotated[int, typer.Option(metavar="N", min=1, help="How often it is done.")] = 1
-
-    def asked(self) -> Workload:
-        """Return what was asked for, in the library's words."""
-        return {
-            "order": self.order,
-            "host": self.host,
-            "host_properties": named_values(self.host_property),
-            "start": self.start,
-            "stat": not self.no_stat,
-            "paths": None if self.paths is None else read_lines(self.paths),
-            "file": self.file,
-            "records": self.records,
-            "record_bytes": byte_count(self.record_size) or 0,
-            "seed": self.seed,
-            "offsets": None if self.offsets is None else read_offsets(self.offsets),
-            "threads": self.threads,
-            "warm": self.warm,
-            "passes": self.passes,
-        }
-
-
-class WorkInMemory(WorkOptions):
-    """What is done on a volume by a computer with so much memory; a recorded trace has been through its own."""
-
-    memory: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", show_default="unlimited", help="Memory that holds what was read."),
-    ] = None
-
-    def asked(self) -> Workload:
-        """Return what was asked for, in the library's words."""
-        return {**super().asked(), "memory_bytes": byte_count(self.memory)}
-
-
-class WorkOfAnyOrder(WorkInMemory):
-    """What is done on a volume, where all orders can be asked for at once."""
-
-    order: Annotated[
-        OrderOrAll,
-        typer.Option(help="What a program does; 'layoutscope explain ORDER' tells of each."),
-    ] = "fts"  # type: ignore[assignment]  # there is one more of them here
-
-
-def named_values(given: list[str] | None) -> dict[str, str]:
+def named_values(given: list[str]) -> dict[str, str]:
     """Split properties at their equals sign."""
-    pairs = [item.partition("=") for item in given or ()]
+    pairs = [item.partition("=") for item in given]
     for name, sign, _ in pairs:
         if not sign:
             raise UsageError(f"{name!r} is no NAME=VALUE")
@@ -475,3 +290,35 @@ def read_offsets(path: Path) -> list[int]:
         if match is None:
             raise UsageError(f"{path}: line {number} does not end with an offset")
     return [int(match[1]) for match in found if match]
+
+
+def numbers(figures: list[str]) -> dict[str, float]:
+    """Read figures such as ``rpm=7200``."""
+    found = {}
+    for figure in figures:
+        name, _, value = figure.partition("=")
+        try:
+            found[name] = float(value)
+        except ValueError as error:
+            raise UsageError(f"{figure!r} is no figure; write NAME=NUMBER, such as rpm=7200") from error
+    return found
+
+
+def read_place(text: str) -> int:
+    """Read an address that may be before the start, with a minus."""
+    count = byte_count(text.removeprefix("-")) or 0
+    return -count if text.startswith("-") else count
+
+
+FORMS: Final[dict[str, tuple[Any, str | None, Callable[[Any], Any] | None]]] = {
+    "text": (str, "NAME", None),
+    "files": (list[Path], "FILE", None),
+    "bytes": (str, "BYTES", byte_count),
+    "place": (str, "BYTES", read_place),
+    "seconds": (float, "SECONDS", lambda seconds: seconds * 1000),
+    "lines": (Path, "FILE", read_lines),
+    "offsets": (Path, "FILE", read_offsets),
+    "pairs": (list[str], "NAME=VALUE", named_values),
+    "numbers": (list[str], "NAME=NUMBER", numbers),
+}
+"""The type, what stands for a value, and what reads it, of options that are not written as their types are."""

@@ -6,17 +6,13 @@ images were not read whole, ends with 3 as well, and says on standard error what
 
 from __future__ import annotations
 
-import inspect
 import os
 import stat
 import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, get_origin, get_type_hints
-
-import typer
-from typer.models import ArgumentInfo, ParameterInfo
+from typing import IO, TYPE_CHECKING, Final, ParamSpec
 
 from layoutscope import inputs
 from layoutscope.bounded import lacks_memory, terminal
@@ -40,6 +36,8 @@ if TYPE_CHECKING:
     from layoutscope.progress import Progress
     from layoutscope.results import Shown
 
+
+P = ParamSpec("P")
 
 DELAY_S: Final = 2.0
 """What is done sooner is not worth a line."""
@@ -156,46 +154,8 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _ARRAY_BYTES: Final = 32 * 1024**2
 _NEVER: Final = 2**31 - 1
 
-READING: Final = "reading"
-"""The argument by which every command takes how images are read."""
-
-
 STANDARD_OUTPUT: Final = "standard output"
 """What an option shows as its default where a result can go there; ``-`` asks for it."""
-
-DASH: Final = Path("-")
-
-
-class Group:
-    """Options that go together; a command takes them as one argument.
-
-    Each annotated attribute of a subclass is an option, its value the default. These are no dataclasses, which take
-    longer to make than a command to start.
-    """
-
-    panel = ""
-    """The panel of the help in which those options stand that name no other one."""
-
-    def __init__(self, **given: Any) -> None:
-        vars(self).update(given)
-
-    @classmethod
-    def options(cls) -> list[inspect.Parameter]:
-        """List the options as a command's parameters."""
-        hints = get_type_hints(cls, include_extras=True)
-        kinds = {name: kind for name, kind in hints.items() if get_origin(kind) is not ClassVar}
-        for mark in (mark for kind in kinds.values() for mark in getattr(kind, "__metadata__", ())):
-            mark.rich_help_panel = mark.rich_help_panel or cls.panel or None
-        return [option(name, kind, getattr(cls, name, inspect.Parameter.empty)) for name, kind in kinds.items()]
-
-
-def option(
-    name: str,
-    annotation: object,  # its type, with what typer is to know of it
-    default: object,  # what holds where it is not given; `empty` where it must be
-) -> inspect.Parameter:
-    """Make an option."""
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 class Damage:
@@ -222,83 +182,6 @@ class Damage:
         for line in self.lines.values():
             warn(line)
         return EXIT_DAMAGED if self.lines else EXIT_COMPLETE
-
-
-class Command:
-    """A command as typer takes it.
-
-    Typer has no groups of options, so an argument that is a :class:`Group` stands in the signature as the options that
-    it is made of, behind the command's own.
-    """
-
-    def __init__(
-        self,
-        function: Callable[..., int | None],  # the command; returns its exit code, or None to leave it to `Damage`
-    ) -> None:
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self._function = function
-        own = inspect.signature(function, eval_str=True).parameters
-        self._groups = {name: item.annotation for name, item in own.items() if _is_group(item.annotation)}
-        self._options = {name: group.options() for name, group in self._groups.items()}
-        spread = [option for options in self._options.values() for option in options]
-        parameters = [*(item for name, item in own.items() if name not in self._groups), *spread]
-        for item in parameters:
-            for mark in getattr(item.annotation, "__metadata__", ()):
-                if isinstance(mark, ParameterInfo):
-                    mark.readable = False  # whoever opens a file says why it cannot, with one exit code
-        self._arguments = [item.name for item in parameters if _is_argument(item)]
-        self.__signature__ = inspect.Signature(parameters)
-        self.__annotations__ = {item.name: item.annotation for item in parameters}
-
-    def __call__(self, **given: Any) -> None:
-        """Run the command and leave with its exit code."""
-        raise typer.Exit(exit_code(lambda: self._run(given)))
-
-    def _run(self, given: dict[str, Any]) -> int:
-        given = {name: self._streamed(name, value) for name, value in given.items()}
-        damage, locked = Damage(), list[str]()
-        for name, group in self._groups.items():
-            given[name] = group(**{item.name: given.pop(item.name) for item in self._options[name]})
-        reading = given.get(READING)
-        if reading is not None:
-            reading.heard_by = {"on_damage": damage.note, "on_locked": locked.append}
-        keep_freed_memory()
-        said: list[str] = []
-        with watched(quiet=reading is None or reading.quiet), heard_of_outputs(said):
-            code = self._examine(given, damage) if getattr(reading, "evidence", None) else self._function(**given)
-        for line in dict.fromkeys(locked):
-            warn(line)
-        from layoutscope.native import outdated
-
-        said += filter(None, [outdated()])
-        for line in said if reading is None or not reading.quiet else ():
-            warn(line)
-        return damage.exit_code() if code is None else code
-
-    def _streamed(self, name: str, value: Any) -> Any:
-        """Take ``-`` for standard output where a result can go there, which is what None stands for; else refuse it."""
-        item = self.__signature__.parameters[name]
-        if _is_argument(item) or DASH not in (value if isinstance(value, list) else [value]):
-            return value
-        marks = [mark for mark in item.annotation.__metadata__ if isinstance(mark, ParameterInfo)]
-        if any(getattr(mark, "show_default", None) == STANDARD_OUTPUT for mark in marks):
-            return None
-        flags = [flag for mark in marks for flag in mark.param_decls or () if flag.startswith("--")]
-        flag = flags[0] if flags else f"--{name.replace('_', '-')}"
-        raise UsageError(f"{flag} -: name a file; '-' is standard output, which takes no result of {flag} here")
-
-    def _examine(self, given: dict[str, Any], damage: Damage) -> int | None:
-        """Run the command between two hashes of what it examines."""
-        from layoutscope.api.evidence import examined
-
-        reading = given[READING]
-        named = [given[name] for name in self._arguments]
-        named += [vars(reading).get("second"), reading.ddrescue_map]
-        images = [path for item in named for path in (item if isinstance(item, list) else [item])]
-        with examined([path for path in images if isinstance(path, Path)], reading.evidence, sys.argv[1:]) as work:
-            code = self._function(**given)
-            work.exit_code = (EXIT_DAMAGED if damage.lines else EXIT_COMPLETE) if code is None else code
-        return code
 
 
 def keep_freed_memory() -> None:
@@ -328,15 +211,6 @@ def heard_of_outputs(said: list[str]) -> Iterator[None]:
         yield
 
 
-def _is_argument(item: inspect.Parameter) -> bool:
-    """Whether a parameter is no option, as images are."""
-    return any(isinstance(mark, ArgumentInfo) for mark in getattr(item.annotation, "__metadata__", ()))
-
-
-def _is_group(annotation: object) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Group)
-
-
 def show(result: Shown, *, as_json: bool) -> None:
     """Print a result on standard output, as JSON or as text."""
     if as_json:
@@ -350,10 +224,10 @@ def show(result: Shown, *, as_json: bool) -> None:
     print_result(result, make_console(sys.stdout))
 
 
-def exit_code(command: Callable[[], int]) -> int:
+def exit_code(command: Callable[P, int], *given: P.args, **options: P.kwargs) -> int:
     """Run a command and return its exit code; nothing but programming errors leaves it."""
     try:
-        code = command()
+        code = command(*given, **options)
         if inputs.leave_inputs():
             raise UsageError("standard output or standard error leads to what was read; send it elsewhere")
         sys.stdout.flush()

@@ -6,12 +6,12 @@ import shutil
 import sys
 import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from layoutscope.cli.options import COMPRESSED, OUTPUT, CacheVerb
-from layoutscope.cli.running import Group
+from layoutscope.cli.options import AsJson
+from layoutscope.options import COMPRESSED, Option
 
 
 def explain(
@@ -34,32 +34,24 @@ def explain(
     sys.stdout.write(f"{text}\n")
 
 
-class CacheFolder(Group):
-    """Which cache."""
-
-    panel = COMPRESSED
-
-    cache_dir: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", show_default="LAYOUTSCOPE_CACHE, else the user's", help="The folder that is meant."
-        ),
-    ] = None
-
-
 def cache(
     what: Annotated[
-        CacheVerb, typer.Argument(metavar="[show|clear]", help="List what is kept, or remove it.")
+        Literal["show", "clear"], typer.Argument(metavar="[show|clear]", help="List what is kept, or remove it.")
     ] = "show",
     *,
-    folder: CacheFolder,
-    as_json: Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print JSON.")] = False,
+    cache_dir: Annotated[
+        Path | None,
+        Option(
+            "The folder that is meant.", panel=COMPRESSED, metavar="DIR", absence="LAYOUTSCOPE_CACHE, else the user's"
+        ),
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show or clear the cache of decompressed images: where it is, its limit, and what is in it."""
     from layoutscope.image import cache as kept
     from layoutscope.report.text.cache import cache_text
 
-    place = folder.cache_dir or kept.default_folder()
+    place = cache_dir or kept.default_folder()
     images = [] if place is None else kept.kept_images(place)
     freed = kept.remove(images) if what == "clear" else None
     sys.stdout.write(cache_text(place, kept.limit_bytes(), images, freed=freed, as_json=as_json) + "\n")

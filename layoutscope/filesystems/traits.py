@@ -55,7 +55,7 @@ class ReadOption:
 
     name: str  # keyword of the library; with hyphens, the option of the command line
     kind: OptionKind  # what is given
-    help: str  # what it does, as it goes on behind the file system's label
+    help: str = ""  # what it does; empty where `layoutscope.options.ReadOptions` says it
     default: int | str | bool | None = None  # what holds where it is not given
     # whether it asks for a state other than the newest, which a volume of another file system cannot have
     is_state: bool = False

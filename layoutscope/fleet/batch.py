@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs, system
-from layoutscope.api.keywords import keywords_of, profiles_of, several, takes
+from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.fleet.cluster import HERE, SchedulerEngine
 from layoutscope.fleet.engines import LocalEngine, usual_memory_bytes, usual_workers
 from layoutscope.fleet.jobs import FleetJob, FleetLimits, find_sources
 from layoutscope.fleet.store import FleetFolder, need_polars, plain_text
-from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
+from layoutscope.options import BatchOptions, EnumerationOptions, FleetOptions, fill, leave_out
 from layoutscope.progress import phase
 from layoutscope.results.fleet import FleetResult, SourceEnd
 
@@ -27,62 +27,16 @@ if TYPE_CHECKING:
 HEARD: Final = ("progress", "on_damage", "on_locked")
 """Options by which a caller listens, which no other process can call."""
 
-USUAL_MS: Final = 3_600_000.0
-"""A source that takes longer is ended."""
-
 OF_ONE_IMAGE: Final = ("ddrescue_map", "second")
 """Options that make sense for one image alone."""
 
 
-class FleetOptions(TypedDict, total=False):
-    """How a batch works.
-
-    Attributes
-    ----------
-    resume : bool, default False
-        Take up the batch in the folder: what is complete and unchanged is not read again.
-    workers : int, count, optional
-        How many sources are read at a time; one a core without it, as far as memory goes.
-    memory_bytes : int, bytes, optional
-        Address space of each process; an equal part of this machine's memory without it, 2 GiB at least.
-    timeout_ms : float, milliseconds, default 3600000.0
-        Time after which the process of a source is ended.
-    written_bytes : int, bytes, optional
-        The longest file that a process may write.
-    orders : sequence of str, default ('fts',)
-        Orders that times are predicted for.
-    hash_names : bool, default False
-        Whether captures have hashes in place of names.
-    scheduler : str, optional
-        Address of a scheduler of Dask distributed, whose workers read; they see the sources and the folder under the
-        same names. ``local`` makes one on this machine. Without it, processes of this machine read.
-    dashboard : bool, default False
-        Whether a cluster that is made has Dask's own page; its address is told on standard error.
-    on_source : callable, optional
-        Called with the :class:`~layoutscope.results.fleet.SourceEnd` of each source that was read, how many are done,
-        and how many there are to do.
-    """
-
-    resume: bool
-    workers: int | None
-    memory_bytes: int | None
-    timeout_ms: float
-    written_bytes: int | None
-    orders: Sequence[str]
-    hash_names: bool
-    scheduler: str | None
-    dashboard: bool
-    on_source: Callable[[SourceEnd, int, int], None] | None
-
-
-class BatchOptions(FleetOptions, EnumerationOptions, total=False):
-    """All keywords of :func:`batch`."""
-
-
-@takes(FleetOptions, Enumeration, ReadOptions)
+@takes(BatchOptions)
 def batch(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
+    *,
+    on_source: Callable[[SourceEnd, int, int], None] | None = None,
     **options: Unpack[BatchOptions],
 ) -> FleetResult:
     """Read many images into one folder: captures, and tables with a row for every source.
@@ -93,8 +47,11 @@ def batch(
         Images, captures, folders that are walked, patterns such as ``*.dmg``, and ``@FILE`` for a list, a path a line.
     output : path
         The folder.
+    on_source : callable, optional
+        Called with the :class:`~layoutscope.results.fleet.SourceEnd` of each source that was read, how many are done,
+        and how many there are to do.
     **options
-        See :class:`FleetOptions` and :class:`~layoutscope.options.EnumerationOptions`.
+        See :class:`~layoutscope.options.BatchOptions`.
 
     Returns
     -------
@@ -121,11 +78,10 @@ def batch(
     began = monotonic()
     need_polars()
     system.need_unix()
-    given: dict[str, Any] = dict(options)
-    own = {name: given.pop(name) for name in FleetOptions.__annotations__ if name in given}
-    work = _checked(given, own)
+    own = fill(FleetOptions, options)
+    work = _checked(leave_out(options, own), own)
     folder = FleetFolder(Path(output))
-    folder.begin(resume=bool(own.get("resume")))
+    folder.begin(resume=own["resume"])
     with folder.locked():
         found = find_sources(several(sources), folder.path)
         for source in found:
@@ -136,7 +92,7 @@ def batch(
         documents = _known(folder, jobs)
         left = [job for job in jobs if job.source.identifier not in documents]
         kept = len(documents)
-        documents |= _done(folder, engine.run(left), len(left), own.get("on_source"))
+        documents |= _done(folder, engine.run(left), len(left), on_source)
         folder.clear_work()
         folder.write_tables((source.identifier for source in found), documents)
         ends = tuple(_end(documents[source.identifier]) for source in found)
@@ -145,7 +101,7 @@ def batch(
     return result
 
 
-def _checked(given: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(given: dict[str, Any], own: FleetOptions) -> dict[str, Any]:
     """Refuse slips of the pen once, in place of in every row; returns what each process is asked."""
     from layoutscope.walk.orders import ORDERS
 
@@ -153,43 +109,43 @@ def _checked(given: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
         if given.get(name) is not None:
             raise UsageError(f"{name} is a matter of one image, not of a batch")
     profiles_of(given.get("drives") or ())
-    orders = list(own.get("orders") or ("fts",))
+    orders = list(own["orders"] or ("fts",))
     for order in orders:
         if order not in ORDERS:
             raise UsageError(f"no order {order!r}{did_you_mean(order, ORDERS)}; there are {', '.join(ORDERS)}")
         if ORDERS[order].needs:
             raise UsageError(f"the order {order} is told what to look for on one volume, and is none for a batch")
     # What is said and holds without it is not said: results are the same, and are known to be.
-    usual = {item.name: item.default for item in keywords_of((Enumeration, ReadOptions)).values()}
+    usual = fill(EnumerationOptions, {})
     passed = {name: value for name, value in given.items() if name not in (*OF_ONE_IMAGE, *HEARD)}
     plain = {name: value for name, value in passed.items() if value is not None and value != usual.get(name)}
     if plain.get("drives") is not None:
         plain["drives"] = [os.fspath(name) for name in several(plain["drives"])]
     if plain.get("cache_dir") is not None:
         plain["cache_dir"] = os.path.abspath(plain["cache_dir"])  # noqa: PTH100
-    return {**plain, "orders": orders, "hash_names": bool(own.get("hash_names"))}
+    return {**plain, "orders": orders, "hash_names": own["hash_names"]}
 
 
-def _shared_out(own: Mapping[str, Any]) -> tuple[FleetLimits, FleetEngine]:
+def _shared_out(own: FleetOptions) -> tuple[FleetLimits, FleetEngine]:
     """Say who reads the sources, and what each process may take."""
-    workers = usual_workers() if own.get("workers") is None else own["workers"]
-    memory = usual_memory_bytes(max(1, workers)) if own.get("memory_bytes") is None else own["memory_bytes"]
-    seconds = own.get("timeout_ms", USUAL_MS) / 1000
-    written = own.get("written_bytes")
+    workers = usual_workers() if own["workers"] is None else own["workers"]
+    memory = usual_memory_bytes(max(1, workers)) if own["memory_bytes"] is None else own["memory_bytes"]
+    seconds = own["timeout_ms"] / 1000
+    written = own["written_bytes"]
     if min(workers, memory, seconds, 1 if written is None else written) <= 0:
         raise UsageError("a batch has one process at least, and each of them some memory, time and room to write")
     engine = _engine(own, workers)
-    if own.get("memory_bytes") is None and own.get("scheduler") not in (None, HERE):
+    if own["memory_bytes"] is None and own["scheduler"] not in (None, HERE):
         memory = 0  # other machines have memory of their own
     return FleetLimits(memory, seconds, written), engine
 
 
-def _engine(own: Mapping[str, Any], workers: int) -> FleetEngine:
+def _engine(own: FleetOptions, workers: int) -> FleetEngine:
     """Choose who has sources read."""
-    scheduler, has_dashboard = own.get("scheduler"), bool(own.get("dashboard"))
+    scheduler, has_dashboard = own["scheduler"], own["dashboard"]
     if scheduler is None and not has_dashboard:
         return LocalEngine(workers)
-    if scheduler not in (None, HERE) and (has_dashboard or own.get("workers") is not None):
+    if scheduler not in (None, HERE) and (has_dashboard or own["workers"] is not None):
         raise UsageError("a scheduler that is there has its own workers, and its own page")
     return SchedulerEngine(scheduler or HERE, workers, has_dashboard=has_dashboard)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.api.keywords import keywords_of, takes
+from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, output, written_unheard
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.fleet.views import VIEWS, FleetViews, Limits, duckdb
 from layoutscope.inputs import split_volume
-from layoutscope.options import ReadOptions
+from layoutscope.options import QueryLimits, QueryOptions, ReadOptions, fill, leave_out
 from layoutscope.report.json import result_json
 from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.report.text.fleet import markdown
@@ -27,35 +27,12 @@ if TYPE_CHECKING:
 ANSWER_FORMATS: Final = ("csv", "json", "md", "parquet")
 
 
-USUAL_MS: Final = 300_000.0
-"""A query that takes longer is ended."""
-
-
 def views() -> ViewList:
     """List what a query can ask for: views with their columns, and these with units."""
     return ViewList(tuple(ViewFacts(name, columns) for name, columns in VIEWS.items()))
 
 
-class QueryLimits(TypedDict, total=False):
-    """What an answer may cost; reading an image for it is not counted.
-
-    Attributes
-    ----------
-    memory_bytes : int, bytes, optional
-        Memory that DuckDB and the rows may take; a quarter of this machine's without it, but 1 GiB at least.
-    timeout_ms : float, milliseconds, default 300000.0
-        Time after which the query is ended.
-    """
-
-    memory_bytes: int | None
-    timeout_ms: float
-
-
-class QueryOptions(QueryLimits, ReadOptions, total=False):
-    """All keywords of :func:`query`."""
-
-
-@takes(QueryLimits, ReadOptions)
+@takes(QueryOptions)
 def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions]) -> QueryResult:
     """Ask a question in SQL, which only reads.
 
@@ -67,8 +44,7 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
     sql : str
         ``SELECT`` over the views of :func:`views`, in DuckDB's dialect.
     **options
-        What the answer may cost, and how an image is read: :class:`QueryLimits` and
-        :class:`~layoutscope.options.ReadOptions`.
+        What the answer may cost, and how an image is read: :class:`~layoutscope.options.QueryOptions`.
 
     Returns
     -------
@@ -95,17 +71,16 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
     >>> found.frame["nodes"].to_list()
     [210]
     """
-    reading: dict[str, Any] = dict(options)
-    own = {name: reading.pop(name) for name in QueryLimits.__annotations__ if name in reading}
-    memory_bytes, seconds = own.get("memory_bytes"), own.get("timeout_ms", USUAL_MS) / 1000
-    Limits(memory_bytes, seconds)  # refuses them before the work
+    own = fill(QueryLimits, options)
+    reading = leave_out(options, own)
+    limits = Limits(own["memory_bytes"], own["timeout_ms"] / 1000)  # refuses them before the work
     folder = Path(path)
     if (folder / FLEET_MANIFEST).is_file():
         _refuse_reading(folder, reading)
         if not FleetFolder(folder).is_ours():
             raise UsageError(f"{folder}: is no batch; its {FLEET_MANIFEST} is none of layoutscope's")
         FleetFolder(folder).note()
-        return _answered(folder, sql, Limits(memory_bytes, seconds))
+        return _answered(folder, sql, limits)
     duckdb()
     name, volume = split_volume(os.fspath(path))
     if name.startswith("@") or (Path(name).is_dir() and not is_capture(Path(name))):
@@ -121,12 +96,12 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
             raise UsageError(f"{name}: is not one image")
         if not found.sources[0].has_capture:
             raise ImageError(found.sources[0].message)
-        return _answered(Path(work) / "one", sql, Limits(memory_bytes, seconds))
+        return _answered(Path(work) / "one", sql, limits)
 
 
 def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
     """Refuse what a batch that is written cannot heed any more."""
-    usual = {item.name: item.default for item in keywords_of((ReadOptions,)).values()}
+    usual: Mapping[str, Any] = fill(ReadOptions, {})
     asked = [name for name, value in options.items() if value is not None and value != usual.get(name)]
     if not asked:
         return

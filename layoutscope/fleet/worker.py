@@ -176,7 +176,7 @@ def _predicted(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]
             made.append(
                 {
                     "order": order,
-                    "host": work.host,
+                    "host": work["host"],
                     "drive": profile.name,
                     "seconds": time.seconds,
                     "seconds_low": time.seconds_low,

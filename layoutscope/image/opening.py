@@ -14,7 +14,6 @@ import stat
 import tarfile
 import zlib
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +22,8 @@ from layoutscope.errors import FormatError, ImageError, LayoutscopeError, Unsupp
 from layoutscope.frozen import frozen
 from layoutscope.image import cache
 from layoutscope.image.containers import asif, encrypted, foreign, sparse, udif, witness, wrappers
-from layoutscope.image.failing import FailingSource
-from layoutscope.image.raw import RawFile
+from layoutscope.image.failing import FailingSource, RescuedSource, read_map
+from layoutscope.image.raw import Device, RawFile
 from layoutscope.image.remote import RemoteSource, is_address
 from layoutscope.image.signatures import (
     encrypted_refusal,
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source
-    from layoutscope.options import ReadRequest
+    from layoutscope.options import ReadOptions
 
 
 def files_of(path: Path) -> list[Path]:
@@ -75,8 +74,6 @@ def open_plain(path: Path) -> Source:
     """Open a file or a device as the bytes that it holds, whatever they are."""
     mode = mode_of(path)
     if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
-        from layoutscope.image.raw import Device
-
         return Device(path)
     if not stat.S_ISREG(mode):
         raise ImageError(f"{path}: is neither a file nor a disk")
@@ -116,11 +113,15 @@ def open_image(
     password: str | None = None,
 ) -> Source:
     """Open an image, whatever holds it."""
-    kept = Path(cache_dir) if cache_dir is not None else None
-    source = _open_remote(path, kept) if is_address(path) else _open(Path(path), kept, password)
+    source = RemoteSource(os.fspath(path)) if is_address(path) else _open(Path(path), password)
     try:
+        if type(source) in COMPRESSIBLE:
+            _refuse_empty(source)
+            way = cache.compression_of(head_of(source))
+            if way is not None and not has_udif_trailer(source):  # a disk image may begin with a compressed piece
+                source = _decompress(source, way, None if cache_dir is None else Path(cache_dir))
         if map_file is not None:
-            source = _with_map(source, Path(map_file))
+            source = RescuedSource(source, read_map(Path(map_file), source.size_bytes))
         source = _decrypted(source, password)
         source = unwrap(source)
         refuse_containers(source)
@@ -148,12 +149,6 @@ def _decrypted(source: Source, password: str | None) -> Source:
         key_bits = encrypted.former_key_bits(trailer)
         raise encrypted_refusal(f"{what} before Mac OS X 10.5", key_bits, trailer.len_data)
     return encrypted.open_former(source, trailer, password)
-
-
-def _with_map(source: Source, map_file: Path) -> Source:
-    from layoutscope.image.failing import RescuedSource, read_map
-
-    return RescuedSource(source, read_map(map_file, source.size_bytes))
 
 
 def unwrap(source: Source) -> Source:
@@ -211,7 +206,8 @@ def _open_wrapped(source: Source, head: bytes) -> Source:
     return wrappers.open_cue(source) if isinstance(source, RawFile) and wrappers.is_cue(head) else source
 
 
-def _open(path: Path, cache_dir: Path | None, password: str | None) -> Source:
+def _open(path: Path, password: str | None) -> Source:
+    """Open a bundle, a file in one piece or several, or a device, whatever is inside."""
     if sparse.is_bundle(path):
         return sparse.open_bundle(path, password)
     if sparse.is_parallels_folder(path):
@@ -219,26 +215,12 @@ def _open(path: Path, cache_dir: Path | None, password: str | None) -> Source:
     mode = mode_of(path)
     if stat.S_ISDIR(mode):
         raise ImageError(f"{path}: is a directory, not an image")
-    return _open_file(path, cache_dir) if stat.S_ISREG(mode) else open_plain(path)
+    parts = find_parts(path) if stat.S_ISREG(mode) else []
+    return SplitFile(parts) if parts else open_plain(path)
 
 
-def _open_remote(address: str | os.PathLike[str], cache_dir: Path | None) -> Source:
-    return _inside(RemoteSource(os.fspath(address)), cache_dir)
-
-
-def _open_file(path: Path, cache_dir: Path | None) -> Source:
-    parts = find_parts(path)
-    return _inside(SplitFile(parts) if parts else RawFile(path), cache_dir)
-
-
-def _inside(source: Source, cache_dir: Path | None) -> Source:
-    """Return the image in a file that is open."""
-    try:
-        _refuse_empty(source)
-        return _decompressed(source, cache_dir)
-    except LayoutscopeError:
-        source.close()
-        raise
+COMPRESSIBLE: Final = (RawFile, SplitFile, RemoteSource)
+"""What may be compressed as a whole; neither a device nor a bundle is."""
 
 
 def _refuse_empty(source: Source) -> None:
@@ -246,14 +228,9 @@ def _refuse_empty(source: Source) -> None:
         raise ImageError(f"{source.name}: is empty")
 
 
-def _decompressed(source: Source, cache_dir: Path | None) -> Source:
-    """Return the image inside if the file is compressed, otherwise the file."""
-    way = cache.compression_of(head_of(source))
-    if way is None or has_udif_trailer(source):  # a disk image may begin with a compressed piece
-        return source
-    from layoutscope.image.cache import unpack
-
-    image = unpack(source, way, cache_dir=cache_dir)
+def _decompress(source: Source, way: cache.Compression, cache_dir: Path | None) -> Source:
+    """Return the image inside a compressed file, which is closed."""
+    image = cache.unpack(source, way, cache_dir=cache_dir)
     source.close()
     _refuse_empty(image)
     if cache.compression_of(head_of(image)) is not None:
@@ -276,20 +253,17 @@ class ImageSet:
 
 
 @contextmanager
-def open_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[ImageSet]:
+def open_images(path: str | os.PathLike[str], request: ReadOptions) -> Iterator[ImageSet]:
     """Open an image, and the other one of a Fusion set, until the context ends."""
-    password = request.own.get("password")
-    wanted = partial(
-        open_image,
-        cache_dir=request.cache_dir,
-        password=password if isinstance(password, str) else None,
-    )
     with ExitStack() as stack:
-        stack.enter_context(reporting(request.progress))
-        main = stack.enter_context(FailingSource(wanted(path, map_file=request.ddrescue_map)))
-        yield ImageSet(
-            main, None if request.second is None else stack.enter_context(FailingSource(wanted(request.second)))
-        )
+        stack.enter_context(reporting(request["progress"]))
+        cache_dir, password, second = request["cache_dir"], request["password"], request["second"]
+        main = open_image(path, map_file=request["ddrescue_map"], cache_dir=cache_dir, password=password)
+        devices = [stack.enter_context(FailingSource(main))]
+        if second is not None:
+            other = open_image(second, cache_dir=cache_dir, password=password)
+            devices.append(stack.enter_context(FailingSource(other)))
+        yield ImageSet(*devices)
 
 
 MOST_MEMBERS: Final = 10_000

@@ -11,7 +11,7 @@ from layoutscope.units import format_list
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.options import ReadRequest
+    from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
 
 
@@ -76,7 +76,7 @@ def _locked(layouts: Sequence[VolumeLayout]) -> tuple[str, str]:
     return f"{which} encrypted and locked", next(iter(secrets), "")
 
 
-def refuse_wrong_secret(name: str, layouts: Sequence[VolumeLayout], request: ReadRequest) -> None:
+def refuse_wrong_secret(name: str, layouts: Sequence[VolumeLayout], request: ReadOptions) -> None:
     """Refuse a password that opens nothing; one that opens some volume is none of the others' business.
 
     Parameters
@@ -85,7 +85,7 @@ def refuse_wrong_secret(name: str, layouts: Sequence[VolumeLayout], request: Rea
         The image.
     layouts : sequence of VolumeLayout
         What was read and is wanted of it.
-    request : ReadRequest
+    request : ReadOptions
         How it was read.
 
     Raises
@@ -93,8 +93,7 @@ def refuse_wrong_secret(name: str, layouts: Sequence[VolumeLayout], request: Rea
     LockedError
         If a password was given, nothing is damaged, and what is encrypted stayed locked nevertheless.
     """
-    known = read_options()
-    secrets = [option for option, value in request.own.items() if known[option][0].kind == "secret" and value]
+    secrets = [name for name, (option, _) in read_options().items() if option.kind == "secret" and request.get(name)]
     encrypted = [layout for layout in layouts if layout.facts.details.get("encryption", "none") != "none"]
     if not secrets or not encrypted or not all(map(is_locked, encrypted)):
         return

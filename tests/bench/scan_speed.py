@@ -22,14 +22,13 @@ from pathlib import Path
 
 DECODE = """
 import json, resource, sys, time
-from layoutscope.api.reading import opened
-from layoutscope.options import ReadRequest
+from layoutscope.api.reading import opened, request_of
 import layoutscope.filesystems.hfsplus.layout, layoutscope.filesystems.apfs.reader
 def used():
     now = resource.getrusage(resource.RUSAGE_SELF)
     return time.perf_counter(), now.ru_utime, now.ru_stime
 first = used()
-with opened(sys.argv[1], ReadRequest()) as image:
+with opened(sys.argv[1], request_of({})) as image:
     last = used()
     known = sum(layout.facts.metadata_read_bytes for layout in image.layouts)
     entries = sum(layout.entries.height for layout in image.layouts)
@@ -40,9 +39,8 @@ RANGES = """
 import sys
 import numpy as np
 from layoutscope.api.images import metadata_ranges
-from layoutscope.api.reading import opened
-from layoutscope.options import ReadRequest
-with opened(sys.argv[1], ReadRequest()) as image:
+from layoutscope.api.reading import opened, request_of
+with opened(sys.argv[1], request_of({})) as image:
     np.save(sys.argv[2], metadata_ranges(image.layouts, 0, image.images.main.size_bytes))
 """
 

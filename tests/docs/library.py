@@ -7,23 +7,30 @@ from __future__ import annotations
 
 import inspect
 import re
+from ast import literal_eval
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 import layoutscope
-from layoutscope.api.keywords import documented, keywords_of
+from layoutscope.api.keywords import describe_option, option_type
 from layoutscope.api.session import Session
-from layoutscope.options import Enumeration, ReadOptions, Workload
+from layoutscope.options import Enumeration, ReadOptions, Unit, Workload, options_of
 from layoutscope.tables import VolumeLayout
 from layoutscope.tables.frames import FRAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from layoutscope.api.keywords import Keyword
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "library.md"
 REQUIRED = "required"
+UNITS: Final = get_args(Unit)
+"""What numbers in keywords may be of; a ``number`` is one by which something is called, and has no unit."""
+
+_ENTRY: Final = re.compile(r"^\*{0,2}(\w+(?:, \w+)*) : (.+)\n((?:    .*\n?|\n)*)", re.MULTILINE)
+_DEFAULT: Final = re.compile(
+    r"^(?P<kind>.*?)(?:, (?P<unit>[\w/]+))??(?:, (?:default (?P<default>.+)|(?P<none>optional)))?$"
+)
+
 GROUPS = {"Enumeration": Enumeration, "Workload": Workload, "Reading": ReadOptions}
 """Keywords that many verbs share, by the heading under which the page has them once."""
 
@@ -43,6 +50,39 @@ says the same, and Tab shows it. Words are in the [glossary](glossary.md), table
   by name or by number from 1.
 - Every error that is raised on purpose is a `layoutscope.errors.LayoutscopeError`.
 """
+
+
+class Keyword(NamedTuple):
+    """One keyword."""
+
+    name: str  # what callers write
+    kind: str  # its type, as numpydoc writes types
+    unit: str  # one of `UNITS`; empty where it is no number
+    default: object  # what holds without it; `empty` where that is not said
+    text: str  # what it means
+
+
+def documented(doc: str, section: str) -> tuple[Keyword, ...]:
+    r"""Read the keywords in one section of a numpydoc docstring.
+
+    >>> documented("Work.\n\nAttributes\n----------\nseed : int, number, default 1\n    Draws.\n", "Attributes")
+    (Keyword(name='seed', kind='int', unit='number', default=1, text='Draws.'),)
+    """
+    _, _, rest = inspect.cleandoc(doc).partition(f"{section}\n{'-' * len(section)}\n")
+    body = re.split(r"\n\n\w[\w ]*\n-{3,}\n", rest)[0] + "\n"
+    return tuple(_keyword(name, line, text) for names, line, text in _ENTRY.findall(body) for name in names.split(", "))
+
+
+def _keyword(name: str, line: str, text: str) -> Keyword:
+    found = _DEFAULT.match(line)
+    parts = found.groupdict() if found else {}
+    default = None if parts.get("none") else inspect.Parameter.empty
+    if parts.get("default"):
+        default = literal_eval(parts["default"])
+    kind, unit = parts.get("kind") or line, parts.get("unit") or ""
+    if unit not in UNITS:
+        kind, unit = ", ".join(filter(None, (kind, unit))), ""
+    return Keyword(name, kind, unit, default, " ".join(text.split()))
 
 
 def verbs() -> dict[str, Callable[..., Any]]:
@@ -65,6 +105,12 @@ def keywords(function: Callable[..., Any]) -> list[tuple[Keyword | None, str, st
 
 def _default(item: inspect.Parameter) -> str:
     return REQUIRED if item.default is item.empty else repr(item.default)
+
+
+def _options_as_keywords(group: type) -> Iterator[Keyword]:
+    for name, option in options_of(group).items():
+        kind = option_type(option, group.__annotations__[name])
+        yield Keyword(name, kind, option.unit, option.default, describe_option(option))
 
 
 def _keyword_table(items: Iterable[Keyword]) -> Iterator[str]:
@@ -136,7 +182,7 @@ def page() -> str:
     for name, function in verbs().items():
         lines += _function(f"layoutscope.{name}", function)
     for title, kind in GROUPS.items():
-        lines += [f"## {title}\n", *_keyword_table(keywords_of([kind]).values()), ""]
+        lines += [f"## {title}\n", *_keyword_table(_options_as_keywords(kind)), ""]
     lines += ["## Sessions and layouts\n"]
     for name, function in methods().items():
         lines += _function(name, function)

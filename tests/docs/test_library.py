@@ -6,8 +6,7 @@ import inspect
 
 import pytest
 
-from layoutscope.api.keywords import UNITS
-from tests.docs.library import PAGE, REQUIRED, keywords, methods, page, section, verbs
+from tests.docs.library import PAGE, REQUIRED, UNITS, Keyword, documented, keywords, methods, page, section, verbs
 
 FUNCTIONS = verbs() | methods()
 NUMBERS = ("int", "float")
@@ -56,3 +55,13 @@ def test_every_verb_says_what_it_raises_and_shows_an_example(name):
     doc = FUNCTIONS[name].__doc__
     assert section(inspect.cleandoc(doc), "Raises") or not inspect.signature(FUNCTIONS[name]).parameters
     assert ">>>" in doc
+
+
+def test_each_part_of_a_keyword_is_read():
+    """Type, unit and default are told apart, choices with commas included; what is not said is missing."""
+    (choice, size) = documented(
+        "Attributes\n----------\na : {'x', 'y'}, default 'x'\n    One.\nb : int, bytes\n    Two\n    lines.",
+        "Attributes",
+    )
+    assert choice == Keyword("a", "{'x', 'y'}", "", "x", "One.")
+    assert size == Keyword("b", "int", "bytes", inspect.Parameter.empty, "Two lines.")

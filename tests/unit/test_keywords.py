@@ -6,12 +6,14 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from types import UnionType
+from typing import Literal, Union, get_args, get_origin, is_typeddict
 
 import pytest
 
 import layoutscope
-from layoutscope.api.keywords import Keyword, documented, keywords_of
-from layoutscope.options import Enumeration, ReadOptions, ReadRequest, Workload, WorkRequest
+from layoutscope import options
+from layoutscope.options import ReadOptions, fill, options_of
 
 IMAGE = str(Path(__file__).resolve().parents[2] / "fixtures" / "images" / "hfsplus-scattered.img.zst")
 
@@ -36,6 +38,7 @@ MISSPELT = {
     "series": lambda: layoutscope.series([IMAGE], bye="time"),
     "trace": lambda: layoutscope.trace(IMAGE, oder="names"),
     "verify": lambda: layoutscope.verify(IMAGE, partitoin=1),
+    "validate": lambda: layoutscope.validate("nowhere", drve="generic-7200"),
     "write_map": lambda: layoutscope.write_map([], "nowhere", allpaths=True),
 }
 MEANT = {"compare": "drives", "export": "file_format", "extract": "force", "fit": "random_ms", "inspect": "file_path"}
@@ -48,7 +51,7 @@ MEANT |= {
     "scan": "snapshot",
 }
 MEANT |= {"forecast": "workload"}
-MEANT |= {"batch": "resume", "series": "by", "trace": "order", "write_map": "all_paths"}
+MEANT |= {"batch": "resume", "series": "by", "trace": "order", "validate": "drive", "write_map": "all_paths"}
 
 
 @pytest.mark.parametrize("verb", MISSPELT)
@@ -137,31 +140,55 @@ def test_keywords_stand_in_signature_and_help():
     assert set(ReadOptions.__annotations__) | {"drives", "host", "strict"} <= set(shown)
     assert (shown["host"].default, shown["sweep"].default, shown["volume"].default) == ("linux", False, None)
     text = layoutscope.scan.__doc__
-    assert "\nvolume_at : int, bytes, optional\n    Only what starts at this byte" in text
+    assert "\nvolume_at : int, bytes, optional\n    Read what starts at this byte" in text
+    assert "\nnames : bool, default True\n    False: leave names out." in text
+    assert "\ndrives : str or sequence of str, optional\n" in text
+    assert "\nddrescue_map : path, optional\n" in text
+    assert "\nplacement : {'known', 'unknown'}, default 'known'\n" in layoutscope.predict.__doc__
+    assert "\nhost_properties : mapping of str to value, default {}\n" in layoutscope.predict.__doc__
+    assert "\non_locked : callable, optional\n" in text
     assert "**options" not in text
     assert "\nReturns\n" in text
     assert "\norder : str, default 'fts'\n" in layoutscope.predict.__doc__
 
 
-@pytest.mark.parametrize(("kind", "request_kind"), [(ReadOptions, ReadRequest), (Workload, WorkRequest)])
-def test_defaults_that_are_documented_hold(kind, request_kind):
-    """What a keyword's text says of its default is what a request without it has, for all that requests name."""
-    told = {name: item.default for name, item in keywords_of([kind]).items()}
-    assert list(told) == list(kind.__annotations__)
-    made = request_kind()
-    named = [name for name in told if hasattr(made, name)]
-    assert {name: told[name] for name in named} == {name: getattr(made, name) for name in named}
+GROUPS = [item for item in vars(options).values() if is_typeddict(item)]
 
 
-def test_each_part_of_a_keyword_is_read():
-    """Type, unit and default are told apart, choices with commas included; what is not said is missing."""
-    (choice, size) = documented(
-        "Attributes\n----------\na : {'x', 'y'}, default 'x'\n    One.\nb : int, bytes\n    Two\n    lines.",
-        "Attributes",
+def fits(value, hint):
+    """Whether a value is of an annotated type, as far as its class tells."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = [get_origin(part) or part for part in parts]
+    return any(value in get_args(part) for part in parts if get_origin(part) is Literal) or any(
+        isinstance(value, kind) and (kind is not int or not isinstance(value, bool))
+        for kind in kinds
+        if isinstance(kind, type)
     )
-    assert choice == Keyword("a", "{'x', 'y'}", "", "x", "One.")
-    assert size == Keyword("b", "int", "bytes", inspect.Parameter.empty, "Two lines.")
-    assert keywords_of([Enumeration])["drives"].default is None
+
+
+def test_defaults_are_of_the_types_that_are_declared():
+    """A request without keywords holds what type checkers take it to hold; callables are told by their words."""
+    wrong = [
+        f"{group.__name__}.{name}: {option.default!r}"
+        for group in GROUPS
+        for name, option in options_of(group).items()
+        if option.kind != "callable" and not fits(option.default, get_args(group.__annotations__[name])[0])
+    ]
+    assert wrong == []
+    assert len(GROUPS) > 20
+
+
+def test_an_option_of_one_name_has_one_default_wherever_groups_meet():
+    """Verbs of several groups cannot be told two things by one word."""
+    assert {options_of(group)["order"].default for group in GROUPS if "order" in options_of(group)} == {"fts"}
+    assert {options_of(group)["host"].default for group in GROUPS if "host" in options_of(group)} == {"linux"}
+
+
+def test_a_request_is_filled_and_holds_nothing_else():
+    """Whatever a group declares is there; what it does not declare is another group's."""
+    asked = fill(ReadOptions, {"sweep": True, "order": "names"})
+    assert asked.keys() == ReadOptions.__annotations__.keys()
+    assert (asked["sweep"], asked["partition"], asked["names"]) == (True, None, True)
 
 
 def test_tab_shows_the_verbs():

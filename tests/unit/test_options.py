@@ -1,52 +1,58 @@
+"""Options of reading: those of every file system and of single ones, and their way from the command line."""
+
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
-from typing import get_args, get_origin
 
 import pytest
+import typer
 
-from layoutscope.cli.options import Reading
+from layoutscope.api.reading import request_of
+from layoutscope.cli.application import app
+from layoutscope.cli.options import long_flag, parameters_of
 from layoutscope.filesystems.registry import read_options
-from layoutscope.options import OF_ALL, ReadOptions, ReadRequest
+from layoutscope.options import CommonReadOptions, ReadOptions, options_of
 
 
 def test_a_request_has_what_callers_may_say():
     """Each keyword of reading is an option of all file systems, or one that a file system of the package declares."""
     own = set(read_options())
     assert own == {"xid", "snapshot", "second", "password", "no_journal"}
-    assert OF_ALL | own == set(ReadOptions.__annotations__)
-    assert {field.name for field in fields(ReadRequest)} - {"second", "own"} == OF_ALL
+    assert set(options_of(CommonReadOptions)) | own == set(options_of(ReadOptions)) == set(request_of({}))
 
 
 def test_a_request_without_keywords_reads_everything_as_mounted():
     """By default all volumes are read with their names, as each file system does by default, no sweep."""
-    request = ReadRequest()
-    assert (request.partition, request.volume, request.names) == (None, None, True)
-    assert (request.own, request.sweep) == ({}, False)
+    request = request_of({})
+    assert (request["partition"], request["volume"], request["names"], request["sweep"]) == (None, None, True, False)
+    assert {name: request[name] for name in read_options()} == {
+        name: option.default for name, (option, _) in read_options().items()
+    }
 
 
-def value_for(option):
-    """Return something that a user could say for an option, other than its default."""
-    kind = get_args(option.annotation)[0]
-    kinds = get_args(kind) if get_origin(kind) is not None and type(None) in get_args(kind) else (kind,)
-    if bool in kinds:
-        return not option.default
-    if int in kinds:
-        return 7
-    if Path in kinds:
-        return Path(__file__)
-    return "7"
-
-
-HEARD = [each for each in Reading.options() if each.name not in ("quiet", "evidence")]
+OFFERED = {each.name: each for each in parameters_of(ReadOptions, {}) if each.name not in ("quiet", "evidence")}
 """Options that the reader hears of; how a terminal is watched, and what is written of it all, are not its business."""
 
 
-@pytest.mark.parametrize("option", HEARD, ids=lambda each: each.name)
-def test_every_option_reaches_the_reader(option, monkeypatch):
-    """Whatever is said on the command line changes what the library is asked for; none is dropped on the way."""
+def library_words(monkeypatch, words):
+    """Return what a scan is asked by words of the command line."""
+    asked = {}
     monkeypatch.setattr("layoutscope.cli.options.usual_cache", lambda: Path("cache"))
-    unsaid = {each.name: each.default for each in Reading.options()}
-    said = Reading(**{**unsaid, option.name: value_for(option)}).asked()
-    assert said != Reading(**unsaid).asked()
+    monkeypatch.setattr("layoutscope.api.inspect.inspect", lambda path, **options: asked.update(options) or path)
+    monkeypatch.setattr("layoutscope.cli.inspect.show", lambda *_, **__: None)
+    command = typer.main.get_command(app)
+    command.main(["inspect", "disk.img", "--at", "64KiB", *words], standalone_mode=False)
+    return {name: value for name, value in asked.items() if not callable(value)}
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_every_option_reaches_the_reader(name, monkeypatch, tmp_path):
+    """Whatever is typed changes what the library is asked for; none is dropped on the way."""
+    (tmp_path / "7").write_text("7")
+    words = [long_flag(OFFERED[name])]
+    if OFFERED[name].default is not False:
+        words.append(str(tmp_path / "7") if name.endswith("_file") else "7")
+    usual = library_words(monkeypatch, [])
+    assert library_words(monkeypatch, words) != usual
+    assert usual["at"] == 65536
+    assert usual["cache_dir"] == Path("cache")

@@ -2,15 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.api.predict import PredictRequest
 from layoutscope.api.workloads import checked
 from layoutscope.errors import UsageError
-from layoutscope.options import Workload, WorkRequest
-
-
-def test_a_request_has_the_members_of_its_keywords():
-    """What callers may say and what verbs are told have the same names."""
-    assert set(Workload.__annotations__) == set(WorkRequest.__dataclass_fields__)
+from layoutscope.options import Predict, Workload, fill
 
 
 @pytest.mark.parametrize(
@@ -24,8 +18,10 @@ def test_unknown_keywords_of_a_workload_are_refused(keyword, meant):
 
 def test_a_prediction_asks_more_than_a_walk():
     """What is left out is as it is without."""
-    assert checked({"order": "names", "top": 3}, PredictRequest) == PredictRequest(order="names", top=3)
-    assert checked({}) == WorkRequest(order="fts", host="linux")
+    asked = checked({"order": "names", "top": 3}, Predict)
+    assert asked == {**fill(Predict, {}), "order": "names", "top": 3}
+    assert asked.keys() > fill(Workload, {}).keys() == checked({}).keys()
+    assert (checked({})["order"], checked({})["host"]) == ("fts", "linux")
 
 
 @pytest.mark.parametrize(

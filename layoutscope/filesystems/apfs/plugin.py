@@ -39,10 +39,10 @@ TRAITS: Final = Traits(
     trees=TREES,
     stamp_word="xid",
     options=(
-        ReadOption("xid", "number", "the state of this transaction.", is_state=True),
-        ReadOption("snapshot", "text", "the snapshot of this name.", is_state=True),
-        ReadOption("second", "image", "the other image of a Fusion set."),
-        ReadOption("password", "secret", "password or recovery key."),
+        ReadOption("xid", "number", is_state=True),
+        ReadOption("snapshot", "text", is_state=True),
+        ReadOption("second", "image"),
+        ReadOption("password", "secret"),
     ),
     finding_codes=CODES,
     partition_types=PartitionTypes(

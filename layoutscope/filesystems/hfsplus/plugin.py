@@ -47,7 +47,7 @@ TRAITS: Final = Traits(
     labels=("HFS+", "HFSX"),
     trees=TREES,
     stamp_word="write count",
-    options=(ReadOption("no_journal", "switch", "the bytes as they lie, journal not replayed.", default=False),),
+    options=(ReadOption("no_journal", "switch", default=False),),
     relatives={"hfs": ("classic-hfs", "mount it on Mac OS up to 10.14, or copy its files with hfsutils")},
     finding_codes=CODES,
     partition_types=PartitionTypes(

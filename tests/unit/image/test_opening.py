@@ -12,7 +12,7 @@ from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import open_image, raw
 from layoutscope.image.opening import OWN_READERS, open_images
 from layoutscope.image.signatures import SECTOR_BYTES, SIGNATURES, is_text
-from layoutscope.options import ReadRequest
+from layoutscope.options import ReadOptions, fill
 
 
 def message(path) -> str:
@@ -126,14 +126,14 @@ def test_a_second_image_is_opened(tmp_path):
     """Both images of a Fusion set are read by the number of their device."""
     for name, value in (("ssd", b"\x01"), ("hdd", b"\x02")):
         (tmp_path / name).write_bytes(value * 1000)
-    with open_images(tmp_path / "ssd", ReadRequest(second=tmp_path / "hdd")) as images:
+    with open_images(tmp_path / "ssd", fill(ReadOptions, {"second": tmp_path / "hdd"})) as images:
         assert [image.read(0, 1) for image in images.devices] == [b"\x01", b"\x02"]
 
 
 def test_a_missing_second_image_is_an_error(tmp_path):
     """Both images of a set must be there."""
     (tmp_path / "ssd").write_bytes(b"\x01" * 1000)
-    wanted = ReadRequest(second=tmp_path / "hdd")
+    wanted = fill(ReadOptions, {"second": tmp_path / "hdd"})
     with pytest.raises(ImageError, match="hdd: no such file"), open_images(tmp_path / "ssd", wanted):
         pass
 

@@ -605,17 +605,21 @@ def confirmed_size(disk: Source, found: VolumeCandidate) -> int | None:
 
 def _gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield start and end of each stretch that neither a known partition, nor a map, nor a volume takes up."""
-    # A type that nobody knows may hide what the partition holds, such as the logical partitions of an extended one.
-    empty = {item.image_offset for item in search.candidates if item.kind == "unknown"}
+    # A type that was overwritten hides what the partition holds: of an extended one, or a protective one over the whole
+    # disk, the first volume alone is found in its place.
+    held = {item.stack[:2]: item for item in search.candidates if item.partition is not None}
+    loose = [item for item in search.readable if item.partition is None]
     taken: list[tuple[int, int]] = []
     for item in (each for each in search.partitions if each.type_name not in apm.NO_VOLUME):
-        is_empty = item.image_offset in empty and mbr.is_unnamed(item.type_name)
-        ends = (item.image_offset, 0), (item.image_offset + item.size_bytes, 0)
-        taken += ends if is_empty else [(item.image_offset, item.size_bytes)]
-    # Of a volume without a partition, its own size counts once it was read, and else the space that it may have.
+        found = held.get((item.scheme, f"partition {item.number}"))
+        if found is not None and found.is_readable and item.declared not in filesystem_names():
+            loose.append(found)
+        elif found is None or found.kind != "unknown" or not mbr.is_unnamed(item.type_name):
+            taken.append((item.image_offset, item.size_bytes))
+        taken += (item.image_offset, 0), (item.image_offset + item.size_bytes, 0)
+    # Of a volume without a partition of its own, its own size counts once it was read, and else the space it may have.
     starts = {start for start, _ in read}
-    bare = [item for item in search.readable if item.partition is None and item.image_offset not in starts]
-    taken += [(item.image_offset, item.size_bytes) for item in bare]
+    taken += [(item.image_offset, item.size_bytes) for item in loose if item.image_offset not in starts]
     taken += [*read, *((region.image_offset, region.length_bytes) for region in search.regions)]
     end = 0
     for start, length in sorted([*taken, (source.size_bytes, 0)]) if search.schemes or read else ():

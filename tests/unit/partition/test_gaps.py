@@ -193,3 +193,20 @@ def test_a_volume_in_a_gap_is_not_read(tmp_path, volume):
         assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB)]
         read.add(scan(path, drives=()).image.read_bytes)
     assert len(read) == 1
+
+
+@pytest.mark.parametrize("kind", [0xE6, 0x07, 0x83], ids=["unknown", "NTFS", "Linux"])
+def test_volumes_behind_the_first_one_in_a_partition_of_another_type(tmp_path, volume, kind):
+    """One volume is found in the place of the partition, and another one behind it, which it had held too."""
+    path = tmp_path / "disk.img"
+    disk = Disk(5 * MIB).put(0, mbr((kind, 2048, 8192))).put(MIB, volume).put(2 * MIB + 63 * 512, volume)
+    path.write_bytes(disk.data)
+    assert [item.layout.facts.image_offset for item in scan(path, drives=()).volumes] == [MIB]
+    assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB + 63 * 512)]
+
+
+def test_a_volume_that_fills_a_partition_of_a_lost_type_is_all_there(tmp_path, volume):
+    """Its second header is its own, and no other volume."""
+    path = tmp_path / "disk.img"
+    path.write_bytes(Disk(5 * MIB).put(0, mbr((0xE6, 2048, 2048))).put(MIB, volume).data)
+    assert scanned(path) == []

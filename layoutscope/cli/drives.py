@@ -114,6 +114,8 @@ def drives(
     if names and names[0] == "fit":
         if len(names) != 2:
             raise UsageError("write: layoutscope drives fit NAME, with what it is fitted to")
+        if files.plot is not None:
+            raise UsageError("--plot: fit draws nothing. Write the profile with -o FILE.toml, and plot that")
         _write(_fitted(names[1], measured), files)
         return
     found = describe(names or ())

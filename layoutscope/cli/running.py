@@ -256,6 +256,7 @@ class Command:
 
     def _run(self, given: dict[str, Any]) -> int:
         given = {name: self._streamed(name, value) for name, value in given.items()}
+        self._refuse_one_file_twice(given)
         damage, locked = Damage(), list[str]()
         for name, group in self._groups.items():
             given[name] = group(**{item.name: given.pop(item.name) for item in self._options[name]})
@@ -283,9 +284,25 @@ class Command:
         marks = [mark for mark in item.annotation.__metadata__ if isinstance(mark, ParameterInfo)]
         if any(getattr(mark, "show_default", None) == STANDARD_OUTPUT for mark in marks):
             return None
-        flags = [flag for mark in marks for flag in mark.param_decls or () if flag.startswith("--")]
-        flag = flags[0] if flags else f"--{name.replace('_', '-')}"
+        flag = self._flag(name)
         raise UsageError(f"{flag} -: name a file; '-' is standard output, which takes no result of {flag} here")
+
+    def _flag(self, name: str) -> str:
+        """Return an option as it is typed."""
+        marks = getattr(self.__signature__.parameters[name].annotation, "__metadata__", ())
+        flags = [flag for mark in marks for flag in getattr(mark, "param_decls", None) or () if flag.startswith("--")]
+        return flags[0] if flags else f"--{name.replace('_', '-')}"
+
+    def _refuse_one_file_twice(self, given: dict[str, Any]) -> None:
+        """Refuse a file that two options name: one result would take the place of the other, or fail after the work."""
+        named: dict[str, str] = {}
+        for name, value in given.items():
+            paths = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, Path)]
+            for path in [] if name in self._arguments else paths:
+                place, flag = os.path.realpath(path), self._flag(name)
+                if place in named and place != os.devnull:
+                    raise UsageError(f"{path}: is named by {named[place]} and by {flag}; each takes a file of its own")
+                named[place] = flag
 
     def _examine(self, given: dict[str, Any], damage: Damage) -> int | None:
         """Run the command between two hashes of what it examines."""

@@ -502,10 +502,11 @@ def _mapped(source: Source, maps: list[_Probed]) -> VolumeSearch:
     partitions: dict[tuple[int, int], Partition] = {}
     regions: list[MapRegion] = []
     findings: list[Finding] = []
-    leads = False
+    leads, has_gpt = False, any(found.table.scheme == "GPT" for found in maps)
     for found in maps:
         regions += found.table.regions
         told = [*found.table.findings, *_odd_extents(source, found.table)]
+        told += () if has_gpt else _beyond_protected(source, found.table)
         for partition in found.table.partitions:
             if partition.type_name != "gpt_protective":
                 partitions.setdefault((partition.image_offset, partition.size_bytes), partition)
@@ -642,6 +643,17 @@ def _odd_extents(source: Source, table: PartitionTable) -> list[Finding]:
             message = f"ends at {end:,}, the image at {source.size_bytes:,}: the image is cut off"
             findings.append(_odd("partition-truncated", item, message, "error"))
     return findings
+
+
+def _beyond_protected(source: Source, table: PartitionTable) -> list[Finding]:
+    """Report a disk of which more was protected than the image holds; what its GPT named there, nobody knows any more."""
+    for item in (each for each in table.partitions if each.type_name == "gpt_protective"):
+        end = item.image_offset + item.size_bytes
+        # All bits set stands for a disk with more sectors than the field counts; some programs write that for any disk.
+        if end > source.size_bytes and item.size_bytes < 0xFFFFFFFF * SECTOR_BYTES:
+            message = f"ends at {end:,}, the image ends at byte {source.size_bytes:,}: the image is cut off"
+            return [_odd("partition-truncated", item, message)]
+    return []
 
 
 def _is_space(partition: Partition) -> bool:

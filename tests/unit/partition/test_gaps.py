@@ -210,3 +210,21 @@ def test_a_volume_that_fills_a_partition_of_a_lost_type_is_all_there(tmp_path, v
     path = tmp_path / "disk.img"
     path.write_bytes(Disk(5 * MIB).put(0, mbr((0xE6, 2048, 2048))).put(MIB, volume).data)
     assert scanned(path) == []
+
+
+@pytest.mark.parametrize(("sectors", "is_cut"), [(16_383, True), (10_239, False), (0xFFFF_FFFF, False)])
+def test_a_protective_entry_beyond_the_end_tells_of_a_cut_image(tmp_path, volume, sectors, is_cut):
+    """No volume is hurt, and nobody knows what the lost map named: 16,384 sectors are 8 MiB, of which 5 are there."""
+    path = tmp_path / "disk.img"
+    path.write_bytes(Disk(5 * MIB).put(0, mbr((0xEE, 1, sectors))).put(MIB, volume).data)
+    found = [item for item in scan(path, drives=()).findings if item.code == "partition-truncated"]
+    said = "partition 1 ends at 8,388,608, the image ends at byte 5,242,880: the image is cut off"
+    assert [(item.level, item.message) for item in found] == ([("warning", said)] if is_cut else [])
+
+
+def test_a_protective_entry_beside_a_sound_gpt_says_nothing(tmp_path, volume):
+    """As on a disk that was copied to a smaller one, and whose GPT was written for that."""
+    path = tmp_path / "disk.img"
+    disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095)]).put(MIB, volume).put(0, mbr((0xEE, 1, 16_383)))
+    path.write_bytes(disk.data)
+    assert scanned(path) == []

@@ -23,7 +23,7 @@ from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.appleraid import member_content
-from layoutscope.partition.corestorage import read_physical_volume
+from layoutscope.partition.corestorage import count_copies, read_physical_volume
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
 from layoutscope.units import format_bytes
 
@@ -191,7 +191,9 @@ def recognise(
 ) -> Content:
     """Tell by its content what lies at a place."""
     stretch = Window(source, image_offset, size_bytes)
-    content = _readable(stretch) or _core_storage(stretch, decoder) or _foreign(stretch)
+    content = _readable(stretch)
+    if content is None or _is_left_in_physical_volume(stretch, content):
+        content = _core_storage(stretch, decoder) or _foreign(stretch)
     if content is not None and not content.findings:
         return content  # whatever lies around what tells it is needed by nobody
     if content is None and thorough:
@@ -216,6 +218,18 @@ def _unknown(stretch: Window) -> Content:
 def _readable(stretch: Window, *, thorough: bool = False) -> Content | None:
     """Ask every file system that is read."""
     return next(filter(None, (item.probe(stretch, thorough=thorough) for item in filesystems())), None)
+
+
+def _is_left_in_physical_volume(stretch: Window, content: Content) -> bool:
+    """Whether what starts like a volume was there before CoreStorage, whose header and its copies are all whole.
+
+    The first sector of a physical volume leaves the header of HFS+ alone. A volume whose other structures confirm it is
+    read, as the physical volume may be what was there before.
+    """
+    if not content.volume_offset and count_copies(stretch) > 1:
+        confirmed = found_in(stretch, 0, min(PLACE_BYTES, stretch.size_bytes))
+        return not any(not item.volume_offset and not item.findings for item in confirmed)
+    return False
 
 
 def _core_storage(stretch: Window, decoder: Decoder, *, is_lost: bool = False) -> Content | None:

@@ -660,7 +660,7 @@ def _odd_extents(source: Source, table: PartitionTable) -> list[Finding]:
 
 
 def _beyond_protected(source: Source, table: PartitionTable) -> list[Finding]:
-    """Report a disk of which more was protected than the image holds; what its GPT named there, nobody knows any more."""
+    """Report a disk of which more was protected than the image holds; its GPT may have named volumes there."""
     for item in (each for each in table.partitions if each.type_name == "gpt_protective"):
         end = item.image_offset + item.size_bytes
         # All bits set stands for a disk with more sectors than the field counts; some programs write that for any disk.

@@ -412,7 +412,7 @@ def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: i
 
 
 def level_of_disorder(tree: str) -> Level:
-    """Return how bad it is that keys do not ascend: a driver misses the objects of a map, which it searches by halves."""
+    """Return how bad it is that keys do not ascend: in a map, which is searched by halves, objects are missed."""
     return "error" if tree in ("omap", "container-omap") else "warning"
 
 

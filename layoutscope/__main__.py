@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import gc
-import os
-import signal
-import stat
 import sys
-import weakref
-from contextlib import suppress
 
-from layoutscope import bounded, system
+try:
+    import gc
+    import os
+    import signal
+    import stat
+    import weakref
+    from contextlib import suppress
+
+    from layoutscope import bounded, system
+    from layoutscope.errors import EXIT_INTERRUPTED
+except KeyboardInterrupt:
+    sys.stderr.write("layoutscope: interrupted\n")
+    sys.exit(130)  # EXIT_INTERRUPTED, whose module may be the one that was being loaded
 
 TYPE_CHECKING = False  # that of typing takes memory
 if TYPE_CHECKING:
     from types import FrameType
+    from typing import NoReturn
 
 ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
 """What asks a process to end: a service manager, a terminal that is gone, and the system when its time is used up."""
@@ -64,13 +71,23 @@ def open_closed_streams() -> None:
 
 def main() -> None:
     """Run the command line; the exit codes are those of docs/using.md."""
-    open_closed_streams()
-    if (module := system.asked_part()) is None:
-        bounded.run(work)
-    else:
-        import runpy
+    try:
+        open_closed_streams()
+        if (module := system.asked_part()) is None:
+            bounded.run(work)
+        else:
+            import runpy
 
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except KeyboardInterrupt:
+        end_interrupted()
+
+
+def end_interrupted() -> NoReturn:
+    """End as Ctrl-C asks for, with one line."""
+    with suppress(OSError):
+        sys.stderr.write("layoutscope: interrupted\n")
+    sys.exit(EXIT_INTERRUPTED)
 
 
 def may_be_disk(stream: int) -> bool:
@@ -98,8 +115,8 @@ def run_command() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Loading modules makes many objects and no garbage; looking through all of them again and again is for nothing.
     gc.set_threshold(bounded.GARBAGE_AFTER_OBJECTS)
-    raise_signals()
     try:
+        raise_signals()
         if any(map(may_be_disk, (1, 2))):
             from layoutscope.cli.running import exit_code, refuse_disks
 
@@ -113,9 +130,11 @@ def run_command() -> None:
             sys.stderr.write(f"layoutscope: {ended}\n")
         raise
     except KeyboardInterrupt:
-        from layoutscope.errors import EXIT_INTERRUPTED
-
-        sys.exit(EXIT_INTERRUPTED)
+        end_interrupted()
+    except SystemExit as ended:
+        if ended.code == EXIT_INTERRUPTED:
+            end_interrupted()
+        raise
     finally:
         # The exit code is settled: a signal while threads are joined has nothing to interrupt but a traceback.
         for name in ("SIGINT", *ENDING):

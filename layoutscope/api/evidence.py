@@ -62,7 +62,7 @@ def examined(
     """Hash images, let the work be done, hash them again, and write reports."""
     forms = [file_form(target, None, tuple(FORMS), "txt") for target in targets]
     for target in targets:
-        check_output(target, force=False, reads=images)
+        check_output(target, force=None, reads=images)
     started = _now()
     before = tuple((os.fspath(named), tuple(map(_hashed, _files(named)))) for named in images)
     work = Examination()
@@ -94,7 +94,7 @@ def examined(
             tuple(_written(path, size) for path, size in work.written),
         )
         for target, form in zip(targets, forms, strict=True):
-            with output(target, holds="a report of the examination") as file:
+            with output(target, force=None, holds="a report of the examination") as file:
                 file.write(FORMS[form](report).encode("utf-8", "surrogateescape"))
     if report.changed:
         raise ChangedError(f"{report.changed[0].path}: is not what it was before the work; the report says more")

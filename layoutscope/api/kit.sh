@@ -29,7 +29,8 @@ say() { echo "kit: $*" >&2; }
 # --- leaving: stop the recorder, mount the volume as it was, remove what was made -----------------------------------
 leave() {
   status=$?
-  trap - EXIT INT TERM
+  trap '' HUP INT TERM
+  trap - EXIT
   if [ -n "$recorder" ]; then kill "$recorder" 2>/dev/null; fi
   if [ -n "$device" ]; then diskutil mount "/dev/$device" >/dev/null 2>&1; fi
   rm -rf "$work"
@@ -37,6 +38,7 @@ leave() {
 }
 trap leave EXIT
 trap 'exit 130' INT TERM
+trap 'exit 129' HUP # a terminal that was closed
 
 # --- may we? ---------------------------------------------------------------------------------------------------------
 [ "$(uname -s)" = Darwin ] || fail "this is for macOS"
@@ -67,18 +69,20 @@ blanked() {
        { hide = 0; print }'
 }
 of_plist() { PlistBuddy -c "Print :$2" "$1" 2>/dev/null; }
+physical_of() { # INFO: the disk itself, where a container of APFS makes another one of it
+  of_plist "$1" APFSPhysicalStores:0:APFSPhysicalStore >"$work/disk" || of_plist "$1" ParentWholeDisk >"$work/disk"
+  sed 's/^\(disk[0-9]*\).*/\1/' "$work/disk"
+}
 
 diskutil info -plist "$volume" >"$work/volume.plist" || fail "diskutil knows no volume at $volume"
 device=$(of_plist "$work/volume.plist" DeviceIdentifier)
 container=$(of_plist "$work/volume.plist" APFSContainerReference)
-store=$(of_plist "$work/volume.plist" APFSPhysicalStores:0:APFSPhysicalStore)
-whole=$(of_plist "$work/volume.plist" ParentWholeDisk)
 [ -n "$device" ] || fail "diskutil does not say on which device $volume is"
-physical=$(echo "${store:-$whole}" | sed 's/^\(disk[0-9]*\).*/\1/')
+physical=$(physical_of "$work/volume.plist")
 raw=${KIT_DEV:-/dev}/r$physical
 for mounted in / /System/Volumes/Data; do
   diskutil info -plist "$mounted" >"$work/startup.plist" 2>/dev/null || continue
-  [ "$(of_plist "$work/startup.plist" ParentWholeDisk)" != "$whole" ] || fail "$volume is on the startup disk"
+  [ "$(physical_of "$work/startup.plist")" != "$physical" ] || fail "$volume is on the startup disk"
 done
 
 say "this will unmount all volumes of $physical, read it, mount $volume read-only, list it three times, and mount it again."

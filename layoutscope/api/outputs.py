@@ -100,7 +100,11 @@ def file_form(target: object, asked: str | None, forms: Collection[str], usual: 
 
 
 def check_output(
-    path: Path, *, force: bool, reads: Iterable[str | os.PathLike[str]] = (), of_batch: bool = False
+    path: Path,
+    *,
+    force: bool | None,  # None where nothing could ask for it
+    reads: Iterable[str | os.PathLike[str]] = (),
+    of_batch: bool = False,
 ) -> ownfiles.Seen:
     """Refuse before the work what would fail after it, and what would destroy what the work reads."""
     if is_null_device(path):
@@ -111,6 +115,8 @@ def check_output(
         raise UsageError(f"{path}: is a directory")
     if seen and not path.is_file():
         raise UsageError(f"{path}: is no regular file; results are written to files or to standard output")
+    if seen and force is None:
+        raise UsageError(f"{path}: exists, and is not replaced. {ownfiles.REMEDY}")
     if seen and not force:
         raise UsageError(f"{path}: exists; force=True overwrites it", options=FORCE)
     held = disk_in(path) if seen else ""
@@ -199,7 +205,7 @@ def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> No
 
 @contextmanager
 def output(
-    path: str | os.PathLike[str] | IO[bytes], *, force: bool = False, holds: str = "", of_batch: bool = False
+    path: str | os.PathLike[str] | IO[bytes], *, force: bool | None = False, holds: str = "", of_batch: bool = False
 ) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears only when it is complete."""
     if not isinstance(path, str | os.PathLike):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -73,8 +74,9 @@ class Command:
         raise typer.Exit(exit_code(self._run, given))
 
     def _run(self, given: dict[str, Any]) -> int:
-        for name, value in given.items():
-            given[name] = self._read(name, self._streamed(name, value))
+        given = {name: self._streamed(name, value) for name, value in given.items()}
+        self._refuse_one_file_twice(given)
+        given = {name: self._read(name, value) for name, value in given.items()}
         options = {name: value for name in self._spread if (value := given.pop(name)) is not None}
         damage, locked, is_quiet = Damage(), list[str](), bool(options.pop("quiet", False))
         evidence = options.pop("evidence", None)
@@ -114,6 +116,17 @@ class Command:
             return None
         flag = long_flag(item)
         raise UsageError(f"{flag} -: name a file; '-' is standard output, which takes no result of {flag} here")
+
+    def _refuse_one_file_twice(self, given: dict[str, Any]) -> None:
+        """Refuse a file that two options name: one result would take the place of the other, or fail after the work."""
+        named: dict[str, str] = {}
+        for name, value in given.items():
+            paths = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, Path)]
+            for path in [] if name in self._arguments else paths:
+                place, flag = os.path.realpath(path), long_flag(self.__signature__.parameters[name])
+                if place in named and place != os.devnull:
+                    raise UsageError(f"{path}: is named by {named[place]} and by {flag}; each takes a file of its own")
+                named[place] = flag
 
     def _examine(self, given: dict[str, Any], evidence: list[Path], damage: Damage) -> int | None:
         """Run the command between two hashes of what it examines."""

@@ -67,6 +67,8 @@ def drives(
     elif names and names[0] == "fit":
         if len(names) != 2:
             raise UsageError("write: layoutscope drives fit NAME, with what it is fitted to")
+        if plot is not None:
+            raise UsageError("--plot: fit draws nothing. Write the profile with -o FILE.toml, and plot that")
         _write(fit(names[1], **fill(FitOptions, options)), output, force=force)
     else:
         found = describe(names or ())

@@ -153,7 +153,13 @@ def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[
     """List what is to be read, each once, in the order in which it is found."""
     walk = _Walk(output)
     found: dict[str, FleetSource] = {}
-    for path in _listed(asked):
+    for path, is_named in _listed(asked):
+        if "\0" in path:
+            raise UsageError(f"{path}: has a zero byte, which no path has; a list has a path per line")
+        # Its captures would be read as further disks, and its tables would be about nothing else.
+        if is_named and walk.is_own(path):
+            why = f"{path}: is in the folder of this batch ({output}), which is no source"
+            raise UsageError(f"{why}. Name the disks, or another folder for a batch of these captures.")
         for source in walk.below(path):
             found.setdefault(source.identifier, source)
     if not found:
@@ -161,18 +167,19 @@ def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[
     return list(found.values())
 
 
-def _listed(asked: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Put the lines of lists and the matches of patterns in their places."""
-    names: list[str] = []
+def _listed(asked: Iterable[str | os.PathLike[str]]) -> list[tuple[str, bool]]:
+    """Put the lines of lists and the matches of patterns in their places; true for what is named, not matched."""
+    names: list[tuple[str, bool]] = []
     for each in (os.fspath(item) for item in asked):
         if each.startswith(LIST_SIGN) and not os.path.lexists(each):
-            names += _lines(Path(each.removeprefix(LIST_SIGN)))
+            names += [(line, True) for line in _lines(Path(each.removeprefix(LIST_SIGN)))]
         elif is_address(each):
-            names.append(whole_address(each))
+            names.append((whole_address(each), True))
         elif glob.has_magic(each) and not os.path.lexists(each):
-            names += sorted(glob.glob(each, recursive=True)) or [each]  # noqa: PTH207  (names may be no UTF-8)
+            matches = sorted(glob.glob(each, recursive=True)) or [each]  # noqa: PTH207  (names may be no UTF-8)
+            names += [(match, False) for match in matches]
         else:
-            names.append(each)
+            names.append((each, True))
     return names
 
 
@@ -189,12 +196,19 @@ class _Walk:
     """Goes through folders, each once, however many links lead there."""
 
     def __init__(self, output: Path) -> None:
-        self._seen = {_identity(output)} - {None}
+        self._output = Path(os.path.realpath(output))
+        self._seen: set[tuple[int, int] | None] = set()
+
+    def is_own(self, path: str) -> bool:
+        """Whether a path leads to the folder of the batch or into it."""
+        return not is_address(path) and Path(os.path.realpath(path)).is_relative_to(self._output)
 
     def below(self, path: str) -> list[FleetSource]:
-        """List the sources that a path leads to: itself, or what a folder holds."""
+        """List the sources that a path leads to: itself, or what a folder holds; none in the folder of the batch."""
         if is_address(path):
             return [FleetSource(path)]
+        if self.is_own(path):
+            return []
         try:
             mode = os.stat(path).st_mode  # noqa: PTH116  (names may be no UTF-8)
         except (OSError, ValueError) as error:

@@ -305,6 +305,7 @@ def kept_name(name: str, status: os.stat_result) -> str:
 def claim(folder: Path) -> None:
     """Make a folder a cache, before anything is written to it."""
     refuse_part(folder / TAG)
+    ownfiles.refuse_special(folder / TAG)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if is_cache(folder):
         return

@@ -36,7 +36,7 @@ from layoutscope.ondisk.records import (
 from layoutscope.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -190,7 +190,17 @@ def _parsed_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVo
 
 def _disk_label(stretch: Source, header: CoreStorage.PhysicalVolumeHeader) -> tuple[int, CoreStorage.DiskLabel]:
     """Find the newest copy of the disk label whose first block is whole: where it starts, and that block."""
-    found: list[tuple[bool, int, int, CoreStorage.DiskLabel]] = []
+    found = list(_labels(stretch, header))
+    if not found:
+        raise FormatError("no copy of it can be read", structure="disk label", image_offset=stretch.origin)
+    *_, start, label = max(found, key=lambda each: each[:2])
+    return start, label
+
+
+def _labels(
+    stretch: Source, header: CoreStorage.PhysicalVolumeHeader
+) -> Iterator[tuple[bool, int, int, CoreStorage.DiskLabel]]:
+    """Yield the copies of the disk label: whether the first block is whole, its transaction, its start, and itself."""
     # The header names the blocks at which the four copies of the label start.
     for block in header.metadata_block:
         start = block * header.len_block
@@ -203,11 +213,17 @@ def _disk_label(stretch: Source, header: CoreStorage.PhysicalVolumeHeader) -> tu
         )
         if label.head.block_type == KINDS.disk_label and label.len_label <= MOST_LABEL_BYTES * 8:
             is_whole = int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0]) == label.head.checksum
-            found.append((is_whole, label.head.transaction_id, start, label))
-    if not found:
-        raise FormatError("no copy of it can be read", structure="disk label", image_offset=stretch.origin)
-    *_, start, label = max(found, key=lambda each: each[:2])
-    return start, label
+            yield is_whole, label.head.transaction_id, start, label
+
+
+def count_copies(stretch: Source) -> int:
+    """Count the whole copies of header and disk label of a physical volume; 0 where its first sector is not one."""
+    first = _parsed_header(stretch, 0)
+    if first is None or first[1] != first[0].checksum:
+        return 0
+    copy = _parsed_header(stretch, stretch.size_bytes - HEADER_BYTES)
+    is_copied = copy is not None and copy[1] == copy[0].checksum
+    return 1 + is_copied + sum(is_whole for is_whole, *_ in _labels(stretch, first[0]))
 
 
 def _elsewhere(text: bytes, label: CoreStorage.DiskLabel) -> str:

@@ -22,7 +22,7 @@ from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar, records
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.appleraid import member_content
-from layoutscope.partition.corestorage import read_physical_volume
+from layoutscope.partition.corestorage import count_copies, read_physical_volume
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
 from layoutscope.units import format_bytes
 
@@ -187,7 +187,9 @@ class _Foreign(NamedTuple):
 def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: bool = True) -> Content:
     """Tell by its content what lies at a place."""
     stretch = Window(source, image_offset, size_bytes)
-    content = _readable(stretch) or _core_storage(stretch) or _foreign(stretch)
+    content = _readable(stretch)
+    if content is None or _is_left_in_physical_volume(stretch, content):
+        content = _core_storage(stretch) or _foreign(stretch)
     if content is not None and not content.findings:
         return content  # whatever lies around what tells it is needed by nobody
     if content is None and thorough:
@@ -212,6 +214,18 @@ def _unknown(stretch: Window) -> Content:
 def _readable(stretch: Window, *, thorough: bool = False) -> Content | None:
     """Ask every file system that is read."""
     return next(filter(None, (item.probe(stretch, thorough=thorough) for item in filesystems())), None)
+
+
+def _is_left_in_physical_volume(stretch: Window, content: Content) -> bool:
+    """Whether what starts like a volume was there before CoreStorage, whose header and its copies are all whole.
+
+    The first sector of a physical volume leaves the header of HFS+ alone. A volume whose other structures confirm it is
+    read, as the physical volume may be what was there before.
+    """
+    if not content.volume_offset and count_copies(stretch) > 1:
+        confirmed = found_in(stretch, 0, min(PLACE_BYTES, stretch.size_bytes))
+        return not any(not item.volume_offset and not item.findings for item in confirmed)
+    return False
 
 
 def _core_storage(stretch: Window, *, is_lost: bool = False) -> Content | None:
@@ -498,10 +512,11 @@ def _mapped(source: Source, maps: list[_Probed]) -> VolumeSearch:
     partitions: dict[tuple[int, int], Partition] = {}
     regions: list[MapRegion] = []
     findings: list[Finding] = []
-    leads = False
+    leads, has_gpt = False, any(found.table.scheme == "GPT" for found in maps)
     for found in maps:
         regions += found.table.regions
         told = [*found.table.findings, *_odd_extents(source, found.table)]
+        told += () if has_gpt else _beyond_protected(source, found.table)
         for partition in found.table.partitions:
             if partition.type_name != "gpt_protective":
                 partitions.setdefault((partition.image_offset, partition.size_bytes), partition)
@@ -601,17 +616,21 @@ def confirmed_size(disk: Source, found: VolumeCandidate) -> int | None:
 
 def _gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield start and end of each stretch that neither a known partition, nor a map, nor a volume takes up."""
-    # A type that nobody knows may hide what the partition holds, such as the logical partitions of an extended one.
-    empty = {item.image_offset for item in search.candidates if item.kind == "unknown"}
+    # A type that was overwritten hides what the partition holds: of an extended one, or a protective one over the whole
+    # disk, the first volume alone is found in its place.
+    held = {item.stack[:2]: item for item in search.candidates if item.partition is not None}
+    loose = [item for item in search.readable if item.partition is None]
     taken: list[tuple[int, int]] = []
     for item in (each for each in search.partitions if each.type_name not in apm.NO_VOLUME):
-        is_empty = item.image_offset in empty and mbr.is_unnamed(item.type_name)
-        ends = (item.image_offset, 0), (item.image_offset + item.size_bytes, 0)
-        taken += ends if is_empty else [(item.image_offset, item.size_bytes)]
-    # Of a volume without a partition, its own size counts once it was read, and else the space that it may have.
+        found = held.get((item.scheme, f"partition {item.number}"))
+        if found is not None and found.is_readable and item.declared not in filesystem_names():
+            loose.append(found)
+        elif found is None or found.kind != "unknown" or not mbr.is_unnamed(item.type_name):
+            taken.append((item.image_offset, item.size_bytes))
+        taken += (item.image_offset, 0), (item.image_offset + item.size_bytes, 0)
+    # Of a volume without a partition of its own, its own size counts once it was read, and else the space it may have.
     starts = {start for start, _ in read}
-    bare = [item for item in search.readable if item.partition is None and item.image_offset not in starts]
-    taken += [(item.image_offset, item.size_bytes) for item in bare]
+    taken += [(item.image_offset, item.size_bytes) for item in loose if item.image_offset not in starts]
     taken += [*read, *((region.image_offset, region.length_bytes) for region in search.regions)]
     end = 0
     for start, length in sorted([*taken, (source.size_bytes, 0)]) if search.schemes or read else ():
@@ -634,6 +653,17 @@ def _odd_extents(source: Source, table: PartitionTable) -> list[Finding]:
             message = f"ends at {end:,}, the image at {source.size_bytes:,}: the image is cut off"
             findings.append(_odd("partition-truncated", item, message, "error"))
     return findings
+
+
+def _beyond_protected(source: Source, table: PartitionTable) -> list[Finding]:
+    """Report a disk of which more was protected than the image holds; its GPT may have named volumes there."""
+    for item in (each for each in table.partitions if each.type_name == "gpt_protective"):
+        end = item.image_offset + item.size_bytes
+        # All bits set stands for a disk with more sectors than the field counts; some programs write that for any disk.
+        if end > source.size_bytes and item.size_bytes < 0xFFFFFFFF * SECTOR_BYTES:
+            message = f"ends at {end:,}, the image ends at byte {source.size_bytes:,}: the image is cut off"
+            return [_odd("partition-truncated", item, message)]
+    return []
 
 
 def _is_space(partition: Partition) -> bool:

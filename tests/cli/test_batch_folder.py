@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -190,3 +192,40 @@ def test_no_other_verb_writes_into_a_batch(run, made, fleet, tmp_path):
     # What a batch does not use is free, and names of its parts are free elsewhere.
     for place in (fleet / "kit.sh", tmp_path / "batch.json", tmp_path / "rows"):
         assert run("kit", "-o", place).exit_code == 0
+
+
+@pytest.mark.parametrize("way", ["folder", "captures", "a capture", "list", "link"])
+def test_what_a_batch_wrote_itself_is_no_source_of_it(run, made, fleet, tmp_path, way):
+    """Its tables would be about its own captures, and no longer about the disks."""
+    before = states(fleet)
+    capture = next((fleet / "captures").iterdir())
+    named = {"folder": fleet, "captures": fleet / "captures", "a capture": capture}.get(way, tmp_path / way)
+    if way == "list":
+        named.write_text(f"{made / 'disks'}\n{capture}\n")
+        named = f"@{named}"
+    elif way == "link":
+        named.symlink_to(fleet / "captures")
+    result = run("batch", named, "-o", fleet, "--resume", "--drive", "generic-7200")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"is in the folder of this batch ({fleet}), which is no source" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert states(fleet) | {"batch.lock": None} == before | {"batch.lock": None}
+
+
+def test_patterns_and_folders_leave_out_what_the_batch_wrote(run, made, fleet, tmp_path):
+    """They match it by chance, as the folder of a batch may be among the disks."""
+    (tmp_path / "disk.img").symlink_to(made / "disks/victim.img")
+    for asked in (tmp_path / "*", tmp_path / "**", tmp_path):
+        result = run("batch", asked, "-o", fleet, "--resume", "--drive", "generic-7200", "--json")
+        assert result.exit_code == 0, result.stderr
+        # What it was read as before, by another path.
+        assert [Path(item["path"]).name for item in json.loads(result.stdout)["sources"]] == ["victim.img"]
+
+
+def test_a_list_with_zero_bytes_is_refused_in_one_line(run, tmp_path):
+    """As ``find -print0`` writes it: all paths are one line there."""
+    (tmp_path / "list").write_bytes(b"one.img\0two.img\0")
+    result = run("batch", f"@{tmp_path / 'list'}", "-o", tmp_path / "fleet")
+    assert (result.exit_code, result.stdout) == (2, "")
+    said = "layoutscope: one.img\\u0000two.img\\u0000: has a zero byte, which no path has; a list has a path per line\n"
+    assert result.stderr == said

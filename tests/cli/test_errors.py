@@ -102,7 +102,7 @@ def test_control_characters_in_messages_are_escaped(run, tmp_path):
 
 
 def test_interrupt_ends_with_130(run, image, monkeypatch):
-    """Ctrl-C ends quietly with 130."""
+    """Ctrl-C ends a command with 130; the program adds its line."""
 
     def interrupt(*_args, **_options):
         raise KeyboardInterrupt
@@ -113,7 +113,7 @@ def test_interrupt_ends_with_130(run, image, monkeypatch):
 
 
 def test_interrupted_process_ends_with_130():
-    """A signal that arrives anywhere ends the process with 130 and without a traceback."""
+    """A signal that arrives anywhere ends the process with 130 and one line."""
     code = (
         "import os, signal, sys\nfrom layoutscope import cli, __main__\n"
         "sys.modules['layoutscope.cli'].app = lambda: os.kill(os.getpid(), signal.SIGINT)\n__main__.main()"
@@ -126,7 +126,7 @@ def test_interrupted_process_ends_with_130():
         cwd=ROOT,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    assert (result.returncode, result.stderr) == (130, "")
+    assert (result.returncode, result.stderr) == (130, "layoutscope: interrupted\n")
 
 
 def test_broken_pipe_is_quiet(image):

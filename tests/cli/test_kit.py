@@ -251,6 +251,13 @@ def test_without_layoutscope_the_metadata_is_left_out(mac, tmp_path):
     assert not any(name.startswith("metadata") for name in files)
 
 
+STARTUP = (
+    'case "$*" in "info -plist /"|"info -plist /System/"*) cat "$KIT_TOOLS/startup.plist";; '
+    '*) cat "$KIT_TOOLS/info.plist";; esac'
+)
+"""The system starts from another partition of the disk, in a container, which makes a disk of its own of it."""
+
+
 @pytest.mark.parametrize(
     ("changes", "answer", "volume", "said"),
     [
@@ -260,18 +267,32 @@ def test_without_layoutscope_the_metadata_is_left_out(mac, tmp_path):
         ({}, "no\n", "volume", "nothing was done"),
         ({}, "", "volume", "nothing was done"),
         ({"diskutil": 'cat "$KIT_TOOLS/info.plist"'}, "yes\n", "volume", "is on the startup disk"),
+        ({"diskutil": STARTUP}, "yes\n", "volume", "is on the startup disk"),
     ],
 )
 def test_it_refuses(mac, tmp_path, changes, answer, volume, said):
     """Another system, an ordinary user, no volume, no consent, the startup disk: before anything is read."""
     for name, text in changes.items():
         tool(Path(mac["KIT_TOOLS"]), name, f"#!/bin/sh\n{text}\n")
+    store = {"ParentWholeDisk": "disk9", "APFSPhysicalStores": [{"APFSPhysicalStore": "disk4s3"}]}
+    (Path(mac["KIT_TOOLS"]) / "startup.plist").write_bytes(plistlib.dumps(store))
     done, files = run_kit(mac, tmp_path, answer=answer, volume=volume)
     assert done.returncode == 1
     assert said in done.stderr
     assert files == {}
     calls = Path(mac["KIT_CALLS"])
     assert not calls.exists() or "unmount" not in calls.read_text()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(("name", "code"), [("HUP", 129), ("INT", 130), ("TERM", 130)])
+def test_a_signal_leaves_the_disk_as_it_was(mac, tmp_path, shell, name, code):
+    """A closed terminal as well as Ctrl-C: the volume is mounted again, and nothing of the work is left."""
+    tool(Path(mac["KIT_TOOLS"]), "perl", f"#!/bin/sh\nkill -{name} $PPID\n")
+    done, files = run_kit(mac, tmp_path, shell=shell)
+    assert (done.returncode, files) == (code, {})
+    assert Path(mac["KIT_CALLS"]).read_text().splitlines()[-1] == "diskutil mount /dev/disk4s2"
+    assert not list(tmp_path.glob("kit.??????"))
 
 
 def test_a_disk_in_use_is_left_alone(mac, tmp_path):

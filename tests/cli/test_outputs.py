@@ -653,3 +653,44 @@ def test_a_picture_that_cannot_be_written_is_told_before_the_page_is(run, disk, 
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert reason in result.stderr
     assert not (tmp_path / "page.html").exists()
+
+
+TWICE = {
+    "order and script": ("plan", "{image}", "--emit-order", "{one}", "--emit-script", "{other}", "--force"),
+    "page and capture": ("scan", "{image}", "--map", "{one}", "--save", "{other}"),
+    "list and report": ("export", "{image}", "--format", "bodyfile", "-o", "{one}", "--evidence", "{other}"),
+    "two reports": ("check", "{image}", "--evidence", "{one}", "--evidence", "{other}"),
+    "batch and cache": ("batch", "{image}", "-o", "{one}", "--cache-dir", "{other}"),
+}
+"""Commands in which two options name one file or folder, in two spellings."""
+
+
+@pytest.mark.parametrize("options", TWICE)
+def test_one_file_is_not_named_twice(run, disk, tmp_path, options):
+    """The second result would take the place of the first, or fail when all is done."""
+    (tmp_path / "link").symlink_to(tmp_path)
+    before = names(tmp_path)
+    for other in (tmp_path / "out.txt", tmp_path / "link" / "out.txt"):
+        result = run(*(word.format(image=disk, one=tmp_path / "out.txt", other=other) for word in TWICE[options]))
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith(f"layoutscope: {other}: is named by --")
+        assert names(tmp_path) == before
+
+
+def test_the_null_device_may_be_named_twice(run, disk):
+    """It takes everything."""
+    assert run("plan", disk, "--emit-order", os.devnull, "--emit-script", os.devnull).exit_code == 0
+
+
+def test_a_report_that_is_there_is_not_called_one_that_force_replaces(run, disk, tmp_path):
+    """A check takes no --force."""
+    (tmp_path / "report.txt").write_text("mine")
+    result = run("check", disk, "--evidence", tmp_path / "report.txt")
+    said = f"layoutscope: {tmp_path / 'report.txt'}: exists, and is not replaced. Remove it or name another file.\n"
+    assert (result.exit_code, result.stderr) == (2, said)
+
+
+def test_a_plot_that_fit_does_not_draw_is_refused(run, tmp_path):
+    """It was left out without a word."""
+    result = run("drives", "fit", "mine", "--random-ms", "12", "-o", tmp_path / "a.toml", "--plot", tmp_path / "a.html")
+    assert (result.exit_code, result.stderr.count("\n"), names(tmp_path)) == (2, 1, [])

@@ -88,7 +88,7 @@ def test_without_options_there_are_limits(fleet, monkeypatch):
     assert told[1] == ""
 
 
-SIGNALS = {"SIGINT": (130, ""), "SIGTERM": (143, "layoutscope: ended by SIGTERM\n")}
+SIGNALS = {"SIGINT": (130, "layoutscope: interrupted\n"), "SIGTERM": (143, "layoutscope: ended by SIGTERM\n")}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")

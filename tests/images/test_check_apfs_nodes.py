@@ -8,7 +8,7 @@ from fixtures.apfs import locate as at
 from fixtures.apfs.structures.objects import OMAP_VALUE
 from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
-from layoutscope import check
+from layoutscope import check, read_layouts
 from layoutscope.filesystems.apfs.check import nodes as rules
 from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
@@ -188,3 +188,18 @@ def test_a_lost_node_follows_from_no_sound_map(victims):
     about, _ = causes("leaf-checksum", victims)
     assert about
     assert "omap tree" not in about
+
+
+def test_a_map_whose_keys_do_not_ascend_is_one_cause_at_its_node(victims):
+    """Nothing that the map knows is missing: a search by halves would have missed two nodes of the volume's tree."""
+    fault = next(fault for fault in FAULTS if fault.name == "omap-key-order")
+    whole = read_layouts(victims["victim"][0])
+    with planted(fault, victims) as image:
+        (found,) = findings(image.path)
+        layouts = read_layouts(image.path)
+        first = image.where - image.where % BLOCK_BYTES
+    assert (found.code, found.level, found.causes) == ("keys-unordered", "error", ())
+    assert first <= found.image_offset < first + BLOCK_BYTES
+    for before, after in zip(whole, layouts, strict=True):
+        assert after.nodes["image_offset"].to_list() == before.nodes["image_offset"].to_list()
+        assert after.entries.height == before.entries.height

@@ -301,7 +301,7 @@ def _other_bytes(base: Base, image: Opened) -> str:
 _PAYLOAD: Final = "what was changed is what the disk holds, which has no checksum here"
 _FREE: Final = "an entry without a number is free, and nothing else says what it held"
 ANOTHER: Final[dict[str, str]] = {
-    "sparse-image": _FREE, "asif": _FREE, "nested": _FREE, "vdi": _FREE,
+    "sparse-image": _FREE, "asif": _FREE, "nested": _FREE, "vdi": _FREE, "vmdk-stream": _FREE,
     "dmg": "the checksums of whole disk images are not compared (docs/images.md)",
     **dict.fromkeys(("bundle", "split", "vhd-fixed", "vmdk-flat", "disc", "cue", "mac-binary"), _PAYLOAD),
     **dict.fromkeys(("apple-single", "disk-copy", "im4p", "encrypted", "parallels-folder"), _PAYLOAD),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.source import Store
-    from layoutscope.findings import FindingLog
+    from layoutscope.findings import FindingLog, Level
     from layoutscope.recordtypes import RecordColumn, RecordType
 
 
@@ -403,7 +403,18 @@ def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: i
         parts.append(as_rows(batch))
         for name, values in _mappings(batch).items() if not batch.level else ():
             columns[name].add(values, batch.to_come)
-    return ObjectMap(join(tree, parts), **{name: column.values for name, column in columns.items()})
+    found = {name: column.values for name, column in columns.items()}
+    oid, xid = found["oid"], found["xid"]
+    if not np.all((oid[1:] > oid[:-1]) | ((oid[1:] == oid[:-1]) & (xid[1:] > xid[:-1]))):
+        # Of a damaged map, which a finding tells of: look-ups by halves would miss objects that it knows.
+        order = np.lexsort((xid, oid))
+        found = {name: values[order] for name, values in found.items()}
+    return ObjectMap(join(tree, parts), **found)
+
+
+def level_of_disorder(tree: str) -> Level:
+    """Return how bad it is that keys do not ascend: in a map, which is searched by halves, objects are missed."""
+    return "error" if tree in ("omap", "container-omap") else "warning"
 
 
 def _mappings(batch: ReadNodes) -> dict[str, NDArray[Any]]:
@@ -448,7 +459,8 @@ class Tally:
         # Records may come before what their parent's entry promises.
         early = keys < batch.places.low_key[node]
         for number in sorted(set(node[descends | early].tolist())):
-            batch.at(number).add("keys-unordered", "warning", "keys do not ascend")
+            level = level_of_disorder(self.tree.source.tree)
+            batch.at(number).add("keys-unordered", level, "keys do not ascend")
 
     def compare(self, num_nodes: int) -> None:
         """Compare with the tree information; not where something of the tree is missing."""

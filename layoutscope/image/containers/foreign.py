@@ -33,6 +33,7 @@ from layoutscope.image.containers.placed import (
     refuse_expansion,
     refuse_extent,
     refuse_qcow,
+    refuse_version,
     stored_runs,
     vhd_end,
 )
@@ -292,6 +293,7 @@ def open_foreign(source: Source, found: Signature) -> Source:
     if found.reader == "pyqcow":
         refuse_qcow(source)
     elif found.reader == "pyvmdk":
+        refuse_version(source)
         refuse_extent(source)
     return ForeignSource(source, found)
 
@@ -387,6 +389,7 @@ class ForeignSource(FillingSource):
             return self._source
         found = RawFile(Path(self.name).parent / Path(name.replace("\\", "/")).name)
         self._others.append(found)
+        refuse_version(found)
         return found
 
     def _damaged(self, error: Exception) -> ImageError:

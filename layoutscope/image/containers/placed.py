@@ -432,6 +432,24 @@ def _vmdk_places(source: Source) -> NDArray[np.uint64]:
     return np.concatenate(found) * SECTOR_BYTES
 
 
+VMDK_VERSIONS: Final = (1, 2, 3)
+
+
+def refuse_version(source: Source) -> None:
+    """Refuse a file of a VMware disk in a version that nobody has described: its tables may mean something else."""
+    if source.size_bytes < VMDK_HEADER.width:
+        return
+    try:
+        header = _structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0)
+    except FormatError:
+        return
+    if header.version not in VMDK_VERSIONS:
+        raise UnsupportedError(
+            f"{source.name}: is a VMware disk (vmdk) of version {header.version:,}, and 1 to 3 are known",
+            code="container", advice="convert it with: qemu-img convert -O raw IMAGE RAW",
+        )  # fmt: skip
+
+
 def refuse_extent(source: Source) -> None:
     """Refuse a part of a VMware disk that is in several files: which, and in what order, its description says."""
     try:

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from layoutscope.arrays.lookup import runs_of
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import open_placed
 from layoutscope.image.raw import RawFile
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import (
     APPLE_SINGLE,
     APPLE_SINGLE_ENTRY,
@@ -24,13 +27,17 @@ from layoutscope.ondisk.records import (
     DISK_COPY,
     MAC_BINARY,
 )
+from layoutscope.units import format_count
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from layoutscope.image.source import Source
     from layoutscope.ondisk.grammar import Struct
 
     T = TypeVar("T", bound=Struct)
 
+WHAT_CD: Final = "CD image"
 CD_BYTES: Final = 2048
 """Of data in a sector of a CD."""
 
@@ -42,6 +49,10 @@ MAC_BINARY_CRC_BYTES: Final = 124
 MAX_CUE_BYTES: Final = 65536
 MAX_APPLE_SINGLE_ENTRIES: Final = 64
 FRAMES_A_SECOND: Final = 75
+MAX_CD_SECTORS: Final = 100 * 60 * FRAMES_A_SECOND
+"""Minutes have two digits in the heads of sectors."""
+
+SECTORS_TOGETHER: Final = 2048
 
 SEQUENCE, OCTETS, TEXT = 0x30, 0x04, 0x16
 """Tags of DER (ITU-T X.690, 8)."""
@@ -176,21 +187,67 @@ def open_disc(source: Source) -> Source:
             code="container", advice="convert them with: bchunk IMAGE.bin IMAGE.cue RAW",
         )  # fmt: skip
     before = COMPACT_DISC_SECTOR.file_number.offset if sector.mode == 1 else 24
-    return _sectors(source, 0, source.size_bytes, stride, before)
+    return _sectors(source, 0, source.size_bytes, stride, before, sector.mode)
 
 
-def _sectors(source: Source, start: int, stop: int, stride: int, before: int) -> Source:
-    """Open the data of sectors between two places of a file."""
-    number = np.arange(-(-(stop - start) // stride), dtype=np.int64)
-    offsets = start + number * stride + before
-    return open_placed(source, "CD image", len(number) * CD_BYTES, CD_BYTES, number, offsets)
+def _sectors(source: Source, start: int, stop: int, stride: int, before: int, mode: int) -> Source:
+    """Open the data of sectors between two places of a file; `mode` is 0 where they have no heads."""
+    count = -(-(stop - start) // stride)
+    if count > MAX_CD_SECTORS:
+        raise ImageError(f"{source.name}: has {count:,} raw sectors of a CD, which has at most {MAX_CD_SECTORS:,}")
+    number = np.arange(count, dtype=np.int64)
+    wrong = _wrong_sectors(source, start, stop, stride, mode) if mode else number[:0]
+    return open_placed(
+        source, WHAT_CD, count * CD_BYTES, CD_BYTES, number, start + number * stride + before,
+        unread=runs_of(wrong * CD_BYTES, np.full(len(wrong), CD_BYTES)),
+        findings=_about_wrong_sectors(wrong, count, start, stride, mode),
+    )  # fmt: skip
+
+
+def _wrong_sectors(source: Source, start: int, stop: int, stride: int, mode: int) -> NDArray[np.int64]:
+    """Return the numbers of the sectors that do not begin with the mark of one, or are of another mode or form."""
+    found = [np.empty(0, np.int64)]
+    fields = COMPACT_DISC_SECTOR.mode, COMPACT_DISC_SECTOR.is_second_form
+    for first in range(start, stop, SECTORS_TOGETHER * stride):
+        # The last sector may be cut.
+        buffer = np.zeros(SECTORS_TOGETHER * stride, np.uint8)
+        length = min(len(buffer), stop - first)
+        source.read_into(first, memoryview(buffer)[:length])
+        starts = np.arange(0, length, stride)
+        marks = buffer.reshape(-1, stride)[: len(starts), : len(CD_SYNC)]
+        heads = BULK.columns(COMPACT_DISC_SECTOR, buffer, starts, fields)
+        is_wrong = (marks != np.frombuffer(CD_SYNC, np.uint8)).any(axis=1) | (heads[fields[0]] != mode)
+        # The second form has no bytes that correct errors, and more data.
+        is_wrong |= heads[fields[1]].astype(bool) & (mode == 2)
+        found.append(np.flatnonzero(is_wrong) + (first - start) // stride)
+    return np.concatenate(found)
+
+
+def _about_wrong_sectors(wrong: NDArray[np.int64], count: int, start: int, stride: int, mode: int) -> list[Finding]:
+    """Report sectors that count as not read; at the end of a file without a list lie other tracks."""
+    is_behind = wrong == np.arange(count - len(wrong), count)
+    found = []
+    if not is_behind.all():
+        message = f"{format_count(int((~is_behind).sum()), 'sector')} without the mark of mode {mode}; not read"
+        found.append(Finding("container-invalid", "error", WHAT_CD, start + int(wrong[0]) * stride, message))
+    if is_behind.any():
+        message = f"{format_count(int(is_behind.sum()), 'sector')} at the end of another track, or damaged; not read"
+        found.append(
+            Finding("container-invalid", "warning", WHAT_CD, start + int(wrong[is_behind][0]) * stride, message)
+        )
+    return found
 
 
 _FILE: Final = re.compile(r'^\s*FILE\s+(?:"([^"]+)"|(\S+))\s+(\w+)', re.IGNORECASE)
 _TRACK: Final = re.compile(r"^\s*TRACK\s+\d+\s+(\S+)", re.IGNORECASE)
 _INDEX: Final = re.compile(r"^\s*INDEX\s+(\d+)\s+(\d+):(\d+):(\d+)", re.IGNORECASE)
-_MODES: Final = {"MODE1/2048": (2048, 0), "MODE1/2352": (2352, 16), "MODE2/2336": (2336, 8), "MODE2/2352": (2352, 24)}
-"""Bytes of a sector, and of it before its data."""
+_MODES: Final = {
+    "MODE1/2048": (2048, 0, 0),
+    "MODE1/2352": (2352, 16, 1),
+    "MODE2/2336": (2336, 8, 0),
+    "MODE2/2352": (2352, 24, 2),
+}
+"""Bytes of a sector, and of it before its data; its mode where that stands in it."""
 
 
 def is_cue(head: bytes) -> bool:
@@ -200,13 +257,14 @@ def is_cue(head: bytes) -> bool:
 
 
 class Track(NamedTuple):
-    """A track with data: the file that holds it, from which frame to which, and how long its sectors are."""
+    """A track with data: the file that holds it, from which frame to which, and what its sectors are."""
 
     path: Path
     begin: int
     end: int | None
     stride: int
     before: int
+    mode: int
 
 
 def data_track(source: Source) -> Track:
@@ -250,5 +308,5 @@ def open_cue(source: Source) -> Source:
         raise ImageError(f"{source.name}: its track begins at byte {start:,} of {track.path.name}, which has {stop:,}")
     source.close()
     if track.stride == CD_BYTES:
-        return open_piece(data, Piece("CD image", start, stop - start))
-    return _sectors(data, start, stop, track.stride, track.before)
+        return open_piece(data, Piece(WHAT_CD, start, stop - start))
+    return _sectors(data, start, stop, track.stride, track.before, track.mode)

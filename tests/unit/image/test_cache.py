@@ -8,6 +8,7 @@ import time
 import pytest
 import zstandard
 
+from layoutscope import ownfiles
 from layoutscope.errors import UsageError
 from layoutscope.image import cache, open_image
 
@@ -176,6 +177,22 @@ def test_a_folder_that_holds_anything_else_is_no_cache(tmp_path, stranger, is_ta
         with pytest.raises(UsageError, match=f"holds {stranger}, which is not of a cache"):
             use()
     assert names(folder) == before
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize("way", ["as it is", "behind a link"])
+def test_a_folder_of_the_system_is_no_cache(tmp_path, monkeypatch, is_there, way):
+    """No folder is made where devices are, and no image is kept in an empty one there."""
+    devices = tmp_path / "dev"
+    devices.mkdir()
+    monkeypatch.setattr(ownfiles, "SPECIAL", (str(devices),))
+    if is_there:
+        (devices / "shm").mkdir()
+    (tmp_path / "link").symlink_to(devices)
+    folder = {"as it is": devices, "behind a link": tmp_path / "link"}[way] / "shm"
+    with pytest.raises(UsageError, match="is in a folder of the system"):
+        first_byte(packed(tmp_path / "a.zst", 1), folder)
+    assert [path.name for path in devices.rglob("*")] == (["shm"] if is_there else [])
 
 
 def test_a_cache_of_an_earlier_version_goes_on(tmp_path):

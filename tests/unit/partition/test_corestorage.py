@@ -13,6 +13,8 @@ from layoutscope.partition import choose, find_volumes
 pytest.importorskip("cryptography")
 
 from fixtures.corestorage import METADATA_BLOCK, PhysicalVolumePlan, physical_volume
+from fixtures.hfsplus.plan import VolumePlan
+from fixtures.hfsplus.writer import render
 
 GROUP = "ACC53457-40D1-417C-958A-DC6A04CFCBBB"
 
@@ -112,3 +114,34 @@ def test_encrypted_bundles_are_named_with_their_size(tmp_path):
     with pytest.raises(UnsupportedError, match=r"encrypted sparse bundle of 16\.0 GiB \(AES-256\)") as caught:
         open_image(folder)
     assert caught.value.code == "encrypted-image"
+
+
+def with_volume_header(data, *, has_copy):
+    """Write a volume of HFS+ that fills an image over it: its header at byte 1,024 alone, or with its copy as well."""
+    volume = bytes(render(VolumePlan(total_blocks=len(data) // 4096))[0].to_bytearray())
+    places = (1024, len(data) - 1024) if has_copy else (1024,)
+    for place in places:
+        data[place : place + 512] = volume[place : place + 512]
+    return data
+
+
+@pytest.mark.parametrize("plan", [PhysicalVolumePlan(), PhysicalVolumePlan(is_encrypted=False)])
+def test_a_header_that_was_left_from_before_does_not_win(plan):
+    """The first sector of a physical volume does not reach it, and no other structure of that volume is there."""
+    before = refused(physical_volume(plan))
+    after = refused(with_volume_header(physical_volume(plan), has_copy=False))
+    assert (after.code, str(after)) == (before.code, str(before))
+
+
+def test_a_volume_with_both_headers_is_read_where_a_physical_volume_was():
+    """Its copy is not in the last sector, so the copy of the physical volume's header stays."""
+    data = with_volume_header(physical_volume(PhysicalVolumePlan()), has_copy=True)
+    assert [item.kind for item in find_volumes(MemorySource(bytes(data))).candidates] == ["hfsplus"]
+
+
+def test_a_header_of_a_physical_volume_without_any_copy_does_not_win():
+    """One sector that stayed there says less than the volume's own header and what it leads to."""
+    volume = render(VolumePlan(total_blocks=256))[0].to_bytearray()
+    volume[:512] = physical_volume(PhysicalVolumePlan())[:512]
+    volume[-1024:-512] = bytes(512)
+    assert [item.kind for item in find_volumes(MemorySource(bytes(volume))).candidates] == ["hfsplus"]

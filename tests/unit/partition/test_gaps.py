@@ -193,3 +193,38 @@ def test_a_volume_in_a_gap_is_not_read(tmp_path, volume):
         assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB)]
         read.add(scan(path, drives=()).image.read_bytes)
     assert len(read) == 1
+
+
+@pytest.mark.parametrize("kind", [0xE6, 0x07, 0x83], ids=["unknown", "NTFS", "Linux"])
+def test_volumes_behind_the_first_one_in_a_partition_of_another_type(tmp_path, volume, kind):
+    """One volume is found in the place of the partition, and another one behind it, which it had held too."""
+    path = tmp_path / "disk.img"
+    disk = Disk(5 * MIB).put(0, mbr((kind, 2048, 8192))).put(MIB, volume).put(2 * MIB + 63 * 512, volume)
+    path.write_bytes(disk.data)
+    assert [item.layout.facts.image_offset for item in scan(path, drives=()).volumes] == [MIB]
+    assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB + 63 * 512)]
+
+
+def test_a_volume_that_fills_a_partition_of_a_lost_type_is_all_there(tmp_path, volume):
+    """Its second header is its own, and no other volume."""
+    path = tmp_path / "disk.img"
+    path.write_bytes(Disk(5 * MIB).put(0, mbr((0xE6, 2048, 2048))).put(MIB, volume).data)
+    assert scanned(path) == []
+
+
+@pytest.mark.parametrize(("sectors", "is_cut"), [(16_383, True), (10_239, False), (0xFFFF_FFFF, False)])
+def test_a_protective_entry_beyond_the_end_tells_of_a_cut_image(tmp_path, volume, sectors, is_cut):
+    """No volume is hurt, and nobody knows what the lost map named: 16,384 sectors are 8 MiB, of which 5 are there."""
+    path = tmp_path / "disk.img"
+    path.write_bytes(Disk(5 * MIB).put(0, mbr((0xEE, 1, sectors))).put(MIB, volume).data)
+    found = [item for item in scan(path, drives=()).findings if item.code == "partition-truncated"]
+    said = "partition 1 ends at 8,388,608, the image ends at byte 5,242,880: the image is cut off"
+    assert [(item.level, item.message) for item in found] == ([("warning", said)] if is_cut else [])
+
+
+def test_a_protective_entry_beside_a_sound_gpt_says_nothing(tmp_path, volume):
+    """As on a disk that was copied to a smaller one, and whose GPT was written for that."""
+    path = tmp_path / "disk.img"
+    disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095)]).put(MIB, volume).put(0, mbr((0xEE, 1, 16_383)))
+    path.write_bytes(disk.data)
+    assert scanned(path) == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from layoutscope.arrays.lookup import Index, index_of, match
-from layoutscope.filesystems.apfs.btree import children_of, read_levels
+from layoutscope.filesystems.apfs.btree import children_of, level_of_disorder, read_levels
 from layoutscope.filesystems.apfs.check.extents import snapshot_sources
 from layoutscope.filesystems.apfs.check.inodes import FLAG, check_extended, check_inodes
 from layoutscope.filesystems.apfs.check.names import IN_KEYS, check_names, check_texts
@@ -597,7 +597,7 @@ def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: Bou
         {row + 1 for row in _rows(wrong)} | {row for row, *both in pairs if _falls(batch.tree.source.tree, *both)}
     )
     for row in rows[:MOST_CASES]:
-        _at_key(subject, batch, row).add(UNORDERED, "warning", "key is out of order")
+        _at_key(subject, batch, row).add(UNORDERED, level_of_disorder(batch.tree.source.tree), "key is out of order")
     ties = [row for row, one, other in pairs if one[:2] == other[:2] and other[2] < one[2] and row not in rows]
     for row in ties[:MOST_CASES]:
         message = "of names with one hash, this one stands after one with greater bytes"
@@ -633,15 +633,15 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: Bo
     )
     # Drivers keep the keys of an index exact (apfsck asks for that), though a search needs no more than a bound.
     other = ~wrong & ((keys.lead[firsts] != lead[entry]) | (keys.second[firsts] != second[entry]))
-    for chosen, message in (
-        (wrong, "the key that leads to it is after its first key"),
-        (other, "the key that leads to it is not its first key"),
+    for chosen, how_bad, message in (
+        (wrong, level_of_disorder(batch.tree.source.tree), "the key that leads to it is after its first key"),
+        (other, "warning", "the key that leads to it is not its first key"),
     ):
         for number, row in zip(node[chosen].tolist(), entry[chosen].tolist(), strict=True):
             log = batch.at(number, log=subject.log)
             # The finding is about the node; the key that may be wrong stands in its parent.
             at = log.at_byte(log.structure, int(where[row]), log.device)
-            at.add(UNORDERED, "warning", message)
+            at.add(UNORDERED, how_bad, message)
 
 
 def _check_empty(subject: Subject, batch: ReadNodes) -> None:

@@ -90,6 +90,23 @@ def test_a_description_may_say_more_of_an_extent(disk, tmp_path, peer):
     assert_same(tmp_path / "a.vmdk", disk)
 
 
+@pytest.mark.parametrize(
+    ("subformat", "file"), [("monolithicSparse", "a.vmdk"), ("twoGbMaxExtentSparse", "a-s001.vmdk")]
+)
+def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, peer, subformat, file):
+    """Its tables may mean something else; qemu-img refuses it as well."""
+    needed("pyvmdk")
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", f"subformat={subformat}"]
+    subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
+    with (tmp_path / file).open("r+b") as image:
+        image.seek(4)
+        image.write((17).to_bytes(4, "little"))
+    with pytest.raises(
+        UnsupportedError, match=rf"{file}: is a VMware disk \(vmdk\) of version 17, and 1 to 3 are known"
+    ):
+        open_image(tmp_path / "a.vmdk")
+
+
 @pytest.mark.parametrize(("options", "method", "reason"), [(["-c"], 0, "compressed clusters"), ([], 2, "encrypted")])
 def test_disks_of_qemu_that_the_library_misreads_are_refused(disk, tmp_path, peer, options, method, reason):
     """Zeros in place of what is packed, or cipher in place of a disk, would be taken for what the disk holds."""

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from fixtures.wrappers import apple_single, der, disc, disk_copy, im4p, mac_binary
-from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.errors import ImageError, UnreadError, UnsupportedError
 from layoutscope.image import MemorySource, open_image
+from layoutscope.image.containers.wrappers import open_disc
 from layoutscope.image.opening import files_of, unwrap
 from tests.unit.image.containers.test_udif import ZLIB, udif
 
@@ -86,6 +87,52 @@ def test_what_is_only_like_a_wrapper():
     other = der(0x30, der(0x16, b"IMG4") + der(4, DISK))
     for data in (bytes(wrong), disk_copy(DISK) + bytes(4096), other, der(0x30, der(0x16, b"IM4P")), b"\x30"):
         assert unwrap(MemorySource(data)).size_bytes == len(data)
+
+
+DAMAGE = {
+    "mark": (5, 3, 0x55),
+    "mode": (5, 15, 2),
+    "first sector but one": (1, 0, 1),
+    "form": (5, 18, 0x28),
+}
+"""Which byte of which sector is changed, and to what: sectors have 2,352 bytes, of which the first 12 are the mark."""
+
+
+@pytest.mark.parametrize(("sector", "byte", "value"), DAMAGE.values(), ids=DAMAGE)
+def test_a_sector_of_a_disc_without_its_mark_is_not_read(sector, byte, value):
+    """It is found at its byte of the file, and the others give what they hold."""
+    image = bytearray(disc(DISK, mode=2 if byte == 18 else 1))
+    image[sector * 2352 + byte] = value
+    source = unwrap(MemorySource(bytes(image)))
+    assert source.unread_ranges().tolist() == [[sector * 2048, 2048]]
+    (found,) = source.findings
+    assert (found.code, found.level, found.image_offset) == ("container-invalid", "error", sector * 2352)
+    assert source.read((sector + 1) * 2048, 4096) == DISK[(sector + 1) * 2048 :][:4096]
+    with pytest.raises(UnreadError):
+        source.read(sector * 2048, 16)
+
+
+def test_tracks_behind_the_data_of_a_disc_are_not_read():
+    """Without a list nothing says where the first track ends: what follows is no damage, and no data."""
+    source = unwrap(MemorySource(disc(DISK) + b"\x77" * 2352 * 40))
+    assert source.unread_ranges().tolist() == [[len(DISK), 40 * 2048]]
+    assert [(item.level, item.image_offset) for item in source.findings] == [("warning", len(DISK) // 2048 * 2352)]
+
+
+def test_more_sectors_than_a_disc_has_are_refused():
+    """450,000 are 100 minutes."""
+
+    class Long(MemorySource):
+        """A file of 451,000 sectors, of which nobody may read more than the first ones."""
+
+        def _fetch(self, image_offset, length_bytes):
+            assert image_offset < 8192
+            return super()._fetch(image_offset, length_bytes)
+
+    source = Long(disc(DISK))
+    source.size_bytes = 451_000 * 2352
+    with pytest.raises(ImageError, match="has 451,000 raw sectors of a CD, which has at most 450,000"):
+        open_disc(source)
 
 
 CUE = """REM made by hand

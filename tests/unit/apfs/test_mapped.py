@@ -10,7 +10,7 @@ from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_
 from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.findings import FindingLog
-from tests.unit.apfs.toys import BLOCK, HEAD, mapping, node, store_of
+from tests.unit.apfs.toys import BLOCK, mapping, node, store_of
 
 PHYSICAL_AT = 24 + 3
 """The upper bits of an object's type say how it is stored; none of them is set in a virtual one."""
@@ -101,7 +101,7 @@ def test_a_map_of_nothing_leads_to_nothing():
 
 
 def test_each_damage_is_reported_at_its_block():
-    """Blocks 2 to 5: a wrong checksum, another object that nobody names elsewhere, another transaction, and a whole one.
+    """Blocks 2 to 5: a wrong checksum, an object that nobody names elsewhere, another transaction, and a whole one.
 
     Object 99 is physical, so that it is not one that the map lost: the block of object 12 was overwritten.
     """
@@ -161,7 +161,7 @@ def misled(omap: ObjectMap, blocks: dict[int, bytes]) -> list[bool]:
 
 
 def test_an_entry_that_leads_to_another_object_in_its_place_is_misled():
-    """The entry of 10 leads to block 3, where object 11 is; that is its place by its own entry, and so 10's is wrong."""
+    """The entry of 10 leads to block 3, where object 11 is; its own entry has it there, and so that of 10 is wrong."""
     omap = object_map((10, 7, 3), (11, 7, 3))
     assert misled(omap, {3: virtual(11)}) == [True, False]
 

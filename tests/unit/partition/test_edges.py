@@ -359,11 +359,13 @@ def test_a_volume_by_its_place_at_the_ends_of_an_image():
 def test_a_volume_behind_the_first_block_of_its_partition():
     """Its data begin with block 8 of the partition (pmLgDataStart), which begins with block 100 of the disk.
 
-    Where a volume begins with the first block as well, that is the one.
+    Where a volume begins with the first block as well, that is the one. Neither has a copy of its header at the end,
+    by which it would be found all the same.
     """
     disk = apm_disk(100, 1000, data_start=8)
     for start, size in ((108, 992), (100, 1000)):
         hfs_plus(disk, start * 512, size * 512)
+        disk.put(1100 * 512 - 1024, bytes(512))
         found = [(item.partition, item.image_offset, item.size_bytes) for item in search(disk).readable]
         assert found == [(2, start * 512, size * 512)]
 

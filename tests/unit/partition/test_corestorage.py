@@ -9,6 +9,7 @@ import pytest
 from layoutscope.errors import UnsupportedError
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import choose, find_volumes
+from layoutscope.partition.corestorage import LogicalVolume, PhysicalVolume
 
 pytest.importorskip("cryptography")
 
@@ -99,6 +100,23 @@ def test_a_block_that_is_no_label_is_none_even_where_nothing_is_whole():
     text_at = LABEL_BLOCK * BLOCK_BYTES + 8192
     volume[text_at : text_at + 8192] = bytes(8192)
     assert "group 'Group'" in str(refused(volume))
+
+
+@pytest.mark.parametrize(("length", "is_label"), [(8 << 20, True), ((8 << 20) + 1, False)])
+def test_a_label_has_at_most_eight_mib(length, is_label):
+    """Its length is bytes 64 to 67; without a label nothing is known of the group."""
+    volume = physical_volume(PhysicalVolumePlan())
+    at = LABEL_BLOCK * BLOCK_BYTES + 64
+    volume[at : at + 4] = length.to_bytes(4, "little")
+    assert ("group 'Group'" in str(refused(volume))) == is_label
+
+
+def test_eight_logical_volumes_of_a_group_are_named():
+    """The ninth is not, and nothing is said of a group without a name."""
+    volumes = tuple(LogicalVolume(f"v{number}", 1 << 20, is_encrypted=False) for number in range(9))
+    assert PhysicalVolume("", logical_volumes=volumes).about == "; ".join(
+        f"logical volume 'v{number}' of 1.00 MiB, not encrypted" for number in range(8)
+    )
 
 
 def test_names_cannot_write_to_the_terminal():

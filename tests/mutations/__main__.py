@@ -72,21 +72,10 @@ _HFSPLUS = (
 )
 _APFS = (
     "tests/unit/apfs",
-    *(
-        f"tests/images/test_{name}.py"
-        for name in (
-            "fixture_apfs",
-            "apfs_scenarios",
-            "apfs_rare",
-            "apfs_snapshots",
-            "fusion",
-            "sealed_states",
-            "sweep_apfs",
-            "bases",
-        )
-    ),
+    *(f"tests/images/test_{name}.py" for name in ("apfs_rare", "fusion_cache", "sealed_states", "bases")),
 )
-# The tests of checks and of whole verbs notice changes of readers as well, after minutes: they do not count.
+# Tests of checks, of whole verbs and of all scenarios notice changes of readers as well, after minutes: they do not
+# count.
 TESTS = {
     "layoutscope/filesystems/apfs": _APFS,
     "layoutscope/filesystems/hfsplus": _HFSPLUS,

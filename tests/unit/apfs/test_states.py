@@ -95,7 +95,7 @@ def test_nodes_without_header_and_of_several_blocks():
 
 
 def test_nodes_that_the_newest_state_has_given_up(monkeypatch):
-    """None where nothing newer is asked for; of two nodes one where a newer map has the other, both where it is gone."""
+    """None where nothing newer is asked for; one of two where a newer map has the other, and both of a lost volume."""
     nodes = rows_of("fs", {"paddr": np.array([2, 3], np.uint64)})
     state = SimpleNamespace(number=1, superblock=SimpleNamespace(hdr=SimpleNamespace(oid=40)))
     newest = SimpleNamespace(store=store_of({0: bytes(BLOCK)}))

@@ -16,12 +16,14 @@ from layoutscope.filesystems.apfs.snapshots import (
     _flags,
     _is_whole,
     _mapped_nodes,
+    _snapshot_states,
     given_up,
     list_snapshots,
     no_such_state,
     shown_as,
     snapshot_view,
 )
+from layoutscope.filesystems.contract import ReadableState
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
 from tests.unit.apfs.test_mapped import object_map, virtual
@@ -159,3 +161,30 @@ def test_flags_of_an_encryption_under_way():
     assert _flags(0) == ["state unknown"]
     assert _flags(1) == ["encrypting"]
     assert _flags(3) == ["encrypting", "decrypting"]
+
+
+def test_snapshots_that_are_lost_are_counted(monkeypatch):
+    """Of three snapshots one is listed, whose map names two nodes of which one still holds; another volume is lost."""
+    name = "layoutscope.filesystems.apfs.snapshots"
+    omap, store = object_map((10, 5, 2), (11, 5, 3)), store_of({0: bytes(BLOCK)})
+    state = SimpleNamespace(name="Data", omap=omap, superblock=SimpleNamespace(num_snapshots=3))
+
+    def open_volume(*arguments):
+        if arguments[2] == 41:
+            raise FormatError("lost", structure="volume superblock", image_offset=None)
+        return state
+
+    monkeypatch.setattr(f"{name}.open_volume", open_volume)
+    monkeypatch.setattr(f"{name}.read_snapshots", lambda *_: [Snapshot("before", 5, 1000, 70, 80)])
+    monkeypatch.setattr(f"{name}._mapped_nodes", lambda _, omap, xid: (len(omap.oid), 1) if xid == 5 else (0, 0))
+    for is_whole, is_open in ((True, True), (True, False), (False, True)):
+        monkeypatch.setattr(f"{name}._is_whole", lambda _, found=is_whole: found)
+        monkeypatch.setattr(f"{name}._is_open", lambda *_, found=is_open: found)
+        superblock = SimpleNamespace(fs_oid=[40, 41])
+        assert _snapshot_states(SimpleNamespace(store=store, superblock=superblock)) == [
+            ReadableState("snapshot", "before", 5, "Data", 1000, is_whole and is_open, 2, 1),
+            ReadableState("snapshot", "2 lost", 0, "Data", 0, False, 0, 0),
+            ReadableState("snapshot", "unknown", 0, "volume 2", 0, False, 0, 0),
+        ]
+    state.superblock.num_snapshots = 1
+    assert len(_snapshot_states(SimpleNamespace(store=store, superblock=superblock))) == 2

@@ -33,7 +33,7 @@ REGULAR, FOLDER, LINK, PIPE = 8, 4, 10, 1
 """Types of directory records: DT_REG, DT_DIR, DT_LNK and DT_FIFO of POSIX."""
 
 
-def listed(inodes, entries, *, has_errors=True, **declared) -> int:
+def count_missing(inodes, entries, *, has_errors=True, **declared) -> int:
     """Count the names that are missing of a volume whose entries are (parent, object, type)."""
     parts = volume(inodes, [parent for parent, *_ in entries], **COUNTS | declared)
     table = parts.fs.records.get("dir_rec")
@@ -72,7 +72,7 @@ ENTRIES = [(2, 16, REGULAR), (2, 17, FOLDER), (17, 18, LINK)]
 )
 def test_names_that_inodes_directories_and_the_superblock_miss(inodes, entries, more, missing):
     """The root has a file and a directory, in which a symbolic link is."""
-    assert listed(inodes, entries, **more) == missing
+    assert count_missing(inodes, entries, **more) == missing
 
 
 def test_files_without_links_wait_to_be_deleted():
@@ -94,7 +94,7 @@ def attributes(*rows: tuple[int, int, int, str]) -> dict[str, object]:
     return {"obj_id": obj_id, "stream_id": stream_id, "stream_size": size, "name": names}
 
 
-def found(records: RecordTables, stream: int) -> tuple[int, int, str]:
+def find_stream(records: RecordTables, stream: int) -> tuple[int, int, str]:
     """Return whose a stream is, its size, and its fork."""
     every = streams(records)
     (row,), (is_there,) = every.index.find(np.array([stream], np.uint64))
@@ -106,7 +106,7 @@ def test_streams_of_files_have_the_number_of_their_inode():
     records = RecordTables({"inode": inode_table((16, 16, 100), (17, 17, 0))})
     every = streams(records)
     assert (every.are_files, every.forks, every.fork.tolist()) == (True, ("data", "orphan"), [0, 0])
-    assert found(records, 16) == (16, 100, "data")
+    assert find_stream(records, 16) == (16, 100, "data")
 
 
 def test_streams_of_clones_have_a_number_of_their_own():
@@ -114,7 +114,7 @@ def test_streams_of_clones_have_a_number_of_their_own():
     records = RecordTables({"inode": inode_table((16, 20, 100), (17, 19, 50))})
     assert not streams(records).are_files
     assert streams(records).file_id.tolist() == [17, 16]
-    assert [found(records, number) for number in (19, 20)] == [(17, 50, "data"), (16, 100, "data")]
+    assert [find_stream(records, number) for number in (19, 20)] == [(17, 50, "data"), (16, 100, "data")]
 
 
 def test_streams_of_attributes_are_forks():
@@ -124,10 +124,10 @@ def test_streams_of_attributes_are_forks():
         records = RecordTables(tables)
         assert not streams(records).are_files
         assert len(streams(records).file_id) == 2 * len(tables)
-        assert found(records, 30) == (16, 7, "resource")
-        owner, size, fork = found(records, 25)
+        assert find_stream(records, 30) == (16, 7, "resource")
+        owner, size, fork = find_stream(records, 25)
         assert (owner, size, "com.example.b" in fork) == (17, 9, True)
-    assert found(records, 16) == (16, 100, "data")
+    assert find_stream(records, 16) == (16, 100, "data")
 
 
 def test_no_records_have_no_streams():

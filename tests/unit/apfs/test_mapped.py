@@ -32,7 +32,7 @@ def object_map(*rows: tuple[int, int, int], **flags: list[bool]) -> ObjectMap:
     return ObjectMap(join("omap", []), oid, xid, paddr, size, deleted, encrypted, bare, np.arange(count))
 
 
-def reported(omap: ObjectMap, store, known=()) -> tuple[list[int], list[tuple[str, str, int, str, str]]]:
+def report_damage(omap: ObjectMap, store, known=()) -> tuple[list[int], list[tuple[str, str, int, str, str]]]:
     """Return the entries of damaged objects, and the findings."""
     mapped, log = read_mapped(omap, store, known), FindingLog(locate=store.blocks.place)
     entries = report_damaged_objects(omap, mapped, are_misled(omap, mapped), "node", log)
@@ -51,7 +51,7 @@ def test_sound_objects_are_known_by_their_headers():
     assert mapped.is_virtual.tolist() == mapped.is_node.tolist() == [True, True]
     row, is_sound = mapped.of(np.array([3, 2, 1], np.uint64))
     assert (row[:2].tolist(), is_sound.tolist()) == ([1, 0], [True, True, False])
-    assert reported(omap, store) == ([], [])
+    assert report_damage(omap, store) == ([], [])
 
 
 def test_what_was_read_before_is_not_read_again():
@@ -107,7 +107,7 @@ def test_each_damage_is_reported_at_its_block():
     """
     broken = virtual(11)[:-1] + b"\1"
     store = store_of({2: broken, 3: node(99, [mapping(1, 1, 1)]), 4: virtual(13, xid=6), 5: virtual(14)})
-    entries, findings = reported(object_map((11, 7, 2), (12, 7, 3), (13, 7, 4), (14, 7, 5)), store)
+    entries, findings = report_damage(object_map((11, 7, 2), (12, 7, 3), (13, 7, 4), (14, 7, 5)), store)
     assert entries == [0, 1, 2]
     assert [item[:3] for item in findings] == [
         ("checksum-mismatch", "node 11", 2 * BLOCK),
@@ -119,7 +119,7 @@ def test_each_damage_is_reported_at_its_block():
 
 def test_a_damage_is_reported_once_for_each_block():
     """Two transactions of object 11 lead to the same damaged block."""
-    entries, findings = reported(object_map((11, 6, 2), (11, 7, 2)), store_of({2: virtual(11)[:-1] + b"\1"}))
+    entries, findings = report_damage(object_map((11, 6, 2), (11, 7, 2)), store_of({2: virtual(11)[:-1] + b"\1"}))
     assert entries == [0, 1]
     assert [item[:3] for item in findings] == [("checksum-mismatch", "node 11", 2 * BLOCK)]
 
@@ -142,7 +142,7 @@ def test_what_may_be_a_node_without_header(level, table, expected):
     """
     data = bytearray(BLOCK)
     data[34:36], data[42:44] = level.to_bytes(2, "little"), table.to_bytes(2, "little")
-    entries, findings = reported(object_map((10, 7, 2), bare=[True]), store_of({2: bytes(data)}))
+    entries, findings = report_damage(object_map((10, 7, 2), bare=[True]), store_of({2: bytes(data)}))
     assert entries == expected
     assert [item[0] for item in findings] == ["node-invalid"] * len(expected)
 
@@ -153,31 +153,31 @@ def test_areas_of_a_node_without_header_count_together():
         data = bytearray(BLOCK)
         for at, number in ((40, 100), (42, 100), (44, 200), (46, length)):
             data[at : at + 2] = number.to_bytes(2, "little")
-        assert reported(object_map((10, 7, 2), bare=[True]), store_of({2: bytes(data)}))[0] == expected
+        assert report_damage(object_map((10, 7, 2), bare=[True]), store_of({2: bytes(data)}))[0] == expected
 
 
-def misled(omap: ObjectMap, blocks: dict[int, bytes]) -> list[bool]:
+def find_misled(omap: ObjectMap, blocks: dict[int, bytes]) -> list[bool]:
     return are_misled(omap, read_mapped(omap, store_of(blocks))).tolist()
 
 
 def test_an_entry_that_leads_to_another_object_in_its_place_is_misled():
     """The entry of 10 leads to block 3, where object 11 is; its own entry has it there, and so that of 10 is wrong."""
     omap = object_map((10, 7, 3), (11, 7, 3))
-    assert misled(omap, {3: virtual(11)}) == [True, False]
+    assert find_misled(omap, {3: virtual(11)}) == [True, False]
 
 
 def test_an_entry_that_leads_to_a_physical_object_is_misled():
     """A physical object's number is its address: block 3 has object 3; of object 4 it would be a stray copy."""
-    assert misled(object_map((10, 7, 3)), {3: node(3, [mapping(1, 1, 1)])}) == [True]
-    assert misled(object_map((10, 7, 3)), {3: node(4, [mapping(1, 1, 1)])}) == [False]
+    assert find_misled(object_map((10, 7, 3)), {3: node(3, [mapping(1, 1, 1)])}) == [True]
+    assert find_misled(object_map((10, 7, 3)), {3: node(4, [mapping(1, 1, 1)])}) == [False]
 
 
 def test_an_entry_that_leads_to_a_virtual_object_that_no_entry_names_is_misled():
     """Object 12 has no entry; where it has one, elsewhere, the block has a stray copy of it."""
-    assert misled(object_map((10, 7, 3)), {3: virtual(12)}) == [True]
-    assert misled(object_map((10, 7, 3), (12, 7, 4)), {3: virtual(12), 4: virtual(12)}) == [False, False]
+    assert find_misled(object_map((10, 7, 3)), {3: virtual(12)}) == [True]
+    assert find_misled(object_map((10, 7, 3), (12, 7, 4)), {3: virtual(12), 4: virtual(12)}) == [False, False]
 
 
 def test_neither_damaged_objects_nor_deleted_entries_mislead():
-    assert misled(object_map((10, 7, 3)), {3: virtual(12)[:-1] + b"\1"}) == [False]
-    assert misled(object_map((10, 7, 3), (11, 7, 3), deleted=[True, False]), {3: virtual(12)}) == [False, True]
+    assert find_misled(object_map((10, 7, 3)), {3: virtual(12)[:-1] + b"\1"}) == [False]
+    assert find_misled(object_map((10, 7, 3), (11, 7, 3), deleted=[True, False]), {3: virtual(12)}) == [False, True]

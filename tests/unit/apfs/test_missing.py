@@ -69,7 +69,7 @@ def entries(*rows: tuple[int, int]) -> RecordTables:
     return RecordTables({"dir_rec": {"file_id": np.array(file_id, np.uint64), "entry_type": np.array(kind, np.uint8)}})
 
 
-def told(key_type, losses, records) -> list[str]:
+def messages_of(key_type, losses, records) -> list[str]:
     """Return what is said of losses of a tree."""
     log = FindingLog()
     source = SimpleNamespace(tree="some", kind=SimpleNamespace(key_type=key_type))
@@ -100,18 +100,18 @@ def told(key_type, losses, records) -> list[str]:
 )
 def test_what_a_subtree_of_records_held(low, high, records, words):
     """Numbers are 16 times the object's; of hard links to one directory one counts, and files by their entries."""
-    assert told(J_KEY, [Loss(5, 0, low, high, 100, 0)], records) == [words]
+    assert messages_of(J_KEY, [Loss(5, 0, low, high, 100, 0)], records) == [words]
 
 
 def test_ten_directories_are_named():
     """Of eleven; and all of ten."""
     for count, more in ((11, " and more"), (10, "")):
-        (words,) = told(J_KEY, [Loss(5, 0, 0, 1000 << 4, 100, 0)], entries(*((20 + n, 4) for n in range(count))))
+        (words,) = messages_of(J_KEY, [Loss(5, 0, 0, 1000 << 4, 100, 0)], entries(*((20 + n, 4) for n in range(count))))
         assert f"name {count} directories (20, 21, 22, 23, 24, 25, 26, 27, 28, 29{more})" in words
 
 
 def test_what_a_subtree_of_other_keys_held():
-    assert told(OMAP_KEY, [Loss(5, 0, 16, 30, 100, 0), Loss(6, 0, 30, NO_LIMIT, 100, 0)], None) == [
+    assert messages_of(OMAP_KEY, [Loss(5, 0, 16, 30, 100, 0), Loss(6, 0, 30, NO_LIMIT, 100, 0)], None) == [
         "keys from 16 to 30",
         "keys from 30",
     ]
@@ -120,7 +120,7 @@ def test_what_a_subtree_of_other_keys_held():
 @pytest.mark.parametrize(("count", "further"), [(100, []), (101, ["1 further subtrees are missing"])])
 def test_a_hundred_losses_are_told(count, further):
     losses = [Loss(5 + n, 0, n, n + 1, 100 + n, 0) for n in range(count)]
-    found = told(OMAP_KEY, losses, None)
+    found = messages_of(OMAP_KEY, losses, None)
     assert (len(found), found[100:]) == (count, further)
 
 

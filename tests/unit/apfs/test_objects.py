@@ -91,9 +91,9 @@ def test_an_object_is_what_was_looked_for(oid, block, reason, sides):
         assert (int(parsed.oid), where.paddr) == (oid, place)
         return
     assert objects.try_read(KIND, oid) is None
-    (told,) = container.log.findings
-    assert (told.image_offset, reason in told.message) == (place * BLOCK, True)
-    assert sides in ((), (told.expected, told.found))
+    (finding,) = container.log.findings
+    assert (finding.image_offset, reason in finding.message) == (place * BLOCK, True)
+    assert sides in ((), (finding.expected, finding.found))
 
 
 @pytest.mark.parametrize("size", [0, -1, 0.5, 1.5])
@@ -163,8 +163,13 @@ def test_a_reaper_that_counts_other_lists_is_told():
     blocks = {2: reap_list(9, [(NO_SLOT, VALID, OMAP)]), 3: whole(8, REAPER, body)}
     container = container_of(blocks, {9: (2, 1), 8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
     assert read_reaper(container) == {"objects to be reaped": 1}
-    (told,) = container.log.findings
-    assert (told.code, told.image_offset, told.expected, told.found) == ("count-differs", 3 * BLOCK + 68, "1", "2")
+    (finding,) = container.log.findings
+    assert (finding.code, finding.image_offset, finding.expected, finding.found) == (
+        "count-differs",
+        3 * BLOCK + 68,
+        "1",
+        "2",
+    )
     container.superblock.reaper_oid = 0
     assert read_reaper(container) == {}
 

@@ -47,7 +47,7 @@ def run(start: int = 0, count: int = 0):
     return SimpleNamespace(start_paddr=start, num_blocks=count)
 
 
-def moves(*rows: tuple[int, int, int]) -> bytes:
+def eviction_node(*rows: tuple[int, int, int]) -> bytes:
     """Lay out a tree of moves: from where, to where, how many blocks."""
     return record_root(2, 0, [(struct.pack("<Q", first), struct.pack("<qQ", to, count)) for first, to, count in rows])
 
@@ -70,7 +70,7 @@ def test_blocks_that_move_stay_in_the_container(move, is_sound):
 
     Values grow from there to the node's start: the first one takes the last 16 bytes.
     """
-    container = container_of({2: moves(move, (95, 20, 3))}, evict_mapping_tree_oid=2)
+    container = container_of({2: eviction_node(move, (95, 20, 3))}, evict_mapping_tree_oid=2)
     (nodes,), details = read_evictions(container)
     assert nodes.paddr.tolist() == [2]
     assert details == {"blocks to be moved": 3 + move[2] * is_sound}
@@ -86,7 +86,7 @@ def test_a_container_that_does_not_shrink_has_no_moves():
     assert found == ([], {"blocked-out blocks": "2,000 from block 1,000"})
 
 
-def cached(*rows: tuple[int, int, int, int]) -> bytes:
+def middle_node(*rows: tuple[int, int, int, int]) -> bytes:
     """Lay out a middle tree: place on the second device, place in the cache, blocks, flags."""
     return record_root(
         2,
@@ -108,7 +108,7 @@ def cached(*rows: tuple[int, int, int, int]) -> bytes:
 )
 def test_runs_are_cached_on_the_main_device(row, is_sound):
     """It has 100 blocks; addresses of the second device begin with the mark."""
-    container = container_of({2: cached(row)}, fusion_mt_oid=2)
+    container = container_of({2: middle_node(row)}, fusion_mt_oid=2)
     nodes, dirty, details = middle_tree(container)
     assert len(nodes) == 1
     assert details == {"cached blocks": row[2] * is_sound, "dirty cached blocks": row[2] * is_sound}
@@ -119,7 +119,7 @@ def test_runs_are_cached_on_the_main_device(row, is_sound):
 def test_runs_that_are_dirty_are_newest_in_the_cache():
     """Of three runs the second is clean; the third begins inside the first, whose end is then its beginning."""
     rows = [(MARK + 10, 20, 5, 1), (MARK + 11, 30, 2, 0), (MARK + 13, 40, 4, 3)]
-    container = container_of({2: cached(*rows)}, fusion_mt_oid=2)
+    container = container_of({2: middle_node(*rows)}, fusion_mt_oid=2)
     _, dirty, details = middle_tree(container)
     assert details == {"cached blocks": 11, "dirty cached blocks": 9}
     asked = np.array([MARK + place for place in (9, 10, 12, 13, 16, 17)], np.uint64)

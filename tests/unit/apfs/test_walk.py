@@ -139,7 +139,7 @@ def test_a_node_without_header_has_the_transaction_of_its_entry():
     assert as_rows(younger).xid.tolist() == [5]
 
 
-def changed(block: bytes, *changes: tuple[int, int, int]) -> bytes:
+def change_node(block: bytes, *changes: tuple[int, int, int]) -> bytes:
     """Return a node in which numbers were changed, each by its place, its bytes and its value."""
     data = bytearray(block)
     for place, size, number in changes:
@@ -171,13 +171,13 @@ def test_heads_that_contradict_the_place_of_their_node(changes, code):
 
     The records of a node that is the right one are used all the same.
     """
-    store = store_of(tree(right=changed(node(3, RIGHT), *changes)))
+    store = store_of(tree(right=change_node(node(3, RIGHT), *changes)))
     assert read_omap(store, "omap", 1, 7).oid.tolist() == ([10, 10] if code == "node-invalid" else [10, 10, 20, 30])
     assert found(store) == ([] if code is None else [(code, "omap tree, node 3", 3 * BLOCK)])
 
 
 def test_a_root_has_the_type_and_the_flag_of_one():
     """Of an index node in block 1: without the flag it has no information about the tree."""
-    store = store_of(tree(root=changed(node(1, ROOT, level=1, root=(4, 3)), (24, 1, 3))))
+    store = store_of(tree(root=change_node(node(1, ROOT, level=1, root=(4, 3)), (24, 1, 3))))
     assert read_omap(store, "omap", 1, 7).oid.tolist() == [10, 10, 20, 30]
     assert found(store) == [("node-header-differs", "omap tree, node 1", BLOCK)]

@@ -95,7 +95,7 @@ def test_rows_of_nodes_say_what_the_nodes_do():
 
 
 def test_a_node_that_the_map_calls_free_is_read_if_the_tree_points_to_it():
-    """Node 3 has no bit; what it holds is there all the same, and the byte of the map is told."""
+    """Node 3 has no bit; what it holds is there all the same, and the byte of the map is finding."""
     volume, place = volume_of(header(used=0b1110_0000, num_free_nodes=1), ROOT, LAST, FIRST)
     tree = read_tree(volume, place, overflow_leaves())
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
@@ -126,7 +126,7 @@ def test_no_blocks_are_no_tree():
 
 
 def test_a_leaf_without_a_whole_record_is_damaged():
-    """The record of file 8 lacks four bytes: it drops out, and its leaf is told."""
+    """The record of file 8 lacks four bytes: it drops out, and its leaf is finding."""
     short = node([record(7), record(8)[:-4]], size=SIZE, f_link=2)
     volume, place = volume_of(header(), ROOT, LAST, short)
     tree = read_tree(volume, place, overflow_leaves())
@@ -186,8 +186,8 @@ def test_a_leaf_that_is_none_is_told_where_it_is(changed, records):
     """The pointer to node 2 is right, and the node itself damaged; the other leaf is read."""
     tree, found, _ = read(header(), ROOT, node([record(9)], size=SIZE, b_link=3, **changed), FIRST)
     assert tree.records["key.file_id"].tolist() == records
-    told = [item for item in found if item[0] in ("node-invalid", "pointer-invalid")]
-    assert told == [("node-invalid", HEADER_AT + 2 * SIZE)]
+    invalid = [item for item in found if item[0] in ("node-invalid", "pointer-invalid")]
+    assert invalid == [("node-invalid", HEADER_AT + 2 * SIZE)]
     assert not is_whole(tree)
     if "kind" in changed:
         damaged = damaged_nodes(tree)
@@ -209,8 +209,8 @@ def test_a_pointer_out_of_the_file_is_told_at_its_node():
 def test_a_root_that_leads_to_no_leaf(root):
     """Nodes 4 and 9 are behind the file; node 3 is a leaf, of which one record is missing to the header's count."""
     tree, found, _ = read(header(root_node=root), ROOT, LAST, FIRST)
-    told = [item for item in found if item[0] == "tree-unreachable"]
-    assert told == ([("tree-unreachable", HEADER_AT + 14 + HEADER_RECORD.root_node.offset)] if root > 3 else [])
+    invalid = [item for item in found if item[0] == "tree-unreachable"]
+    assert invalid == ([("tree-unreachable", HEADER_AT + 14 + HEADER_RECORD.root_node.offset)] if root > 3 else [])
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
 
 
@@ -296,9 +296,9 @@ def test_a_map_that_ends_before_the_file_is_told():
     head[248] = 0b1101_0000
     head[248 + 255] = 1
     tree, _, volume = read(bytes(head), *nodes[1:])
-    (told,) = volume.log.findings
-    assert (told.code, told.level, told.image_offset) == ("node-map-short", "info", HEADER_AT)
-    assert (told.expected, told.found) == ("2052", "2048")
+    (finding,) = volume.log.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("node-map-short", "info", HEADER_AT)
+    assert (finding.expected, finding.found) == ("2052", "2048")
     assert tree.file.num_mapped == 2048
     nodes = list(long_tree(leaf=2048))
     nodes[2] = bytes(SIZE)

@@ -81,7 +81,7 @@ TESTS = {
     "layoutscope/filesystems/hfsplus": _HFSPLUS,
     "layoutscope/partition": _PARTITIONS,
 }
-MOST_SECONDS = 10.0
+MOST_SECONDS = 5.0
 """What the tests of a mutant took together when nothing was changed, in seconds of the processor."""
 GRACE_SECONDS = 10.0
 """A test that takes this and ten times what it took before is one that does not end."""

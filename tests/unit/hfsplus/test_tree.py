@@ -132,6 +132,7 @@ def test_a_leaf_without_a_whole_record_is_damaged():
     tree = read_tree(volume, place, overflow_leaves())
     assert tree.records["key.file_id"].tolist() == [7, 9]
     assert codes(volume) == [("records-invalid", HEADER_AT + 3 * SIZE)]
+    assert damaged_nodes(tree).tolist() == [False, False, False, True]
 
 
 def read(*nodes):
@@ -356,3 +357,46 @@ def test_a_file_that_is_smaller_than_a_node_is_no_tree():
     small = Fork(SIZE - 1, fork.start_blocks, fork.block_counts, fork.record_nodes)
     assert open_tree(volume, place._replace(fork=small)) is None
     assert codes(volume) == [("tree-header-invalid", HEADER_AT)]
+
+
+def test_a_file_has_no_more_nodes_than_the_image_has_room_for():
+    """An image of 6 blocks of 512 bytes has room for 6 nodes and a part of one more, whatever its file says."""
+    volume, place = volume_of(header(), ROOT, LAST, FIRST)
+    fork = Fork(100 * SIZE, np.array([FIRST_BLOCK]), np.array([100]), np.array([-1]))
+    assert open_tree(volume, place._replace(fork=fork)).num_nodes == 7
+
+
+def test_which_damaged_nodes_have_no_record_that_is_used():
+    """None of a sound tree, were they damaged; of a header node only what is none."""
+    tree, _, _ = read(header(), ROOT, LAST, FIRST)
+    assert is_unusable(tree, np.ones(4, np.bool_)).tolist() == [False] * 4
+    whole = bytearray(header())
+    whole[8] = LEAF & 0xFF
+    tree, _, _ = read(bytes(whole), ROOT, LAST, FIRST)
+    assert is_unusable(tree, np.ones(4, np.bool_)).tolist() == [True, False, False, False]
+
+
+SPARE = node([record(11)], size=SIZE, kind=5)
+"""A node of a kind that there is none of."""
+
+
+def test_nodes_apart_count_where_index_nodes_are_lost():
+    """Node 4 is in use, and nothing leads to it: what it is says something only where the root is lost.
+
+    A pointer that leads out of the file makes the tree broken, and yet loses no index node.
+    """
+    broken = node([pointer(7, 3), pointer(9, 2), pointer(11, 99)], kind=INDEX, height=2, size=SIZE)
+    lost = node([pointer(7, 3), pointer(9, 2)], kind=5, height=2, size=SIZE)
+    for root, expected in ((ROOT, []), (broken, []), (lost, [1, 4])):
+        _, found, _ = read(header(0b1111_1000, num_nodes=5), root, LAST, FIRST, SPARE)
+        places = [place for code, place in found if code == "node-invalid"]
+        assert places == [HEADER_AT + number * SIZE for number in expected]
+
+
+@pytest.mark.parametrize(("most", "words"), [(2, [""]), (1, ["; 1 further nodes"])])
+def test_damaged_nodes_beyond_a_number_are_counted(monkeypatch, most, words):
+    """Both leaves are none, of which as many are told as may be."""
+    monkeypatch.setattr("layoutscope.filesystems.hfsplus.tree.MAX_REPORTED", most)
+    _, _, volume = read(header(), ROOT, SPARE, SPARE)
+    told = [item.message for item in volume.log.findings if item.code == "node-invalid"]
+    assert [message.partition("with records")[2] for message in told] == [*[""] * (most - 1), *words]

@@ -67,46 +67,21 @@ _HFSPLUS = (
     "tests/unit/hfsplus",
     *(
         f"tests/images/test_{name}.py"
-        for name in (
-            "fixture_hfsplus",
-            "hfsplus_check",
-            "hfsplus_damage",
-            "hfsplus_sweep",
-            "hfsplus_journal_copies",
-            "damaged_nodes",
-            "bases",
-            "features",
-            "fixture_hfsplus_random",
-        )
+        for name in ("fixture_hfsplus", "hfsplus_damage", "hfsplus_sweep", "hfsplus_journal_copies", "bases")
     ),
 )
 _APFS = (
     "tests/unit/apfs",
-    *(
-        f"tests/images/test_{name}.py"
-        for name in (
-            "fixture_apfs",
-            "check_apfs_nodes",
-            "check_apfs_volumes",
-            "apfs_scenarios",
-            "apfs_rare",
-            "apfs_snapshots",
-            "fusion",
-            "sealed_states",
-            "sweep_apfs",
-            "damaged_nodes",
-            "check_apfs_fields",
-            "bases",
-            "features",
-        )
-    ),
+    *(f"tests/images/test_{name}.py" for name in ("apfs_rare", "fusion_cache", "sealed_states", "bases")),
 )
+# Tests of checks, of whole verbs and of all scenarios notice changes of readers as well, after minutes: they do not
+# count.
 TESTS = {
     "layoutscope/filesystems/apfs": _APFS,
     "layoutscope/filesystems/hfsplus": _HFSPLUS,
     "layoutscope/partition": _PARTITIONS,
 }
-MOST_SECONDS = 20.0
+MOST_SECONDS = 5.0
 """What the tests of a mutant took together when nothing was changed, in seconds of the processor."""
 GRACE_SECONDS = 10.0
 """A test that takes this and ten times what it took before is one that does not end."""
@@ -118,7 +93,9 @@ NO_CHANGE = -1
 NO_TESTS = 5
 """What pytest returns where it runs nothing."""
 
-LIMITS = re.compile("_?(MAX|MOST|BATCH|CHUNK|STRETCH)_")
+LIMITS = re.compile("_?(MAX|MOST|BATCH|CHUNK|STRETCH)_|.*_AT_ONCE$")
+MOST_OF_TABLE = 10
+"""Numbers of one statement of a module that are changed: those of a long table would outnumber the code around it."""
 
 COMPARISONS = {
     ast.Lt: ast.LtE,
@@ -166,8 +143,11 @@ class Mutant:
 
 def mutants_of(path: str) -> Iterator[Mutant]:
     """Yield every change of a module; docstrings, annotations and messages are no code, nor are limits."""
+    outside: Counter[range] = Counter()
     for number, (lines, what, is_inside) in enumerate(_all_changes(ast.parse(Path(path).read_text()))):
-        yield Mutant(path, number, lines, what, is_inside)
+        outside[lines] += not is_inside
+        if is_inside or outside[lines] <= MOST_OF_TABLE:
+            yield Mutant(path, number, lines, what, is_inside)
 
 
 def _all_changes(tree: ast.Module) -> Iterator[tuple[range, str, bool]]:
@@ -200,6 +180,8 @@ def _code(node: ast.AST, statement: ast.AST, *, is_inside: bool) -> Iterator[tup
                 isinstance(node, ast.Module) and _is_limit(child)
             ):
                 continue
+            if isinstance(child, ast.UnaryOp) and _is_reshape(node):
+                continue  # numpy takes any negative length for the one that is left open
             inner = child if isinstance(child, ast.stmt) else statement
             yield child, inner, is_body
             yield from _code(child, inner, is_inside=is_body)
@@ -215,6 +197,10 @@ def _is_finding(call: ast.Call) -> bool:
         "TypeVar",
         "NewType",
     )
+
+
+def _is_reshape(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reshape"
 
 
 def _is_limit(statement: ast.AST) -> bool:
@@ -362,17 +348,17 @@ class Judge:
         self.work, self.processes, self.folder = work, Processes(jobs, MAX_SECONDS), folder
 
     def pytest_runtestloop(self, session):
-        """Try the mutants in place of the tests; write down which were missed."""
+        """Try the mutants in place of the tests; write down how each ended."""
         items = {item.nodeid: item for item in session.items}
-        missed: list[int] = []
+        ends: dict[int, int] = {}
         # What fails with nothing changed would notice every mutant.
         same = replace(self.work[0][0], number=NO_CHANGE)
         every = dict(test for _, tests in self.work for test in tests)
         self.processes.run(partial(_try, items, same, within_time(every.items())), _end_unless_passed)
         for place, (mutant, tests) in enumerate(self.work):
-            self.processes.run(partial(_try, items, mutant, tests), partial(_keep_missed, missed, place))
+            self.processes.run(partial(_try, items, mutant, tests), partial(_keep_end, ends, place))
         self.processes.wait()
-        (self.folder / "missed.json").write_text(json.dumps(missed))
+        (self.folder / "ends.json").write_text(json.dumps([ends[place] for place in range(len(self.work))]))
         return True
 
 
@@ -381,9 +367,8 @@ def _end_unless_passed(status: int, folder: Path) -> None:
         sys.exit(f"tests fail with nothing changed:\n{(folder / 'output').read_text()}")
 
 
-def _keep_missed(missed: list[int], place: int, status: int, folder: Path) -> None:  # noqa: ARG001
-    if status == 0:
-        missed.append(place)
+def _keep_end(ends: dict[int, int], place: int, status: int, folder: Path) -> None:  # noqa: ARG001
+    ends[place] = os.waitstatus_to_exitcode(status)
 
 
 def _try(items: dict[str, pytest.Item], mutant: Mutant, tests: Tests, folder: Path) -> int:
@@ -501,7 +486,6 @@ def record(files: Sequence[str], kept: Path | None, jobs: int) -> dict[str, Reac
     """Run files of tests, each for itself, with nothing changed; ends if one fails. What was kept is not run anew."""
     found = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
     failed: list[str] = []
-    recorded: list[str] = []
     processes = Processes(jobs)
 
     def begin(file: str) -> None:
@@ -512,9 +496,10 @@ def record(files: Sequence[str], kept: Path | None, jobs: int) -> dict[str, Reac
                 failed.append(f"{file} fails with nothing changed:\n{(folder / 'output').read_text()[-3000:]}")
             else:
                 found[file] = {"digest": digest, **json.loads((folder / "reach.json").read_text())}
+                if kept is not None:
+                    kept.write_text(json.dumps(found))
 
         if found.get(file, {}).get("digest") != digest:
-            recorded.append(file)
             processes.run(partial(start, [file], Recorder), end)
 
     for file in files:
@@ -522,8 +507,6 @@ def record(files: Sequence[str], kept: Path | None, jobs: int) -> dict[str, Reac
     processes.wait()
     if failed:
         sys.exit("\n".join(failed))
-    if kept is not None and recorded:
-        kept.write_text(json.dumps(found))
     return {file: Reach.of_json(found[file]) for file in files}
 
 
@@ -552,38 +535,40 @@ def within_time(tests: Iterable[tuple[str, float]], left: float = MOST_SECONDS) 
     return [test for test, end in zip(sorted(tests, key=lambda test: test[1]), ends, strict=True) if end <= left]
 
 
-def judge(work: Sequence[tuple[Mutant, Tests]], jobs: int) -> list[Mutant]:
-    """Give mutants to their tests; return those that none noticed, and end if the tests could not be run.
+def judge(work: Sequence[tuple[Mutant, Tests]], jobs: int) -> list[int]:
+    """Give mutants to their tests; return the exit code of each, which is 0 where no test noticed anything.
 
     Mutants of functions are made in processes in which everything was imported and collected before; others change what
-    is made when a module is imported, so that all of this is done anew.
+    is made when a module is imported, so that all of this is done anew. Ends if the tests cannot be run.
     """
-    missed = [mutant for mutant, tests in work if not tests]
-    inside = [item for item in work if item[0].is_in_function and item[1]]
+    ends = dict.fromkeys(range(len(work)), 0)
+    inside = [place for place, (mutant, tests) in enumerate(work) if mutant.is_in_function and tests]
     processes = Processes(jobs, MAX_SECONDS)
 
-    def end(mutant: Mutant, status: int, folder: Path) -> None:
-        if os.waitstatus_to_exitcode(status) == NO_TESTS:
+    def end(place: int, status: int, folder: Path) -> None:
+        _keep_end(ends, place, status, folder)
+        if ends[place] == NO_TESTS:
+            mutant = work[place][0]
             sys.exit(f"{mutant.path}:{mutant.lines.start} was given no tests:\n{(folder / 'output').read_text()}")
-        missed.extend([mutant] * (status == 0))
 
-    for mutant, tests in work:
+    for place, (mutant, tests) in enumerate(work):
         if tests and not mutant.is_in_function:
             begin = partial(start, ["-x", *_files(tests)], partial(Order, tests), mutant=mutant)
-            processes.run(begin, partial(end, mutant))
+            processes.run(begin, partial(end, place))
     processes.wait()
 
     def end_all(status: int, folder: Path) -> None:
         if status:
             sys.exit(f"tests cannot be collected:\n{(folder / 'output').read_text()}")
-        missed.extend(inside[place][0] for place in json.loads((folder / "missed.json").read_text()))
+        ends.update(zip(inside, json.loads((folder / "ends.json").read_text()), strict=True))
 
     if inside:
-        files = _files([test for _, tests in inside for test in tests])
+        chosen = [work[place] for place in inside]
+        files = _files([test for _, tests in chosen for test in tests])
         whole = Processes(1)
-        whole.run(lambda folder: start(["-s", *files], lambda: Judge(inside, jobs, folder), folder), end_all)
+        whole.run(lambda folder: start(["-s", *files], lambda: Judge(chosen, jobs, folder), folder), end_all)
         whole.wait()
-    return missed
+    return [*ends.values()]
 
 
 def _files(tests: Tests) -> list[str]:
@@ -622,10 +607,13 @@ def main() -> None:
     reached = record(sorted({file for files in folders.values() for file in files}), options.kept, options.jobs)
     for part, mutants in by_part.items():
         began, known = time.monotonic(), {file: reached[file] for file in folders[part]}
-        missed = judge([(mutant, choose(mutant, known)) for mutant in mutants], options.jobs)
-        for mutant in sorted(missed, key=lambda item: (item.path, item.number)):
-            print(f"{mutant.path}:{mutant.lines.start} {mutant.what}: missed")  # noqa: T201
-        count, seconds = len(mutants) - len(missed), time.monotonic() - began
+        ends = judge([(mutant, choose(mutant, known)) for mutant in mutants], jobs=options.jobs)
+        for mutant, code in sorted(zip(mutants, ends, strict=True), key=lambda item: (item[0].path, item[0].number)):
+            if code <= 0:
+                # A change that makes a test take for ever is one, but only who reads it can say that load is not.
+                how = f"ended by {signal.Signals(-code).name}" if code else "missed"
+                print(f"{mutant.path}:{mutant.lines.start} {mutant.what}: {how}")  # noqa: T201
+        count, seconds = len(mutants) - ends.count(0), time.monotonic() - began
         told = f"{count} of {len(mutants)} noticed ({count / max(len(mutants), 1):.1%})"
         print(f"{part}: {told}, seed {options.seed}, {seconds:,.0f} s", flush=True)  # noqa: T201
 

@@ -15,6 +15,7 @@ TEXT = '''"""Words with 1 number."""
 
 LEAST: int = 5
 MAX_ROWS: int = 6
+ROWS_AT_ONCE: int = 7
 
 
 def judged(value, least=3):
@@ -26,6 +27,11 @@ def judged(value, least=3):
     if not found:
         raise ValueError(1)
     return lambda: found
+
+
+def shaped(table):
+    """Some 3 words."""
+    return table.reshape(2, -1)
 '''
 
 
@@ -50,18 +56,27 @@ def test_every_change_of_code_is_made_and_no_other(path):
     found = [(item.lines.start, item.lines[-1], item.what, item.is_in_function) for item in mutants_of(str(path))]
     assert sorted(found) == [
         (3, 3, "5 to 6", False),
-        (7, 7, "3 to 4", False),
-        (10, 10, "0 to 1", True),
-        (10, 10, "2 to 3", True),
-        (10, 10, "and to or", True),
-        (10, 10, "condition negated", True),
-        (10, 10, "eq to noteq", True),
-        (10, 10, "gt to gte", True),
-        (10, 10, "mod to floordiv", True),
-        (11, 12, "1 to 2", True),
-        (11, 12, "add to sub", True),
-        (13, 13, "condition negated", True),
+        (8, 8, "3 to 4", False),
+        (11, 11, "0 to 1", True),
+        (11, 11, "2 to 3", True),
+        (11, 11, "and to or", True),
+        (11, 11, "condition negated", True),
+        (11, 11, "eq to noteq", True),
+        (11, 11, "gt to gte", True),
+        (11, 11, "mod to floordiv", True),
+        (12, 13, "1 to 2", True),
+        (12, 13, "add to sub", True),
+        (14, 14, "condition negated", True),
+        (21, 21, "2 to 3", True),
     ]
+
+
+def test_the_first_numbers_of_a_long_table_are_changed(tmp_path):
+    """Ten of twenty, and both of the statement behind it."""
+    path = tmp_path / "table.py"
+    path.write_text(f"TABLE = {tuple(range(20))}\nPAIR = (1, 2)\n")
+    found = [(item.number, item.lines.start) for item in mutants_of(str(path))]
+    assert found == [*((number, 1) for number in range(10)), (20, 2), (21, 2)]
 
 
 def test_functions_that_were_imported_are_changed(path):
@@ -81,8 +96,8 @@ def test_tests_that_execute_a_line_come_first_and_the_quickest_of_them(path):
     (mutant,) = (item for item in mutants_of(str(path)) if item.what == "add to sub")
     seconds = {"a::slow": 3.0, "a::quick": 1.0, "a::other": 0.5, "a::endless": 1e9}
     reached = {
-        "a": Reach(seconds, {str(path): {12: ["a::slow", "a::quick"], 10: ["a::other"]}}, {str(path): [3]}),
-        "b": Reach({"b::any": 0.1}, {str(path): {10: ["b::any"]}}, {str(path): [3]}),
+        "a": Reach(seconds, {str(path): {13: ["a::slow", "a::quick"], 11: ["a::other"]}}, {str(path): [3]}),
+        "b": Reach({"b::any": 0.1}, {str(path): {11: ["b::any"]}}, {str(path): [3]}),
     }
     assert choose(mutant, reached) == [("a::quick", 1.0), ("a::slow", 3.0), ("a::other", 0.5)]
 

@@ -19,7 +19,7 @@ from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import open_placed
 from layoutscope.image.raw import RawFile
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import (
     APPLE_SINGLE,
     APPLE_SINGLE_ENTRY,
@@ -215,7 +215,7 @@ def _wrong_sectors(source: Source, start: int, stop: int, stride: int, mode: int
         source.read_into(first, memoryview(buffer)[:length])
         starts = np.arange(0, length, stride)
         marks = buffer.reshape(-1, stride)[: len(starts), : len(CD_SYNC)]
-        heads = BULK.columns(COMPACT_DISC_SECTOR, buffer, starts, fields)
+        heads = decode_columns(COMPACT_DISC_SECTOR, buffer, starts, fields)
         is_wrong = (marks != np.frombuffer(CD_SYNC, np.uint8)).any(axis=1) | (heads[fields[0]] != mode)
         # The second form has no bytes that correct errors, and more data.
         is_wrong |= heads[fields[1]].astype(bool) & (mode == 2)

@@ -7,13 +7,22 @@ import numpy as np
 import pytest
 
 from fixtures.apfs.checksum import with_checksum
+from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.blocks import Blocks
-from layoutscope.filesystems.apfs.checkpoint import open_checkpoint, read_descriptor_area, superblocks
+from layoutscope.filesystems.apfs.checkpoint import (
+    Ephemeral,
+    _mappings,
+    _verify,
+    open_checkpoint,
+    read_descriptor_area,
+    ring_paddrs,
+    superblocks,
+)
 from layoutscope.filesystems.apfs.container import newest_xid
 from layoutscope.filesystems.apfs.source import Store
 from layoutscope.findings import FindingLog
 from layoutscope.image import MemorySource
-from tests.unit.apfs.toys import BLOCK, store_of
+from tests.unit.apfs.toys import BLOCK, record_root, store_of
 
 SUPERBLOCK, MAP, FSTREE = 1, 12, 14
 EPHEMERAL = 0x80000000
@@ -88,3 +97,80 @@ def test_a_checkpoint_is_no_longer_than_its_ring(count):
     found, (wrong,) = open_checkpoint(store, area, 5, about)
     assert found.map_paddrs == ()
     assert (wrong.image_offset, wrong.reason) == (5 * LARGE, "impossible length in the descriptor ring")
+
+
+ROOM = (BLOCK - 40) // 40
+"""Mappings of 40 bytes in a block of 512, behind the header and 8 bytes: eleven, and 32 bytes are left."""
+
+
+@pytest.mark.parametrize("count", [0, 1, ROOM])
+def test_mappings_say_where_ephemeral_objects_are(count):
+    """Type, subtype, size, padding, and the numbers of the volume, of the object and of its block."""
+    rows = [(0x80000000 | kind, 14, 1024, 0, 5, 100 + kind, 200 + kind) for kind in range(count)]
+    data = bytes(32) + struct.pack("<II", 1, count) + b"".join(struct.pack("<IIIIQQQ", *row) for row in rows)
+    found = _mappings(np.frombuffer(data.ljust(BLOCK, b"\0"), np.uint8), 0)
+    assert [(item.oid, item.paddr, item.size_bytes, item.fs_oid) for item in found] == [
+        (100 + kind, 200 + kind, 1024, 5) for kind in range(count)
+    ]
+
+
+def test_a_map_has_no_more_mappings_than_room():
+    data = bytes(32) + struct.pack("<II", 1, ROOM + 1)
+    with pytest.raises(FormatError, match="more mappings than fit") as caught:
+        _mappings(np.frombuffer(data.ljust(BLOCK, b"\0"), np.uint8), 4096)
+    assert caught.value.image_offset == 4096
+
+
+@pytest.mark.parametrize(
+    ("size", "oid", "spoil", "reason"),
+    [
+        (1024, 9, b"\0", None),
+        (1024, 8, b"\0", "another object lies there"),
+        (1024, 9, b"\1", "checksum differs"),
+        (0, 9, b"\0", "impossible size"),
+        (1000, 9, b"\0", "impossible size"),
+        (-512, 9, b"\0", "impossible size"),
+        (1 << 40, 9, b"\0", "impossible size"),
+        (512, 9, b"\0", "checksum differs"),  # it covers both blocks
+        (1536, 9, b"\0", "outside"),
+    ],
+)
+def test_an_ephemeral_object_is_verified(size, oid, spoil, reason):
+    """One of two blocks in the last two of four; the last byte of the second one counts."""
+    whole = with_checksum(struct.pack("<QQQII", 0, 9, 7, 0x80000005, 0).ljust(1023, b"\0") + b"\0")[:-1] + spoil
+    blocks = store_of({2: whole[:512], 3: whole[512:]}).blocks
+    item = Ephemeral(oid, 5, 0, 0, 2, size)
+    if reason is None:
+        _verify(item, blocks)
+        return
+    with pytest.raises(FormatError, match=reason) as caught:
+        _verify(item, blocks)
+    assert caught.value.image_offset == 2 * BLOCK
+
+
+def test_a_ring_is_one_run_or_has_a_tree_of_them():
+    """Five blocks: from block 7 on, or two from 20 and three of ten from 30 on, as block 1 has it."""
+    runs = [(struct.pack("<Q", 0), struct.pack("<qQ", 20, 2)), (struct.pack("<Q", 2), struct.pack("<qQ", 30, 10))]
+    store = store_of({1: record_root(1, 0, runs)})
+    paddrs, trees = ring_paddrs(store, 7, 5, is_tree=False)
+    assert (paddrs.tolist(), trees) == ([7, 8, 9, 10, 11], [])
+    paddrs, (tree,) = ring_paddrs(store, 1, 5, is_tree=True)
+    assert (paddrs.tolist(), tree.paddr.tolist()) == ([20, 21, 30, 31, 32], [1])
+
+
+def test_a_ring_at_the_largest_address_goes_on_at_none():
+    """Addresses wrap, so that the blocks behind the last lie nowhere in a container."""
+    store = store_of({0: bytes(BLOCK)})
+    assert ring_paddrs(store, -1, 2, is_tree=False)[0].tolist() == [2**64 - 1, 0]
+
+
+@pytest.mark.parametrize(("more", "is_refused"), [(0, False), (1, True)])
+def test_a_ring_is_not_impossibly_large(monkeypatch, more, is_refused):
+    monkeypatch.setattr("layoutscope.filesystems.apfs.checkpoint.MAX_RING_BLOCKS", 4)
+    store = store_of({0: bytes(BLOCK)})
+    if not is_refused:
+        assert len(ring_paddrs(store, 0, 4 + more, is_tree=False)[0]) == 4
+        return
+    with pytest.raises(FormatError, match="impossibly large") as caught:
+        ring_paddrs(store, 0, 4 + more, is_tree=False)
+    assert (caught.value.image_offset, caught.value.found) == (0, "5")

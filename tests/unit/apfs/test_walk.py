@@ -137,3 +137,47 @@ def test_a_node_without_header_has_the_transaction_of_its_entry():
     assert as_rows(bare).xid.tolist() == [7]
     younger = replace(batch, head=batch.head | {"hdr.xid": np.full(1, 5, np.uint64)})
     assert as_rows(younger).xid.tolist() == [5]
+
+
+def change_node(block: bytes, *changes: tuple[int, int, int]) -> bytes:
+    """Return a node in which numbers were changed, each by its place, its bytes and its value."""
+    data = bytearray(block)
+    for place, size, number in changes:
+        data[place : place + size] = number.to_bytes(size, "little")
+    return with_checksum(bytes(data))
+
+
+FREE = BLOCK - HEAD - 2 * 4 - 2 * 16 - 2 * 16
+"""Bytes of free space in a leaf of two entries: without its table, keys and values."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ([(24, 1, 2)], "node-header-differs"),  # a leaf below a root is a node, and no root
+        ([(32, 2, 7)], "node-header-differs"),  # nor has it the flag of one
+        ([(32, 2, 4)], "node-header-differs"),  # it has that of a leaf
+        ([(27, 1, 0)], "node-header-differs"),  # a physical tree has no virtual nodes
+        ([(27, 1, 0x80)], "node-header-differs"),  # nor ephemeral ones
+        ([(46, 2, BLOCK - HEAD - 8 - 32)], None),  # free space that ends with the node
+        ([(46, 2, BLOCK - HEAD - 8 - 32 + 1)], "node-header-differs"),  # and one that ends behind it
+        ([(24, 1, 4)], "node-invalid"),  # another type of object
+        ([(28, 4, 14)], "node-invalid"),  # a node of a tree of other records
+        ([(46, 2, FREE)], None),
+    ],
+)
+def test_heads_that_contradict_the_place_of_their_node(changes, code):
+    """Type at byte 24, storage at 27, kind of records at 28, flags at 32, length of the free space at 46.
+
+    The records of a node that is the right one are used all the same.
+    """
+    store = store_of(tree(right=change_node(node(3, RIGHT), *changes)))
+    assert read_omap(store, "omap", 1, 7).oid.tolist() == ([10, 10] if code == "node-invalid" else [10, 10, 20, 30])
+    assert found(store) == ([] if code is None else [(code, "omap tree, node 3", 3 * BLOCK)])
+
+
+def test_a_root_has_the_type_and_the_flag_of_one():
+    """Of an index node in block 1: without the flag it has no information about the tree."""
+    store = store_of(tree(root=change_node(node(1, ROOT, level=1, root=(4, 3)), (24, 1, 3))))
+    assert read_omap(store, "omap", 1, 7).oid.tolist() == [10, 10, 20, 30]
+    assert found(store) == [("node-header-differs", "omap tree, node 1", BLOCK)]

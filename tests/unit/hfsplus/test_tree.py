@@ -10,8 +10,16 @@ import pytest
 from layoutscope.filesystems.hfsplus.btree import TreePlace, open_tree
 from layoutscope.filesystems.hfsplus.extents import overflow_leaves
 from layoutscope.filesystems.hfsplus.forks import Fork
-from layoutscope.filesystems.hfsplus.nodes import HEADER, INDEX, LEAF
-from layoutscope.filesystems.hfsplus.tree import read_tree
+from layoutscope.filesystems.hfsplus.nodes import HEADER, INDEX, LEAF, MAP
+from layoutscope.filesystems.hfsplus.tree import (
+    damaged_nodes,
+    first_rows,
+    is_unusable,
+    is_whole,
+    map_offset,
+    node_offset,
+    read_tree,
+)
 from layoutscope.filesystems.hfsplus.volume import Volume
 from layoutscope.findings import FindingLog
 from layoutscope.image import MemorySource
@@ -86,7 +94,7 @@ def test_rows_of_nodes_say_what_the_nodes_do():
 
 
 def test_a_node_that_the_map_calls_free_is_read_if_the_tree_points_to_it():
-    """Node 3 has no bit; what it holds is there all the same, and the byte of the map is told."""
+    """Node 3 has no bit; what it holds is there all the same, and the byte of the map is finding."""
     volume, place = volume_of(header(used=0b1110_0000, num_free_nodes=1), ROOT, LAST, FIRST)
     tree = read_tree(volume, place, overflow_leaves())
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
@@ -117,9 +125,277 @@ def test_no_blocks_are_no_tree():
 
 
 def test_a_leaf_without_a_whole_record_is_damaged():
-    """The record of file 8 lacks four bytes: it drops out, and its leaf is told."""
+    """The record of file 8 lacks four bytes: it drops out, and its leaf is finding."""
     short = node([record(7), record(8)[:-4]], size=SIZE, f_link=2)
     volume, place = volume_of(header(), ROOT, LAST, short)
     tree = read_tree(volume, place, overflow_leaves())
     assert tree.records["key.file_id"].tolist() == [7, 9]
     assert codes(volume) == [("records-invalid", HEADER_AT + 3 * SIZE)]
+    assert damaged_nodes(tree).tolist() == [False, False, False, True]
+
+
+def read(*nodes):
+    """Read the tree of some nodes; return it, and its findings without words."""
+    volume, place = volume_of(*nodes)
+    return read_tree(volume, place, overflow_leaves()), codes(volume), volume
+
+
+def test_a_tree_without_nodes_but_its_header_is_whole():
+    """Depth, root and counts are zero, and so is each leaf."""
+    empty = {"tree_depth": 0, "root_node": 0, "leaf_records": 0, "first_leaf_node": 0, "last_leaf_node": 0}
+    tree, found, _ = read(header(used=0b1000_0000, num_nodes=1, **empty))
+    assert (len(tree.records["node"]), found, is_whole(tree)) == (0, [], True)
+    assert damaged_nodes(tree).tolist() == [False]
+
+
+@pytest.mark.parametrize(("count", "is_right"), [(2, True), (3, True), (4, False)])
+def test_a_tree_is_whole_with_as_many_records_as_its_header_counts(count, is_right):
+    """Its leaves have three; more than the header counts are no loss."""
+    tree, _, _ = read(header(leaf_records=count), ROOT, LAST, FIRST)
+    assert is_whole(tree) == is_right
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "place", "sides"),
+    [
+        ({"f_link": 1}, {"b_link": 3}, 3 * SIZE, ("2", "1")),
+        ({"f_link": 2, "b_link": 2}, {"b_link": 3}, 3 * SIZE + 4, ("0", "2")),
+        ({"f_link": 2}, {"b_link": 1}, 2 * SIZE + 4, ("3", "1")),
+        ({"f_link": 2}, {"b_link": 3, "f_link": 3}, 2 * SIZE, ("0", "3")),
+    ],
+)
+def test_links_that_contradict_the_keys_are_told_at_their_field(first, last, place, sides):
+    """Leaf 3 comes before leaf 2: the links are the first two words of a node, forward, then backward."""
+    nodes = node([record(9)], size=SIZE, **last), node([record(7), record(8)], size=SIZE, **first)
+    tree, found, volume = read(header(), ROOT, *nodes)
+    assert found == [("leaf-chain-broken", HEADER_AT + place)]
+    assert (volume.log.findings[0].expected, volume.log.findings[0].found) == sides
+    assert is_whole(tree) == ("f_link" in first and place % SIZE == 4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "records"),
+    [
+        ({"kind": 5}, [7, 8]),
+        ({"kind": INDEX}, [7, 8]),
+        ({"height": 2}, [7, 8, 9]),  # what the chain of leaves leads to is used
+        ({"height": 0}, [7, 8, 9]),
+    ],
+)
+def test_a_leaf_that_is_none_is_told_where_it_is(changed, records):
+    """The pointer to node 2 is right, and the node itself damaged; the other leaf is read."""
+    tree, found, _ = read(header(), ROOT, node([record(9)], size=SIZE, b_link=3, **changed), FIRST)
+    assert tree.records["key.file_id"].tolist() == records
+    invalid = [item for item in found if item[0] in ("node-invalid", "pointer-invalid")]
+    assert invalid == [("node-invalid", HEADER_AT + 2 * SIZE)]
+    assert not is_whole(tree)
+    if "kind" in changed:
+        damaged = damaged_nodes(tree)
+        assert damaged.tolist() == is_unusable(tree, damaged).tolist() == [False, False, True, False]
+
+
+def test_a_pointer_out_of_the_file_is_told_at_its_node():
+    """The root's second record leads to node 9 of four; leaf 2 is found by the chain all the same."""
+    root = node([pointer(7, 3), pointer(9, 9)], kind=INDEX, height=2, size=SIZE)
+    tree, found, _ = read(header(), root, LAST, FIRST)
+    assert ("pointer-invalid", HEADER_AT + SIZE) in found
+    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
+    assert tree.reach.misled.tolist() == [1]
+    assert not is_whole(tree)
+    assert damaged_nodes(tree).tolist() == [False] * 4
+
+
+@pytest.mark.parametrize("root", [4, 9, 3])
+def test_a_root_that_leads_to_no_leaf(root):
+    """Nodes 4 and 9 are behind the file; node 3 is a leaf, of which one record is missing to the header's count."""
+    tree, found, _ = read(header(root_node=root), ROOT, LAST, FIRST)
+    invalid = [item for item in found if item[0] == "tree-unreachable"]
+    assert invalid == ([("tree-unreachable", HEADER_AT + 14 + HEADER_RECORD.root_node.offset)] if root > 3 else [])
+    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
+
+
+def test_a_damaged_root_is_told_at_its_place():
+    """It has a kind that no node has; its leaves are found along their chain."""
+    tree, found, _ = read(header(), node([pointer(7, 3), pointer(9, 2)], kind=5, height=2, size=SIZE), LAST, FIRST)
+    assert ("tree-unreachable", HEADER_AT + SIZE) in found
+    assert ("node-invalid", HEADER_AT + SIZE) in found
+    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
+    assert damaged_nodes(tree).tolist() == [False, True, False, False]
+
+
+def test_a_node_that_the_tree_does_not_reach_is_told():
+    """Node 4 is a leaf in use that nothing leads to; without a record it is its bit that is wrong, byte 248 of node 0.
+
+    That is behind the descriptor, the header record and 128 bytes for users: 14 + 106 + 128.
+    """
+    used = 0b1111_1000
+    spare = node([record(11)], size=SIZE)
+    tree, found, volume = read(header(used, num_nodes=5), ROOT, LAST, FIRST, spare)
+    assert found == [("node-unreached", HEADER_AT + 4 * SIZE)]
+    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
+    assert is_whole(tree)
+    _, found, volume = read(header(used, num_nodes=5), ROOT, LAST, FIRST, node([], size=SIZE))
+    assert found == [("node-map-differs", HEADER_AT + 248)]
+    assert volume.log.findings[0].expected == "free"
+
+
+def test_a_header_node_of_another_kind_is_told_at_its_field():
+    """The kind is byte 8 of a descriptor."""
+    whole = bytearray(header())
+    whole[8] = LEAF & 0xFF
+    tree, found, _ = read(bytes(whole), ROOT, LAST, FIRST)
+    assert found == [("node-invalid", HEADER_AT + 8)]
+    assert damaged_nodes(tree).tolist() == [True, False, False, False]
+
+
+MAP_BYTES = SIZE - 248 - 8
+"""Of the map in the header node, behind which four offsets of records stand: 256 bytes, the bits of 2,048 nodes."""
+
+NODES = 8 * MAP_BYTES + 4
+
+
+def long_tree(*, leaf: int, map_node: int = 0, used: int = 0b1000_0000, kind: int = MAP) -> tuple[bytes, ...]:
+    """Return a tree of 2,052 nodes: root 1, leaf 3, another leaf, and map node 2 where it has one.
+
+    `used` is the first byte of the map node, that of nodes 2,048 to 2,055.
+    """
+    sizes = {"num_nodes": NODES, "leaf_records": 3, "last_leaf_node": leaf}
+    head = bytearray(header(0b1111_0000, **sizes))
+    head[:4] = map_node.to_bytes(4, "big")
+    nodes = [bytes(SIZE)] * NODES
+    nodes[0] = bytes(head)
+    nodes[1] = node([pointer(7, 3), pointer(9, leaf)], kind=INDEX, height=2, size=SIZE)
+    nodes[2] = node([bytes([used]) + bytes(SIZE - 14 - 4 - 1)], kind=kind, height=0, size=SIZE)
+    nodes[3] = node([record(7), record(8)], size=SIZE, f_link=leaf)
+    nodes[leaf] = node([record(9)], size=SIZE, b_link=3)
+    return tuple(nodes)
+
+
+def test_the_map_goes_on_in_map_nodes():
+    """It has 256 bytes in the header node and 494 in node 2, from byte 14 on: bit 2,048 is the first of the latter."""
+    tree, found, volume = read(*long_tree(leaf=2048, map_node=2))
+    file = tree.file
+    assert found == []
+    assert file.map_nodes.tolist() == [2]
+    assert file.map_parts == ((248, 256), (2 * SIZE + 14, 494))
+    assert file.num_mapped == NODES
+    assert np.flatnonzero(file.used).tolist() == [0, 1, 2, 3, 2048]
+    assert [map_offset(volume, file, number) for number in (0, 7, 8, 2047, 2048, 2055, 2056)] == [
+        HEADER_AT + place for place in (248, 248, 249, 503, 2 * SIZE + 14, 2 * SIZE + 14, 2 * SIZE + 15)
+    ]
+    assert map_offset(volume, file, 8 * (256 + 494) - 1) == HEADER_AT + 2 * SIZE + 14 + 493
+    assert map_offset(volume, file, 8 * (256 + 494)) is None
+    assert damaged_nodes(tree).sum() == 0
+
+
+def test_a_map_that_ends_before_the_file_is_told():
+    """Without a map node 2,048 of 2,052 nodes have bits: no harm, unless the tree uses one that has none."""
+    nodes = list(long_tree(leaf=2047))
+    nodes[2] = bytes(SIZE)
+    head = bytearray(nodes[0])
+    head[248] = 0b1101_0000
+    head[248 + 255] = 1
+    tree, _, volume = read(bytes(head), *nodes[1:])
+    (finding,) = volume.log.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("node-map-short", "info", HEADER_AT)
+    assert (finding.expected, finding.found) == ("2052", "2048")
+    assert tree.file.num_mapped == 2048
+    nodes = list(long_tree(leaf=2048))
+    nodes[2] = bytes(SIZE)
+    head = bytearray(nodes[0])
+    head[248] = 0b1101_0000
+    tree, _, volume = read(bytes(head), *nodes[1:])
+    assert [(item.code, item.level) for item in volume.log.findings] == [("node-map-short", "warning")]
+    assert "uses 1 nodes behind its end" in volume.log.findings[0].message
+    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
+
+
+def test_a_map_node_that_is_none_ends_the_map():
+    """Node 2 is of another kind: it is told at byte 8 of it, and is damaged; the second leaf has no bit."""
+    tree, found, _ = read(*long_tree(leaf=2048, map_node=2, kind=5))
+    assert found[0] == ("node-invalid", HEADER_AT + 2 * SIZE + 8)
+    assert tree.file.lost_map_nodes.tolist() == [2]
+    assert tree.file.map_parts == ((248, 256),)
+    assert np.flatnonzero(damaged_nodes(tree)).tolist() == [2]
+    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
+
+
+@pytest.mark.parametrize("link", [2, 0, NODES])
+def test_a_chain_of_map_nodes_ends(link):
+    """At a link to itself, to nothing, or behind the file; nodes that have no bit are then free."""
+    nodes = list(long_tree(leaf=2048, map_node=2))
+    nodes[2] = link.to_bytes(4, "big") + nodes[2][4:]
+    volume, place = volume_of(*nodes)
+    file = open_tree(volume, place)
+    assert file.map_nodes.tolist() == [2]
+    assert file.num_mapped == NODES
+
+
+def test_nodes_lie_where_the_extents_of_the_file_are():
+    """Two blocks from block 2 on, then two from block 7 on; node 4 is behind the file, and -1 before it."""
+    volume, place = volume_of(header(), ROOT, bytes(SIZE), bytes(SIZE), bytes(SIZE), LAST, FIRST)
+    pieces = Fork(4 * SIZE, np.array([2, 7]), np.array([2, 2]), np.array([-1, -1]))
+    tree = read_tree(volume, place._replace(fork=pieces), overflow_leaves())
+    assert [node_offset(volume, tree.file, number) for number in (-1, 0, 1, 2, 3, 4)] == [
+        None, 2 * SIZE, 3 * SIZE, 7 * SIZE, 8 * SIZE, None,
+    ]  # fmt: skip
+    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
+    assert codes(volume) == []
+
+
+def test_rows_of_several_trees_follow_one_another():
+    tree, _, _ = read(header(), ROOT, LAST, FIRST)
+    other = SimpleNamespace(file=SimpleNamespace(tree="catalog", num_nodes=7))
+    assert first_rows([tree, other, tree]) == {"extents-overflow": 11, "catalog": 4}
+
+
+def test_a_file_that_is_smaller_than_a_node_is_no_tree():
+    """511 bytes of 512."""
+    volume, place = volume_of(header(), ROOT, LAST, FIRST)
+    fork = place.fork
+    small = Fork(SIZE - 1, fork.start_blocks, fork.block_counts, fork.record_nodes)
+    assert open_tree(volume, place._replace(fork=small)) is None
+    assert codes(volume) == [("tree-header-invalid", HEADER_AT)]
+
+
+def test_a_file_has_no_more_nodes_than_the_image_has_room_for():
+    """An image of 6 blocks of 512 bytes has room for 6 nodes and a part of one more, whatever its file says."""
+    volume, place = volume_of(header(), ROOT, LAST, FIRST)
+    fork = Fork(100 * SIZE, np.array([FIRST_BLOCK]), np.array([100]), np.array([-1]))
+    assert open_tree(volume, place._replace(fork=fork)).num_nodes == 7
+
+
+def test_which_damaged_nodes_have_no_record_that_is_used():
+    """None of a sound tree, were they damaged; of a header node only what is none."""
+    tree, _, _ = read(header(), ROOT, LAST, FIRST)
+    assert is_unusable(tree, np.ones(4, np.bool_)).tolist() == [False] * 4
+    whole = bytearray(header())
+    whole[8] = LEAF & 0xFF
+    tree, _, _ = read(bytes(whole), ROOT, LAST, FIRST)
+    assert is_unusable(tree, np.ones(4, np.bool_)).tolist() == [True, False, False, False]
+
+
+SPARE = node([record(11)], size=SIZE, kind=5)
+"""A node of a kind that there is none of."""
+
+
+def test_nodes_apart_count_where_index_nodes_are_lost():
+    """Node 4 is in use, and nothing leads to it: what it is says something only where the root is lost.
+
+    A pointer that leads out of the file makes the tree broken, and yet loses no index node.
+    """
+    broken = node([pointer(7, 3), pointer(9, 2), pointer(11, 99)], kind=INDEX, height=2, size=SIZE)
+    lost = node([pointer(7, 3), pointer(9, 2)], kind=5, height=2, size=SIZE)
+    for root, expected in ((ROOT, []), (broken, []), (lost, [1, 4])):
+        _, found, _ = read(header(0b1111_1000, num_nodes=5), root, LAST, FIRST, SPARE)
+        places = [place for code, place in found if code == "node-invalid"]
+        assert places == [HEADER_AT + number * SIZE for number in expected]
+
+
+@pytest.mark.parametrize(("most", "words"), [(2, [""]), (1, ["; 1 further nodes"])])
+def test_damaged_nodes_beyond_a_number_are_counted(monkeypatch, most, words):
+    """Both leaves are none, of which as many are told as may be."""
+    monkeypatch.setattr("layoutscope.filesystems.hfsplus.tree.MAX_REPORTED", most)
+    _, _, volume = read(header(), ROOT, SPARE, SPARE)
+    told = [item.message for item in volume.log.findings if item.code == "node-invalid"]
+    assert [message.partition("with records")[2] for message in told] == [*[""] * (most - 1), *words]

@@ -9,10 +9,11 @@ import pytest
 from layoutscope.errors import UnsupportedError
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import choose, find_volumes
+from layoutscope.partition.corestorage import LogicalVolume, PhysicalVolume
 
 pytest.importorskip("cryptography")
 
-from fixtures.corestorage import METADATA_BLOCK, PhysicalVolumePlan, physical_volume
+from fixtures.corestorage import BLOCK_BYTES, LABEL_BLOCK, METADATA_BLOCK, PhysicalVolumePlan, physical_volume
 from fixtures.hfsplus.plan import VolumePlan
 from fixtures.hfsplus.writer import render
 
@@ -67,6 +68,57 @@ def test_what_cannot_be_read_is_said(monkeypatch):
     error = refused(physical_volume(PhysicalVolumePlan()))
     assert "need the package cryptography" in str(error)
     assert error.code == "core-storage"
+
+
+def label_with(place: int, at: int, data: bytes) -> bytearray:
+    """Return a volume with copies of its label at blocks 1 and 8; in one of them some bytes are replaced."""
+    volume = physical_volume(PhysicalVolumePlan())
+    label = bytes(volume[LABEL_BLOCK * BLOCK_BYTES :][: 4 * BLOCK_BYTES])
+    volume[8 * BLOCK_BYTES : 8 * BLOCK_BYTES + len(label)] = label
+    volume[place * BLOCK_BYTES + at : place * BLOCK_BYTES + at + len(data)] = data
+    return volume
+
+
+@pytest.mark.parametrize(
+    ("at", "data"),
+    [
+        (10, b"\x12\0"),  # a block of another type
+        (64, b"\xff\xff\xff\xff"),  # a label of 4 GiB
+        (16, b"\xff" * 7),  # whole but for its transaction, which would be the newest
+    ],
+)
+@pytest.mark.parametrize("place", [1, 8])
+def test_a_damaged_label_is_passed_over_for_its_copy(place, at, data):
+    """Type at byte 10, transaction at 16 and length at 64 of the label; group and volume are named all the same."""
+    error = refused(label_with(place, at, data))
+    assert "group 'Group'; logical volume 'Macintosh HD' of 233 GiB, encrypted" in str(error)
+
+
+def test_a_block_that_is_no_label_is_none_even_where_nothing_is_whole():
+    """Neither copy has its checksum: the one of another type, though it seems newer, is not taken for a label."""
+    volume = label_with(8, 200, b"\1")
+    volume[LABEL_BLOCK * BLOCK_BYTES + 10] = 0x12
+    volume[LABEL_BLOCK * BLOCK_BYTES + 16 : LABEL_BLOCK * BLOCK_BYTES + 23] = b"\xff" * 7
+    text_at = LABEL_BLOCK * BLOCK_BYTES + 8192
+    volume[text_at : text_at + 8192] = bytes(8192)
+    assert "group 'Group'" in str(refused(volume))
+
+
+@pytest.mark.parametrize(("length", "is_label"), [(8 << 20, True), ((8 << 20) + 1, False)])
+def test_a_label_has_at_most_eight_mib(length, is_label):
+    """Its length is bytes 64 to 67; without a label nothing is known of the group."""
+    volume = physical_volume(PhysicalVolumePlan())
+    at = LABEL_BLOCK * BLOCK_BYTES + 64
+    volume[at : at + 4] = length.to_bytes(4, "little")
+    assert ("group 'Group'" in str(refused(volume))) == is_label
+
+
+def test_eight_logical_volumes_of_a_group_are_named():
+    """The ninth is not, and nothing is said of a group without a name."""
+    volumes = tuple(LogicalVolume(f"v{number}", 1 << 20, is_encrypted=False) for number in range(9))
+    assert PhysicalVolume("", logical_volumes=volumes).about == "; ".join(
+        f"logical volume 'v{number}' of 1.00 MiB, not encrypted" for number in range(8)
+    )
 
 
 def test_names_cannot_write_to_the_terminal():

@@ -354,3 +354,40 @@ def test_a_volume_by_its_place_at_the_ends_of_an_image():
     for place, words in ((0, "no volume starts at byte 0"), (MIB - 1, "no volume starts at"), (MIB, "lies outside")):
         with pytest.raises(UsageError, match=words):
             choose(source, found, volume_at=place)
+
+
+def test_a_volume_behind_the_first_block_of_its_partition():
+    """Its data begin with block 8 of the partition (pmLgDataStart), which begins with block 100 of the disk.
+
+    Where a volume begins with the first block as well, that is the one. Neither has a copy of its header at the end,
+    by which it would be found all the same.
+    """
+    disk = apm_disk(100, 1000, data_start=8)
+    for start, size in ((108, 992), (100, 1000)):
+        hfs_plus(disk, start * 512, size * 512)
+        disk.put(1100 * 512 - 1024, bytes(512))
+        found = [(item.partition, item.image_offset, item.size_bytes) for item in search(disk).readable]
+        assert found == [(2, start * 512, size * 512)]
+
+
+def test_the_smallest_disk_with_a_table_has_two_sectors():
+    """Its header is the second of them; the entries would lie behind the end, which byte 72 of the header says."""
+    disk = Disk(1024).put(512, gpt_header(bytes(128), 1, 50, 2))
+    assert [(item.code, item.image_offset) for item in search(disk).findings] == [("gpt-primary-damaged", 512 + 72)]
+    assert search(Disk(1023).put(512, gpt_header(bytes(128), 1, 50, 2)[:511])).findings == ()
+
+
+@pytest.mark.parametrize(("spare", "codes_of_start"), [(0, []), (512, []), (4096, ["start-uncertain"])])
+def test_where_a_map_has_a_volume_its_start_is_not_in_doubt(spare, codes_of_start):
+    """A volume of 250 blocks whose header is lost ends with its partition; so many bytes lie before its blocks.
+
+    To a block, it begins where the map has it; behind that, nothing confirms where.
+    """
+    size = 250 * 4096 + spare
+    disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 2047 + size // 512)])
+    part = Disk(size)
+    hfs_plus(part, 0, size)
+    part.put(size - 1024 + 44, (250).to_bytes(4, "big")).put(0, bytes(4096))
+    found = search(disk.put(MIB, bytes(part.data)))
+    assert [item.image_offset for item in found.readable] == [MIB + (spare if spare == 4096 else 0)]
+    assert codes(found) == ["volume-header-lost", *codes_of_start]

@@ -1,0 +1,268 @@
+"""What a volume's records and trees come to: streams, names that are missing, and blocks that are claimed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fixtures.apfs.checksum import with_checksum
+from layoutscope.filesystems.apfs.contents import (
+    _all_devices,
+    _is_live,
+    _report_data_in_metadata,
+    account,
+    devices,
+    is_deleted,
+    num_missing_entries,
+    streams,
+    virtual_regions,
+    volume_regions,
+)
+from layoutscope.filesystems.apfs.fsrecords import Names, RecordTables
+from layoutscope.filesystems.apfs.nodes import join, rows_of
+from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
+from layoutscope.filesystems.apfs.spaceman import Region
+from layoutscope.findings import FindingLog
+from tests.unit.apfs.test_mapped import object_map, virtual
+from tests.unit.apfs.test_witnesses import COUNTS, DIRECTORY, FIFO, FILE, ROOT, SYMLINK, WHOLE, volume
+from tests.unit.apfs.toys import BLOCK, mapping, node, store_of
+
+REGULAR, FOLDER, LINK, PIPE = 8, 4, 10, 1
+"""Types of directory records: DT_REG, DT_DIR, DT_LNK and DT_FIFO of POSIX."""
+
+
+def count_missing(inodes, entries, *, has_errors=True, **declared) -> int:
+    """Count the names that are missing of a volume whose entries are (parent, object, type)."""
+    parts = volume(inodes, [parent for parent, *_ in entries], **COUNTS | declared)
+    table = parts.fs.records.get("dir_rec")
+    table["file_id"] = np.array([item for _, item, _ in entries], np.uint64)
+    table["entry_type"] = np.array([kind for *_, kind in entries], np.uint8)
+    parts.log.has_errors = has_errors
+    return num_missing_entries(parts)
+
+
+ENTRIES = [(2, 16, REGULAR), (2, 17, FOLDER), (17, 18, LINK)]
+
+
+@pytest.mark.parametrize(
+    ("inodes", "entries", "more", "missing"),
+    [
+        (WHOLE, ENTRIES, {}, 0),
+        ([(2, DIRECTORY, 1), *WHOLE[1:]], ENTRIES[1:], {}, 1),  # the file is not listed
+        (WHOLE, ENTRIES[:2], {}, 1),  # the link is not
+        ([ROOT, (16, FILE, 3), *WHOLE[2:]], ENTRIES, {}, 2),  # two of three hard links
+        ([ROOT, (16, FILE, 3), *WHOLE[2:]], [*ENTRIES, (17, 16, REGULAR)], {}, 1),
+        ([ROOT, (16, FILE, 1000), *WHOLE[2:]], ENTRIES, {}, 999),  # as many as there are objects
+        ([ROOT, (16, FILE, 1001), *WHOLE[2:]], ENTRIES, {}, 0),  # more: the number itself is damaged
+        ([ROOT, *WHOLE[2:]], ENTRIES, {}, 0),  # a lost inode whose name is there
+        ([(2, DIRECTORY, 1), *WHOLE[2:]], ENTRIES[1:], {}, 1),  # and one whose name is lost as well
+        ([ROOT, *WHOLE[2:]], ENTRIES, {"num_files": 4}, 3),  # one of four lost files has kept its name
+        ([*WHOLE, (19, FIFO, 1)], [*ENTRIES, (17, 19, PIPE)], {"num_other_fsobjects": 1}, 0),
+        (WHOLE, [*ENTRIES, (17, 19, PIPE)], {"num_other_fsobjects": 2}, 1),
+        (WHOLE, [*ENTRIES, (17, 3, REGULAR)], {"num_files": 2}, 1),  # no user's object has number 3
+        (WHOLE, [*ENTRIES, (17, 19, REGULAR)], {"num_files": 2}, 0),
+        ([(2, DIRECTORY, 2), (15, FILE, 5), *WHOLE[1:]], ENTRIES, {}, 0),  # nor 15
+        ([(2, DIRECTORY, 1000 + 2), *WHOLE[1:]], ENTRIES, {}, 1000),  # a directory with as many as there are objects
+        ([(2, DIRECTORY, 1001 + 2), *WHOLE[1:]], ENTRIES, {}, 0),
+        (WHOLE, [(2, 17, FOLDER), (17, 18, LINK)], {"has_errors": False}, 0),  # the checks have told
+        (WHOLE, ENTRIES, {"has_errors": False, "num_files": 3}, 2),
+    ],
+)
+def test_names_that_inodes_directories_and_the_superblock_miss(inodes, entries, more, missing):
+    """The root has a file and a directory, in which a symbolic link is."""
+    assert count_missing(inodes, entries, **more) == missing
+
+
+def test_files_without_links_wait_to_be_deleted():
+    """Not so a directory without children, which is empty."""
+    inodes = volume([(16, FILE, 0), (17, DIRECTORY, 0), (18, SYMLINK, 1)], []).fs.records.get("inode")
+    assert is_deleted(inodes).tolist() == [True, False, False]
+
+
+def inode_table(*rows: tuple[int, int, int]) -> dict[str, np.ndarray]:
+    obj_id, private_id, size = (np.array(column, np.uint64) for column in zip(*rows, strict=True))
+    return {"obj_id": obj_id, "private_id": private_id, "data_size": size}
+
+
+def attributes(*rows: tuple[int, int, int, str]) -> dict[str, object]:
+    """Return extended attributes: owner, stream, size and name."""
+    obj_id, stream_id, size = (np.array(column, np.uint64) for column in list(zip(*rows, strict=True))[:3])
+    raw = [name.encode() for *_, name in rows]
+    names = Names(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw]))
+    return {"obj_id": obj_id, "stream_id": stream_id, "stream_size": size, "name": names}
+
+
+def find_stream(records: RecordTables, stream: int) -> tuple[int, int, str]:
+    """Return whose a stream is, its size, and its fork."""
+    every = streams(records)
+    (row,), (is_there,) = every.index.find(np.array([stream], np.uint64))
+    assert is_there
+    return int(every.file_id[row]), int(every.size_bytes[row]), every.forks[every.fork[row]]
+
+
+def test_streams_of_files_have_the_number_of_their_inode():
+    records = RecordTables({"inode": inode_table((16, 16, 100), (17, 17, 0))})
+    every = streams(records)
+    assert (every.are_files, every.forks, every.fork.tolist()) == (True, ("data", "orphan"), [0, 0])
+    assert find_stream(records, 16) == (16, 100, "data")
+
+
+def test_streams_of_clones_have_a_number_of_their_own():
+    """Inode 16 has stream 20, and 17 stream 19: they are found by stream, which no inode has for a number."""
+    records = RecordTables({"inode": inode_table((16, 20, 100), (17, 19, 50))})
+    assert not streams(records).are_files
+    assert streams(records).file_id.tolist() == [17, 16]
+    assert [find_stream(records, number) for number in (19, 20)] == [(17, 50, "data"), (16, 100, "data")]
+
+
+def test_streams_of_attributes_are_forks():
+    """An attribute in its record has no stream; a resource fork is one by its name."""
+    table = attributes((16, 0, 0, "com.example.a"), (16, 30, 7, "com.apple.ResourceFork"), (17, 25, 9, "com.example.b"))
+    for tables in ({"xattr": table}, {"xattr": table, "inode": inode_table((16, 16, 100), (17, 17, 5))}):
+        records = RecordTables(tables)
+        assert not streams(records).are_files
+        assert len(streams(records).file_id) == 2 * len(tables)
+        assert find_stream(records, 30) == (16, 7, "resource")
+        owner, size, fork = find_stream(records, 25)
+        assert (owner, size, "com.example.b" in fork) == (17, 9, True)
+    assert find_stream(records, 16) == (16, 100, "data")
+
+
+def test_no_records_have_no_streams():
+    every = streams(RecordTables())
+    assert (len(every.file_id), len(every.fork), every.forks, every.are_files) == (0, 0, ("data", "orphan"), False)
+
+
+def runs(*pairs: tuple[int, int]):
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+MARK = 1 << 53
+
+
+def container_of(blocks: int, second: int = 0):
+    """Return a container of some blocks on the main device, and its parts, whose space manager counts both."""
+    log = FindingLog(locate=lambda paddr: (paddr * BLOCK, 0))
+    container = SimpleNamespace(
+        device_blocks=(blocks, second), blocks=SimpleNamespace(block_size=BLOCK, tier2_mark=MARK), log=log
+    )
+    header = SimpleNamespace(devices=[SimpleNamespace(num_blocks=blocks), SimpleNamespace(num_blocks=second)])
+    space = SimpleNamespace(header=header, free=runs((50, 10)))
+    parts = SimpleNamespace(space=space, trees=[], lost=[], regions=[Region("some", "", 3, 2)])
+    return container, parts
+
+
+def test_blocks_of_the_devices_of_a_set():
+    """The second one is numbered from its mark on; 2**44 blocks are the most of either."""
+    container, parts = container_of(100)
+    assert devices(container).tolist() == _all_devices(container, parts).tolist() == [[0, 100]]
+    container, parts = container_of(2**44 + 1, 2**44 + 1)
+    assert _all_devices(container, parts).tolist() == [[0, 2**44], [MARK, 2**44]]
+    assert _all_devices(container, SimpleNamespace(space=None)).tolist() == [[0, 2**44]]
+    assert _all_devices(*container_of(100, 1)).tolist() == [[0, 100], [MARK, 1]]
+
+
+def claims_of(nodes, regions, data, files):
+    """Return a volume that claims runs of blocks."""
+    four = [runs(*each) for each in (nodes, regions, data, files)]
+    return SimpleNamespace(claims=lambda _: four, claimed=lambda _: np.concatenate(four))
+
+
+def test_what_is_metadata_and_data_at_once_is_told():
+    """Nodes in 10 to 14 and regions in 20; data in 14 and 15, files in 20 and in the container's own block 4."""
+    container, parts = container_of(100)
+    _report_data_in_metadata(container, parts, [claims_of([(10, 5)], [(20, 1)], [(14, 2)], [(20, 1), (4, 1)])])
+    assert [(item.code, item.image_offset) for item in container.log.findings] == [
+        ("block-claimed-twice", paddr * BLOCK) for paddr in (4, 14, 20)
+    ]
+
+
+def test_nodes_of_the_container_are_metadata_as_well():
+    container, parts = container_of(100)
+    parts.trees.append(rows_of("omap", {"paddr": np.array([30], np.uint64), "size_bytes": np.array([2 * BLOCK])}))
+    _report_data_in_metadata(container, parts, [claims_of([], [], [(31, 1), (32, 1)], [])])
+    assert [item.image_offset for item in container.log.findings] == [31 * BLOCK]
+
+
+def test_blocks_of_a_container_are_accounted():
+    """Of 100 blocks ten are free; regions have 2, a lost root 1 and the volume 5 of the others."""
+    container, parts = container_of(100)
+    parts.lost.append(rows_of("fs", {"paddr": np.array([70], np.uint64), "size_bytes": np.array([BLOCK])}))
+    found = account(container, parts, [claims_of([(10, 3)], [], [(20, 2)], [])])
+    assert found.details() == {
+        "blocks": 100, "used blocks": 90, "free blocks": 10, "claimed blocks": 8, "unclaimed blocks": 82,
+        "claimed but free blocks": 0,
+    }  # fmt: skip
+
+
+def test_roots_that_the_live_state_leads_to():
+    """By its object map, or by its address; the tree of extent references by its number, and other trees always."""
+    superblock = SimpleNamespace(root_tree_oid=40, extentref_tree_oid=50)
+    view = SimpleNamespace(find=lambda oids: SimpleNamespace(paddr=np.array([7 if oids[0] == 40 else 0], np.uint64)))
+    state = SimpleNamespace(superblock=superblock, view=view)
+    for tree, node_id, paddr, expected in (
+        ("fs", 40, 7, True),
+        ("fs", 40, 8, False),
+        ("fs", 40, 40, True),
+        ("extentref", 50, 50, True),
+        ("extentref", 51, 51, False),
+        ("snapmeta", 9, 9, True),
+    ):
+        root = rows_of(tree, {"node_id": np.array([node_id], np.uint64), "paddr": np.array([paddr], np.uint64)})
+        assert _is_live(root, state) == expected
+
+
+def state_of(omap: ObjectMap, blocks: dict[int, bytes]):
+    """Return a state whose map is in block 60 and whose superblock is in 61; its root is object 10."""
+    superblock = SimpleNamespace(omap_oid=60, root_tree_oid=10)
+    return SimpleNamespace(
+        store=store_of(blocks), omap=omap, view=view_at(omap, 7), superblock=superblock, paddr=61, xid=7
+    )
+
+
+def test_regions_of_objects_that_no_tree_has():
+    """Of five objects one is a node that was read, one was deleted, one is outside, and one is hidden."""
+    omap = object_map(
+        (10, 7, 2), (11, 7, 3), (12, 7, 4), (13, 7, 90), (14, 7, 5),
+        deleted=[False, True, False, False, False], encrypted=[False, False, False, False, True],
+        size=[BLOCK, BLOCK, 2 * BLOCK, BLOCK, BLOCK],
+    )  # fmt: skip
+    state = state_of(omap, {2: virtual(10), 3: virtual(11), 4: node(12, [mapping(1, 1, 1)]), 5: bytes(BLOCK)})
+    read = rows_of("fs", {"paddr": np.array([2], np.uint64)})
+    regions = virtual_regions(state, [read, rows_of("fs")])
+    assert [(item.type, item.owner, item.paddr, item.num_blocks) for item in regions] == [
+        ("btree-node", "object 12, xid 7", 4, 2),
+        ("locked", "object 14, xid 7", 5, 1),
+    ]
+    assert state.store.log.findings == []
+    assert virtual_regions(state_of(object_map((10, 7, 2)), {2: virtual(10)}), [read]) == []
+
+
+def test_damage_and_unknown_types_of_such_objects_are_told():
+    """Object 10 has a wrong checksum; 11 is of type 0x1234, at bytes 24 and 25 of it."""
+    odd = bytearray(virtual(11))
+    odd[24:26] = (0x1234).to_bytes(2, "little")
+    store = {2: virtual(10)[:-1] + b"\1", 3: with_checksum(bytes(odd)), 4: virtual(12)}
+    state = state_of(object_map((10, 7, 2), (11, 7, 3), (12, 7, 4)), store)
+    virtual_regions(state, [rows_of("fs")])
+    assert [(item.code, item.level, item.structure, item.image_offset) for item in state.store.log.findings] == [
+        ("checksum-mismatch", "error", "virtual object 10", 2 * BLOCK),
+        ("record-invalid", "warning", "virtual object 11", 3 * BLOCK),
+    ]
+
+
+def test_superblocks_of_all_states_are_regions():
+    """The live state's and a snapshot's, each block once; the first that names it counts."""
+    live = state_of(object_map((10, 7, 2)), {2: virtual(10)})
+    snapshot = SimpleNamespace(xid=5, paddr=62)
+    twice = SimpleNamespace(xid=4, paddr=62)
+    claimed = [join("fs", [rows_of("fs", {"paddr": np.array([2], np.uint64)})])]
+    regions = volume_regions(SimpleNamespace(), [live, snapshot, twice], claimed, [Region("other", "", 63)])
+    assert sorted((item.paddr, item.type, item.owner) for item in regions) == [
+        (60, "object-map", "volume object map"),
+        (61, "volume-superblock", "live"),
+        (62, "volume-superblock", "snapshot of xid 5"),
+        (63, "other", ""),
+    ]

@@ -1,0 +1,132 @@
+"""Subtrees that cannot be read: which they are, what says so, and what they held."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from layoutscope.filesystems.apfs.fsrecords import (
+    NO_LIMIT,
+    Loss,
+    RecordTables,
+    find_losses,
+    report_losses,
+    tell_losses,
+)
+from layoutscope.filesystems.apfs.source import J_KEY, OMAP_KEY, TreeSource
+from layoutscope.findings import FindingLog
+from tests.unit.apfs.toys import BLOCK, INFO, child, mapping, node, store_of
+
+ROOT = node(1, [child(10, 3, 2), child(20, 4, 3)], level=1, root=(2, 3))
+LEFT, RIGHT = node(2, [mapping(10, 3, 90)]), node(3, [mapping(20, 4, 92)])
+
+
+def losses_of(blocks: dict[int, bytes], oid: int = 1) -> tuple[list[tuple[int, int, int, int, int]], bool]:
+    found, is_root = find_losses(TreeSource(store_of(blocks), "omap", oid, 7))
+    return [(item.node_id, item.level, item.low, item.high, item.image_offset) for item in found], is_root
+
+
+def test_a_whole_tree_has_lost_nothing():
+    assert losses_of({1: ROOT, 2: LEFT, 3: RIGHT}) == ([], True)
+    assert losses_of({1: node(1, [mapping(10, 3, 90)], root=(1, 1))}) == ([], True)
+
+
+def test_a_leaf_that_is_damaged_is_a_loss_from_its_key_to_the_next():
+    """Values of 8 bytes grow from the end, before 40 bytes of the root: the first is the last one."""
+    first, second = BLOCK + BLOCK - INFO - 8, BLOCK + BLOCK - INFO - 16
+    assert losses_of({1: ROOT, 2: LEFT[:-1] + b"\1", 3: RIGHT}) == ([(2, 0, 10, 20, first)], True)
+    assert losses_of({1: ROOT, 2: LEFT, 3: RIGHT[:-1] + b"\1"}) == ([(3, 0, 20, NO_LIMIT, second)], True)
+
+
+def test_a_level_that_is_missing_as_a_whole():
+    """Neither leaf can be read; then the walk ends with the root."""
+    found, is_root = losses_of({1: ROOT, 2: bytes(BLOCK), 3: bytes(BLOCK)})
+    assert ([item[:4] for item in found], is_root) == ([(2, 0, 10, 20), (3, 0, 20, NO_LIMIT)], True)
+
+
+def test_a_damaged_root_says_nothing_of_what_it_led_to():
+    assert losses_of({1: ROOT[:-1] + b"\1", 2: LEFT, 3: RIGHT}) == ([], False)
+
+
+def test_subtrees_of_an_index_node():
+    """Of three levels the second index node is damaged: the loss is that node, not its leaves."""
+    blocks = {
+        1: node(1, [child(10, 3, 4), child(20, 4, 5)], level=2, root=(2, 5)),
+        4: node(4, [child(10, 3, 2)], level=1),
+        5: node(5, [child(20, 4, 3)], level=1)[:-1] + b"\1",
+        2: LEFT,
+        3: RIGHT,
+    }
+    found, _ = losses_of(blocks)
+    assert [item[:4] for item in found] == [(5, 1, 20, NO_LIMIT)]
+
+
+def entries(*rows: tuple[int, int]) -> RecordTables:
+    """Return directory entries: the number of what they name, and its type."""
+    file_id, kind = zip(*rows, strict=True)
+    return RecordTables({"dir_rec": {"file_id": np.array(file_id, np.uint64), "entry_type": np.array(kind, np.uint8)}})
+
+
+def messages_of(key_type, losses, records) -> list[str]:
+    """Return what is said of losses of a tree."""
+    log = FindingLog()
+    source = SimpleNamespace(tree="some", kind=SimpleNamespace(key_type=key_type))
+    tell_losses(losses, source, records, log)
+    assert {(item.code, item.level) for item in log.findings} == {("subtree-missing", "error")}
+    return [item.message.partition("missing: ")[2] or item.message for item in log.findings]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "records", "words"),
+    [
+        (16 << 4, 30 << 4, None, "objects from 16 to 30"),
+        (16 << 4, NO_LIMIT, None, "objects from 16"),
+        (16 << 4, 30 << 4, RecordTables(), "objects from 16 to 30"),
+        (
+            16 << 4,
+            30 << 4,
+            entries((15, 8), (16, 8), (30, 4), (31, 4), (17, 4), (17, 4), (18, 10)),
+            "objects from 16 to 30; entries elsewhere name 2 directories (17, 30) and 3 other files there",
+        ),
+        (
+            16 << 4,
+            30 << 4,
+            entries((16, 8)),
+            "objects from 16 to 30; entries elsewhere name 0 directories and 1 other files there",
+        ),
+    ],
+)
+def test_what_a_subtree_of_records_held(low, high, records, words):
+    """Numbers are 16 times the object's; of hard links to one directory one counts, and files by their entries."""
+    assert messages_of(J_KEY, [Loss(5, 0, low, high, 100, 0)], records) == [words]
+
+
+def test_ten_directories_are_named():
+    """Of eleven; and all of ten."""
+    for count, more in ((11, " and more"), (10, "")):
+        (words,) = messages_of(J_KEY, [Loss(5, 0, 0, 1000 << 4, 100, 0)], entries(*((20 + n, 4) for n in range(count))))
+        assert f"name {count} directories (20, 21, 22, 23, 24, 25, 26, 27, 28, 29{more})" in words
+
+
+def test_what_a_subtree_of_other_keys_held():
+    assert messages_of(OMAP_KEY, [Loss(5, 0, 16, 30, 100, 0), Loss(6, 0, 30, NO_LIMIT, 100, 0)], None) == [
+        "keys from 16 to 30",
+        "keys from 30",
+    ]
+
+
+@pytest.mark.parametrize(("count", "further"), [(100, []), (101, ["1 further subtrees are missing"])])
+def test_a_hundred_losses_are_told(count, further):
+    losses = [Loss(5 + n, 0, n, n + 1, 100 + n, 0) for n in range(count)]
+    found = messages_of(OMAP_KEY, losses, None)
+    assert (len(found), found[100:]) == (count, further)
+
+
+def test_a_loss_is_told_at_the_record_that_leads_to_it():
+    store = store_of({1: ROOT, 2: LEFT, 3: RIGHT[:-1] + b"\1"})
+    log = FindingLog()
+    report_losses(TreeSource(store, "omap", 1, 7), None, log)
+    (finding,) = log.findings
+    assert (finding.structure, finding.image_offset) == ("omap tree, node 3", 2 * BLOCK - INFO - 16)

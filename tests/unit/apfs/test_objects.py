@@ -1,0 +1,308 @@
+"""Objects by their number, however they are stored, lists of the reaper and of the cache of a Fusion set.
+
+Blocks have 512 bytes; heads and entries are laid out after the Apple File System Reference.
+"""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+
+import pytest
+
+from fixtures.apfs.checksum import with_checksum
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.fusion import _read_list, _set_of, main_first, report_missing, second_regions
+from layoutscope.filesystems.apfs.objects import ObjectKind, Objects, _read_lists, read_reaper, report_unknown
+from layoutscope.filesystems.apfs.omap import view_at
+from layoutscope.findings import FindingLog
+from layoutscope.image.source import MemorySource
+from layoutscope.ondisk import grammar
+from tests.unit.apfs.test_mapped import object_map
+from tests.unit.apfs.test_places import superblock
+from tests.unit.apfs.toys import BLOCK, store_of
+
+REAPER, REAP_LIST, WBC_LIST = 0x11, 0x12, 0x17
+VIRTUAL, EPHEMERAL, PHYSICAL = 0, 0x80000000, 0x40000000
+NO_SLOT = 0xFFFFFFFF
+MARK = 1000
+
+
+def whole(oid: int, kind: int, body: bytes, *, storage: int = EPHEMERAL, xid: int = 7, blocks: int = 1) -> bytes:
+    """Lay out an object with its checksum."""
+    head = struct.pack("<QQQII", 0, oid, xid, kind | storage, 0)
+    return with_checksum((head + body).ljust(blocks * BLOCK, b"\0"))
+
+
+def container_of(blocks: dict[int, bytes], ephemerals: dict[int, tuple[int, int]], **more):
+    """Return a container: its blocks, and where the checkpoint keeps which objects, with their size in blocks."""
+    cut = {paddr + at: data[at * BLOCK :][:BLOCK] for paddr, data in blocks.items() for at in range(len(data) // BLOCK)}
+    store = store_of(cut)
+    kept = {
+        oid: SimpleNamespace(oid=oid, paddr=paddr, size_bytes=size * BLOCK, type=REAPER)
+        for oid, (paddr, size) in ephemerals.items()
+    }
+    return SimpleNamespace(
+        blocks=SimpleNamespace(
+            block_size=BLOCK, tier2_mark=MARK, at=store.blocks.at, concerning=store.blocks.concerning,
+            read_object=store.blocks.read_object, sources=store.blocks.sources,
+        ),
+        log=store.log,
+        view=view_at(object_map((50, 6, 3)), 7),
+        checkpoint=SimpleNamespace(ephemerals=kept),
+        **more,
+    )  # fmt: skip
+
+
+KIND = ObjectKind(grammar.ApfsObject.ObjPhys, REAPER, "thing")
+
+
+def test_an_object_is_in_the_checkpoint_in_the_map_or_at_its_address():
+    """Number 9 has two blocks in the checkpoint, 50 is in the map, and 4 is at its own address."""
+    container = container_of({0: bytes(BLOCK)}, {9: (2, 2)})
+    objects = Objects(container, container.view, container.log)
+    assert tuple(objects.find(9)) == (2, 2 * BLOCK, True, None)
+    assert tuple(objects.find(50)) == (3, BLOCK, False, 6)
+    assert tuple(objects.find(4)) == (4, BLOCK, False, None)
+
+
+@pytest.mark.parametrize(
+    ("oid", "block", "reason", "sides"),
+    [
+        (9, whole(9, REAPER, b"", blocks=2), None, ()),
+        (9, whole(8, REAPER, b"", blocks=2), "another object", ("0x9", "0x8")),
+        (9, whole(9, REAP_LIST, b"", blocks=2), "object of another type", ("0x11", "0x12")),
+        (9, whole(9, REAPER, b"", blocks=2)[:-1] + b"\1", "checksum differs", ()),
+        (9, whole(9, REAPER, b"", xid=3, blocks=2), None, ()),  # no map says of which transaction it is
+        (50, whole(50, REAPER, b"", storage=VIRTUAL, xid=6), None, ()),
+        (50, whole(50, REAPER, b"", storage=VIRTUAL), "another version of the object", ("0x6", "0x7")),
+        (4, whole(4, REAPER, b"", storage=PHYSICAL), None, ()),
+    ],
+)
+def test_an_object_is_what_was_looked_for(oid, block, reason, sides):
+    """The last byte of its second block counts in the checksum as well."""
+    place = {9: 2, 50: 3, 4: 4}[oid]
+    container = container_of({place: block}, {9: (2, 2)})
+    objects = Objects(container, container.view, container.log)
+    if reason is None:
+        parsed, where = objects.read(KIND, oid)
+        assert (int(parsed.oid), where.paddr) == (oid, place)
+        return
+    assert objects.try_read(KIND, oid) is None
+    (finding,) = container.log.findings
+    assert (finding.image_offset, reason in finding.message) == (place * BLOCK, True)
+    assert sides in ((), (finding.expected, finding.found))
+
+
+@pytest.mark.parametrize("size", [0, -1, 0.5, 1.5])
+def test_objects_of_no_whole_blocks_are_refused(size):
+    container = container_of({2: whole(9, REAPER, b"", blocks=2)}, {9: (2, 2)})
+    container.checkpoint.ephemerals[9].size_bytes = int(size * BLOCK)
+    with pytest.raises(FormatError, match="impossible size") as caught:
+        Objects(container, container.view, container.log).read(KIND, 9)
+    assert caught.value.image_offset == 2 * BLOCK
+
+
+def test_objects_of_unknown_types_are_told():
+    container = container_of({2: bytes(BLOCK)}, {9: (2, 1), 10: (3, 1)})
+    container.checkpoint.ephemerals[10].type = 0x1234
+    report_unknown(container)
+    assert [(item.code, item.structure, item.image_offset) for item in container.log.findings] == [
+        ("record-invalid", "ephemeral object 10", 3 * BLOCK)
+    ]
+
+
+def reap_list(oid: int, entries, *, following: int = 0, first: int = 0, count: int | None = None) -> bytes:
+    """Lay out a list of four slots; an entry is its next slot, its flags and its type."""
+    slots = list(entries) + [(NO_SLOT, 0, 0)] * (4 - len(entries))
+    body = struct.pack("<QIIIIII", following, 0, 4, len(entries) if count is None else count, first, 0, 0)
+    body += b"".join(struct.pack("<IIIIQQQ", after, flags, kind, BLOCK, 0, 99, 7) for after, flags, kind in slots)
+    return whole(oid, REAP_LIST, body)
+
+
+OMAP, VALID = 0xB, 1
+LIST_HEAD, LIST_ENTRY = 32 + 32, 40
+
+
+@pytest.mark.parametrize(
+    ("entries", "more", "count", "findings"),
+    [
+        ([(1, VALID, OMAP), (NO_SLOT, VALID, OMAP)], {}, 2, []),
+        ([], {"first": NO_SLOT}, 0, []),
+        ([(NO_SLOT, VALID, OMAP)], {"count": 2}, 1, [("count-differs", 48)]),
+        ([(3, VALID, OMAP)], {"count": 2}, 2, [("record-invalid", LIST_HEAD + 3 * LIST_ENTRY)]),  # slot 3 is unused
+        ([(4, VALID, OMAP)], {}, 1, [("structure-invalid", 52)]),  # there are slots 0 to 3
+        ([(1, VALID, OMAP), (0, VALID, OMAP)], {}, 2, []),  # leads back
+        ([(1, VALID, 0x1234), (NO_SLOT, VALID, OMAP)], {}, 2, [("record-invalid", LIST_HEAD)]),
+        ([(1, VALID, OMAP), (NO_SLOT, 0, OMAP)], {}, 2, [("record-invalid", LIST_HEAD + LIST_ENTRY)]),
+    ],
+)
+def test_entries_of_a_reap_list_are_followed(entries, more, count, findings):
+    """The head has 64 bytes, of which 48 to 51 are the number of entries and 52 to 55 the first slot; entries 40."""
+    container = container_of({2: reap_list(9, entries, **more)}, {9: (2, 1)})
+    assert _read_lists(container, 9) == (count, 1)
+    found = [(item.code, item.image_offset) for item in container.log.findings]
+    assert found == [(code, 2 * BLOCK + plus) for code, plus in findings]
+
+
+def test_reap_lists_are_followed_once_round():
+    """List 9 leads to 10, and 10 back; a list that cannot be read is counted, and ends the chain."""
+    one, two = [(NO_SLOT, VALID, OMAP)], [(1, VALID, OMAP), (NO_SLOT, VALID, OMAP)]
+    blocks = {2: reap_list(9, one, following=10), 3: reap_list(10, two, following=9)}
+    assert _read_lists(container_of(blocks, {9: (2, 1), 10: (3, 1)}), 9) == (3, 2)
+    assert _read_lists(container_of(blocks, {}), 0) == (0, 0)
+    blocks[3] = blocks[3][:-1] + b"\1"
+    assert _read_lists(container_of(blocks, {9: (2, 1), 10: (3, 1)}), 9) == (1, 2)
+
+
+def test_a_reaper_that_counts_other_lists_is_told():
+    """Its number of lists is at byte 68: behind the header, four numbers of 8 bytes and one of 4."""
+    body = struct.pack("<QQQQII", 1, 0, 9, 9, 1, 2) + bytes(48)
+    blocks = {2: reap_list(9, [(NO_SLOT, VALID, OMAP)]), 3: whole(8, REAPER, body)}
+    container = container_of(blocks, {9: (2, 1), 8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
+    assert read_reaper(container) == {"objects to be reaped": 1}
+    (finding,) = container.log.findings
+    assert (finding.code, finding.image_offset, finding.expected, finding.found) == (
+        "count-differs",
+        3 * BLOCK + 68,
+        "1",
+        "2",
+    )
+    container.superblock.reaper_oid = 0
+    assert read_reaper(container) == {}
+
+
+def cache_list(first: int, stop: int, room: int, entries) -> bytes:
+    """Lay out a list of the write-back cache; an entry is its place, that on the second device, and its blocks."""
+    body = struct.pack("<QQIIII", 1, 0, first, stop, room, 0)
+    return whole(9, WBC_LIST, body + b"".join(struct.pack("<qqQ", *entry) for entry in entries))
+
+
+CACHE = SimpleNamespace(start_paddr=100, num_blocks=50)
+"""Blocks 100 to 149 of the main device; those of the second one are numbered from 1,000 on."""
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_sound"),
+    [
+        ((100, 1000, 50), True),
+        ((100, 1000, 51), False),
+        ((99, 1000, 1), False),
+        ((149, 1000, 1), True),
+        ((149, 1000, 2), False),
+        ((150, 1000, 1), False),
+        ((120, 999, 1), False),
+        ((120, 1000, 2**64 - 1), False),
+    ],
+)
+def test_entries_of_the_cache_lie_in_it(entry, is_sound):
+    """The second entry counts ten blocks; a wrong first one is told at byte 64, behind the head, and no other."""
+    block = cache_list(0, 2, 18, [entry, (110, 1005, 10)])
+    container = container_of({2: block}, {9: (2, 1)}, superblock=SimpleNamespace(fusion_wbc=CACHE))
+    regions, count = _read_list(container, 9)
+    assert (regions, count) == ([], 10 + entry[2] * is_sound)
+    assert [(item.code, item.image_offset) for item in container.log.findings] == (
+        [] if is_sound else [("record-invalid", 2 * BLOCK + 64)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "stop", "room", "expected"),
+    [
+        (0, 2, 18, 11),
+        (1, 2, 18, 10),
+        (2, 2, 18, 0),
+        (2, 1, 18, None),
+        (0, 3, 2, None),
+        (0, 18, 18, 11),
+        (0, 19, 19, None),
+    ],
+)
+def test_entries_of_a_cache_list_fit_into_it(first, stop, room, expected):
+    """A block of 512 bytes has 64 of the head and 24 for each of 18 entries; those behind the second count none."""
+    entries = [(100, 1000, 1), (110, 1005, 10), *[(100, 1000, 0)] * 16]
+    container = container_of({2: cache_list(first, stop, room, entries)}, {9: (2, 1)})
+    container.superblock = SimpleNamespace(fusion_wbc=CACHE)
+    assert _read_list(container, 9) == ([], expected or 0)
+    assert [(item.code, item.image_offset) for item in container.log.findings] == (
+        [] if expected is not None else [("structure-invalid", 2 * BLOCK + 48)]
+    )
+
+
+def test_the_region_of_a_physical_list():
+    """One in the checkpoint is shown with that."""
+    block = whole(4, WBC_LIST, struct.pack("<QQIIII", 1, 0, 0, 0, 1, 0), storage=PHYSICAL)
+    container = container_of({4: block}, {}, superblock=SimpleNamespace(fusion_wbc=CACHE))
+    ((region,), count) = _read_list(container, 4)
+    assert (region.type, region.paddr, region.num_blocks, count) == ("fusion-wbc-list", 4, 1, 0)
+
+
+FUSION_UUID_AT, FEATURES_AT, FUSION = 1280, 64, 0x100
+
+
+def half(number: int, *, name: int = 7, is_fusion: bool = True) -> tuple[MemorySource, int]:
+    """Return an image of a half of a set: the last bit of its identifier says which."""
+    block = bytearray(superblock())
+    block[FEATURES_AT : FEATURES_AT + 8] = (FUSION if is_fusion else 0).to_bytes(8, "little")
+    identifier = bytes([name] * 15 + [0x40 | number])
+    block[FUSION_UUID_AT : FUSION_UUID_AT + 16] = identifier
+    return MemorySource(with_checksum(bytes(block)).ljust(1 << 16, b"\0")), 0
+
+
+def test_the_main_device_comes_first():
+    """Whichever is named first; where the last bit of the identifier is set is for the format to say."""
+    one, two = half(0), half(1)
+    found = main_first(one, two, FindingLog())
+    assert main_first(two, one, FindingLog()) == found
+    assert {id(found[0]), id(found[1])} == {id(one), id(two)}
+    assert main_first(one, None, FindingLog()) == (one, None)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(half(0), half(0)), (half(1), half(1)), (half(0), half(1, name=8)), (half(0, is_fusion=False), half(1))],
+)
+def test_halves_of_different_sets_are_refused(first, second):
+    """Twice the same half, another set, and no set at all."""
+    with pytest.raises(FormatError, match="not the halves of one Fusion set"):
+        main_first(first, second, FindingLog())
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_half_without_a_superblock_is_the_other_one(lost, order):
+    """The one that can be read says which it is; without any, or without a set, nothing can."""
+    whole_half = half(1 - lost)
+    empty = MemorySource(bytes(1 << 16)), 0
+    both = half(0), half(1)
+    expected = main_first(*both, FindingLog())
+    log = FindingLog(locate=lambda paddr: (paddr * 4096, 0))
+    found = main_first(*[whole_half, empty][::order], log)
+    place = next(number for number, each in enumerate(found) if each is whole_half)
+    assert expected[place][0].read(FUSION_UUID_AT, 16) == whole_half[0].read(FUSION_UUID_AT, 16)
+    assert [(item.code, item.level) for item in log.findings] == [("checkpoint-invalid", "warning")]
+    assert log.findings[0].device == 1 - place
+    for other in (empty, half(0, is_fusion=False)):
+        with pytest.raises(FormatError):
+            main_first(*[other, empty][::order], FindingLog())
+
+
+def test_halves_share_all_of_their_identifier_but_a_bit():
+    """The last bit of the last byte."""
+    values = [bytes(15) + b"\x10", bytes(15) + b"\x11", bytes(15) + b"\x12"]
+    first, second, third = (_set_of(SimpleNamespace(fusion_uuid=value)) for value in values)
+    assert first == second == values[0]
+    assert third == values[2]
+
+
+@pytest.mark.parametrize(("is_fusion", "count", "is_told"), [(True, 1, True), (True, 2, False), (False, 1, False)])
+def test_a_missing_half_is_told(is_fusion, count, is_told):
+    container = container_of({0: bytes(BLOCK)}, {}, superblock=SimpleNamespace(is_fusion=is_fusion))
+    container.blocks.sources = (None,) * count
+    report_missing(container)
+    assert [(item.code, item.level, item.image_offset) for item in container.log.findings] == [
+        ("fusion-half", "error", 0)
+    ] * is_told
+    assert [(item.type, item.paddr) for item in second_regions(container)] == [
+        ("container-superblock", MARK)
+    ] * is_fusion

@@ -1,0 +1,189 @@
+"""States of a container: which one is shown, whether it is whole, and how many of its nodes still hold."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.btree import read_omap
+from layoutscope.filesystems.apfs.fsrecords import Names, RecordTables
+from layoutscope.filesystems.apfs.nodes import rows_of
+from layoutscope.filesystems.apfs.snapshots import (
+    Snapshot,
+    _flags,
+    _is_whole,
+    _mapped_nodes,
+    _snapshot_states,
+    given_up,
+    list_snapshots,
+    no_such_state,
+    shown_as,
+    snapshot_view,
+)
+from layoutscope.filesystems.contract import ReadableState
+from layoutscope.ondisk import grammar
+from tests.unit.apfs.test_mapped import object_map, virtual
+from tests.unit.apfs.toys import BLOCK, child, mapping, node, store_of
+
+KINDS = grammar.ApfsObject.ObjectType
+SUPERBLOCK, MAP = int(KINDS.nx_superblock), int(KINDS.checkpoint_map)
+
+
+@pytest.mark.parametrize(
+    ("ring", "wanted", "younger", "expected"),
+    [
+        ([(SUPERBLOCK, 19), (SUPERBLOCK, 20)], None, None, "live"),
+        ([(SUPERBLOCK, 19), (SUPERBLOCK, 20)], 20, None, "live"),  # the newest one, by its number
+        ([(SUPERBLOCK, 20), (SUPERBLOCK, 21)], 20, None, "xid 20"),
+        ([(SUPERBLOCK, 20), (MAP, 21)], 20, None, "live"),  # a map is no state
+        ([(SUPERBLOCK, 20), (SUPERBLOCK, 21)], 19, None, "live"),  # the number of a snapshot
+        ([], 20, None, "live"),
+        ([(SUPERBLOCK, 20)], None, SimpleNamespace(xid=21), "xid 20"),  # traces of a younger one
+    ],
+)
+def test_what_the_state_that_was_opened_is_called(ring, wanted, younger, expected):
+    """That of transaction 20."""
+    kind, xid = (np.array([each[place] for each in ring], np.int64) for place in (0, 1))
+    area = SimpleNamespace(kind=kind, xid=xid.astype(np.uint64))
+    assert shown_as(SimpleNamespace(area=area, xid=20, younger=younger), wanted) == expected
+
+
+ROOT = [child(10, 3, 2), child(20, 4, 3)]
+LEAVES = {2: node(2, [mapping(10, 3, 90)]), 3: node(3, [mapping(20, 4, 92)])}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, True),
+        ({3: LEAVES[3][:-1] + b"\1"}, False),  # a leaf that is damaged
+        ({1: node(1, [ROOT[0], child(20, 4, 50)], level=1, root=(2, 3))}, False),  # one that is not there
+    ],
+)
+def test_a_map_is_whole_with_all_nodes_that_it_leads_to(changed, expected):
+    """A root in block 1 with two leaves; a map of one node is whole, and one that is lost is not."""
+    blocks = {1: node(1, ROOT, level=1, root=(2, 3)), **LEAVES}
+    assert _is_whole(read_omap(store_of(blocks | changed), "omap", 1, 7)) == expected
+    alone = {1: node(1, [mapping(10, 3, 90)], root=(1, 1))}
+    assert _is_whole(read_omap(store_of(alone), "omap", 1, 7))
+    assert not _is_whole(None)
+
+
+def test_nodes_that_still_hold_are_counted():
+    """Of seven objects one is newer than the state, one is damaged, one another, one of another transaction.
+
+    One is hidden, which counts as it is named; one is behind the end; and one is whole.
+    """
+    omap = object_map(
+        (10, 7, 2), (11, 7, 3), (12, 7, 4), (13, 7, 5), (14, 7, 6), (15, 9, 7), (16, 7, 90),
+        encrypted=[False, False, False, False, True, False, False],
+    )  # fmt: skip
+    blocks = {2: virtual(10), 3: virtual(11)[:-1] + b"\1", 4: virtual(99), 5: virtual(13, xid=6), 7: virtual(15, xid=9)}
+    container = SimpleNamespace(blocks=store_of(blocks).blocks)
+    assert _mapped_nodes(container, omap, 7) == (6, 2)
+    assert _mapped_nodes(container, omap, 9) == (7, 3)
+    assert _mapped_nodes(container, omap, 6) == (0, 0)
+
+
+def test_nodes_without_header_and_of_several_blocks():
+    """The former count as they are named, the latter are not verified and do not count."""
+    omap = object_map((10, 7, 2), (11, 7, 3), bare=[True, False], size=[BLOCK, 2 * BLOCK])
+    container = SimpleNamespace(blocks=store_of({2: bytes(BLOCK), 4: bytes(BLOCK)}).blocks)
+    assert _mapped_nodes(container, omap, 7) == (2, 1)
+
+
+def test_nodes_that_the_newest_state_has_given_up(monkeypatch):
+    """None where nothing newer is asked for; one of two where a newer map has the other, and both of a lost volume."""
+    nodes = rows_of("fs", {"paddr": np.array([2, 3], np.uint64)})
+    state = SimpleNamespace(number=1, superblock=SimpleNamespace(hdr=SimpleNamespace(oid=40)))
+    newest = SimpleNamespace(store=store_of({0: bytes(BLOCK)}))
+
+    def open_volume(*arguments):
+        assert arguments[2:] == (40, 1)
+        return SimpleNamespace(omap=SimpleNamespace(paddr=np.array([3, 9], np.uint64)))
+
+    def lose_volume(*_):
+        raise FormatError("lost", structure="volume superblock", image_offset=None)
+
+    assert given_up(None, state, nodes) == {}
+    for opened, expected in ((open_volume, 1), (lose_volume, 2)):
+        monkeypatch.setattr("layoutscope.filesystems.apfs.snapshots.open_volume", opened)
+        assert given_up(newest, state, nodes) == {"nodes given up since": expected}
+
+
+def records(*rows: tuple[str, int, int, int, int]) -> RecordTables:
+    """Return snapshots: name, transaction, time, superblock and tree of extent references."""
+    raw = [name.encode() for name, *_ in rows]
+    names = Names(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw]))
+    columns = (np.array(column, np.uint64) for column in list(zip(*rows, strict=True))[1:])
+    fields = ("obj_id", "create_time", "sblock_oid", "extentref_tree_oid")
+    return RecordTables({"snap_metadata": {"name": names, **dict(zip(fields, columns, strict=True))}})
+
+
+def test_snapshots_are_listed_in_their_order():
+    listed = list_snapshots(records(("before", 5, 1000, 70, 80), ("after", 9, 2000, 71, 81)))
+    assert listed == [Snapshot("before", 5, 1000, 70, 80), Snapshot("after", 9, 2000, 71, 81)]
+    assert [item.view for item in listed] == ["snapshot before", "snapshot after"]
+    assert list_snapshots(RecordTables()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "xid", "expected"),
+    [
+        ("after", None, "snapshot after"),
+        (None, 5, "snapshot before"),
+        (None, 7, None),
+        ("other", None, None),
+        ("before", 20, "snapshot before"),  # the container's own transaction says nothing
+        ("after", 5, None),
+        ("after", 9, "snapshot after"),
+    ],
+)
+def test_a_snapshot_is_found_by_name_and_by_transaction(monkeypatch, name, xid, expected):
+    listed = [Snapshot("before", 5, 1000, 70, 80), Snapshot("after", 9, 2000, 71, 81)]
+    monkeypatch.setattr("layoutscope.filesystems.apfs.snapshots.read_snapshots", lambda *_: listed)
+    assert snapshot_view(SimpleNamespace(xid=20), SimpleNamespace(), name, xid) == expected
+
+
+def test_what_is_there_in_place_of_a_state(monkeypatch):
+    rows = [SimpleNamespace(kind="checkpoint", label="20"), SimpleNamespace(kind="snapshot", label="before")]
+    monkeypatch.setattr("layoutscope.filesystems.apfs.snapshots.states_of", lambda _: rows)
+    assert no_such_state(None, "x", None) == ("there is no snapshot 'x'; there are: checkpoint 20, snapshot before")
+    assert no_such_state(None, None, 7).startswith("there is no state of transaction 7; ")
+
+
+def test_flags_of_an_encryption_under_way():
+    """Bits 0 and 1 are encrypting and decrypting (ERSB_FLAG_ENCRYPTING, ERSB_FLAG_DECRYPTING)."""
+    assert _flags(0) == ["state unknown"]
+    assert _flags(1) == ["encrypting"]
+    assert _flags(3) == ["encrypting", "decrypting"]
+
+
+def test_snapshots_that_are_lost_are_counted(monkeypatch):
+    """Of three snapshots one is listed, whose map names two nodes of which one still holds; another volume is lost."""
+    name = "layoutscope.filesystems.apfs.snapshots"
+    omap, store = object_map((10, 5, 2), (11, 5, 3)), store_of({0: bytes(BLOCK)})
+    state = SimpleNamespace(name="Data", omap=omap, superblock=SimpleNamespace(num_snapshots=3))
+
+    def open_volume(*arguments):
+        if arguments[2] == 41:
+            raise FormatError("lost", structure="volume superblock", image_offset=None)
+        return state
+
+    monkeypatch.setattr(f"{name}.open_volume", open_volume)
+    monkeypatch.setattr(f"{name}.read_snapshots", lambda *_: [Snapshot("before", 5, 1000, 70, 80)])
+    monkeypatch.setattr(f"{name}._mapped_nodes", lambda _, omap, xid: (len(omap.oid), 1) if xid == 5 else (0, 0))
+    for is_whole, is_open in ((True, True), (True, False), (False, True)):
+        monkeypatch.setattr(f"{name}._is_whole", lambda _, found=is_whole: found)
+        monkeypatch.setattr(f"{name}._is_open", lambda *_, found=is_open: found)
+        superblock = SimpleNamespace(fs_oid=[40, 41])
+        assert _snapshot_states(SimpleNamespace(store=store, superblock=superblock)) == [
+            ReadableState("snapshot", "before", 5, "Data", 1000, is_whole and is_open, 2, 1),
+            ReadableState("snapshot", "2 lost", 0, "Data", 0, False, 0, 0),
+            ReadableState("snapshot", "unknown", 0, "volume 2", 0, False, 0, 0),
+        ]
+    state.superblock.num_snapshots = 1
+    assert len(_snapshot_states(SimpleNamespace(store=store, superblock=superblock))) == 2

@@ -268,9 +268,6 @@ class Command:
             code = self._examine(given, damage) if getattr(reading, "evidence", None) else self._function(**given)
         for line in dict.fromkeys(locked):
             warn(line)
-        from layoutscope.native import outdated
-
-        said += filter(None, [outdated()])
         for line in said if reading is None or not reading.quiet else ():
             warn(line)
         return damage.exit_code() if code is None else code

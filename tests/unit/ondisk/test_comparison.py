@@ -1,4 +1,4 @@
-"""What ``verify`` compares: a slip in a record type, in a plan's kernel, in a node's bounds or in the table is named."""
+"""What ``verify`` compares: slips in a record type, in the kernel, in bounds of records or in the table are named."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Compile the kernels and write the version down when the package is built; without a compiler it is pure Python."""
+"""Compile the C core and write the version down when the package is built; without a compiler there is no package."""
 
 from __future__ import annotations
 
 import importlib
-import os
 import platform
 import shutil
 import subprocess
@@ -29,9 +28,9 @@ class NativeHook(BuildHookInterface[Any]):
     """Build with the compiler that is there, else with one that is asked for only then."""
 
     def dependencies(self) -> list[str]:
-        """Ask for a compiler where there is none."""
+        """Ask for a compiler where none works."""
         has_zig = sys.platform in ZIG_SYSTEMS and platform.machine().lower() in ZIG_MACHINES
-        return ["ziglang>=0.13"] if has_zig and not is_pure() and not native_build(self.root).compiler() else []
+        return ["ziglang>=0.13"] if has_zig and not native_build(self.root).compiler() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the version, and the library to a wheel; for an editable install they are put into the checkout."""
@@ -42,13 +41,14 @@ class NativeHook(BuildHookInterface[Any]):
         if version != "editable":
             build_data["force_include"][str(written)] = VERSION_FILE
         library = build.LIBRARY if version == "editable" else self.scratch / build.LIBRARY.name
-        if self.target_name != "wheel" or is_pure():
+        if self.target_name != "wheel":
             return
         try:
             build.build(library)
-        except (OSError, subprocess.CalledProcessError) as error:
-            self.app.display_warning(f"no native library, everything will run in Python: {error}")
-            return
+        except FileNotFoundError as error:
+            self.app.abort(str(error))
+        except subprocess.CalledProcessError as error:
+            self.app.abort(f"the C core cannot be built: {error.cmd[0]} ended with {error.returncode}\n{error.stderr}")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{wheel_platform()}"
         if version != "editable":
@@ -63,11 +63,6 @@ def native_build(root: str) -> Any:
     """Return the module that compiles, from this source."""
     sys.path.insert(0, root)
     return importlib.import_module("layoutscope.native.build")
-
-
-def is_pure() -> bool:
-    """Whether a wheel without library is wanted."""
-    return os.environ.get("LAYOUTSCOPE_PURE", "0") not in ("", "0")
 
 
 def wheel_platform() -> str:

@@ -92,7 +92,7 @@ def full(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def kernels(session: nox.Session) -> None:
-    """Watch the C kernels with sanitizers, against their twins; then run in Python what uses them.
+    """Watch the C kernels with sanitizers, against their references in Python.
 
     Needs gcc or clang. ``LAYOUTSCOPE_FUZZ=100`` tries a hundred times as many tables, new ones each time. The tests
     fuzz each kernel for a moment; ``python -m tests.fuzz.kernels`` takes longer.
@@ -108,11 +108,6 @@ def kernels(session: nox.Session) -> None:
         # Which library is taken is asked of new processes, whose start takes minutes under a sanitizer.
         rooms = ["tests/unit/native", "--ignore=tests/unit/native/test_library.py"]
         session.run(str(PROGRAMS / tests[0]), *tests[1:], *rooms, external=True, env=watched)
-    pure = {"LAYOUTSCOPE_PURE": "1"}
-    rooms = [f"tests/unit/{room}" for room in ("native", "arrays", "ondisk", "walk", "metrics", "drive")]
-    # Drives that serve ten thousands of reads each take minutes in Python.
-    rooms.append("--ignore=tests/unit/drive/test_quick.py")
-    session.run(str(PROGRAMS / tests[0]), *tests[1:], *rooms, *LONG_TESTS, external=True, env=pure)
 
 
 @nox.session(python=False)
@@ -125,7 +120,7 @@ def cross(session: nox.Session) -> None:
         session.run(python, "-m", "pip", "install", "--quiet", "ziglang>=0.13", external=True)
         for target in CROSS_TARGETS:
             flags = {"CC": f"{python} -m ziglang cc -target {target}", "CFLAGS": "-Werror"}
-            words = ["python", "-m", "layoutscope.native.build", "-o", str(Path(name, target))]
+            words = ["python", "-m", "layoutscope.native.build", "--cross", "-o", str(Path(name, target))]
             session.run(str(PROGRAMS / words[0]), *words[1:], external=True, env=flags)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays.ragged import interleave
 from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.native import Kernel
@@ -186,20 +185,13 @@ def merged(
     first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
 ) -> Touches:
     """Lay out touches that alternate: those of group 0 of both, then those of group 1 of both."""
-    parts = [[np.ascontiguousarray(column) for column in _columns(part)] for part in (first, second)]
-    whole = [np.empty(len(first) + len(second), column.dtype) for column in parts[0]]
+    dtypes = [column.dtype for column in _columns(first)]
+    parts = [list(map(np.ascontiguousarray, _columns(part), dtypes)) for part in (first, second)]
+    whole = [np.empty(len(first) + len(second), dtype) for dtype in dtypes]
     counts = [np.ascontiguousarray(each, np.int64) for each in (first_counts, second_counts)]
     widths = np.array([column.itemsize for column in whole])
-    if MERGE_RUNS(*counts, widths, *parts, whole) is None:
-        return plain_merged(first, second, first_counts, second_counts)
+    MERGE_RUNS(*counts, widths, *parts, whole)
     return Touches(*whole)
-
-
-def plain_merged(
-    first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
-) -> Touches:
-    """Lay out touches by their places; the twin of the kernel."""
-    return interleaved([first, second], interleave([first_counts, second_counts]))
 
 
 def _columns(part: Touches) -> tuple[NDArray[Any], ...]:

@@ -6,15 +6,14 @@ keys and sizes, never objects.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from layoutscope.arrays.lookup import distinct, is_among
 from layoutscope.native import Kernel
+from layoutscope.native.library import RefusedError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -249,83 +248,6 @@ class SplitRule:
     room_bytes: int | None = None
     less_per_record: int = 0  # bytes by which the room is less for each record that goes, as its offset does
 
-    def cut(self, sizes: list[int], place: int) -> int:
-        """Return how many records of a full node stay, given their sizes and the place that the next one gets."""
-        if self.room_bytes is None:
-            return len(sizes) - len(sizes) // 2
-        beyond = self.room_bytes - self.less_per_record * len(sizes)
-        filled = (size - self.less_per_record for size in sizes)
-        kept = next((turn for turn, end in enumerate(accumulate(filled), 1) if end > beyond), len(sizes))
-        kept = min(kept, len(sizes) - 1)
-        return max(kept - (place < kept), 1)
-
-
-class _Nodes:
-    """The nodes of a level while it grows."""
-
-    def __init__(self, num_records: int, rule: SplitRule) -> None:
-        self.rule = rule
-        self.size = [0] * num_records
-        self.held: list[list[int]] = [[]]
-        self.load, self.lost = [0], [0]
-        self.first, self.order = [-1], [0]
-        self.born, self.batch = [0], [0]
-        # The first node is there before anything is written.
-        self.taken = [(0, 0, 0)]
-
-    def write(self, record: int, more: int, lost: int, when: int, batch: int) -> None:
-        """Write a record; split what is too full for it."""
-        at = bisect_right(self.first, record) - 1
-        node = self.order[at]
-        self._take(node, when, batch)
-        is_new = not self.size[record]
-        while self.load[node] + self.lost[node] + more + lost > self.rule.capacity_bytes and len(self.held[node]) > 1:
-            at = self._split(at, (record, is_new), when, batch)
-            node = self.order[at]
-            lost = lost if is_new else 0
-        if is_new:
-            held = self.held[node]
-            held.insert(bisect_left(held, record), record)
-        self.size[record] += more
-        self.load[node] += more
-        self.lost[node] += lost
-
-    def _take(self, node: int, when: int, batch: int) -> None:
-        """Have a transaction take a block for a node that it has not changed yet."""
-        if self.batch[node] != batch:
-            self.batch[node] = batch
-            self.taken.append((node, when, batch))
-
-    def _split(self, at: int, wanted: tuple[int, bool], when: int, batch: int) -> int:
-        """Split a node in two; returns where the wanted record belongs."""
-        record, is_new = wanted
-        node = self.order[at]
-        held, sizes = self.held[node], [self.size[item] for item in self.held[node]]
-        place = bisect_left(held, record)
-        cut = self.rule.cut(sizes, place)
-        new = len(self.held)
-        self.held.append(held[cut:])
-        del held[cut:]
-        self.load.append(sum(sizes[cut:]))
-        self.lost.append(0)
-        self.load[node], self.lost[node] = sum(sizes[:cut]), 0
-        self.born.append(when)
-        self.batch.append(-1)
-        self._take(new, when, batch)
-        goes = place > cut or (place == cut and not (is_new and self.rule.stays_at_cut))
-        begins = self.held[new][0]
-        self.first.insert(at + 1, min(begins, record) if goes else begins)
-        self.order.insert(at + 1, new)
-        return at + goes
-
-    def nodes(self) -> I64:
-        """Return the place in key order of each record's node."""
-        node = np.empty(len(self.size), np.int64)
-        node[np.concatenate([np.array(self.held[each], np.int64) for each in self.order])] = np.repeat(
-            np.arange(len(self.order)), [len(self.held[each]) for each in self.order]
-        )
-        return node
-
 
 def grown(writes: RecordWrites, rule: SplitRule) -> Grown:
     """Write records to a level of a tree, one after the other, and split its nodes as its driver does.
@@ -336,6 +258,16 @@ def grown(writes: RecordWrites, rule: SplitRule) -> Grown:
     """
     num_records = int(writes.record.max(initial=-1)) + 1
     most, width = _room(writes, rule, num_records)
+    # Each node holds a record: there is always room for so many nodes.
+    found = _grow(writes, rule, most, width) or _grow(writes, rule, num_records + 2, width)
+    if found is None:
+        raise RefusedError("kernel grow_level: some records of a tree were never written, or have no size")
+    return found
+
+
+def _grow(writes: RecordWrites, rule: SplitRule, most: int, width: int) -> Grown | None:
+    """Grow a level by the kernel; None if it needs more nodes, or more records in one, than there is room for."""
+    num_records = int(writes.record.max(initial=-1)) + 1
     size, node = np.empty((2, num_records), np.int64)
     held = np.empty(most * width, np.int32)
     count, first, order = np.empty((3, most), np.int32)
@@ -346,32 +278,23 @@ def grown(writes: RecordWrites, rule: SplitRule) -> Grown:
     room = -1 if rule.room_bytes is None else rule.room_bytes
     numbers = rule.capacity_bytes, room, rule.less_per_record, int(rule.stays_at_cut)
     nodes = held, count, first, order, load, lost, born, batch
-    num_nodes = GROW_LEVEL(*writes, *numbers, size, node, *nodes, by, at, within, num_taken)
+    num_nodes = GROW_LEVEL.attempt(*writes, *numbers, size, node, *nodes, by, at, within, num_taken)
     if num_nodes is None:
-        return plain_grown(writes, rule)
+        return None
     taken = tuple(column[: num_taken[0]].astype(np.int64) for column in (by, at, within))
     return _in_key_order(node, (order[:num_nodes], first[:num_nodes], born[:num_nodes]), taken)
 
 
 def _room(writes: RecordWrites, rule: SplitRule, num_records: int) -> tuple[int, int]:
-    """Return for how many nodes the kernel gets room, and for how many records in each.
+    """Return for how many nodes the kernel gets room at first, and for how many records in each.
 
-    Nodes are as good as never less than a quarter full; what needs more is refused, and done in Python.
+    Nodes are as good as never less than a quarter full.
     """
     size = np.zeros(num_records, np.int64)
     size[writes.record[::-1]] = writes.more[::-1]
     written = int(writes.more.sum() + writes.lost.sum())
     most = min(4 * written // max(rule.capacity_bytes, 1), num_records) + 2
     return most, max(rule.capacity_bytes // max(int(size.min(initial=rule.capacity_bytes)), 1), 1) + 1
-
-
-def plain_grown(writes: RecordWrites, rule: SplitRule) -> Grown:
-    """Do the same in Python: what the kernel is held against."""
-    nodes = _Nodes(int(writes.record.max(initial=-1)) + 1, rule)
-    for each in zip(*(column.tolist() for column in writes), strict=True):
-        nodes.write(*each)
-    by, at, batch = np.array(nodes.taken, np.int64).reshape(-1, 3).T
-    return _in_key_order(nodes.nodes(), (nodes.order, nodes.first, nodes.born), (by, at, batch))
 
 
 def _in_key_order(node: I64, nodes: tuple[ArrayLike, ArrayLike, ArrayLike], taken: tuple[I64, ...]) -> Grown:

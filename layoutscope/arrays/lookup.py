@@ -33,11 +33,6 @@ MAX_PLACES: Final = 256
 AT_ONCE: Final = 1 << 15
 """Numbers that are looked up together: what is worked out on the way stays in the processor's cache."""
 
-MANY: Final = 10_000
-DIGIT_BITS: Final = 16
-RUN: Final = 64
-"""Numbers that ascend for so long in the mean are merged more quickly than sorted."""
-
 FEW_CODES: Final = 1024
 """A table of so many places costs nothing."""
 
@@ -150,22 +145,10 @@ def order_of(values: NDArray[np.integer[Any]]) -> I64:
     >>> order_of(np.array([70000, 3, 3, 1])).tolist()
     [3, 1, 2, 0]
     """
-    if values.dtype == np.int64:
-        order, scratch = (np.empty(len(values), np.int64) for _ in range(2))
-        if ORDER_NUMBERS(np.ascontiguousarray(values), order, scratch) is not None:
-            return order
-    return plain_order(values)
-
-
-def plain_order(values: NDArray[np.integer[Any]]) -> I64:
-    """Sort in numpy: digit by digit where numbers are many, in no order and not negative; it sorts 16 bits at once."""
-    is_few = len(values) < MANY or np.count_nonzero(values[1:] < values[:-1]) < len(values) // RUN
-    if is_few or int(values.min()) < 0:
+    if values.dtype != np.int64:
         return np.argsort(values, kind="stable")
-    order = np.argsort(values.astype(np.uint16), kind="stable")
-    for shift in range(DIGIT_BITS, int(values.max()).bit_length(), DIGIT_BITS):
-        digits = (values >> shift).astype(np.uint16)
-        order = order[np.argsort(digits[order], kind="stable")]
+    order, scratch = (np.empty(len(values), np.int64) for _ in range(2))
+    ORDER_NUMBERS(np.ascontiguousarray(values), order, scratch)
     return order
 
 
@@ -210,16 +193,7 @@ def first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:
     """
     places = np.empty(len(codes), np.int64)
     count = FIRST_PLACES(np.ascontiguousarray(codes, np.int64), np.zeros(bound, np.uint8), places)
-    return plain_first_places(codes, bound) if count is None else places[:count]
-
-
-def plain_first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:
-    """Find first places; the twin of the kernel."""
-    first = np.full(bound, -1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
-    is_first = np.zeros(len(codes), np.bool_)
-    is_first[first[first >= 0]] = True
-    return np.flatnonzero(is_first)
+    return places[:count]
 
 
 JOIN_RUNS: Final = Kernel("join_runs", "llL")
@@ -244,18 +218,7 @@ def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
         order = order_of(first)
         first, count = first[order], count[order]
     runs = np.empty((len(first), 2), np.int64)
-    found = JOIN_RUNS(np.ascontiguousarray(first), np.ascontiguousarray(count), runs)
-    return plain_join(first, count) if found is None else _cut_off(runs, found)
-
-
-def plain_join(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Join runs that ascend by their first blocks; the twin of the kernel."""
-    ends = np.maximum.accumulate(first + count)
-    is_head = np.ones(len(first), bool)
-    is_head[1:] = first[1:] > ends[:-1]
-    heads = np.flatnonzero(is_head)
-    tails = np.append(heads[1:], len(first)) - 1
-    return np.stack([first[heads], ends[tails] - first[heads]], axis=1)
+    return _cut_off(runs, JOIN_RUNS(np.ascontiguousarray(first), np.ascontiguousarray(count), runs))
 
 
 def _cut_off(runs: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -308,21 +271,7 @@ def intersect(runs: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.i
 def _combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
     """Keep the stretches whose membership (1 first, 2 second, 3 both) is the wanted one."""
     found = np.empty((len(runs) + len(other), 2), np.int64)
-    count = COMBINE_RUNS(np.ascontiguousarray(runs), np.ascontiguousarray(other), wanted, found)
-    return plain_combine(runs, other, wanted) if count is None else _cut_off(found, count)
-
-
-def plain_combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
-    """Sweep over all edges, of sets that need not be in order; the twin of the kernel."""
-    edges = np.concatenate([runs[:, 0], runs.sum(axis=1), other[:, 0], other.sum(axis=1)])
-    n, m = len(runs), len(other)
-    steps = np.concatenate([np.full(n, 1), np.full(n, -1), np.full(m, 2), np.full(m, -2)])
-    order = order_of(edges)
-    edges, state = edges[order], np.cumsum(steps[order])
-    if not len(edges):
-        return np.empty((0, 2), np.int64)
-    inside = state[:-1] == wanted
-    return runs_of(edges[:-1][inside], np.diff(edges)[inside])
+    return _cut_off(found, COMBINE_RUNS(np.ascontiguousarray(runs), np.ascontiguousarray(other), wanted, found))
 
 
 def clear_runs(bitmaps: U8, num_bits: I64, bit_order: Literal["big", "little"]) -> tuple[I64, I64, I64]:

@@ -137,17 +137,7 @@ def copy_pieces(
     target: U8,
 ) -> None:
     """Copy pieces of bytes."""
-    if COPY_PIECES(source, offsets, lengths, places, target) is None:
-        plain_copy(source, offsets, lengths, places, target)
-
-
-def plain_copy(source: U8, offsets: I64, lengths: I64, places: I64, target: U8) -> None:
-    """Copy pieces in numpy, those of one length together, through views in which row i is the bytes from i on."""
-    for length in sorted(set(lengths.tolist())):
-        chosen = np.flatnonzero(lengths == length)
-        rows = np.ndarray((len(source) - length + 1, length), np.uint8, source, strides=(1, 1))
-        out = np.ndarray((len(target) - length + 1, length), np.uint8, target, strides=(1, 1))
-        out[places[chosen]] = rows[offsets[chosen]]
+    COPY_PIECES(source, offsets, lengths, places, target)
 
 
 def take_ranges(values: NDArray[Any], starts: I64, counts: I64) -> NDArray[Any]:
@@ -164,8 +154,7 @@ def take_ranges(values: NDArray[Any], starts: I64, counts: I64) -> NDArray[Any]:
         return np.zeros((int(counts.sum()), *values.shape[1:]), values.dtype)
     found = np.empty((int(counts.sum()), *values.shape[1:]), values.dtype)
     source, target = (each.reshape(-1).view(np.uint8) for each in (values, found))
-    if COPY_PIECES(source, starts * width, counts * width, starts_of(counts) * width, target) is None:
-        return values[ranges(starts, counts)]
+    COPY_PIECES(source, starts * width, counts * width, starts_of(counts) * width, target)
     return found
 
 

@@ -180,7 +180,7 @@ def main(
 
 
 def show_version(*, verbose: bool) -> None:
-    """Print the version, and which core runs."""
+    """Print the version, and which build of the C core runs."""
     typer.echo(f"layoutscope {__version__}")
     if verbose:
         from layoutscope.native import core

@@ -94,9 +94,6 @@ class Command:
             code = self._function(**given) if not evidence else self._examine(given, evidence, damage)
         for line in dict.fromkeys(locked):
             warn(line)
-        from layoutscope.native import outdated
-
-        said += filter(None, [outdated()])
         for line in said if not is_quiet else ():
             warn(line)
         return damage.exit_code() if code is None else code

@@ -3,7 +3,7 @@
 Input: a `Surface` (where each sector lies, how long the arm takes) and reads as logical sectors. Times are
 integers, in ticks of 1/2**32 revolution, so that an angle is ``ticks & MASK`` and reading straight on is exact.
 
-Twin of ``native/source/hdd.c``, which does the same in C, function by function; what is changed here is changed there.
+``native/source/hdd.c`` serves the reads; ``tests/unit/native/reference/hdd.py`` does the same function by function.
 
 References
 ----------
@@ -20,8 +20,6 @@ import numpy as np
 from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     I64 = NDArray[np.int64]
@@ -61,83 +59,6 @@ class Surface(NamedTuple):
     join: int
 
 
-def run_at(surface: Surface, lbn: int, near: int) -> int:
-    """Return the run that holds a sector."""
-    runs = surface.runs
-    if runs[near, LBN] <= lbn < runs[near + 1, LBN]:
-        return near
-    run = surface.guess[(lbn - runs[0, LBN]) >> surface.guess_shift]
-    while runs[run + 1, LBN] <= lbn:
-        run += 1
-    return int(run)
-
-
-def move_ticks(surface: Surface, origin: int, target: int) -> int:
-    """Return how long the arm takes from one run's track to another's."""
-    runs = surface.runs
-    ticks = surface.seek[abs(runs[origin, CYLINDER] - runs[target, CYLINDER])]
-    # The other head has to find its track while the arm is on its way; only where the arm is quicker does it count.
-    if runs[origin, HEAD] != runs[target, HEAD] and ticks < surface.head_switch:
-        return surface.head_switch
-    return int(ticks)
-
-
-def wait_ticks(surface: Surface, run: int, lbn: int, now: int) -> int:
-    """Return how long it takes until a sector comes under the head."""
-    runs = surface.runs
-    # The disk turns as many ticks a turn as a word of 32 bits has values: the clock's low word is where it stands, and
-    # a wait is a difference that wraps by itself.
-    angle = runs[run, ANGLE] + (lbn - runs[run, LBN]) * runs[run, SECTOR]
-    return int((angle - now) & MASK)
-
-
-def read_on(
-    surface: Surface,  # holds the sectors
-    run: int,
-    lbn: int,
-    stop: int,
-    now: int,
-) -> tuple[int, int]:
-    """Read sectors, the first of which comes under the head now."""
-    runs = surface.runs
-    while stop > runs[run + 1, LBN]:
-        now += (runs[run + 1, LBN] - lbn) * runs[run, SECTOR]
-        lbn = runs[run + 1, LBN]
-        now += move_ticks(surface, run, run + 1)
-        run += 1
-        now += wait_ticks(surface, run, lbn, now)
-    return int(now + (stop - lbn) * runs[run, SECTOR]), run
-
-
-def read_anywhere(surface: Surface, run: int, lbn: int, stop: int, now: int) -> tuple[int, int, int]:
-    """Read sectors, of each track what comes under the head first, from now.
-
-    A head that comes down amid the wanted sectors of a track has them all after one turn.
-    """
-    runs = surface.runs
-    begin = -1
-    while True:
-        sector = runs[run, SECTOR]
-        end = min(stop, runs[run + 1, LBN])
-        wait = wait_ticks(surface, run, lbn, now)
-        behind = -(-(TURN - wait) // sector)
-        # Zero-latency reads: the buffer takes sectors in any order, so that a track that is wanted whole takes one turn
-        # from wherever the head comes down (Ruemmler and Wilkes, 1994).
-        if wait > 0 and behind < end - lbn:
-            start = now + wait - TURN + behind * sector
-            done = start + TURN
-        else:
-            start = now + wait
-            done = start + (end - lbn) * sector
-        if begin < 0:
-            begin = start
-        if end == stop:
-            return int(begin), int(done), run
-        lbn = end
-        now = done + move_ticks(surface, run, run + 1)
-        run += 1
-
-
 # Columns of an arm's state: the run under the head, the next sector of the look-ahead, when that sector begins to pass,
 # when the arm has come there, the sector at which the look-ahead ends, the segment that it fills (-1: none), a count of
 # reads by which segments age, when the arm is free for another read.
@@ -150,223 +71,6 @@ SEEK, LATENCY, TRANSFER, SERVICE, TRAVEL = range(5)
 MISS, PART_HIT, WHOLE_HIT = range(3)
 
 NEVER, NEXT_SECTOR, WINDOW = range(3)
-
-
-class Drive(NamedTuple):
-    """One drive at work: what it is, the state of its arm, its buffer segments."""
-
-    surface: Surface
-    arm: NDArray[np.int64]
-    segments: NDArray[np.int64]
-
-
-def aim(drive: Drive, now: int) -> None:
-    """Send the look-ahead to its next sector."""
-    surface, arm, _ = drive
-    run = run_at(surface, arm[NEXT], arm[RUN])
-    arm[MOVED] = now + move_ticks(surface, arm[RUN], run)
-    arm[READY] = arm[MOVED] + wait_ticks(surface, run, arm[NEXT], arm[MOVED])
-    arm[RUN] = run
-
-
-def look_ahead(drive: Drive, now: int) -> None:
-    """Let the drive read ahead until now."""
-    surface, arm, _ = drive
-    runs = surface.runs
-    while arm[NEXT] < arm[LIMIT] and arm[READY] < now:
-        sector = runs[arm[RUN], SECTOR]
-        left = min(runs[arm[RUN] + 1, LBN], arm[LIMIT]) - arm[NEXT]
-        done = min((now - arm[READY]) // sector, left)
-        arm[NEXT] += done
-        arm[READY] += done * sector
-        if done < left:
-            return
-        if arm[NEXT] < arm[LIMIT]:
-            aim(drive, arm[READY])
-
-
-def keep(drive: Drive) -> None:
-    """Note in the active segment what has been read into it; the oldest sectors give way."""
-    surface, arm, segments = drive
-    if arm[ACTIVE] >= 0:
-        segments[arm[ACTIVE], END] = arm[NEXT]
-        segments[arm[ACTIVE], BEGIN] = max(segments[arm[ACTIVE], BEGIN], arm[NEXT] - surface.segment_sectors)
-
-
-def set_limit(drive: Drive, stop: int) -> None:
-    """Set where the look-ahead ends, after a read that ended before the sector `stop`.
-
-    Until the segment is full; or at the end of the track that holds the next sector, and, if the segment's data begin
-    before that track, as many sectors further as the track of the read has.
-    """
-    surface, arm, segments = drive
-    runs = surface.runs
-    last = runs[-1, LBN]
-    limit = stop + surface.segment_sectors - surface.behind_sectors
-    if surface.behind_sectors < 0 and stop < last:
-        run = run_at(surface, stop, arm[RUN])
-        limit = runs[run, TRACK_END]
-        if segments[arm[ACTIVE], BEGIN] < runs[run, TRACK_BEGIN]:
-            limit += runs[run_at(surface, stop - 1, run), TRACK_SECTORS]
-    arm[LIMIT] = max(arm[LIMIT], min(limit, last))
-
-
-def give_up(drive: Drive, now: int) -> None:
-    """Break off the look-ahead, for a read that it cannot serve.
-
-    A sector under the head is passed to its end, and so is the first after a wait; a move is finished.
-    """
-    surface, arm, _ = drive
-    # The electronics see a command at once, the arm when it is at rest and between two sectors.
-    arm[FREE] = max(arm[FREE], now)
-    if arm[NEXT] < arm[LIMIT]:
-        arm[FREE] = arm[MOVED] if arm[MOVED] > now else arm[READY] + surface.runs[arm[RUN], SECTOR]
-    keep(drive)
-    arm[LIMIT] = arm[NEXT]
-
-
-def fill(drive: Drive, segment: int) -> None:
-    """Make a segment the active one; nothing is being read into it yet."""
-    _, arm, segments = drive
-    arm[ACTIVE] = segment
-    arm[NEXT] = segments[segment, END]
-    arm[LIMIT] = arm[NEXT]
-
-
-def reaches(drive: Drive, lbn: int) -> bool:
-    """Tell whether a read may wait for the running look-ahead to come to its first sector."""
-    surface, arm, _ = drive
-    ahead = lbn - arm[NEXT]
-    if surface.join == NEVER or lbn >= arm[LIMIT]:
-        return bool(ahead < 0)
-    if surface.join == NEXT_SECTOR:
-        return bool(ahead <= 0)
-    return bool(ahead < surface.runs[arm[RUN], TRACK_SECTORS])
-
-
-def find_segment(drive: Drive, lbn: int, stop: int) -> int:
-    """Return the segment that holds the first sector of a read or soon will, or -1.
-
-    Best one that holds the read whole; among equals the one used last, which is the active one.
-    """
-    _, arm, segments = drive
-    active = arm[ACTIVE]
-    found, whole = -1, False
-    if active >= 0 and segments[active, BEGIN] <= lbn and reaches(drive, lbn):
-        if stop <= segments[active, END]:
-            return int(active)
-        found = int(active)
-    for k in range(segments.shape[0]):
-        if segments[k, BEGIN] <= lbn < segments[k, END]:
-            better = stop <= segments[k, END]
-            if found < 0 or (better and not whole) or (better == whole and segments[k, USED] > segments[found, USED]):
-                found = k
-                whole = better
-    return found
-
-
-def oldest_segment(segments: NDArray[np.int64]) -> int:
-    """Return the least recently used segment."""
-    best = 0
-    for k in range(1, segments.shape[0]):
-        if segments[k, USED] < segments[best, USED]:
-            best = k
-    return best
-
-
-def go_on(drive: Drive, stop: int, now: int) -> None:
-    """Start the look-ahead where a read from the medium ended."""
-    surface, arm, _ = drive
-    arm[NEXT] = stop
-    arm[LIMIT] = stop
-    keep(drive)
-    if surface.segment_sectors > 0:
-        set_limit(drive, stop)
-        if arm[NEXT] < arm[LIMIT]:
-            aim(drive, now)
-
-
-def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> int:
-    """Read from the medium into the active segment."""
-    surface, arm, _ = drive
-    run = run_at(surface, lbn, arm[RUN])
-    times[SEEK] = move_ticks(surface, arm[RUN], run)
-    times[TRAVEL] = abs(surface.runs[arm[RUN], CYLINDER] - surface.runs[run, CYLINDER])
-    there = arm[FREE] + surface.read_miss + times[SEEK]
-    if surface.start_anywhere:
-        begin, end, last = read_anywhere(surface, run, lbn, stop, there)
-    else:
-        begin = there + wait_ticks(surface, run, lbn, there)
-        end, last = read_on(surface, run, lbn, stop, begin)
-    times[LATENCY] = begin - there
-    times[TRANSFER] = end - begin
-    arm[RUN] = last
-    go_on(drive, stop, end)
-    # A sector goes to the host when it is in the buffer whole: the interface lags by one sector behind the medium, or,
-    # if it is the slower one, by the difference that has grown.
-    first_in_buffer = begin + surface.runs[run, SECTOR]
-    return int(max(end + surface.bus_sector, first_in_buffer + (stop - lbn) * surface.bus_sector))
-
-
-def read_part(
-    drive: Drive,
-    segment: int,
-    stop: int,
-    now: int,
-    times: NDArray[np.int64],  # filled in where the medium must be read anew
-) -> int:
-    """Serve a read that begins in a segment and ends beyond it."""
-    surface, arm, _ = drive
-    if segment == arm[ACTIVE] and arm[NEXT] < arm[LIMIT]:
-        arrived, arm[RUN] = read_on(surface, arm[RUN], arm[NEXT], stop, arm[READY])
-        go_on(drive, stop, arrived)
-        return int(arrived + surface.bus_sector)
-    give_up(drive, now)
-    fill(drive, segment)
-    return read_medium(drive, arm[NEXT], stop, times)
-
-
-def serve_read(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.int64]) -> int:
-    """Serve one read."""
-    surface, arm, segments = drive
-    look_ahead(drive, now)
-    keep(drive)
-    segment = find_segment(drive, lbn, stop) if surface.segment_sectors > 0 else -1
-    if segment < 0:
-        give_up(drive, now)
-        if surface.segment_sectors > 0:
-            # Drives give up the segment used longest ago, whatever it holds; one that is being filled was used last.
-            segment = oldest_segment(segments)
-            arm[ACTIVE] = segment
-            segments[segment, BEGIN] = lbn
-        done = read_medium(drive, lbn, stop, times)
-        outcome = MISS
-    else:
-        done = now + surface.read_hit + (stop - lbn) * surface.bus_sector
-        outcome = WHOLE_HIT
-        if stop > segments[segment, END]:
-            done = max(done, read_part(drive, segment, stop, now, times))
-            outcome = PART_HIT
-        elif segment != arm[ACTIVE]:
-            give_up(drive, now)
-            fill(drive, segment)
-        elif arm[NEXT] < arm[LIMIT]:
-            set_limit(drive, stop)
-    if segment >= 0:
-        arm[CLOCK] += 1
-        segments[segment, USED] = arm[CLOCK]
-    times[SERVICE] = done - now
-    return outcome
-
-
-def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
-    """Return how long it takes until a read can begin."""
-    surface, arm, _ = drive
-    if surface.segment_sectors > 0 and find_segment(drive, lbn, stop) >= 0:
-        return surface.read_hit
-    run = run_at(surface, lbn, arm[RUN])
-    there = max(now, arm[FREE]) + surface.read_miss + move_ticks(surface, arm[RUN], run)
-    return int(there + wait_ticks(surface, run, lbn, there) - now)
 
 
 class Drives(NamedTuple):
@@ -390,82 +94,22 @@ QUEUED_LOOP: Final = Kernel("queued_loop", "llllLLlLnLB")
 
 def serve_in_order(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int) -> ServedPieces:
     """Serve reads one at a time; each arrives `think` ticks after the one before was complete."""
-    return _run(CLOSED_LOOP, closed_loop, drives, (parts, think), now)
+    return _run(CLOSED_LOOP, drives, (parts, think), now)
 
 
 def serve_queue(drives: Drives, parts: NDArray[np.int64], window: int, now: int) -> ServedPieces:
     """Serve reads that queue up at the first drive; it takes the one that can begin first among the oldest."""
-    return _run(QUEUED_LOOP, queued_loop, drives, (parts, np.zeros(window, np.int64)), now)
+    return _run(QUEUED_LOOP, drives, (parts, np.zeros(window, np.int64)), now)
 
 
-def _run(kernel: Kernel, loop: Callable[..., None], drives: Drives, reads: tuple[I64, I64], now: int) -> ServedPieces:
-    """Run a kernel, or the loop that it is the twin of."""
-    surface = drives.surface
+def _run(kernel: Kernel, drives: Drives, reads: tuple[I64, I64], now: int) -> ServedPieces:
+    """Run a kernel on drives that stay as they are."""
+    surface, count = drives.surface, len(reads[0])
     figures = np.array([surface.guess_shift, *surface[4:]], np.int64)
-    served, working = _unserved(len(reads[0])), _copied(drives)
+    served = ServedPieces(np.zeros((count, 5), np.int64), np.zeros(count, np.uint8))
     tables = surface.runs, surface.guess, surface.seek, figures
-    if kernel(*tables, working.arms, working.segments, *reads, now, *served) is None:
-        served = _unserved(len(reads[0]))
-        loop(_copied(drives), *reads, now, served)
+    kernel(*tables, drives.arms.copy(), drives.segments.copy(), *reads, now, *served)
     return served
-
-
-def _unserved(count: int) -> ServedPieces:
-    return ServedPieces(np.zeros((count, 5), np.int64), np.zeros(count, np.uint8))
-
-
-def _copied(drives: Drives) -> Drives:
-    return Drives(drives.surface, drives.arms.copy(), drives.segments.copy())
-
-
-def closed_loop(
-    drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int, served: ServedPieces
-) -> None:
-    """Serve reads one at a time; the twin of ``closed_loop`` in ``native/source/hdd.c``."""
-    read = -1
-    done = now
-    for k in range(parts.shape[0]):
-        if parts[k, 0] != read:
-            read = parts[k, 0]
-            now = done + think[read]
-            done = now
-        if parts[k, 1] < 0:
-            served.times[k, SERVICE] = parts[k, 4]
-        else:
-            one = drive_of(drives, parts[k, 1])
-            served.outcomes[k] = serve_read(one, parts[k, 2], parts[k, 3], now, served.times[k])
-        done = max(done, now + served.times[k, SERVICE])
-
-
-def queued_loop(
-    drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.int64], now: int, served: ServedPieces
-) -> None:
-    """Serve reads that queue up at the first drive; the twin of ``queued_loop`` in ``native/source/hdd.c``."""
-    drive = drive_of(drives, 0)
-    coming = waiting.shape[0]
-    waiting[:] = np.arange(coming)
-    for _ in range(parts.shape[0]):
-        # 256 turns: longer than any seek with its wait.
-        best, soonest = 0, MASK << 8
-        for k in range(waiting.shape[0]):
-            if waiting[k] < parts.shape[0]:
-                part = parts[waiting[k]]
-                cost = approach(drive, part[2], part[3], now)
-                if cost < soonest:
-                    soonest = cost
-                    best = k
-        read = waiting[best]
-        served.outcomes[read] = serve_read(drive, parts[read, 2], parts[read, 3], now, served.times[read])
-        now += served.times[read, SERVICE]
-        for k in range(best, waiting.shape[0] - 1):
-            waiting[k] = waiting[k + 1]
-        waiting[-1] = coming
-        coming += 1
-
-
-def drive_of(drives: Drives, number: int) -> Drive:
-    """Return one of several drives."""
-    return Drive(drives.surface, drives.arms[number], drives.segments[number])
 
 
 def new_drives(surface: Surface, count: int, num_segments: int) -> Drives:

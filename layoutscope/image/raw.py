@@ -112,7 +112,7 @@ class RawFile(FillingSource):
         done = 0
         while done < len(image_offsets):
             rest = image_offsets[done:], lengths_bytes[done:], places[done:]
-            count = READ_PIECES(self._descriptor, SMALL_BYTES, *rest, np.frombuffer(target, np.uint8))
+            count = READ_PIECES.attempt(self._descriptor, SMALL_BYTES, *rest, np.frombuffer(target, np.uint8))
             count = plain_pieces(self._descriptor, *rest, target) if count is None else count
             self.counter.reads += count
             self.counter.bytes += int(lengths_bytes[done : done + count].sum())
@@ -163,7 +163,7 @@ class RawFile(FillingSource):
 
 
 def plain_pieces(descriptor: int, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> int:
-    """Read small pieces until one is too long or does not come whole; the twin of ``native/source/pieces.c``."""
+    """Read small pieces until one is too long or does not come whole, where the kernel cannot."""
     for k in range(len(places)):
         place, length = int(places[k]), int(lengths_bytes[k])
         if length > SMALL_BYTES or _got(descriptor, int(image_offsets[k]), target[place : place + length]) != length:

@@ -231,31 +231,7 @@ COUNT_INVERSIONS: Final = Kernel("count_inversions", "LL")
 def inversions(permutation: NDArray[np.int64]) -> int:
     """Count the pairs that stand in falling order."""
     values = np.array(permutation, np.int64)
-    count = COUNT_INVERSIONS(values, np.empty(len(values), np.int64))
-    return plain_inversions(permutation) if count is None else count
-
-
-def plain_inversions(permutation: NDArray[np.int64]) -> int:
-    """Count them in passes over all; the twin of the kernel.
-
-    One pass for each bit, from the highest: values that agree in the higher bits stand together in their original
-    order, and each 0 is passed by the ones before it in its group. A group starts at the place of its smallest value,
-    so that every pass is a prefix sum and a scatter: O(n log n) without a loop over elements.
-    """
-    values = np.asarray(permutation, np.int64)
-    total = 0
-    for bit in range(max(len(values) - 1, 0).bit_length() - 1, -1, -1):
-        ones = (values >> bit) & 1
-        group = (values >> (bit + 1)) << (bit + 1)
-        before = np.cumsum(ones) - ones
-        ones_before = before - before[group]
-        total += int(ones_before[ones == 0].sum())
-        zeros_before = np.arange(len(values)) - group - ones_before
-        place = np.where(ones == 0, group + zeros_before, group + (1 << bit) + ones_before)
-        scattered = np.empty_like(values)
-        scattered[place] = values
-        values = scattered
-    return total
+    return COUNT_INVERSIONS(values, np.empty(len(values), np.int64))
 
 
 CLUMP_GAP_BYTES: Final = MIB

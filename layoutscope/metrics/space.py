@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import FEW_CODES, MAX_SPARSENESS, dense_codes, find, first_places, is_ascending, order_of
+from layoutscope.arrays.lookup import dense_codes, find, is_ascending, order_of
 from layoutscope.display import Displayed
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric, median, median_and_percentiles
 from layoutscope.native import Kernel
-from layoutscope.tables import NULL_ROW
 from layoutscope.tables.schema import DATA_REGIONS, LIVE_STATES
 from layoutscope.units import GIB, KIB, MIB, format_bytes
 
@@ -141,17 +140,7 @@ def merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
     start, stop = (np.ascontiguousarray(each) for each in pieces)
     joined = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
     count = JOIN_PIECES(start, stop, gap_bytes, *joined)
-    return plain_merged_pieces(pieces, gap_bytes) if count is None else Pieces(*(each[:count] for each in joined))
-
-
-def plain_merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
-    """Join pieces column by column; the twin of the kernel."""
-    if not len(pieces.start):
-        return pieces
-    # Of pieces that overlap, as on damaged volumes, the one that starts last need not be the one that ends last.
-    reach = np.maximum.accumulate(pieces.stop)
-    first = np.concatenate([[True], pieces.start[1:] - reach[:-1] > gap_bytes])
-    return Pieces(pieces.start[first], reach[np.append(np.flatnonzero(first)[1:] - 1, len(reach) - 1)])
+    return Pieces(*(each[:count] for each in joined))
 
 
 class NodeEdges(NamedTuple):
@@ -511,12 +500,12 @@ def _to_data(layout: VolumeLayout) -> NDArray[np.int64]:
 class Firsts(NamedTuple):
     """Extents, of which some are the first of a file, and entries, of which some are files with an inode."""
 
-    file_id: NDArray[np.uint64]  # the file of each extent
+    file_id: NDArray[Any]  # the file of each extent
     is_first: NDArray[np.bool_]  # whether the extent is the first of the file's data
     # start, length_bytes: where they lie
     start: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
-    entry_file_id: NDArray[np.uint64]  # the file of each entry
+    entry_file_id: NDArray[Any]  # the file of each entry
     is_file: NDArray[np.bool_]  # whether it is a file of which the leaf is known
     leaf: NDArray[np.uint32]  # row of that leaf
 
@@ -525,38 +514,19 @@ def apart_from_inodes(
     firsts: Firsts, place: NDArray[np.int32], node_start: NDArray[np.int64], node_stop: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Find how far the first extent of each file is from the leaf with its inode, in the order of the extents."""
-    last = max((int(one.max()) for one in (firsts.file_id, firsts.entry_file_id) if len(one)), default=0)
-    rows = len(firsts.file_id) + len(firsts.entry_file_id)
-    if last < MAX_SPARSENESS * rows + FEW_CODES:
-        apart = np.empty(min(len(firsts.file_id), len(firsts.entry_file_id)), np.int64)
-        count = APART_FROM_INODES(
-            *(_flat(one) for one in firsts), np.full(last + 1, -1, np.int32), place, _flat(node_start),
-            _flat(node_stop), apart,
-        )  # fmt: skip
-        if count is not None:
-            return apart[:count]
-    return plain_apart(firsts, place, node_start, node_stop)
+    (of_extent, of_entry), bound = dense_codes(firsts.file_id, firsts.entry_file_id)
+    coded = firsts._replace(file_id=of_extent, entry_file_id=of_entry)
+    apart = np.empty(min(len(of_extent), len(of_entry)), np.int64)
+    count = APART_FROM_INODES(
+        *(_flat(one) for one in coded), np.full(bound, -1, np.int32), place, _flat(node_start), _flat(node_stop), apart
+    )
+    return apart[:count]
 
 
 def _flat(column: NDArray[Any]) -> NDArray[Any]:
     """Return a column as the kernel takes it."""
     kind = np.dtype(np.uint8) if column.dtype == np.bool_ else np.dtype(f"i{column.itemsize}")
     return np.ascontiguousarray(column).view(kind)
-
-
-def plain_apart(
-    firsts: Firsts, place: NDArray[np.int32], node_start: NDArray[np.int64], node_stop: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Find it column by column; the twin of the kernel."""
-    rows, is_file = np.flatnonzero(firsts.is_first), firsts.is_file
-    (of_extent, of_file), bound = dense_codes(firsts.file_id[rows], firsts.entry_file_id[is_file])
-    leaf_of = np.full(bound, NULL_ROW)
-    leaf_of[of_file] = firsts.leaf[is_file]
-    first = first_places(of_extent, bound)
-    rows, leaf = rows[first], leaf_of[of_extent[first]]
-    rows, leaf = rows[leaf != NULL_ROW], leaf[leaf != NULL_ROW]
-    start, node = firsts.start[rows], place[leaf]
-    return edge_distance(start, start + firsts.length_bytes[rows], node_start[node], node_stop[node])
 
 
 def _node_places(nodes: Table) -> NDArray[np.int32]:

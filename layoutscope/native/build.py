@@ -1,8 +1,8 @@
 """Build the library: ``python -m layoutscope.native.build`` puts it where this checkout finds it.
 
 Installation does so by itself (``hatch_build.py``); a checkout that runs without being installed, or whose C sources
-changed since, is built by this command, or runs in plain Python. Needs a C compiler: that of ``CC``, cc, gcc, clang, or
-the one in the package ``ziglang``.
+changed since, is built by this command. Needs a C compiler: that of ``CC``, cc, gcc, clang, or the one in the package
+``ziglang``, whichever first makes a library that Python can load.
 """
 
 from __future__ import annotations
@@ -23,28 +23,61 @@ from layoutscope.native.library import LIBRARY, SOURCES, digest
 FLAGS: Final = ("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wpedantic")
 SANITIZERS: Final = ("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
+NO_COMPILER: Final = (
+    "the C core cannot be built: no C compiler makes a library that this Python loads. Install gcc, clang, Apple's "
+    "command line tools (xcode-select --install) or the package ziglang, or name another compiler in CC"
+)
+
+_PROOF: Final = (
+    "#include <stdint.h>\n#include <string.h>\n#if defined(_WIN32)\n__declspec(dllexport)\n#else\n"
+    '__attribute__((visibility("default")))\n#endif\nint64_t proof(void) { return (int64_t)strlen("proof"); }\n'
+)
+_LOAD: Final = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).proof() != 5)"
+
 
 def compiler() -> list[str]:
-    """Return the command of a C compiler, empty where there is none."""
+    """Return the command of the first C compiler that works here, empty where none does."""
     named = shlex.split(os.environ.get("CC", ""))
-    for command in (named, ["cc"], ["gcc"], ["clang"]):
-        if command and shutil.which(command[0]):
-            return command
-    return [sys.executable, "-m", "ziglang", "cc"] if importlib.util.find_spec("ziglang") else []
+    found = [command for command in (named, ["cc"], ["gcc"], ["clang"]) if command and shutil.which(command[0])]
+    if importlib.util.find_spec("ziglang"):
+        found.append([sys.executable, "-m", "ziglang", "cc"])
+    return next((command for command in found if _works(command)), [])
 
 
-def build(target: Path, *, sanitize: bool = False) -> None:
-    """Compile the library."""
-    command = compiler()
+def _works(command: list[str]) -> bool:
+    """Whether a compiler makes a library that this Python loads."""
+    # One for other machines is there and of no use, and so is Apple's stand-in without the command line tools.
+    with tempfile.TemporaryDirectory() as scratch:
+        source, library = Path(scratch, "proof.c"), Path(scratch, LIBRARY.name)
+        source.write_text(_PROOF, encoding="ascii")
+        # In a process of its own: Windows removes no library that is loaded.
+        load = [sys.executable, "-c", _LOAD, str(library)]
+        try:
+            _compile(command, [str(source)], library)
+            subprocess.run(load, check=True, capture_output=True)  # noqa: S603
+        except (OSError, subprocess.CalledProcessError):
+            return False
+    return True
+
+
+def _compile(command: list[str], words: list[str], library: Path) -> None:
+    """Run a compiler, which keeps what it keeps next to the library."""
+    scratch = str(library.parent)
+    around = {"ZIG_LOCAL_CACHE_DIR": scratch, "ZIG_GLOBAL_CACHE_DIR": scratch, **os.environ}
+    line = [*command, *FLAGS, *words, "-o", str(library)]
+    subprocess.run(line, check=True, env=around, capture_output=True, text=True)  # noqa: S603
+
+
+def build(target: Path, *, sanitize: bool = False, cross: bool = False) -> None:
+    """Compile the library; for another machine by the compiler of ``CC``, which nothing here can prove."""
+    command = shlex.split(os.environ.get("CC", "")) if cross else compiler()
     if not command:
-        raise FileNotFoundError("there is no C compiler: neither CC nor cc, gcc, clang, nor the package ziglang")
-    flags = (*FLAGS, *(SANITIZERS if sanitize else ()), *shlex.split(os.environ.get("CFLAGS", "")))
-    sources = (str(path) for path in sorted(SOURCES.glob("*.c")))
+        raise FileNotFoundError(NO_COMPILER)
+    words = [*(SANITIZERS if sanitize else ()), *shlex.split(os.environ.get("CFLAGS", "")), f'-DSOURCES="{digest()}"']
+    words += [str(path) for path in sorted(SOURCES.glob("*.c"))]
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         built = Path(scratch) / target.name
-        around = {"ZIG_LOCAL_CACHE_DIR": scratch, "ZIG_GLOBAL_CACHE_DIR": scratch, **os.environ}
-        define = f'-DSOURCES="{digest()}"'
-        subprocess.run([*command, *flags, define, *sources, "-o", str(built)], check=True, env=around)  # noqa: S603
+        _compile(command, words, built)
         built.replace(target)
 
 
@@ -53,8 +86,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=LIBRARY)
     parser.add_argument("--sanitize", action="store_true", help="with AddressSanitizer and UndefinedBehaviorSanitizer")
+    parser.add_argument("--cross", action="store_true", help="for another machine, by the compiler of CC")
     options = parser.parse_args()
-    build(options.output, sanitize=options.sanitize)
+    try:
+        build(options.output, sanitize=options.sanitize, cross=options.cross)
+    except FileNotFoundError as error:
+        sys.exit(f"error: {error}")
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"error: the C core cannot be built: {error.cmd[0]} ended with {error.returncode}\n{error.stderr}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The library of kernels: found, loaded, called.
 
-A kernel is a C function on flat buffers. It is the twin of a function in Python, which says what is right: the kernel
-gives the same result bit for bit, or refuses. It refuses what it cannot prove harmless, an index that leads out of a
-buffer or a sum that overflows; then, and where there is no library, the function in Python runs.
+A kernel is a C function on flat buffers. It refuses what it cannot prove harmless: an index that leads out of a buffer
+or a sum that overflows. No sound input is refused, and reference implementations in Python (``tests/unit/native``) say
+what is right.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope.errors import LayoutscopeError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,16 +25,20 @@ if TYPE_CHECKING:
 SOURCES: Final = Path(__file__).resolve().parent / "source"
 LIBRARY: Final = SOURCES.with_name("kernels.dll" if sys.platform == "win32" else "kernels.so")
 
-PURE: Final = "LAYOUTSCOPE_PURE"
-"""Environment: not empty and not 0, and everything runs in Python."""
 OTHER_LIBRARY: Final = "LAYOUTSCOPE_KERNELS"
 """Environment: a library to load in place of the package's, such as one that watches its own accesses."""
 
 REFUSED: Final = -1
 
-OTHER_SOURCES: Final = "the library was built from other sources"
+BUILD: Final = "python -m layoutscope.native.build"
 
-_LACKED: Final = set[str]()
+
+class CoreError(LayoutscopeError):
+    """The library of kernels is missing or cannot be used."""
+
+
+class RefusedError(LayoutscopeError):
+    """A kernel refused numbers that no sound volume has."""
 
 
 class Buffer(ctypes.Structure):
@@ -54,15 +60,16 @@ class Kernel:
         self.name = name
         self.takes = takes
 
-    def __call__(self, *given: NDArray[Any] | Sequence[NDArray[Any]] | Columns | int) -> int | None:
-        """Run the kernel.
+    def __call__(self, *given: NDArray[Any] | Sequence[NDArray[Any]] | Columns | int) -> int:
+        """Run the kernel and return its result; raise where it refuses its input."""
+        result = self.attempt(*given)
+        if result is None:
+            raise RefusedError(f"kernel {self.name}: numbers are outside of what a volume can hold")
+        return result
 
-        What the kernel returns; None if it refused or there is no library.
-        """
-        function = _function(self.name, self.takes)
-        if function is None:
-            return None
-        result: int = function(*map(_argument, self.takes, given))
+    def attempt(self, *given: NDArray[Any] | Sequence[NDArray[Any]] | Columns | int) -> int | None:
+        """Run the kernel and return its result; None where it refuses its input."""
+        result: int = _function(self.name, self.takes)(*map(_argument, self.takes, given))
         return None if result == REFUSED else result
 
 
@@ -96,14 +103,7 @@ def _buffer(code: str, value: NDArray[Any]) -> Buffer:
 
 @cache
 def _function(name: str, takes: str) -> Any:
-    library = _library()
-    if isinstance(library, str):
-        return None
-    try:
-        function = library[name]
-    except AttributeError:
-        _LACKED.add(name)
-        return None
+    function = load_library()[name]
     function.argtypes = [_TYPES.get(code, Buffer) for code in takes]
     function.restype = ctypes.c_int64
     return function
@@ -117,38 +117,34 @@ def digest() -> str:
 
 
 @cache
-def _library() -> ctypes.CDLL | str:
-    """Return the library, or why everything runs in Python."""
-    if os.environ.get(PURE, "0") not in ("", "0"):
-        return f"{PURE} is set"
-    path = Path(os.environ.get(OTHER_LIBRARY) or LIBRARY)
+def load_library() -> ctypes.CDLL:
+    """Load the library of kernels, and make sure that it was built from these sources."""
+    other = os.environ.get(OTHER_LIBRARY)
+    path, command = Path(other or LIBRARY), BUILD + (f" -o {other}" if other else "")
     if not path.exists():
-        return "no library was built"
+        raise CoreError(f"the C core is missing: {path} was not built. Build it with {command}")
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        return f"the library cannot be loaded: {error}"
+        raise CoreError(f"the C core cannot be loaded: {error}. Build it again with {command}") from error
+    if sources_of(library) != digest():
+        raise CoreError(f"the C core is older than its C sources: {path}. Build it again with {command}")
+    return library
+
+
+def sources_of(library: ctypes.CDLL) -> str:
+    """Return the digest of the sources that a library was built from; empty where it does not say."""
     try:
         library.sources.restype = ctypes.c_char_p
     except AttributeError:
-        return OTHER_SOURCES
-    return library if library.sources() == digest().encode() else OTHER_SOURCES
-
-
-def outdated() -> str:
-    """Say that a library was asked for kernels that it lacks, or has as others, and what builds it; else nothing."""
-    if not _library.cache_info().currsize:
         return ""
-    is_other = _library() == OTHER_SOURCES
-    if not is_other and not _LACKED:
-        return ""
-    other = os.environ.get(OTHER_LIBRARY)
-    command = "python -m layoutscope.native.build" + (f" -o {other}" if other else "")
-    lacks = "are older than their C sources" if is_other else f"lack {min(_LACKED)}"
-    return f"the compiled kernels {lacks}: plain Python, which is slower, ran in their place; build them with {command}"
+    return str(library.sources().decode())
 
 
 def core() -> str:
-    """Tell which core runs, and why it is not the native one."""
-    library = _library()
-    return f"plain Python ({library})" if isinstance(library, str) else f"native ({digest()})"
+    """Tell which core runs, or why none can."""
+    try:
+        load_library()
+    except CoreError as error:
+        return str(error)
+    return f"native ({digest()})"

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 
 FLETCHER64: Final = Kernel("fletcher64", "bnL")
 
-_MODULUS: Final = 2**32 - 1
-_CHUNK_WORDS: Final = 1024
-_BATCH_ROWS: Final = 64
-
 
 def fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Apple's Fletcher-64 of each object, over all bytes after its first eight.
@@ -30,39 +26,8 @@ def fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """
     whole = np.ascontiguousarray(blocks)
     sums = np.empty(len(whole), np.uint64)
-    if FLETCHER64(whole, whole.shape[1], sums.view(np.int64)) is None:
-        return plain_fletcher64(whole)
+    FLETCHER64(whole, whole.shape[1], sums.view(np.int64))
     return sums
-
-
-def plain_fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Do what `fletcher64` says; the twin of ``native/source/checksum.c``."""
-    words = blocks.view("<u4")[:, 2:]  # words as the format defines them
-    low = np.zeros(len(blocks), np.uint64)
-    high = np.zeros(len(blocks), np.uint64)
-    for start in range(0, words.shape[1], _CHUNK_WORDS):
-        chunk = words[:, start : start + _CHUNK_WORDS]
-        plain, weighted = _sums(chunk)
-        high = (high + low * np.uint64(chunk.shape[1]) + weighted) % _MODULUS
-        low = (low + plain) % _MODULUS
-    # Not the sums themselves are stored, but what brings the sums over the whole object, the checksum behind it, to
-    # zero: so a reader may as well sum up everything and compare with zero.
-    check_low = _MODULUS - (low + high) % _MODULUS
-    check_high = _MODULUS - (low + check_low) % _MODULUS
-    return (check_high << np.uint64(32)) | check_low
-
-
-def _sums(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Plain and descending-weighted row sums, exact in doubles: 1024 words of 32 bits stay below 2**53."""
-    width = words.shape[1]
-    weights = np.stack([np.ones(width), np.arange(width, 0, -1)], axis=1)
-    sums = np.empty((len(words), 2))
-    doubles = np.empty((_BATCH_ROWS, width))
-    for start in range(0, len(words), _BATCH_ROWS):
-        batch = words[start : start + _BATCH_ROWS]
-        doubles[: len(batch)] = batch
-        np.matmul(doubles[: len(batch)], weights, out=sums[start : start + len(batch)])
-    return sums[:, 0].astype(np.uint64), sums[:, 1].astype(np.uint64)
 
 
 def journal_checksums(

@@ -9,7 +9,6 @@ What the mount has read already is cached from the start.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -49,10 +48,10 @@ class NodeCache(NamedTuple):
         return cls(parent, mapper, np.zeros(2 * size, np.uint8), np.zeros(size, np.uint8))
 
     def read(self, needed: Touches, model: Model) -> tuple[Touches, NDArray[np.int64]] | None:
-        """Read what it lacks, as `read_once`; None where no kernel runs, or paths of a damaged volume are loops."""
+        """Read what it lacks, as `read_once`; None where paths of a damaged volume are loops."""
         size = len(self.state)
         node, cause, touch = np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.int64)
-        count = READ_ONCE(
+        count = READ_ONCE.attempt(
             np.ascontiguousarray(needed.node, np.int32), along_chain(needed, model).view(np.uint8),
             np.ascontiguousarray(needed.cause), self.parent, self.mapper,
             int(CODE["index"]), int(CODE[model.driver.locator_cause]), self.seen, self.state, node, cause, touch,
@@ -69,7 +68,7 @@ def read_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArr
 
 
 def plain_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
-    """Find what an unlimited cache reads that knows nothing at first; the twin of the kernel."""
+    """Find what an unlimited cache reads that knows nothing at first, where paths are loops."""
     wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, model), size, 0), 2 * size)
     place = first_places(wanted, 2 * size + 1)
     place = place[wanted[place] < 2 * size]
@@ -153,10 +152,6 @@ def cached_by_mount(model: Model) -> NDArray[np.int32]:
     return distinct(np.concatenate([ways.node, found.read])).astype(np.int32)
 
 
-_TARGET, _INDEX, _MAP = 0, 1, 2
-"""How a node is read: as what a search ends in, as an index node on the way, or to tell where another lies."""
-_DEEPEST = 64
-"""Longest way that is followed; longer ones are loops of a damaged volume."""
 _ROOM: Final = 1 << 16
 """Rows that the kernel answers at a time."""
 
@@ -188,8 +183,6 @@ def misses(
     while state[0] < len(touched):
         node, place, how = np.empty(_ROOM, np.int32), np.empty(_ROOM, np.int64), np.empty(_ROOM, np.uint8)
         count = LRU_MISSES(*trees, cache_bytes, ring[0], ring[1], cached, state, node, place, how)
-        if count is None:
-            return plain_misses(touched, alone, ways, known, cache_bytes)
         nodes.append(node[:count])
         places.append(place[:count])
         hows.append(how[:count])
@@ -240,49 +233,3 @@ def spared(
         chance[at] = keeps * np.exp(-(dropped[at - 1] - dropped[before]) / cache_bytes)
     is_spared[at] = evenly(len(at), chance[at])
     return is_spared
-
-
-def plain_misses(
-    touched: I32, alone: NDArray[np.bool_], ways: Ways, known: I32, cache_bytes: int
-) -> tuple[I32, I64, U8]:
-    """Return what is read; the twin of ``native/source/lru.c``."""
-    used: OrderedDict[int, None] = OrderedDict()  # what is cached, in the order of its last use
-    held = 0
-    read: list[tuple[int, int, int]] = []
-    for place in range(-len(known), len(touched)):
-        target = int(known[place] if place < 0 else touched[place])
-        way = [(target, _TARGET)] if place < 0 else _way(target, bool(alone[place]), ways)
-        for node, how in reversed(way if target >= 0 else []):
-            if node not in used:
-                held += int(ways.size_bytes[node])
-                if place >= 0:
-                    read.append((node, place, how))
-            used[node] = None
-            used.move_to_end(node)
-            held = _shrink(used, held, cache_bytes, ways.size_bytes)
-    table = np.array(read, np.int64).reshape(-1, 3)
-    return table[:, 0].astype(np.int32), table[:, 1].copy(), table[:, 2].astype(np.uint8)
-
-
-def _way(node: int, alone: bool, ways: Ways) -> list[tuple[int, int]]:
-    """Return the way to a node and how each is read, last step first."""
-    way: list[tuple[int, int]] = []
-    how = _TARGET
-    while node >= 0 and len(way) < _DEEPEST:
-        way.append((node, how))
-        mapped = int(ways.mapper[node])
-        while mapped >= 0 and len(way) < _DEEPEST:
-            way.append((mapped, _MAP))
-            mapped = int(ways.parent[mapped])
-        if alone:
-            break
-        node, how = int(ways.parent[node]), _INDEX
-    return way
-
-
-def _shrink(used: OrderedDict[int, None], held: int, cache_bytes: int, size_bytes: I64) -> int:
-    """Drop what was not used for longest, but never the node in use; returns the bytes that are left."""
-    while held > cache_bytes and len(used) > 1:
-        oldest, _ = used.popitem(last=False)
-        held -= int(size_bytes[oldest])
-    return held

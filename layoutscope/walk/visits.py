@@ -138,7 +138,7 @@ def visited(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]
 
 
 def plain_visited(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
-    """Find it in all touches, laid out; the twin of the kernel."""
+    """Find it in all touches, laid out, where ways are loops."""
     needed = visits.touches()
     reads, touch = read_once(needed, model, len(model.nodes))
     return reads, clock_at(needed, touch)
@@ -152,7 +152,7 @@ def clock_at(needed: Touches, touch: I64, begin: int = 0) -> NDArray[np.float64]
 
 
 def natively_visited(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]] | None:
-    """Let the kernel find it; None where it does not run, or ways of a damaged volume are loops."""
+    """Let the kernel find it; None where ways of a damaged volume are loops."""
     room = len(model.nodes)
     cache = NodeCache.empty(model, room)
     begun = cache.read(visits.way, model)
@@ -164,7 +164,7 @@ def natively_visited(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.
     causes = [CODE[name] for name in ("list", "next", "index", model.driver.locator_cause, *searches)]
     search_us = np.array([*visits.listed.host_us, *visits.looked_up.host_us], np.float32)
     clock, read_us = at_us[-1:].copy(), np.empty(room)
-    count = VISIT_ONCE(
+    count = VISIT_ONCE.attempt(
         _buffers(visits), *map(_flat, (visits.start, visits.behind, visits.leaf)),
         np.ascontiguousarray(visits.wanted).view(np.uint8),
         [_flat(each) for each in visits.listed.nodes], [_flat(each) for each in visits.looked_up.nodes],

@@ -127,7 +127,7 @@ def test_version(run):
 
 @pytest.mark.parametrize("words", [["--version", "--verbose"], ["--verbose", "--version"]])
 def test_verbose_version_names_the_core(run, words):
-    """It tells what runs the loops: the native core or Python."""
+    """It tells which build of the C core runs."""
     version, core = run(*words).stdout.splitlines()
     assert version == f"layoutscope {layoutscope.__version__}"
     assert core == f"core: {core_name()}"

@@ -28,7 +28,6 @@ VARIABLES: Final = (
     ("LAYOUTSCOPE_PASSWORD", "password or recovery key of encrypted volumes, where no option gives one"),
     ("LAYOUTSCOPE_CACHE", "folder in which decompressed images are kept; nothing is kept where it is empty"),
     ("LAYOUTSCOPE_CACHE_LIMIT", "how much is kept there, such as 4GiB; 10 GiB without it"),
-    ("LAYOUTSCOPE_PURE", "1: without the kernels in C"),
     ("NO_COLOR", "no colours"),
 )
 

@@ -13,6 +13,7 @@ import zipfile
 import pytest
 
 from layoutscope import version
+from layoutscope.native.build import compiler
 from tests.docs.imports import ROOT
 
 pytest.importorskip("hatchling", reason="the build's packages are not here: extra dev")
@@ -43,7 +44,8 @@ def git(folder, *words):
 def hatch(folder, *words, path=None):
     """Run the build's program in a folder."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("SETUPTOOLS_SCM")}
-    around = {**kept, "PYTHONPATH": "", "LAYOUTSCOPE_PURE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    # Which code the compiler makes of the core is not the question: the quickest will do.
+    around = {**kept, "PYTHONPATH": "", "CFLAGS": "-O0", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-P", "-m", "hatchling", *words]
     around |= {"PATH": path} if path is not None else {}
     return subprocess.run(command, cwd=folder, env=around, check=True, capture_output=True, text=True).stdout.strip()
@@ -115,13 +117,20 @@ def test_without_tags_or_git_it_is_the_newest_release_known_and_says_so(source, 
 
 def test_wheel_source_distribution_and_what_is_built_of_it_say_the_same(source, tmp_path):
     """The file with the version is in both, and the source distribution is built without git."""
+    if not compiler():
+        pytest.skip("no C compiler")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("cc", "gcc", "clang", "as", "ld"):
+        if found := shutil.which(name):
+            (tools / name).symlink_to(found)
     git(source, "tag", "v9.8.7")
     hatch(source, "build", "-d", str(tmp_path))
     assert not (source / WRITTEN).exists()
     unpacked = unpack(tmp_path / "layoutscope-9.8.7.tar.gz", tmp_path) / "layoutscope-9.8.7"
     assert '__version__ = "9.8.7"\n' in (unpacked / WRITTEN).read_text("utf-8")
     assert hatch(unpacked, "version", path="") == "9.8.7"
-    hatch(unpacked, "build", "-t", "wheel", "-d", str(tmp_path / "again"), path="")
+    hatch(unpacked, "build", "-t", "wheel", "-d", str(tmp_path / "again"), path=str(tools))
     first, again = next(tmp_path.glob("*.whl")), next((tmp_path / "again").glob("*.whl"))
     assert (first.name, first.read_bytes()) == (again.name, again.read_bytes())
     with zipfile.ZipFile(first) as wheel:
@@ -135,5 +144,7 @@ def test_a_checkout_says_what_was_built_last_else_that_it_does_not_know(source):
     around = {**os.environ, "PYTHONPATH": str(source)}
     assert subprocess.check_output(ask, env=around, text=True, cwd=source).strip() == UNKNOWN
     git(source, "tag", "v9.8.7")
+    if not compiler():
+        pytest.skip("no C compiler")
     hatch(source, "build", "-t", "wheel:editable", "-d", str(source.parent))
     assert subprocess.check_output(ask, env=around, text=True, cwd=source).strip() == "9.8.7"

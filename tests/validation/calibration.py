@@ -16,8 +16,9 @@ from layoutscope.api.measure import measured_on
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.calibration.assemble import Disk, fitted_disk, track_numbers
 from layoutscope.drive.geometry import build_surface, turn_ms
-from layoutscope.drive.hdd import SECTOR_BYTES, TURN, move_ticks, run_at
+from layoutscope.drive.hdd import SECTOR_BYTES, TURN
 from tests.unit.drive.fakes import FakeDrive
+from tests.unit.native.reference.hdd import move_ticks, run_at
 from tests.validation.disksim import CHEETAHS, Witness
 from tests.validation.reference import save
 

@@ -238,7 +238,7 @@ def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace
     expected = Expected(level, shape.hash_type, shape.is_noheader)
     check = check_nodes(source, expected, places, head, buffer.reshape(-1, shape.sizes.node))
     usable = {"num_keys": np.where(check.is_sound, head["num_keys"], 0)}
-    found = nodes.slots(buffer, starts, head | usable, shape.sizes)
+    found = nodes.slots(buffer, head | usable, shape.sizes)
     check = _with_torn(source, places, check, found)
     keys = low_keys(source, buffer, found.slots.key_start)
     return ReadNodes(tree, level, first, places, head, check, buffer, found.slots, keys)

@@ -112,7 +112,7 @@ def _compare_node(data: bytes, tree: str) -> tuple[int, list[str]]:
         differences += compare_fields(records.BTREE_INFO, buffer, zero + end, ["tree information"])
     # Only tables of contents with fixed sizes need to be told these.
     key_bytes, val_bytes = _fixed_sizes(tree, is_leaf=is_leaf) if head.value("is_fixed") else (0, 0)
-    located = toc.slots(buffer, zero, toc.node_heads(buffer, zero), toc.Sizes(len(data), key_bytes, val_bytes))
+    located = toc.slots(buffer, toc.node_heads(buffer, zero), toc.Sizes(len(data), key_bytes, val_bytes))
     found, count = located.slots, len(located.slots) + len(located.strays.number)
     parsed = list(_slots(data, tree, head, end))
     rows = np.setdiff1d(np.arange(count), located.strays.number).tolist()
@@ -339,7 +339,7 @@ def _inode_stats(nodes: NDArray[np.uint8]) -> InodeStats:
     """Decode the inode records of leaves of the file-system tree."""
     buffer, size = nodes.ravel(), nodes.shape[1]
     starts = np.arange(len(nodes), dtype=np.int64) * size
-    found = toc.slots(buffer, starts, toc.node_heads(buffer, starts), toc.Sizes(size)).slots
+    found = toc.slots(buffer, toc.node_heads(buffer, starts), toc.Sizes(size)).slots
     fits = (found.key_len >= records.J_KEY.width) & (found.val_len >= records.INODE_VAL_FIXED.width)
     found = found.take(fits)
     keys = decode_columns(records.J_KEY, buffer, found.key_start, (records.J_KEY.obj_id, records.J_KEY.record_type))

@@ -10,9 +10,8 @@ import numpy as np
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
 from layoutscope.frozen import frozen
 from layoutscope.native.library import Kernel
-from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, KVLOC, KVOFF
+from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, KVOFF
 from layoutscope.tables.schema import CONDITIONS
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ HEAD_FIELDS: Final = (
     BTREE_NODE.val_free_list.len_data,
 )
 
-LOCATE_SLOTS: Final = Kernel("locate_slots", "bnnnnnblllLLILIB")
+LOCATE_SLOTS: Final = Kernel("locate_slots", "bnnnnnblllLLILIBLLLL")
 
 MAX_LENGTH: Final = 2**30
 """Larger sizes count as this one, which no node holds, so that sums of two fit 32 bits."""
@@ -204,135 +203,20 @@ def node_heads(buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str
     return decode_columns(BTREE_NODE, buffer, starts, HEAD_FIELDS)
 
 
-def slots(
-    buffer: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    head: dict[str, NDArray[Any]],
-    sizes: Sizes,
-) -> Located:
-    """Locate every record of many nodes."""
-    return _natively(buffer, starts, head, sizes) or plain_slots(buffer, starts, head, sizes)
-
-
-def _natively(
-    buffer: NDArray[np.uint8], starts: NDArray[np.int64], head: dict[str, NDArray[Any]], sizes: Sizes
-) -> Located | None:
-    """Locate records by the kernel; None if it does not run, or a record is not where it can be."""
-    count = len(starts)
-    if not np.array_equal(starts, np.arange(count) * sizes.node):
-        return None
+def slots(buffer: NDArray[np.uint8], head: dict[str, NDArray[Any]], sizes: Sizes) -> Located:
+    """Locate every record of nodes that lie one after the other."""
     flags = head["is_root"] + head["is_leaf"] * np.uint8(2) + head["is_fixed"] * np.uint8(4)
-    counts = head["num_keys"].astype(np.int64)
+    counts = np.minimum(head["num_keys"], MAX_LENGTH).astype(np.int64)
     room = int(np.minimum(counts, sizes.node // KVOFF.width).sum())
     node, key_start, val_start = (np.empty(room, np.int64) for _ in range(3))
     key_len, val_len = (np.empty(room, np.int32) for _ in range(2))
-    torn = np.empty(count, np.bool_)
+    strays = Strays(*(np.empty(room, np.int64) for _ in range(3)))
+    torn, num_strays = np.empty(len(flags), np.bool_), np.empty(1, np.int64)
     found = LOCATE_SLOTS(
-        buffer, sizes.node, BTREE_INFO.width, sizes.key, sizes.val, sizes.child, flags, counts,
-        BTREE_NODE.width + head["table_space.ofs_data"].astype(np.int64),
+        buffer, sizes.node, BTREE_INFO.width, *(min(size, MAX_LENGTH) for size in (sizes.key, sizes.val, sizes.child)),
+        flags, counts, BTREE_NODE.width + head["table_space.ofs_data"].astype(np.int64),
         head["table_space.len_data"].astype(np.int64), node, key_start, key_len, val_start, val_len,
-        torn.view(np.uint8),
+        torn.view(np.uint8), *strays, num_strays,
     )  # fmt: skip
-    if found is None:
-        return None
     located = Slots(node[:found], key_start[:found], key_len[:found], val_start[:found], val_len[:found])
-    return Located(located, torn, _NO_STRAYS)
-
-
-def plain_slots(
-    buffer: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    head: dict[str, NDArray[Any]],
-    sizes: Sizes,
-) -> Located:
-    """Locate records in numpy."""
-    # Keys are counted from the end of the table of contents upwards, values from the end of the node downwards: only so
-    # can a node grow from both sides. In a root, the tree information stands behind the values.
-    table = starts + BTREE_NODE.width + head["table_space.ofs_data"]
-    keys: NDArray[np.int64] = table + head["table_space.len_data"]
-    info = BTREE_INFO.width
-    values_end: NDArray[np.int64] = starts + sizes.node - np.where(head["is_root"], info, 0)
-    entry = np.where(head["is_fixed"], KVOFF.width, KVLOC.width)
-    counts = head["num_keys"].astype(np.int64)
-    torn = (counts * entry > head["table_space.len_data"]) | (keys > values_end)
-    counts = np.where(torn, 0, counts)
-    node = np.repeat(np.arange(len(starts)), counts)
-    # Row i of a node has its entry i entries after the node's table; `before` counts the rows of the nodes before it.
-    before = np.cumsum(counts) - counts
-    spots = np.repeat(table - before * entry, counts) + np.arange(len(node)) * np.repeat(entry, counts)
-    val_len = np.where(head["is_leaf"], min(sizes.val, MAX_LENGTH), sizes.child).astype(np.int32)
-    found = _entries(buffer, spots, head["is_fixed"][node], _Fixed(sizes.key, val_len[node]))
-    room = np.repeat(np.minimum(values_end - keys, MAX_LENGTH).astype(np.int32), counts)
-    # A value starts as far before the end as its offset says, and may not be longer than that.
-    outside = (found.key_start + found.key_len > room) | (found.val_start > room)
-    outside |= (found.val_len > found.val_start) | (found.key_len < sizes.key)
-    key_start: NDArray[np.int64] = np.repeat(keys, counts) + found.key_start
-    val_start: NDArray[np.int64] = np.repeat(values_end, counts) - found.val_start
-    located = Slots(node, key_start, found.key_len, val_start, found.val_len)
-    if not outside.any():
-        return Located(located, torn, _NO_STRAYS)
-    num_outside = np.bincount(node[outside], minlength=len(starts))
-    # A child that an index node does not name any more takes its whole subtree along, which is looked for where the
-    # node is lost. Where most records of a leaf are outside, its table is not what it was, and leads anywhere.
-    torn |= (num_outside > 0) & ~(head["is_leaf"] & (2 * num_outside < counts))
-    rows = np.flatnonzero(outside & ~torn[node])
-    strays = Strays(node[rows], rows - before[node[rows]], spots[rows])
-    return Located(located.take(~outside & ~torn[node]), torn, strays)
-
-
-_NO_STRAYS: Final = Strays(*(np.empty(0, np.int64) for _ in range(3)))
-
-
-class _Entries(NamedTuple):
-    """Table entries as they are stored: starts within the key and the value area, lengths; in 32 bits."""
-
-    key_start: NDArray[np.int32]
-    key_len: NDArray[np.int32]
-    val_start: NDArray[np.int32]
-    val_len: NDArray[np.int32]
-
-
-def _entries(
-    buffer: NDArray[np.uint8], spots: NDArray[np.int64], is_fixed: NDArray[np.bool_], sizes: _Fixed
-) -> _Entries:
-    """Decode table entries, of fixed sizes or with lengths; ghosts have an empty value at 0."""
-    if not is_fixed.any():
-        return _varying(buffer, spots)
-    if is_fixed.all():
-        return _fixed(buffer, spots, sizes)
-    # A damaged node can be of another kind than the rest of its tree.
-    out = np.empty((4, len(spots)), np.int32)
-    rows = np.flatnonzero(is_fixed)
-    out[:, rows] = _fixed(buffer, spots[rows], _Fixed(sizes.key, sizes.val[rows]))
-    rows = np.flatnonzero(~is_fixed)
-    out[:, rows] = _varying(buffer, spots[rows])
-    return _Entries(*out)
-
-
-class _Fixed(NamedTuple):
-    """Lengths that table entries do not say: that of all keys, and those of the values."""
-
-    key: int
-    val: NDArray[np.int32]
-
-
-def _varying(buffer: NDArray[np.uint8], spots: NDArray[np.int64]) -> _Entries:
-    fields = (KVLOC.key.ofs_data, KVLOC.key.len_data, KVLOC.val.ofs_data, KVLOC.val.len_data)
-    found = decode_columns(KVLOC, buffer, spots, fields)
-    return _without_ghosts(_Entries(*(found[name].astype(np.int32) for name in fields)))
-
-
-def _fixed(buffer: NDArray[np.uint8], spots: NDArray[np.int64], sizes: _Fixed) -> _Entries:
-    found = decode_columns(KVOFF, buffer, spots, (KVOFF.ofs_key, KVOFF.ofs_val))
-    key_start, val_start = found["ofs_key"].astype(np.int32), found["ofs_val"].astype(np.int32)
-    key_len = np.full(len(spots), min(sizes.key, MAX_LENGTH), np.int32)
-    return _without_ghosts(_Entries(key_start, key_len, val_start, sizes.val.copy()))
-
-
-def _without_ghosts(found: _Entries) -> _Entries:
-    """Give ghosts, keys whose value does not exist, an empty value."""
-    # A ghost says that its value does not exist by a start of 0xffff: free queues leave out runs of one block so.
-    ghost = found.val_start == int(grammar.ApfsBtree.Location.invalid)
-    if ghost.any():
-        found.val_start[ghost] = found.val_len[ghost] = 0
-    return found
+    return Located(located, torn, Strays(*(column[: num_strays[0]] for column in strays)))

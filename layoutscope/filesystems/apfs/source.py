@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.errors import FormatError
 from layoutscope.frozen import frozen
 from layoutscope.native.library import Kernel
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import (
     EVICT_MAPPING_KEY,
     FEXT_KEY,
@@ -24,7 +24,6 @@ from layoutscope.ondisk.records import (
     OMAP_KEY,
     OMAP_SNAPSHOT_KEY,
 )
-from layoutscope.recordtypes import Field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.omap import OmapView
     from layoutscope.findings import FindingLog
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.recordtypes import Field, RecordType
 
 
 LEADING_NUMBERS: Final = Kernel("leading_numbers", "bnnnlL")
@@ -67,7 +66,7 @@ class TreeKind(NamedTuple):
     """Records of a tree: type of the keys' beginning, the field that leads the order, and the object type."""
 
     key_type: RecordType
-    key_field: RecordColumn
+    key_field: Field
     subtype: int
 
 
@@ -76,9 +75,9 @@ KINDS: Final = {
     "container-omap": TreeKind(OMAP_KEY, OMAP_KEY.oid, int(_TYPES.omap)),
     "omap": TreeKind(OMAP_KEY, OMAP_KEY.oid, int(_TYPES.omap)),
     "omap-snapshots": TreeKind(OMAP_SNAPSHOT_KEY, OMAP_SNAPSHOT_KEY.xid, int(_TYPES.omap_snapshot)),
-    "fs": TreeKind(J_KEY, J_KEY.obj_id, int(_TYPES.fstree)),
-    "extentref": TreeKind(J_KEY, J_KEY.obj_id, int(_TYPES.blockreftree)),
-    "snapmeta": TreeKind(J_KEY, J_KEY.obj_id, int(_TYPES.snapmetatree)),
+    "fs": TreeKind(J_KEY, J_KEY.obj_id_and_type, int(_TYPES.fstree)),
+    "extentref": TreeKind(J_KEY, J_KEY.obj_id_and_type, int(_TYPES.blockreftree)),
+    "snapmeta": TreeKind(J_KEY, J_KEY.obj_id_and_type, int(_TYPES.snapmetatree)),
     "fext": TreeKind(FEXT_KEY, FEXT_KEY.private_id, int(_TYPES.fext_tree)),
     "spaceman": TreeKind(FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid, int(_TYPES.spaceman_free_queue)),
     "fusion-middle": TreeKind(FUSION_MT_KEY, FUSION_MT_KEY.paddr, int(_TYPES.fusion_middle_tree)),
@@ -159,23 +158,13 @@ class Places:
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Order of keys as numbers: object and record type in the file-system trees, the leading field elsewhere."""
-    key_type, key_field, _ = source.kind
-    field, turn = (J_KEY.obj_id_and_type, TYPE_BITS) if key_type is J_KEY else (key_field, 0)
-    if isinstance(field, Field) and field.native == np.uint64:
-        numbers = np.empty(len(key_start), np.int64)
-        if LEADING_NUMBERS(buffer, key_type.width, field.offset, turn, key_start, numbers) is not None:
-            return numbers.view(np.uint64)
-    return decoded_order(source, buffer, key_start)
-
-
-def decoded_order(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Decode the order of keys in numpy."""
-    key_type, key_field, _ = source.kind
-    if key_type is not J_KEY:
-        return decode_column(key_type, buffer, key_start, key_field)
+    key_type, field, _ = source.kind
     # The disk has the record type in the upper four bits of the object's number, yet the object leads the order.
-    parts = decode_columns(J_KEY, buffer, key_start, (J_KEY.obj_id, J_KEY.record_type))
-    return order_key(parts["obj_id"], parts["record_type"])
+    turn = TYPE_BITS if key_type is J_KEY else 0
+    numbers = np.empty(len(key_start), np.int64)
+    if LEADING_NUMBERS.attempt(buffer, key_type.width, field.offset, turn, key_start, numbers) is None:
+        raise FormatError("a key ends past its node", structure=f"{source.tree} tree", image_offset=None)
+    return numbers.view(field.native)
 
 
 def order_key(obj_id: NDArray[np.uint64], record_type: NDArray[np.uint64] | int) -> NDArray[np.uint64]:

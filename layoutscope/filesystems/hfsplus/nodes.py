@@ -188,12 +188,6 @@ def locate_records(
     least_key_bytes: int = 0,
 ) -> RecordBatch:
     """Locate every record of every leaf and index node."""
-    found = _natively(nodes, fixed_index_key_bytes, least_key_bytes)
-    return found or plain_locate(nodes, fixed_index_key_bytes, least_key_bytes)
-
-
-def _natively(nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int) -> RecordBatch | None:
-    """Locate records by the kernel; None if it does not run."""
     size, count = nodes.node_size_bytes, len(nodes.number)
     kinds = (nodes.kind == LEAF) * np.uint8(1) + (nodes.kind == INDEX) * np.uint8(2)
     room = int(np.clip(nodes.num_records, 0, size // OFFSET_BYTES)[kinds > 0].sum())
@@ -203,23 +197,7 @@ def _natively(nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_byt
     numbers = (size, DESCRIPTOR_BYTES, POINTER_BYTES, fixed, least_key_bytes)
     places = (node, slot, key, data, stop)
     found = LOCATE_RECORDS(nodes.buffer, *numbers, kinds, nodes.num_records, *places, free, damaged.view(np.uint8))
-    if found is None:
-        return None
     node, slot, key, data, stop = (values[:found] for values in places)
-    return RecordBatch(nodes, node, slot, key, data, stop, free, damaged)
-
-
-def plain_locate(nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int = 0) -> RecordBatch:
-    """Locate records in numpy."""
-    found = record_bounds(nodes)
-    node, keyed, damaged = found.node, found.keyed, found.is_overfull.copy()
-    stop: I64 = nodes.start[node] + found.stop
-    key, data = _keys(nodes, found, fixed_index_key_bytes)
-    is_sound = found.is_sound & (data + np.where(nodes.kind == INDEX, POINTER_BYTES, 0)[node] <= stop)
-    is_sound &= data - key >= least_key_bytes
-    free = _free_offset(nodes, found.counts, keyed, found.limit)
-    damaged[node[~is_sound]] = True
-    node, slot, key, data, stop = (values[is_sound] for values in (node, found.slot, key, data, stop))
     return RecordBatch(nodes, node, slot, key, data, stop, free, damaged)
 
 
@@ -254,25 +232,6 @@ def _sound(first: I64, stop: I64, limit: I64) -> Mask:
     # Keys and data take an even number of bytes each, so that an odd offset is none (TN1150, Keyed Records).
     sound: Mask = (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit) & (first % 2 == 0)
     return sound
-
-
-def _keys(nodes: ReadNodes, found: Bounds, fixed_index_key_bytes: int | None) -> tuple[I64, I64]:
-    """Find where each key ends; data start at an even offset."""
-    key: I64 = nodes.start[found.node] + np.where(found.is_sound, found.first, DESCRIPTOR_BYTES)
-    length = decode_column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.len_key)
-    wide = length.astype(np.int64)
-    # In index nodes without variable keys each takes the room of the longest, whatever its length field says.
-    if fixed_index_key_bytes is not None:
-        wide = np.where((nodes.kind == INDEX)[found.node], fixed_index_key_bytes, wide)
-    return key, key + LENGTH_BYTES + wide + wide % 2
-
-
-def _free_offset(nodes: ReadNodes, counts: I64, keyed: Mask, limit: I64) -> I64:
-    """Start of the free space: the entry of the offset table behind those of the records."""
-    place = nodes.start + nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
-    offsets = decode_column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.ofs_record)
-    free = offsets.astype(np.int64)
-    return np.where(keyed & (free >= DESCRIPTOR_BYTES) & (free <= limit), free, -1)
 
 
 _LIMIT = grammar.HfsplusBtree.KeyLengthLimit
@@ -371,12 +330,8 @@ def misplaced(ident: I64, kept: names.KeptNames, *, is_folded: bool) -> Mask:
     """Say which keys do not come after the key before them."""
     wrong = np.empty(len(ident), np.bool_)
     table = case_table().astype(np.int32) if is_folded else np.empty(0, np.int32)
-    if MISPLACED_NAMES(ident, *kept.placed(), table, wrong.view(np.uint8)) is not None:
-        return wrong
-    stored = names.stored(kept.stored(), kept.shown.rows)
-    units = names.in_disk_order(stored.data.view(np.uint16))
-    keys = Keys(ident, units, stored.start // names.UNIT_BYTES, stored.length // names.UNIT_BYTES)
-    return (without_case(keys) if is_folded else keys).misplaced()
+    MISPLACED_NAMES(ident, *kept.placed(), table, wrong.view(np.uint8))
+    return wrong
 
 
 def read_keys(

@@ -1,4 +1,4 @@
-/* Apple's Fletcher-64 of objects. Twin of layoutscope/ondisk/checksum.py. */
+/* Apple's Fletcher-64 of objects. */
 
 #include "kernel.h"
 

@@ -1,4 +1,4 @@
-/* Files and where they lie. Twin of plain_apart in layoutscope/metrics/space.py. */
+/* Files and where they lie. */
 
 #include "kernel.h"
 

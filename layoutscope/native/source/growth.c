@@ -1,6 +1,6 @@
 /* A level of a tree that is filled write by write, its nodes split when they are full.
  *
- * Twin of plain_grown in layoutscope/aging/trees.py, which explains rules and columns.
+ * layoutscope/aging/trees.py explains rules and columns.
  */
 
 #include "kernel.h"

@@ -1,6 +1,4 @@
-/* Hashes of plain names in directory records of APFS: CRC-32C of their characters, each of 32 bits. Twin of
- * hash_plain_names in layoutscope/filesystems/apfs/check/names.py.
- */
+/* Hashes of plain names in directory records of APFS: CRC-32C of their characters, each of 32 bits. */
 
 #include "kernel.h"
 

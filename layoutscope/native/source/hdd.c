@@ -1,6 +1,6 @@
 /* A rotating disk, one read after another: arm, rotation, look-ahead and buffer segments.
  *
- * Twin of layoutscope/drive/hdd.py, function by function; what they do is explained there.
+ * tests/unit/native/reference/hdd.py does the same function by function, and explains what they do.
  */
 
 #include "surface.h"

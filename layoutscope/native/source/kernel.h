@@ -2,8 +2,7 @@
  *
  * Images are hostile, and so is every number that comes from one. A kernel gets flat buffers with their lengths, writes
  * into nothing else, allocates nothing and calls nobody back. It checks each index before it uses it and each sum that
- * may overflow; what fails a check is refused, and the Python function that the kernel is a twin of decides what becomes
- * of it. What a refused call leaves in its buffers is of no use.
+ * may overflow, and refuses what fails a check. What a refused call leaves in its buffers is of no use.
  */
 
 #ifndef LAYOUTSCOPE_KERNEL_H

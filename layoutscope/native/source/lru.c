@@ -1,6 +1,6 @@
 /* A cache of limited size over searches of trees: least recently used first out.
  *
- * Twin of layoutscope/walk/cache.py, which explains the buffers.
+ * layoutscope/walk/cache.py explains the buffers.
  */
 
 #include "kernel.h"

@@ -1,4 +1,4 @@
-/* Runs of two tables laid out in turn. Twin of plain_merged in layoutscope/access/trace.py. */
+/* Runs of two tables laid out in turn. */
 
 #include <string.h>
 

@@ -1,6 +1,4 @@
-/* The order of names in folders, which lie one after the other. Twin of Keys.misplaced in
- * layoutscope/filesystems/hfsplus/nodes.py.
- */
+/* The order of names in folders, which lie one after the other. */
 
 #include "kernel.h"
 

@@ -1,4 +1,4 @@
-/* Where the records of HFS+ B-tree nodes lie. Twin of plain_locate in layoutscope/filesystems/hfsplus/nodes.py.
+/* Where the records of HFS+ B-tree nodes are.
  *
  * TN1150, "Node Structure": offsets of records grow from the end of a node towards its start, one entry more than there
  * are records; a key starts with its length. Both are big-endian numbers of 16 bits.

@@ -1,8 +1,5 @@
 /* What comes first: places of numbers that stand for the first time, reads with what must be read before them, and how
  * many pairs of numbers stand in falling order.
- *
- * Twins of first_places in layoutscope/arrays/lookup.py, of plain_once in layoutscope/walk/cache.py, and of
- * plain_inversions in layoutscope/metrics/files.py.
  */
 
 #include "reads.h"

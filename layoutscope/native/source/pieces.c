@@ -1,5 +1,4 @@
-/* Many small pieces, each to its place in a buffer: read from a file, or copied. Twins of plain_pieces in
- * layoutscope/image/raw.py and of plain_copy in layoutscope/arrays/ragged.py. */
+/* Many small pieces, each to its place in a buffer: read from a file, or copied. */
 
 #define _XOPEN_SOURCE 700
 #define _FILE_OFFSET_BITS 64

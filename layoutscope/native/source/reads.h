@@ -5,7 +5,7 @@
 
 #include "kernel.h"
 
-/* Longest chain of nodes that is followed; longer ones are left to the twin, as loops are. */
+/* Longest chain of nodes that is followed; longer ones are refused, as loops are. */
 enum { DEEPEST = 64 };
 enum { UNKNOWN, ON_THE_WAY, READ };
 enum { PARENT, MAPPER, ITSELF };

@@ -1,19 +1,17 @@
-/* Sets of blocks as sorted runs, each a first block and a length. Twins of layoutscope/arrays/lookup.py.
- *
- * `join_pieces` is the twin of plain_merged_pieces in layoutscope/metrics/space.py.
- */
+/* Sets of blocks as sorted runs, each a first block and a length. */
 
 #include "kernel.h"
 
 enum { FIRST, LENGTH, RUN_WORDS };
 
-/* Put a stretch behind a set, joined with the last run where the two touch; false where there is no room. */
+/* Put a stretch behind a set, joined with the last run where the two touch; false where there is no room for it. */
 static bool append(Words runs, int64_t *count, int64_t first, int64_t stop)
 {
     int64_t *last = runs.data + (*count - 1) * RUN_WORDS;
     if (*count > 0 && first <= last[FIRST] + last[LENGTH]) {
-        last[LENGTH] = larger(last[LENGTH], stop - last[FIRST]);
-        return true;
+        bool refused = false;
+        last[LENGTH] = larger(last[LENGTH], minus(stop, last[FIRST], &refused));
+        return !refused;
     }
     if (*count >= runs.length / RUN_WORDS)
         return false;
@@ -23,10 +21,10 @@ static bool append(Words runs, int64_t *count, int64_t first, int64_t stop)
     return true;
 }
 
-/* Whether blocks have numbers that can be counted with. */
+/* Whether blocks have numbers that can be counted with. Those before a place that others are counted from are negative. */
 static bool is_stretch(int64_t first, int64_t length)
 {
-    return first >= 0 && length > 0 && length <= INT64_MAX - first;
+    return length >= 0 && (first <= 0 || length <= INT64_MAX - first);
 }
 
 /* Join runs that ascend by their first blocks and may overlap; returns how many there are then. */
@@ -48,7 +46,7 @@ static bool is_sound(Words runs)
 {
     if (runs.length % RUN_WORDS != 0)
         return false;
-    int64_t end = 0;
+    int64_t end = INT64_MIN;
     for (int64_t k = 0; k < runs.length; k += RUN_WORDS) {
         if (!is_stretch(runs.data[k + FIRST], runs.data[k + LENGTH]) || runs.data[k + FIRST] < end)
             return false;
@@ -71,7 +69,7 @@ KERNEL int64_t combine_runs(Words runs, Words other, int64_t wanted, Words found
 {
     if (!is_sound(runs) || !is_sound(other) || wanted < 1 || wanted > 3)
         return REFUSED;
-    int64_t count = 0, at = 0, mine = 0, theirs = 0;
+    int64_t count = 0, at = INT64_MIN, mine = 0, theirs = 0;
     while (mine < runs.length || theirs < other.length) {
         const int64_t my_edge = next_edge(runs, mine), their_edge = next_edge(other, theirs);
         const int64_t edge = smaller(my_edge, their_edge);

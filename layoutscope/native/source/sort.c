@@ -1,4 +1,4 @@
-/* The order that sorts numbers, digit by digit. Twin of plain_order in layoutscope/arrays/lookup.py. */
+/* The order that sorts numbers, digit by digit. */
 
 #include "kernel.h"
 

@@ -1,6 +1,6 @@
 /* The surface of a rotating disk: where each sector lies, how the arm gets there, when it comes under the head.
  *
- * Twin of layoutscope/drive/hdd.py, which explains the tables. Times are ticks of 1/2**32 revolution.
+ * layoutscope/drive/hdd.py explains the tables. Times are ticks of 1/2**32 revolution.
  */
 
 #ifndef LAYOUTSCOPE_SURFACE_H

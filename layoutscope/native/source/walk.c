@@ -1,6 +1,6 @@
 /* A walk over directories, buffer by buffer of their listings, and what an unlimited cache reads for it.
  *
- * Twin of plain_visited in layoutscope/walk/visits.py, which lays all touches out before it asks the cache.
+ * plain_visited in layoutscope/walk/visits.py does the same where ways are loops, which this one refuses.
  */
 
 #include "reads.h"

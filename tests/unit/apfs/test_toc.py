@@ -22,7 +22,7 @@ def located(*nodes: bytes, sizes: Sizes = VARYING):
     """Return all that the tables of nodes lead to that follow each other."""
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
     starts = np.arange(len(nodes)) * BLOCK
-    return slots(buffer, starts, node_heads(buffer, starts), sizes)
+    return slots(buffer, node_heads(buffer, starts), sizes)
 
 
 def varying(*entries: tuple[int, int, int, int], num_records: int | None = None) -> bytes:

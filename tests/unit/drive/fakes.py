@@ -7,8 +7,9 @@ import numpy as np
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import service
 from layoutscope.drive.geometry import build_surface, num_segments, turn_ms
-from layoutscope.drive.hdd import SECTOR_BYTES, TURN, drive_of, new_drives, serve_read
+from layoutscope.drive.hdd import SECTOR_BYTES, TURN, new_drives
 from layoutscope.drive.simulation import flash_ms
+from tests.unit.native.reference.hdd import drive_of, serve_read
 
 
 class FakeDrive:

@@ -7,9 +7,10 @@ import pytest
 
 from layoutscope.drive import load_profile
 from layoutscope.drive.geometry import build_surface, datasheet_zones, listed_zones, place_tracks, turn_ms
-from layoutscope.drive.hdd import ANGLE, CYLINDER, HEAD, LBN, TRACK_BEGIN, TRACK_END, TRACK_SECTORS, TURN, run_at
+from layoutscope.drive.hdd import ANGLE, CYLINDER, HEAD, LBN, TRACK_BEGIN, TRACK_END, TRACK_SECTORS, TURN
 from tests.unit.drive.lesser import edge_rates
 from tests.unit.drive.toys import disk
+from tests.unit.native.reference.hdd import run_at
 
 
 def test_heads_of_a_cylinder_follow_each_other():

@@ -98,30 +98,30 @@ def test_other_nodes_have_no_keyed_records():
         ([14, 26, 36], 36, False),
     ],
 )
-def test_a_node_may_be_full(decoder, offsets, free, is_damaged):
+def test_a_node_may_be_full(offsets, free, is_damaged):
     """The last record ends where the table begins, and not behind it."""
-    records = locate_records(decoder, decoded(decoder, node(LEAF, LEAF_BODY, offsets)), None)
+    records = locate_records(decoded(node(LEAF, LEAF_BODY, offsets)), None)
     assert (records.free_offset.tolist(), records.damaged.tolist()) == ([free], [is_damaged])
     assert records.stop.tolist() == [26, *[offsets[2]] * (not is_damaged)]
 
 
 @pytest.mark.parametrize(("offset", "free"), [(14, 14), (13, -1), (62, 62), (63, -1), (0, -1)])
-def test_a_node_without_records_is_free_behind_its_descriptor(decoder, offset, free):
+def test_a_node_without_records_is_free_behind_its_descriptor(offset, free):
     """One offset of two bytes at its end: from 14 to 62."""
-    records = locate_records(decoder, decoded(decoder, node(LEAF, b"", [offset])), None)
+    records = locate_records(decoded(node(LEAF, b"", [offset])), None)
     assert (records.free_offset.tolist(), records.damaged.tolist(), records.key.tolist()) == ([free], [False], [])
 
 
 @pytest.mark.parametrize(("least", "keys"), [(8, [14, 26]), (9, [])])
-def test_keys_have_a_least_length(decoder, least, keys):
+def test_keys_have_a_least_length(least, keys):
     """Both take 8 bytes with their length, the second one with its padding."""
-    records = locate_records(decoder, decoded(decoder, WHOLE), None, least)
+    records = locate_records(decoded(WHOLE), None, least)
     assert (records.key.tolist(), records.damaged.tolist()) == (keys, [not keys])
 
 
 @pytest.mark.parametrize(("stop", "is_sound"), [(26, True), (24, False)])
-def test_a_pointer_has_four_bytes_behind_its_key(decoder, stop, is_sound):
+def test_a_pointer_has_four_bytes_behind_its_key(stop, is_sound):
     """A key at 14 takes 8 bytes, and the pointer lies from 22 to 26."""
     body = bytes.fromhex("0006 010203040506 00000009")
-    records = locate_records(decoder, decoded(decoder, node(INDEX, body, [14, stop])), None)
+    records = locate_records(decoded(node(INDEX, body, [14, stop])), None)
     assert (records.data.tolist(), records.damaged.tolist()) == ([22] * is_sound, [not is_sound])

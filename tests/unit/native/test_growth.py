@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.aging import trees
-from layoutscope.aging.trees import GROW_LEVEL, RecordWrites, SplitRule, plain_grown
+from layoutscope.aging.trees import GROW_LEVEL, RecordWrites, SplitRule
+from layoutscope.native.library import RefusedError
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
-
-pytestmark = pytest.mark.usefixtures("native")
+from tests.unit.native.reference.growth import plain_grown
 
 RULES = st.builds(
     SplitRule, st.integers(30, 200), st.booleans(), st.one_of(st.none(), st.integers(0, 120)), st.integers(0, 3)
@@ -65,7 +65,7 @@ def test_with_room_enough_nothing_is_refused(written, rule):
     room = -1 if rule.room_bytes is None else rule.room_bytes
     fenced = Fenced(*written, *space)
     numbers = rule.capacity_bytes, room, rule.less_per_record, int(rule.stays_at_cut)
-    found = GROW_LEVEL(*fenced.copies[:5], *numbers, *fenced.copies[5:])
+    found = GROW_LEVEL.attempt(*fenced.copies[:5], *numbers, *fenced.copies[5:])
     assert fenced.hold()
     assert fenced.unchanged(*range(5))
     twin = plain_grown(written, rule)
@@ -86,7 +86,7 @@ def test_hostile_tables_are_refused_or_give_the_same(data, rule, numbers):
         room = -1 if rule.room_bytes is None else rule.room_bytes
         numbers = [rule.capacity_bytes, room, rule.less_per_record, int(rule.stays_at_cut)]
     fenced = Fenced(*given)
-    found = GROW_LEVEL(*fenced.copies[:5], *numbers, *fenced.copies[5:])
+    found = GROW_LEVEL.attempt(*fenced.copies[:5], *numbers, *fenced.copies[5:])
     assert fenced.hold()
     assert fenced.unchanged(*range(5))
     if found is not None and len(given[0]):
@@ -95,11 +95,21 @@ def test_hostile_tables_are_refused_or_give_the_same(data, rule, numbers):
         assert (found, fenced.copies[6].tolist()) == (len(twin.born), twin.node.tolist())
 
 
+def test_a_level_of_nearly_empty_nodes_gets_more_room():
+    """Of a full node one record stays, so that there are ten times as many nodes as their bytes need."""
+    none, count = np.zeros(300, np.int64), 300
+    written = RecordWrites(np.arange(count), np.ones(count, np.int64), none, np.arange(count), none)
+    rule = SplitRule(40, stays_at_cut=True, room_bytes=0)
+    ours, theirs = trees.grown(written, rule), plain_grown(written, rule)
+    assert len(ours.born) > 4 * count // 40 + 2
+    assert same(ours, theirs)
+
+
 @pytest.mark.parametrize("spoilt", ["a record that never gets a size", "a record that is not written"])
-def test_what_python_alone_can_do_is_done_there(spoilt):
-    """The kernel says no, and the result is that of Python."""
+def test_records_without_a_size_are_an_error(spoilt):
+    """No driver writes such a level."""
     record = np.array([0, 1, 3, 2]) if spoilt.endswith("size") else np.array([0, 1, 3, 3])
     more = np.array([10, 10, 10, 0 if spoilt.endswith("size") else 10])
     written = RecordWrites(record, more, np.zeros(4, np.int64), np.arange(4), np.zeros(4, np.int64))
-    ours, theirs = (make(written, SplitRule(20, stays_at_cut=True)) for make in (trees.grown, plain_grown))
-    assert ours.born.tolist() == theirs.born.tolist()
+    with pytest.raises(RefusedError, match="grow_level"):
+        trees.grown(written, SplitRule(20, stays_at_cut=True))

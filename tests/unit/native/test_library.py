@@ -4,59 +4,94 @@ import os
 import shutil
 import subprocess
 import sys
-import zlib
 
 import numpy as np
 import pytest
 
-from layoutscope.arrays.lookup import COMBINE_RUNS, FIRST_PLACES, JOIN_RUNS
+from layoutscope.arrays.lookup import COMBINE_RUNS, FIRST_PLACES, JOIN_RUNS, first_places
 from layoutscope.arrays.ragged import COPY_PIECES
 from layoutscope.drive.hdd import CLOSED_LOOP, QUEUED_LOOP
 from layoutscope.image.raw import READ_PIECES
 from layoutscope.native import Kernel
-from layoutscope.native.build import build, compiler
-from layoutscope.native.library import SOURCES
+from layoutscope.native.build import compiler
+from layoutscope.native.library import SOURCES, RefusedError
 from layoutscope.ondisk.checksum import FLETCHER64
 from layoutscope.ondisk.leaves import DECODE_LEAVES
 from layoutscope.walk.cache import LRU_MISSES, READ_ONCE
 from tests.cli.conftest import ROOT
 
-SAY = "from layoutscope.native import core; print(core())"
-TRY = "from layoutscope.native import Kernel; print(Kernel('closed_loop', '')())"
+SCAN = [sys.executable, "-m", "layoutscope", "scan", str(ROOT / "fixtures/images/hfsplus-scattered.img.zst"), "--json"]
 
 
-def said(code: str, **environment: str) -> str:
-    """Return what a new process prints."""
-    around = {**os.environ, "LAYOUTSCOPE_PURE": "", **environment}
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env=around
-    )
-    return result.stdout.strip()
+def scanned(folder, **environment: str):
+    """Scan an image in a new process, with the package of a folder."""
+    around = {**os.environ, "PYTHONPATH": str(folder), **environment}
+    if not environment:
+        around.pop("LAYOUTSCOPE_KERNELS", None)  # those that are watched while they are tested
+    return subprocess.run(SCAN, capture_output=True, text=True, check=False, cwd=folder, env=around)
 
 
-@pytest.mark.parametrize(("environment", "reason"), [
-    ({"LAYOUTSCOPE_PURE": "1"}, "LAYOUTSCOPE_PURE is set"),
-    ({"LAYOUTSCOPE_KERNELS": "/nowhere/kernels.so"}, "no library was built"),
-    ({"LAYOUTSCOPE_KERNELS": __file__}, "the library cannot be loaded"),
+@pytest.mark.parametrize(("library", "reason"), [
+    ("/nowhere/kernels.so", "the C core is missing: /nowhere/kernels.so was not built. "),
+    (__file__, "the C core cannot be loaded: "),
 ])  # fmt: skip
-def test_without_a_library_everything_runs_in_python(environment, reason):
-    """The reason is told, and kernels do nothing."""
-    assert said(SAY, **environment).startswith(f"plain Python ({reason}")
-    assert said(TRY, **environment) == "None"
+def test_without_a_core_one_line_says_what_builds_it(library, reason):
+    """The command ends with 1 and without a traceback; the library raises the same."""
+    result = scanned(ROOT, LAYOUTSCOPE_KERNELS=library)
+    assert (result.returncode, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"layoutscope: {reason}")
+    assert line.endswith(f"with python -m layoutscope.native.build -o {library}")
+    code = f"import layoutscope; layoutscope.scan({SCAN[-2]!r})"
+    around = {**os.environ, "LAYOUTSCOPE_KERNELS": library}
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT, env=around
+    )
+    assert run.stderr.splitlines()[-1].startswith(f"layoutscope.native.library.CoreError: {reason}")
 
 
-def test_a_library_of_other_sources_is_not_taken(tmp_path, monkeypatch):
-    """After a change in C the old library stays unused until it is built again."""
+def test_a_core_of_other_sources_is_refused(tmp_path):
+    """After a change in C, or without a digest, nothing runs until the library is built again; then all does."""
     if not compiler():
         pytest.skip("no C compiler")
-    shutil.copytree(SOURCES, tmp_path / "source")
-    with (tmp_path / "source" / "hdd.c").open("a") as file:
-        file.write("/* changed */\n")
-    for module in ("build", "library"):
-        monkeypatch.setattr(f"layoutscope.native.{module}.SOURCES", tmp_path / "source")
-    build(tmp_path / "kernels.so")
-    told = said(SAY, LAYOUTSCOPE_KERNELS=str(tmp_path / "kernels.so"))
-    assert told == "plain Python (the library was built from other sources)"
+    copy = tmp_path / "copy"
+    shutil.copytree(ROOT / "layoutscope", copy / "layoutscope", ignore=shutil.ignore_patterns("node_modules", "*.so"))
+    library, source = copy / "layoutscope/native/kernels.so", copy / "layoutscope/native/source/merge.c"
+    build_in = [sys.executable, "-m", "layoutscope.native.build"]
+    assert "the C core is missing" in scanned(copy).stderr
+    subprocess.run(build_in, check=True, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)})
+    assert (scanned(copy).returncode, scanned(copy).stderr) == (0, "")
+    source.write_text(source.read_text() + "/* changed */\n")
+    told = f"layoutscope: the C core is older than its C sources: {library}. "
+    assert scanned(copy).stderr == f"{told}Build it again with python -m layoutscope.native.build\n"
+    stub = copy / "stub.c"
+    stub.write_text("int nothing;\n")
+    subprocess.run([*compiler(), "-shared", "-fPIC", "-o", str(library), str(stub)], check=True)
+    assert scanned(copy).stderr.startswith(told)
+
+
+def test_a_compiler_that_makes_nothing_to_load_is_passed_over(tmp_path):
+    """One that fails, and one that makes a file of another kind; without any other a line says what to install."""
+    wrong = tmp_path / "cc"
+    for does in ("exit 1", 'while [ "$1" != -o ]; do shift; done; echo none > "$2"'):
+        wrong.write_text(f"#!/bin/sh\n{does}\n")
+        wrong.chmod(0o755)
+        around = {**os.environ, "PYTHONPATH": str(ROOT), "CC": str(wrong), "PATH": str(tmp_path)}
+        words = [sys.executable, "-m", "layoutscope.native.build", "-o", str(tmp_path / "kernels.so")]
+        run = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, env=around)
+        if run.returncode == 0:
+            pytest.skip("the package ziglang is installed, and takes the place of a compiler")
+        assert run.stderr.startswith(
+            "error: the C core cannot be built: no C compiler makes a library that this Python"
+        )
+        assert len(run.stderr.splitlines()) == 1
+        assert not (tmp_path / "kernels.so").exists()
+
+
+def test_what_a_kernel_refuses_is_an_error_of_one_line():
+    """Numbers that lead out of a buffer are no result."""
+    with pytest.raises(RefusedError, match="kernel first_places: numbers are outside"):
+        first_places(np.array([5]), 3)
 
 
 KERNELS = (
@@ -75,7 +110,6 @@ def test_a_kernel_takes_what_its_prototype_says(kernel):
     assert [letters[each] for each in types] == list(kernel.takes.lower())
 
 
-@pytest.mark.usefixtures("native")
 @pytest.mark.parametrize("array", [
     np.zeros(4, np.int32), np.zeros(4, np.float64), np.zeros(8, np.int64)[::2], np.zeros(4, ">i8"),
 ])  # fmt: skip
@@ -85,58 +119,9 @@ def test_only_buffers_of_the_declared_type_are_handed_over(array):
         Kernel("closed_loop", "l")(array)
 
 
-@pytest.mark.usefixtures("native")
 def test_a_kernel_writes_into_nothing_that_is_read_only():
     """Not even by mistake."""
     array = np.zeros(4, np.int64)
     array.flags.writeable = False
     with pytest.raises(TypeError, match="writes"):
         Kernel("closed_loop", "L")(array)
-
-
-def test_kernels_that_are_none_of_these_are_told_with_what_builds_them(tmp_path):
-    """A library of other sources, or without a function, is passed over in a line on standard error.
-
-    Results are those of Python. Nothing is said of a library that is right, none that was built, or one that nobody
-    asked for.
-    """
-    if not compiler():
-        pytest.skip("no C compiler")
-    copy, image = tmp_path / "copy", ROOT / "fixtures" / "images" / "hfsplus-scattered.img.zst"
-    shutil.copytree(ROOT / "layoutscope", copy / "layoutscope", ignore=shutil.ignore_patterns("node_modules", "*.so"))
-    library, source = copy / "layoutscope/native/kernels.so", copy / "layoutscope/native/source/merge.c"
-
-    def run(*words: str):
-        around = {**os.environ, "LAYOUTSCOPE_PURE": "", "PYTHONPATH": str(copy)}
-        around.pop("LAYOUTSCOPE_KERNELS", None)  # those that are watched while they are tested
-        command = [sys.executable, "-m", "layoutscope", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=copy, env=around)
-
-    without = run("scan", str(image), "--json")
-    assert without.stderr == ""
-    build_in = [sys.executable, "-m", "layoutscope.native.build"]
-    subprocess.run(build_in, check=True, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)})
-    assert run("scan", str(image), "--json").stderr == ""
-    source.write_text(source.read_text() + "/* changed */\n")
-    changed = run("scan", str(image), "--json")
-    told = "plain Python, which is slower, ran in their place; build them with python -m layoutscope.native.build\n"
-    assert changed.stderr == f"layoutscope: the compiled kernels are older than their C sources: {told}"
-    assert run("scan", str(image), "--quiet").stderr == ""
-    assert run("cache").stderr == ""
-    stub = copy / "stub.c"
-    define = f'const char *sources(void) {{ return "{digest_of(source.parent)}"; }}\n'
-    stub.write_text(define)
-    subprocess.run([*compiler(), "-shared", "-fPIC", "-o", str(library), str(stub)], check=True)
-    lacking = run("scan", str(image), "--json")
-    assert lacking.stderr.startswith("layoutscope: the compiled kernels lack ")
-    assert lacking.stderr.endswith(told)
-    assert lacking.stdout == changed.stdout == without.stdout
-    stub.write_text("int nothing;\n")
-    subprocess.run([*compiler(), "-shared", "-fPIC", "-o", str(library), str(stub)], check=True)
-    assert run("scan", str(image), "--json").stderr == changed.stderr
-
-
-def digest_of(folder):
-    """Return what a library of these sources carries."""
-    data = b"".join(path.read_bytes() for path in sorted(folder.glob("*.[ch]")))
-    return f"{zlib.crc32(data):08x}"

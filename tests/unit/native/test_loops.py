@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from layoutscope.drive import hdd
 from layoutscope.drive.geometry import build_surface, num_segments
 from layoutscope.drive.hdd import Surface
+from layoutscope.native.library import RefusedError
 from tests.unit.drive.toys import SECTOR, disk
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil
+from tests.unit.native.reference.hdd import closed_loop, queued_loop
 
-pytestmark = pytest.mark.usefixtures("native")
-
-KERNELS = {"closed": (hdd.CLOSED_LOOP, hdd.closed_loop), "queued": (hdd.QUEUED_LOOP, hdd.queued_loop)}
+KERNELS = {"closed": (hdd.CLOSED_LOOP, closed_loop), "queued": (hdd.QUEUED_LOOP, queued_loop)}
 
 
 def new_drives(profile, count) -> hdd.Drives:
@@ -76,7 +76,7 @@ def buffers(some: hdd.Drives, parts: np.ndarray, extra: np.ndarray) -> list[np.n
 def run_kernel(kernel, fenced: Fenced, now: int) -> bool:
     """Run a kernel between fences; whether it accepted."""
     *given, spent, outcomes = fenced.copies
-    accepted = kernel(*given, now, spent, outcomes) is not None
+    accepted = kernel.attempt(*given, now, spent, outcomes) is not None
     assert fenced.hold()
     assert fenced.unchanged(0, 1, 2, 3, 6)
     return accepted
@@ -127,14 +127,11 @@ def test_hostile_tables_are_refused_or_give_the_same(name, data):
         assert np.array_equal(ours.ravel(), theirs.ravel())
 
 
-def test_what_is_refused_is_served_in_python(monkeypatch):
-    """A disk whose times overflow the kernel's sums is served all the same, from the state before."""
-    profile = disk()
-    some = new_drives(profile, 1)
+def test_what_is_refused_is_an_error():
+    """Times that overflow the kernel's sums end in an error that names the kernel; the drives stay as they were."""
+    some = new_drives(disk(), 1)
+    before = some.arms.copy()
     parts = np.array([[0, 0, 5, 9, 0], [1, 0, 700, 705, 0]])
-    think = np.zeros(2, np.int64)
-    native = hdd.serve_in_order(some, parts, think, 0)
-    monkeypatch.setattr(hdd, "CLOSED_LOOP", lambda *given: given[4].fill(7))
-    plain = hdd.serve_in_order(some, parts, think, 0)
-    assert np.array_equal(native.times, plain.times)
-    assert np.array_equal(native.outcomes, plain.outcomes)
+    with pytest.raises(RefusedError, match="closed_loop"):
+        hdd.serve_in_order(some, parts, np.full(2, 2**62), 2**62)
+    assert np.array_equal(some.arms, before)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.walk import cache
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil
-
-pytestmark = pytest.mark.usefixtures("native")
+from tests.unit.native.reference.walk import plain_misses
 
 
 @st.composite
@@ -45,7 +43,7 @@ def test_the_same_is_read(given, limit):
     """Every read, its touch and its kind."""
     touched, alone, *rest = given
     ours = cache.misses(touched, alone.view(bool), cache.Ways(*rest[:3]), rest[3], limit)
-    theirs = cache.plain_misses(touched, alone.view(bool), cache.Ways(*rest[:3]), rest[3], limit)
+    theirs = plain_misses(touched, alone.view(bool), cache.Ways(*rest[:3]), rest[3], limit)
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.dtype == other.dtype
         assert np.array_equal(mine, other)
@@ -60,11 +58,11 @@ def test_an_answer_in_pieces_is_the_same(data, limit):
     given, space = fenced.copies[:6], fenced.copies[6:]
     nodes: list[int] = []
     while space[3][0] < len(given[0]):
-        count = cache.LRU_MISSES(*given, limit, *space)
+        count = cache.LRU_MISSES.attempt(*given, limit, *space)
         assert count is not None
         nodes += space[4][:count].tolist()
     touched, alone, *rest = sound
-    assert nodes == cache.plain_misses(touched, alone.view(bool), cache.Ways(*rest[:3]), rest[3], limit)[0].tolist()
+    assert nodes == plain_misses(touched, alone.view(bool), cache.Ways(*rest[:3]), rest[3], limit)[0].tolist()
     assert fenced.hold()
 
 
@@ -75,12 +73,12 @@ def test_hostile_tables_are_refused_or_give_the_same(data, limit):
     sound = data.draw(trees())
     spoilt = spoil(data.draw, sound)
     fenced = Fenced(*spoilt, *work_space(spoilt, 70 * 64))
-    count = cache.LRU_MISSES(*fenced.copies[:6], limit, *fenced.copies[6:])
+    count = cache.LRU_MISSES.attempt(*fenced.copies[:6], limit, *fenced.copies[6:])
     assert fenced.hold()
     assert fenced.unchanged(*range(6))
     if count is not None:
         touched, alone, *rest = spoilt
-        theirs = cache.plain_misses(touched, alone, cache.Ways(*rest[:3]), rest[3], limit)
+        theirs = plain_misses(touched, alone, cache.Ways(*rest[:3]), rest[3], limit)
         for mine, other in zip(fenced.copies[-3:], theirs, strict=True):
             assert np.array_equal(mine[:count], other)
 
@@ -91,5 +89,5 @@ def test_a_spoilt_ring_leads_nowhere(data):
     """The work space is not trusted either: the kernel ends and writes nowhere else."""
     sound = data.draw(trees())
     fenced = Fenced(*sound, *spoil(data.draw, work_space(sound, 64)))
-    cache.LRU_MISSES(*fenced.copies[:6], data.draw(st.integers(0, 300)), *fenced.copies[6:])
+    cache.LRU_MISSES.attempt(*fenced.copies[:6], data.draw(st.integers(0, 300)), *fenced.copies[6:])
     assert fenced.hold()

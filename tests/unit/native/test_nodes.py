@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.filesystems.hfsplus import nodes as tree_nodes
 from layoutscope.filesystems.hfsplus.nodes import (
     INDEX,
     LEAF,
@@ -17,11 +15,9 @@ from layoutscope.filesystems.hfsplus.nodes import (
     MAP,
     decode_nodes,
     locate_records,
-    plain_locate,
 )
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
-
-pytestmark = pytest.mark.usefixtures("native")
+from tests.unit.native.reference.nodes import plain_locate
 
 SIZE = 96
 
@@ -46,7 +42,6 @@ def test_the_same_records_are_found(parts, fixed, least):
     buffer = np.frombuffer(b"".join(parts), np.uint8)
     read = decode_nodes(buffer, SIZE, np.arange(len(parts), dtype=np.int64))
     one, other = (locate(read, fixed, least) for locate in (locate_records, plain_locate))
-    assert tree_nodes._natively(read, fixed, least) is not None
     for field in fields(one)[1:]:
         assert getattr(one, field.name).tolist() == getattr(other, field.name).tolist(), field.name
 
@@ -64,6 +59,6 @@ def test_any_numbers_leave_everything_else_alone(data, parts):
     fenced = Fenced(*spoil(data.draw, arrays))
     buffer, *others = fenced.copies
     numbers = [data.draw(st.one_of(st.sampled_from(usual), EVIL)) for usual in ([SIZE], [14], [4], [-1, 6], [0, 6])]
-    LOCATE_RECORDS(buffer, *numbers, *others)
+    LOCATE_RECORDS.attempt(buffer, *numbers, *others)
     assert fenced.hold()
     assert fenced.unchanged(0, 1, 2)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.lookup import distinct
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.filesystems.apfs.fsrecords import Names
 from layoutscope.findings import Contradiction
@@ -51,8 +50,7 @@ def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArr
     """Hash many names."""
     hashes, known = np.empty(len(names), np.uint32), np.empty(len(names), bool)
     lengths, data = names.length.astype(np.int64), np.ascontiguousarray(names.data)
-    if HASH_PLAIN_NAMES(data, lengths, folded, MASK, hashes.view(np.int32), known.view(np.uint8)) is None:
-        hashes, known = hash_plain_names(names, folded=folded)
+    HASH_PLAIN_NAMES(data, lengths, folded, MASK, hashes.view(np.int32), known.view(np.uint8))
     others = np.flatnonzero(~known & (lengths > 0))
     raw = names.raw() if len(others) else []
     for row in others.tolist():
@@ -60,21 +58,6 @@ def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArr
         if characters is not None:
             hashes[row] = crc32c_of_words(characters[None, :])[0] & MASK
             known[row] = True
-    return hashes, known
-
-
-def hash_plain_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Hash the names that are of ASCII alone; the twin of the kernel, with the same results as :func:`hash_names`."""
-    hashes, known = np.zeros(len(names), np.uint32), (names.length > 0) & _is_plain(names)
-    lower = np.arange(ASCII_END, dtype=np.uint32)
-    if folded:
-        lower[ord("A") : ord("Z") + 1] += 32
-    # Names of one length are hashed together, as rows of characters.
-    for size in distinct(names.length[known]).tolist():
-        rows = np.flatnonzero(known & (names.length == size))
-        characters = lower[names.data[names.start[rows][:, None] + np.arange(size)]]
-        # Apple hashes 32-bit characters, whatever bytes of UTF-8 stand in the record.
-        hashes[rows] = crc32c_of_words(characters) & np.uint32(MASK)
     return hashes, known
 
 

@@ -1,0 +1,55 @@
+"""What the kernels over arrays must give, in numpy: the oracles of their tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutscope.arrays.lookup import order_of, runs_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.arrays.ragged import I64, U8
+
+
+def plain_first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:
+    """Find first places; the twin of the kernel."""
+    first = np.full(bound, -1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
+    is_first = np.zeros(len(codes), np.bool_)
+    is_first[first[first >= 0]] = True
+    return np.flatnonzero(is_first)
+
+
+def plain_join(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Join runs that ascend by their first blocks; the twin of the kernel."""
+    ends = np.maximum.accumulate(first + count)
+    is_head = np.ones(len(first), bool)
+    is_head[1:] = first[1:] > ends[:-1]
+    heads = np.flatnonzero(is_head)
+    tails = np.append(heads[1:], len(first)) - 1
+    return np.stack([first[heads], ends[tails] - first[heads]], axis=1)
+
+
+def plain_combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
+    """Sweep over all edges, of sets that need not be in order; the twin of the kernel."""
+    edges = np.concatenate([runs[:, 0], runs.sum(axis=1), other[:, 0], other.sum(axis=1)])
+    n, m = len(runs), len(other)
+    steps = np.concatenate([np.full(n, 1), np.full(n, -1), np.full(m, 2), np.full(m, -2)])
+    order = order_of(edges)
+    edges, state = edges[order], np.cumsum(steps[order])
+    if not len(edges):
+        return np.empty((0, 2), np.int64)
+    inside = state[:-1] == wanted
+    return runs_of(edges[:-1][inside], np.diff(edges)[inside])
+
+
+def plain_copy(source: U8, offsets: I64, lengths: I64, places: I64, target: U8) -> None:
+    """Copy pieces in numpy, those of one length together, through views in which row i is the bytes from i on."""
+    for length in sorted(set(lengths.tolist())):
+        chosen = np.flatnonzero(lengths == length)
+        rows = np.ndarray((len(source) - length + 1, length), np.uint8, source, strides=(1, 1))
+        out = np.ndarray((len(target) - length + 1, length), np.uint8, target, strides=(1, 1))
+        out[places[chosen]] = rows[offsets[chosen]]

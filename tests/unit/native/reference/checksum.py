@@ -1,0 +1,65 @@
+"""Checksums and hashes of many names in numpy: the oracles of the kernels' tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.arrays.lookup import distinct
+from layoutscope.filesystems.apfs.check.names import ASCII_END, MASK, _is_plain
+from layoutscope.ondisk.checksum import crc32c_of_words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.fsrecords import Names
+
+_MODULUS: Final = 2**32 - 1
+_CHUNK_WORDS: Final = 1024
+_BATCH_ROWS: Final = 64
+
+
+def plain_fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Do what `fletcher64` says; the twin of ``native/source/checksum.c``."""
+    words = blocks.view("<u4")[:, 2:]  # words as the format defines them
+    low = np.zeros(len(blocks), np.uint64)
+    high = np.zeros(len(blocks), np.uint64)
+    for start in range(0, words.shape[1], _CHUNK_WORDS):
+        chunk = words[:, start : start + _CHUNK_WORDS]
+        plain, weighted = _sums(chunk)
+        high = (high + low * np.uint64(chunk.shape[1]) + weighted) % _MODULUS
+        low = (low + plain) % _MODULUS
+    # Not the sums themselves are stored, but what brings the sums over the whole object, the checksum behind it, to
+    # zero: so a reader may as well sum up everything and compare with zero.
+    check_low = _MODULUS - (low + high) % _MODULUS
+    check_high = _MODULUS - (low + check_low) % _MODULUS
+    return (check_high << np.uint64(32)) | check_low
+
+
+def _sums(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Plain and descending-weighted row sums, exact in doubles: 1024 words of 32 bits stay below 2**53."""
+    width = words.shape[1]
+    weights = np.stack([np.ones(width), np.arange(width, 0, -1)], axis=1)
+    sums = np.empty((len(words), 2))
+    doubles = np.empty((_BATCH_ROWS, width))
+    for start in range(0, len(words), _BATCH_ROWS):
+        batch = words[start : start + _BATCH_ROWS]
+        doubles[: len(batch)] = batch
+        np.matmul(doubles[: len(batch)], weights, out=sums[start : start + len(batch)])
+    return sums[:, 0].astype(np.uint64), sums[:, 1].astype(np.uint64)
+
+
+def hash_plain_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+    """Hash the names that are of ASCII alone; the twin of the kernel, with the same results as :func:`hash_names`."""
+    hashes, known = np.zeros(len(names), np.uint32), (names.length > 0) & _is_plain(names)
+    lower = np.arange(ASCII_END, dtype=np.uint32)
+    if folded:
+        lower[ord("A") : ord("Z") + 1] += 32
+    # Names of one length are hashed together, as rows of characters.
+    for size in distinct(names.length[known]).tolist():
+        rows = np.flatnonzero(known & (names.length == size))
+        characters = lower[names.data[names.start[rows][:, None] + np.arange(size)]]
+        # Apple hashes 32-bit characters, whatever bytes of UTF-8 stand in the record.
+        hashes[rows] = crc32c_of_words(characters) & np.uint32(MASK)
+    return hashes, known

@@ -1,0 +1,101 @@
+"""A level of a tree that grows record by record: what the kernel must give."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.aging.trees import Grown, _in_key_order
+
+if TYPE_CHECKING:
+    from layoutscope.aging.trees import I64, RecordWrites, SplitRule
+
+
+def cut(rule: SplitRule, sizes: list[int], place: int) -> int:
+    """Return how many records of a full node stay, given their sizes and the place that the next one gets."""
+    if rule.room_bytes is None:
+        return len(sizes) - len(sizes) // 2
+    beyond = rule.room_bytes - rule.less_per_record * len(sizes)
+    filled = (size - rule.less_per_record for size in sizes)
+    kept = next((turn for turn, end in enumerate(accumulate(filled), 1) if end > beyond), len(sizes))
+    kept = min(kept, len(sizes) - 1)
+    return max(kept - (place < kept), 1)
+
+
+class _Nodes:
+    """The nodes of a level while it grows."""
+
+    def __init__(self, num_records: int, rule: SplitRule) -> None:
+        self.rule = rule
+        self.size = [0] * num_records
+        self.held: list[list[int]] = [[]]
+        self.load, self.lost = [0], [0]
+        self.first, self.order = [-1], [0]
+        self.born, self.batch = [0], [0]
+        # The first node is there before anything is written.
+        self.taken = [(0, 0, 0)]
+
+    def write(self, record: int, more: int, lost: int, when: int, batch: int) -> None:
+        """Write a record; split what is too full for it."""
+        at = bisect_right(self.first, record) - 1
+        node = self.order[at]
+        self._take(node, when, batch)
+        is_new = not self.size[record]
+        while self.load[node] + self.lost[node] + more + lost > self.rule.capacity_bytes and len(self.held[node]) > 1:
+            at = self._split(at, (record, is_new), when, batch)
+            node = self.order[at]
+            lost = lost if is_new else 0
+        if is_new:
+            held = self.held[node]
+            held.insert(bisect_left(held, record), record)
+        self.size[record] += more
+        self.load[node] += more
+        self.lost[node] += lost
+
+    def _take(self, node: int, when: int, batch: int) -> None:
+        """Have a transaction take a block for a node that it has not changed yet."""
+        if self.batch[node] != batch:
+            self.batch[node] = batch
+            self.taken.append((node, when, batch))
+
+    def _split(self, at: int, wanted: tuple[int, bool], when: int, batch: int) -> int:
+        """Split a node in two; returns where the wanted record belongs."""
+        record, is_new = wanted
+        node = self.order[at]
+        held, sizes = self.held[node], [self.size[item] for item in self.held[node]]
+        place = bisect_left(held, record)
+        stay = cut(self.rule, sizes, place)
+        new = len(self.held)
+        self.held.append(held[stay:])
+        del held[stay:]
+        self.load.append(sum(sizes[stay:]))
+        self.lost.append(0)
+        self.load[node], self.lost[node] = sum(sizes[:stay]), 0
+        self.born.append(when)
+        self.batch.append(-1)
+        self._take(new, when, batch)
+        goes = place > stay or (place == stay and not (is_new and self.rule.stays_at_cut))
+        begins = self.held[new][0]
+        self.first.insert(at + 1, min(begins, record) if goes else begins)
+        self.order.insert(at + 1, new)
+        return at + goes
+
+    def nodes(self) -> I64:
+        """Return the place in key order of each record's node."""
+        node = np.empty(len(self.size), np.int64)
+        node[np.concatenate([np.array(self.held[each], np.int64) for each in self.order])] = np.repeat(
+            np.arange(len(self.order)), [len(self.held[each]) for each in self.order]
+        )
+        return node
+
+
+def plain_grown(writes: RecordWrites, rule: SplitRule) -> Grown:
+    """Do the same in Python: what the kernel is held against."""
+    nodes = _Nodes(int(writes.record.max(initial=-1)) + 1, rule)
+    for each in zip(*(column.tolist() for column in writes), strict=True):
+        nodes.write(*each)
+    by, at, batch = np.array(nodes.taken, np.int64).reshape(-1, 3).T
+    return _in_key_order(nodes.nodes(), (nodes.order, nodes.first, nodes.born), (by, at, batch))

@@ -1,0 +1,74 @@
+"""What the kernels of metrics and traces must give, in numpy: the oracles of their tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.access.trace import interleaved
+from layoutscope.arrays.lookup import dense_codes, first_places
+from layoutscope.arrays.ragged import interleave
+from layoutscope.metrics.space import Pieces, edge_distance
+from layoutscope.tables import NULL_ROW
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.access.trace import Touches
+    from layoutscope.metrics.space import Firsts
+
+
+def plain_merged(
+    first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
+) -> Touches:
+    """Lay out touches by their places; the twin of the kernel."""
+    return interleaved([first, second], interleave([first_counts, second_counts]))
+
+
+def plain_inversions(permutation: NDArray[np.int64]) -> int:
+    """Count them in passes over all; the twin of the kernel.
+
+    One pass for each bit, from the highest: values that agree in the higher bits stand together in their original
+    order, and each 0 is passed by the ones before it in its group. A group starts at the place of its smallest value,
+    so that every pass is a prefix sum and a scatter: O(n log n) without a loop over elements.
+    """
+    values = np.asarray(permutation, np.int64)
+    total = 0
+    for bit in range(max(len(values) - 1, 0).bit_length() - 1, -1, -1):
+        ones = (values >> bit) & 1
+        group = (values >> (bit + 1)) << (bit + 1)
+        before = np.cumsum(ones) - ones
+        ones_before = before - before[group]
+        total += int(ones_before[ones == 0].sum())
+        zeros_before = np.arange(len(values)) - group - ones_before
+        place = np.where(ones == 0, group + zeros_before, group + (1 << bit) + ones_before)
+        scattered = np.empty_like(values)
+        scattered[place] = values
+        values = scattered
+    return total
+
+
+def plain_merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
+    """Join pieces column by column; the twin of the kernel."""
+    if not len(pieces.start):
+        return pieces
+    # Of pieces that overlap, as on damaged volumes, the one that starts last need not be the one that ends last.
+    reach = np.maximum.accumulate(pieces.stop)
+    first = np.concatenate([[True], pieces.start[1:] - reach[:-1] > gap_bytes])
+    return Pieces(pieces.start[first], reach[np.append(np.flatnonzero(first)[1:] - 1, len(reach) - 1)])
+
+
+def plain_apart(
+    firsts: Firsts, place: NDArray[np.int32], node_start: NDArray[np.int64], node_stop: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Find it column by column; the twin of the kernel."""
+    rows, is_file = np.flatnonzero(firsts.is_first), firsts.is_file
+    (of_extent, of_file), bound = dense_codes(firsts.file_id[rows], firsts.entry_file_id[is_file])
+    leaf_of = np.full(bound, NULL_ROW)
+    leaf_of[of_file] = firsts.leaf[is_file]
+    first = first_places(of_extent, bound)
+    rows, leaf = rows[first], leaf_of[of_extent[first]]
+    rows, leaf = rows[leaf != NULL_ROW], leaf[leaf != NULL_ROW]
+    start, node = firsts.start[rows], place[leaf]
+    return edge_distance(start, start + firsts.length_bytes[rows], node_start[node], node_stop[node])

@@ -152,7 +152,8 @@ def long_flag(item: inspect.Parameter) -> str:
     """Return how an option is spelt, by its long name."""
     (declared,) = item.annotation.__metadata__
     # Typer keeps the first spelling where other styles have the default.
-    return next(flag for flag in (declared.default, *declared.param_decls) if flag.startswith("--"))
+    flags: tuple[str, ...] = (declared.default, *declared.param_decls)
+    return next(flag for flag in flags if flag.startswith("--"))
 
 
 def read_value(hint: Any, option: Option, value: Any) -> Any:

@@ -212,7 +212,7 @@ def _wrong_sectors(source: Source, start: int, stop: int, stride: int, mode: int
         # The last sector may be cut.
         buffer = np.zeros(SECTORS_TOGETHER * stride, np.uint8)
         length = min(len(buffer), stop - first)
-        source.read_into(first, memoryview(buffer)[:length])
+        source.read_into(first, buffer.data[:length])
         starts = np.arange(0, length, stride)
         marks = buffer.reshape(-1, stride)[: len(starts), : len(CD_SYNC)]
         heads = decode_columns(COMPACT_DISC_SECTOR, buffer, starts, fields)

@@ -152,7 +152,7 @@ def long_flag(item: inspect.Parameter) -> str:
     """Return how an option is spelt, by its long name."""
     (declared,) = item.annotation.__metadata__
     # Typer keeps the first spelling where other styles have the default.
-    return next(flag for flag in (declared.default, *declared.param_decls) if flag.startswith("--"))
+    return next(str(flag) for flag in (declared.default, *declared.param_decls) if flag.startswith("--"))
 
 
 def read_value(hint: Any, option: Option, value: Any) -> Any:

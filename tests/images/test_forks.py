@@ -33,10 +33,9 @@ def image(request, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("decoder", ["bulk", "grammar"])
-def test_an_attribute_called_data_is_not_the_files_data(image, decoder):
+def test_an_attribute_called_data_is_not_the_files_data(image):
     """The file has its three blocks and no more; each attribute has its own fork."""
-    with layoutscope.open(image, decoder=decoder) as disk:
+    with layoutscope.open(image) as disk:
         layout = disk.scan(drives=()).volume.layout
     number = layout.entries.row(by_predicate=pl.col("name") == "a", named=True)["file_id"]
     extents = layout.extents.filter(file_id=number).with_columns(pl.col("fork").cast(pl.String))

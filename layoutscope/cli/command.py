@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import typer
 from typer.models import ArgumentInfo, ParameterInfo
 
-from layoutscope.cli.options import add_secrets_and_cache, long_flag, parameter, parameters_of, read_value
+from layoutscope.cli.options import long_flag, parameter, parameters_of, read_value
 from layoutscope.cli.running import (
     STANDARD_OUTPUT,
     Damage,
@@ -82,7 +82,6 @@ class Command:
         evidence = options.pop("evidence", None)
         is_reading = "no_cache" in options
         if is_reading:
-            add_secrets_and_cache(options)
             options |= {"on_damage": damage.note, "on_locked": locked.append}
         if self._spread:
             given[OPTIONS] = options

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutscope.cli.options import FLEET, AsJson
+from layoutscope.cli.options import FLEET, AsJson, complete_options
 from layoutscope.cli.running import STANDARD_OUTPUT, show, warn
 from layoutscope.errors import UsageError
 from layoutscope.options import OUTPUT, BatchOptions, Force, Option, QueryOptions
@@ -38,7 +38,9 @@ def batch(
 
     # Every source has its row.
     del options["on_damage"], options["on_locked"]
-    result = run(sources, output, on_source=None if quiet or sys.stderr.isatty() else _told, **options)
+    result = run(
+        sources, output, on_source=None if quiet or sys.stderr.isatty() else _told, **complete_options(options)
+    )
     show(result, as_json=as_json)
     return result.exit_code
 
@@ -82,7 +84,7 @@ def query_fleet(
     if output is not None:
         file_form(output, file_format, ANSWER_FORMATS, "csv")
         check_output(output, force=force, reads=[place])
-    result = run(place, sql, **options)
+    result = run(place, sql, **complete_options(options))
     for line in result.left_out:
         warn(f"left out: {line}")
     if output is not None:

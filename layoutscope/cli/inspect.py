@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from layoutscope.cli.options import CONTAINER, AsJson, Image, ImageItself, Output
+from layoutscope.cli.options import CONTAINER, AsJson, Image, ImageItself, Output, complete_options
 from layoutscope.cli.running import show, warn
 from layoutscope.errors import EXIT_DAMAGED, UsageError
 from layoutscope.options import (
@@ -29,7 +29,7 @@ def inspect(image: ImageItself, *, as_json: AsJson = False, options: InspectOpti
     """Show the structure at a place field by field, and who owns that place: tree, node, file, path."""
     from layoutscope.api.inspect import inspect as run
 
-    show(run(image, **options), as_json=as_json)
+    show(run(image, **complete_options(options)), as_json=as_json)
 
 
 def checkpoints(
@@ -41,7 +41,7 @@ def checkpoints(
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.inspect import print_states
 
-    found = run(image, **options)
+    found = run(image, **complete_options(options))
     if as_json:
         sys.stdout.write(states_json(found) + "\n")
     else:
@@ -72,7 +72,7 @@ def export(
 
     if output is None and options.get("file_format") == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is binary, and this is a terminal; write it to a file: -o FILE.parquet")
-    run(image, table, sys.stdout.buffer if output is None else output, **options)
+    run(image, table, sys.stdout.buffer if output is None else output, **complete_options(options))
 
 
 def extract(
@@ -87,7 +87,7 @@ def extract(
     """Write a raw image with the metadata alone, which scans the same; names of files are metadata and are in it."""
     from layoutscope.api.extract import extract as run
 
-    run(image, output, **options)
+    run(image, output, **complete_options(options))
     warn("it holds the names of files and volumes; a capture can leave them out (scan --save --no-names)")
 
 
@@ -131,9 +131,10 @@ def check(
     from layoutscope.api.check import check as run
 
     chosen = _choose_format(file_format, as_json=as_json, explain=explain)
-    found = run(image, **options)
+    reading = complete_options(options)
+    found = run(image, **reading)
     if later is not None:
-        found = run(later, **options).since(found)
+        found = run(later, **reading).since(found)
     if rules:
         found = found.of_rules(*rules)
     if chosen in ("text", "json"):
@@ -174,6 +175,6 @@ def verify(image: ImageItself, *, as_json: AsJson = False, options: ReadOptions)
     """Parse every node through its grammar and list what differs from bulk decoding."""
     from layoutscope.api.check import verify as run
 
-    found = run(image, **options)
+    found = run(image, **complete_options(options))
     show(found, as_json=as_json)
     return found.exit_code

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import typer
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.filesystems.traits import ReadOption
+
+Group = TypeVar("Group")
 
 Changes = Mapping[str, Option | None]
 """What a command offers in another way than the library, or not; by name, or by the kind of a file system's option."""
@@ -152,8 +154,7 @@ def long_flag(item: inspect.Parameter) -> str:
     """Return how an option is spelt, by its long name."""
     (declared,) = item.annotation.__metadata__
     # Typer keeps the first spelling where other styles have the default.
-    flags: tuple[str, ...] = (declared.default, *declared.param_decls)
-    return next(flag for flag in flags if flag.startswith("--"))
+    return next(str(flag) for flag in (declared.default, *declared.param_decls) if flag.startswith("--"))
 
 
 def read_value(hint: Any, option: Option, value: Any) -> Any:
@@ -195,11 +196,13 @@ def complete_what_if(incomplete: str) -> list[str]:
 COMPLETIONS: Final = {"what_ifs": complete_what_if}
 
 
-def add_secrets_and_cache(given: dict[str, Any]) -> None:
-    """Read secrets from where they are, and choose the folder of decompressed images."""
+def complete_options(options: Group) -> Group:
+    """Add what only a terminal and this machine know: secrets, which are asked for only now, and the usual cache."""
+    given = dict[str, Any](options)  # type: ignore[call-overload]  # a group is a dictionary
     for name in [name for name, (own, _) in _read_options().items() if own.kind == "secret"]:
         given[name] = secret_of(name, given.get(name), given.pop(f"{name}_file", None))
     given["cache_dir"] = None if given.pop("no_cache") else given.get("cache_dir") or usual_cache()
+    return cast("Group", given)
 
 
 def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from layoutscope.cli.options import SEVERAL, AsJson, Image
+from layoutscope.cli.options import SEVERAL, AsJson, Image, complete_options
 from layoutscope.cli.running import show, warn
 from layoutscope.options import OUTPUT, Force, ForecastOptions, Option, PlanOptions
 
@@ -24,7 +24,7 @@ def plan(
     """Say what would help, ranked by the time it saves, with what it takes and how to do it."""
     from layoutscope.api.plan import plan as run
 
-    result = run(image, **options)
+    result = run(image, **complete_options(options))
     for missing in () if result.emitted is None else result.emitted.missing:
         warn(missing.sentence)
     if file_format == "csv":
@@ -57,7 +57,7 @@ def forecast(
 
     if plot is not None:
         check_output(plot, force=force, reads=images)
-    found = run(images, **options)
+    found = run(images, **complete_options(options))
     if plot is not None:
         write_forecast_plot(found, plot, force=force)
     show(found, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from layoutscope.cli.options import AsJson, Image, Output
+from layoutscope.cli.options import AsJson, Image, Output, complete_options
 from layoutscope.cli.running import show
 from layoutscope.options import (
     ORDERS,
@@ -44,7 +44,7 @@ def predict(
     """Predict how long a workload takes on drives, why, and what would change it."""
     from layoutscope.api.predict import predict as run
 
-    show(run(image, **options), as_json=as_json)
+    show(run(image, **complete_options(options)), as_json=as_json)
 
 
 def trace(
@@ -68,7 +68,7 @@ def trace(
     trace_form(target, file_format)
     if output is not None:
         check_output(output, force=force, reads=[image])
-    write_trace(run(image, **options), target, file_format=file_format, disk=disk, force=force)
+    write_trace(run(image, **complete_options(options)), target, file_format=file_format, disk=disk, force=force)
 
 
 def replay(
@@ -85,7 +85,7 @@ def replay(
     """Compute what drives make of a real trace, and score a prediction against it."""
     from layoutscope.api.replay import replay as run
 
-    show(run(trace, **options), as_json=as_json)
+    show(run(trace, **complete_options(options)), as_json=as_json)
 
 
 def validate(

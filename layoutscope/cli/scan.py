@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import SEVERAL, AsJson, Image
+from layoutscope.cli.options import SEVERAL, AsJson, Image, complete_options
 from layoutscope.cli.running import STANDARD_OUTPUT, show
 from layoutscope.options import (
     OUTPUT,
@@ -67,7 +67,7 @@ def scan(
         options["identify"] = True
     if not as_json:
         options.pop("on_locked")  # the screen begins with it
-    result = run(image, **options)
+    result = run(image, **complete_options(options))
     if save_to is not None:
         save(result, save_to, hash_names=hash_names, force=force)
     if map_to is not None:
@@ -105,7 +105,7 @@ def map_images(
     """Write an interactive map of images, side by side on one scale: one page that needs no network."""
     from layoutscope.api.map import map_images as run
 
-    results = run(images, sys.stdout.buffer if output is None else output, **options)
+    results = run(images, sys.stdout.buffer if output is None else output, **complete_options(options))
     return max(result.exit_code for result in results)
 
 
@@ -129,7 +129,7 @@ def compare(
 
     if nodes is not None:
         check_output(nodes, force=force, reads=images)
-    found = run(images, **options)
+    found = run(images, **complete_options(options))
     if nodes is not None:
         write_changed_nodes(found, nodes, force=force)
     show(found, as_json=as_json)
@@ -154,7 +154,7 @@ def series(
 
     if plot is not None:
         check_output(plot, force=force, reads=images)
-    found = run(images, **options)
+    found = run(images, **complete_options(options))
     if plot is not None:
         write_series_plot(found, plot, force=force)
     show(found, as_json=as_json)

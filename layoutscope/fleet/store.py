@@ -152,7 +152,7 @@ class FleetFolder:
     def is_ours(self) -> bool:
         """Whether a batch is in the folder; one of another version is refused."""
         try:
-            saved = json.loads((self.path / FLEET_MANIFEST).read_text("utf-8"))
+            saved = _read_json(self.path / FLEET_MANIFEST)
         except (OSError, ValueError):
             return False
         if not isinstance(saved, dict) or not str(saved.get("format")).startswith(FLEET_FORMAT.partition("/")[0]):
@@ -290,7 +290,7 @@ class FleetFolder:
     def row(self, identifier: str) -> dict[str, Any] | None:
         """Return the row of a source; None where there is none that is whole."""
         try:
-            found = json.loads(self.row_file(identifier).read_text("utf-8"))
+            found = _read_json(self.row_file(identifier))
         except (OSError, ValueError):
             return None
         if not _is_row(found, identifier):
@@ -365,6 +365,12 @@ def _to_frames(rows: dict[str, list[dict[str, Any]]], pieces: dict[str, list[pl.
 
 def _told(value: Any) -> Any:
     return plain_text(value) if isinstance(value, str) else value
+
+
+def _read_json(path: Path) -> Any:
+    """Read a document of the batch; a pipe in its place would never end."""
+    with inputs.open_file(path) as file:
+        return json.loads(file.read())
 
 
 def _is_same(row: Mapping[str, Any] | None, ended: Mapping[str, Any]) -> bool:

@@ -232,7 +232,7 @@ def test_a_list_with_zero_bytes_is_refused_in_one_line(run, tmp_path):
     assert result.stderr == said
 
 
-@pytest.mark.parametrize("way", ["edited", "another document", "link"])
+@pytest.mark.parametrize("way", ["edited", "another document", "link", "folder", "pipe"])
 def test_tables_have_no_row_of_before_in_place_of_one_that_failed(run, made, fleet, tmp_path, way):
     """A row that cannot be replaced is about the disk as it was; what is in its place may be no row at all."""
     disk = tmp_path / "disk.img"
@@ -246,12 +246,13 @@ def test_tables_have_no_row_of_before_in_place_of_one_that_failed(run, made, fle
         row.write_text('{"status": "complete", "volumes": 3}')
     else:
         row.unlink()
-        row.symlink_to(next((fleet / "rows").iterdir()))
+        make = {"link": lambda: row.symlink_to(next((fleet / "rows").iterdir())), "pipe": lambda: os.mkfifo(row)}
+        make.get(way, row.mkdir)()
     disk.write_bytes(disk.read_bytes() + bytes(4096))
-    before = row.read_text()
+    before = states(row.parent)
     result = run(*words, "--resume")
     assert (result.exit_code, "failed" in result.stdout) == (1, True)
     (found,) = pl.read_parquet(tmp_path / "own/batch.parquet").select("status", "message").rows()
     assert found[0] == "failed"
     assert row.name in found[1]
-    assert row.read_text() == before
+    assert states(row.parent) == before

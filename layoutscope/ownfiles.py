@@ -103,8 +103,10 @@ def refuse_special(path: Path) -> None:
         raise UsageError(f"{path}: is in a folder of the system ({real}); results are not written there.")
 
 
-def refuse_strangers(path: Path, seen: Seen) -> None:
-    """Refuse to replace what was not written here, or was changed since."""
+def refuse_strangers(path: Path, seen: Seen, *, is_folder: bool = False) -> None:
+    """Refuse to replace what was not written here, or was changed since, or a folder where a file would be."""
+    if seen and stat.S_ISDIR(seen[""].type) and not is_folder:
+        raise UsageError(f"{path}: is a folder, and was not written by layoutscope. {REMEDY}")
     for name, state in seen.items():
         if not stat.S_ISDIR(state.type) and (why := _stranger(path / name if name else path, state)):
             raise UsageError(why)

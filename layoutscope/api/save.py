@@ -44,7 +44,7 @@ def check_capture(
         _, strangers = own_files(target)
         if strangers:
             raise UsageError(f"{target}: is not overwritten: {strangers[0].name} in it belongs to no capture")
-        ownfiles.refuse_strangers(target, seen)
+        ownfiles.refuse_strangers(target, seen, is_folder=True)
     if not target.absolute().parent.is_dir():
         raise UsageError(f"{target}: its folder does not exist")
     return seen

@@ -152,7 +152,7 @@ class FleetFolder:
     def is_ours(self) -> bool:
         """Whether a batch is in the folder; one of another version is refused."""
         try:
-            saved = json.loads((self.path / FLEET_MANIFEST).read_text("utf-8"))
+            saved = _read_json(self.path / FLEET_MANIFEST)
         except (OSError, ValueError):
             return False
         if not isinstance(saved, dict) or not str(saved.get("format")).startswith(FLEET_FORMAT.partition("/")[0]):
@@ -290,10 +290,10 @@ class FleetFolder:
     def row(self, identifier: str) -> dict[str, Any] | None:
         """Return the row of a source; None where there is none that is whole."""
         try:
-            found = json.loads(self.row_file(identifier).read_text("utf-8"))
+            found = _read_json(self.row_file(identifier))
         except (OSError, ValueError):
             return None
-        if not isinstance(found, dict):
+        if not _is_row(found, identifier):
             return None
         lost = found.get("capture") and not is_capture(self.path / str(found["capture"]))
         return None if lost else found
@@ -303,8 +303,11 @@ class FleetFolder:
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in FLEET_TABLES}
         pieces: dict[str, list[pl.DataFrame]] = {name: [] for name in FLEET_TABLES}
         for number, identifier in enumerate(identifiers, 1):
-            document = self.row(identifier) or unwritten.get(identifier)
-            if document is None:
+            ended, document = unwritten.get(identifier), self.row(identifier)
+            if ended is not None and ended["status"] == "failed" and not _is_same(document, ended):
+                # What could not be replaced is about the source as it was.
+                document = ended
+            if document is None or not _is_same(document, ended or document):
                 raise OutputError(f"{self.path}: a row that was written is gone; another program works in this folder")
             rows["batch"].append(_flat(document))
             for name in ("volumes", "metrics", "predictions", "findings"):
@@ -362,6 +365,25 @@ def _to_frames(rows: dict[str, list[dict[str, Any]]], pieces: dict[str, list[pl.
 
 def _told(value: Any) -> Any:
     return plain_text(value) if isinstance(value, str) else value
+
+
+def _read_json(path: Path) -> Any:
+    """Read a document of the batch; a pipe in its place would never end."""
+    with inputs.open_file(path) as file:
+        return json.loads(file.read())
+
+
+def _is_same(row: Mapping[str, Any] | None, ended: Mapping[str, Any]) -> bool:
+    return row is not None and all(row[name] == ended[name] for name in ("status", "message", "key"))
+
+
+def _is_row(found: object, identifier: str) -> bool:
+    """Whether what stands in the place of a row is one: others may have written there."""
+    if not isinstance(found, dict) or found.get("source") != identifier or not isinstance(found.get("key"), dict):
+        return False
+    is_ended = all(isinstance(found.get(name), str) for name in ("path", "status", "message"))
+    lists = (found.get(name, []) for name in FLEET_TABLES if name != "batch")
+    return is_ended and all(isinstance(each, list) and all(isinstance(row, dict) for row in each) for each in lists)
 
 
 def _flat(document: dict[str, Any]) -> dict[str, Any]:

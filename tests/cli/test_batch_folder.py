@@ -8,6 +8,7 @@ import shutil
 import stat
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import layoutscope
@@ -229,3 +230,29 @@ def test_a_list_with_zero_bytes_is_refused_in_one_line(run, tmp_path):
     assert (result.exit_code, result.stdout) == (2, "")
     said = "layoutscope: one.img\\u0000two.img\\u0000: has a zero byte, which no path has; a list has a path per line\n"
     assert result.stderr == said
+
+
+@pytest.mark.parametrize("way", ["edited", "another document", "link", "folder", "pipe"])
+def test_tables_have_no_row_of_before_in_place_of_one_that_failed(run, made, fleet, tmp_path, way):
+    """A row that cannot be replaced is about the disk as it was; what is in its place may be no row at all."""
+    disk = tmp_path / "disk.img"
+    shutil.copyfile(made / "disks/victim.img", disk)
+    words = ("batch", disk, "-o", tmp_path / "own", "--drive", "generic-7200")
+    assert run(*words).exit_code == 0
+    (row,) = (tmp_path / "own/rows").iterdir()
+    if way == "edited":
+        row.write_text(row.read_text() + " ")
+    elif way == "another document":
+        row.write_text('{"status": "complete", "volumes": 3}')
+    else:
+        row.unlink()
+        make = {"link": lambda: row.symlink_to(next((fleet / "rows").iterdir())), "pipe": lambda: os.mkfifo(row)}
+        make.get(way, row.mkdir)()
+    disk.write_bytes(disk.read_bytes() + bytes(4096))
+    before = states(row.parent)
+    result = run(*words, "--resume")
+    assert (result.exit_code, "failed" in result.stdout) == (1, True)
+    (found,) = pl.read_parquet(tmp_path / "own/batch.parquet").select("status", "message").rows()
+    assert found[0] == "failed"
+    assert row.name in found[1]
+    assert states(row.parent) == before

@@ -210,9 +210,10 @@ def _wrong_sectors(source: Source, start: int, stop: int, stride: int, mode: int
     fields = COMPACT_DISC_SECTOR.mode, COMPACT_DISC_SECTOR.is_second_form
     for first in range(start, stop, SECTORS_TOGETHER * stride):
         # The last sector may be cut.
-        buffer = np.zeros(SECTORS_TOGETHER * stride, np.uint8)
-        length = min(len(buffer), stop - first)
-        source.read_into(first, buffer.data[:length])
+        data = bytearray(SECTORS_TOGETHER * stride)
+        length = min(len(data), stop - first)
+        source.read_into(first, memoryview(data)[:length])
+        buffer = np.frombuffer(data, np.uint8)
         starts = np.arange(0, length, stride)
         marks = buffer.reshape(-1, stride)[: len(starts), : len(CD_SYNC)]
         heads = decode_columns(COMPACT_DISC_SECTOR, buffer, starts, fields)

@@ -101,9 +101,8 @@ def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, peer, su
     with (tmp_path / file).open("r+b") as image:
         image.seek(4)
         image.write((17).to_bytes(4, "little"))
-    with pytest.raises(
-        UnsupportedError, match=rf"{file}: is a VMware disk \(vmdk\) of version 17, and 1 to 3 are known"
-    ):
+    said = rf"{file}: is a VMware disk \(vmdk\) of version 17, and 1 to 3 are known"
+    with pytest.raises(UnsupportedError, match=said):
         open_image(tmp_path / "a.vmdk")
 
 

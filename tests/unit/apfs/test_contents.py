@@ -9,6 +9,7 @@ import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.contents import (
+    VolumeParts,
     _all_devices,
     _is_live,
     _report_data_in_metadata,
@@ -17,6 +18,7 @@ from layoutscope.filesystems.apfs.contents import (
     is_deleted,
     num_missing_entries,
     streams,
+    stretches,
     virtual_regions,
     volume_regions,
 )
@@ -266,3 +268,24 @@ def test_superblocks_of_all_states_are_regions():
         (62, "volume-superblock", "snapshot of xid 5"),
         (63, "other", ""),
     ]
+
+
+def test_blocks_that_are_metadata_and_data_are_told_with_the_account():
+    container, parts = container_of(100)
+    account(container, parts, [claims_of([(10, 3)], [], [(12, 2)], [])])
+    assert [(item.code, item.image_offset) for item in container.log.findings] == [("block-claimed-twice", 12 * BLOCK)]
+
+
+def test_no_extents_have_no_blocks():
+    first, length = stretches({"obj_id": np.empty(0, np.uint64)}, BLOCK)
+    assert (len(first), len(length)) == (0, 0)
+
+
+def test_each_tree_of_a_volume_counts_once():
+    """The live state's is among the views as well; those of snapshots and what is lost are further ones."""
+    live, other, old, lost, gone = (rows_of("fs", {"paddr": np.array([number], np.uint64)}) for number in range(5))
+    parts = SimpleNamespace(
+        own_trees=lambda: [live], snapshot_extents=[SimpleNamespace(nodes=old)], lost=[lost], lost_of_snapshots=[gone],
+        views={"live": live, "snapshot": other},
+    )  # fmt: skip
+    assert [int(nodes.paddr[0]) for nodes in VolumeParts._trees(parts)] == [0, 2, 3, 4, 1]

@@ -117,6 +117,12 @@ def test_each_damage_is_reported_at_its_block():
     assert [item[3:] for item in findings[1:]] == [("12", "99"), ("7", "6")]
 
 
+def test_nothing_is_reported_of_what_was_not_read():
+    """An object behind the end, a deleted one, and one that another entry names in the same place."""
+    omap = object_map((10, 7, 2), (11, 7, 90), (12, 7, 3), (13, 7, 2), deleted=[False, False, True, False])
+    assert report_damage(omap, store_of({2: virtual(10), 3: virtual(99)[:-1] + b"\1"})) == ([], [])
+
+
 def test_a_damage_is_reported_once_for_each_block():
     """Two transactions of object 11 lead to the same damaged block."""
     entries, findings = report_damage(object_map((11, 6, 2), (11, 7, 2)), store_of({2: virtual(11)[:-1] + b"\1"}))

@@ -13,6 +13,7 @@ from layoutscope.filesystems.apfs.fsrecords import Names, RecordTables
 from layoutscope.filesystems.apfs.nodes import rows_of
 from layoutscope.filesystems.apfs.snapshots import (
     Snapshot,
+    _checkpoint_state,
     _flags,
     _is_whole,
     _mapped_nodes,
@@ -188,3 +189,34 @@ def test_snapshots_that_are_lost_are_counted(monkeypatch):
         ]
     state.superblock.num_snapshots = 1
     assert len(_snapshot_states(SimpleNamespace(store=store, superblock=superblock))) == 2
+
+
+@pytest.mark.parametrize(
+    ("errors", "num_volumes", "is_whole", "expected"),
+    [((), 2, True, True), (("damage",), 2, True, False), ((), 1, True, False), ((), 2, False, False)],
+)
+def test_a_checkpoint_is_whole_with_its_volumes_and_their_maps(monkeypatch, errors, num_volumes, is_whole, expected):
+    """Both slots have a volume; each map names five nodes, of which four still hold. The later change is told."""
+    name = "layoutscope.filesystems.apfs.snapshots"
+    volumes = [
+        (SimpleNamespace(volname=title + b"\0", last_mod_time=time), 60) for title, time in ((b"A", 9), (b"B", 5))
+    ]
+    monkeypatch.setattr(f"{name}.checkpoints.open_checkpoint", lambda *_: (None, errors))
+    monkeypatch.setattr(f"{name}.volumes_at", lambda *_: volumes[:num_volumes])
+    monkeypatch.setattr(f"{name}.mapped_at", lambda *_: "map")
+    monkeypatch.setattr(f"{name}._mapped_nodes", lambda *_: (5, 4))
+    monkeypatch.setattr(f"{name}._is_whole", lambda _: is_whole)
+    superblock = SimpleNamespace(hdr=SimpleNamespace(xid=20), fs_oid=[40, 0, 41])
+    state = _checkpoint_state(SimpleNamespace(store=None, area=None), 3, superblock)
+    names = ", ".join("AB"[:num_volumes])
+    assert state == ReadableState("checkpoint", "20", 20, names, 9, expected, 5 * num_volumes, 4 * num_volumes)
+
+
+def test_a_checkpoint_without_a_map_counts_no_nodes(monkeypatch):
+    name = "layoutscope.filesystems.apfs.snapshots"
+    monkeypatch.setattr(f"{name}.checkpoints.open_checkpoint", lambda *_: (None, ()))
+    monkeypatch.setattr(f"{name}.volumes_at", lambda *_: [(SimpleNamespace(volname=b"A", last_mod_time=9), 60)])
+    monkeypatch.setattr(f"{name}.mapped_at", lambda *_: None)
+    superblock = SimpleNamespace(hdr=SimpleNamespace(xid=20), fs_oid=[40])
+    state = _checkpoint_state(SimpleNamespace(store=None, area=None), 3, superblock)
+    assert state == ReadableState("checkpoint", "20", 20, "A", 9, False, 0, 0)

@@ -138,6 +138,13 @@ def test_two_containers_one_behind_the_other():
     assert found_in(disk(512 + 2 * SIZE, *parts)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
 
 
+def test_a_container_behind_another_that_has_lost_its_ring():
+    """Its only copy begins where the other container ends; its object map confirms it."""
+    parts = [(512, superblock()), (512 + 2 * LARGE, superblock())]
+    lone = [(512 + SIZE, superblock(uuid=8)), (512 + SIZE + 20 * LARGE, object_map())]
+    assert found_in(disk(512 + 2 * SIZE, *parts, *lone)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
+
+
 @pytest.mark.parametrize(
     ("place", "start"), [(63 * LARGE, 61 * LARGE), (64 * LARGE, None), (64 * LARGE - 512, 62 * LARGE - 512)]
 )

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutscope.errors import FormatError
+from layoutscope.errors import FormatError, TruncatedError
 from layoutscope.filesystems.apfs.btree import read_omap
+from layoutscope.filesystems.apfs.container import _compare_copies, report_changes
 from layoutscope.filesystems.apfs.fsrecords import Names, RecordTables
 from layoutscope.filesystems.apfs.nodes import rows_of
 from layoutscope.filesystems.apfs.snapshots import (
@@ -25,6 +26,7 @@ from layoutscope.filesystems.apfs.snapshots import (
     snapshot_view,
 )
 from layoutscope.filesystems.contract import ReadableState
+from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
 from tests.unit.apfs.test_mapped import object_map, virtual
@@ -220,3 +222,51 @@ def test_a_checkpoint_without_a_map_counts_no_nodes(monkeypatch):
     superblock = SimpleNamespace(hdr=SimpleNamespace(xid=20), fs_oid=[40])
     state = _checkpoint_state(SimpleNamespace(store=None, area=None), 3, superblock)
     assert state == ReadableState("checkpoint", "20", 20, "A", 9, False, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "codes"),
+    [
+        ({}, []),
+        ({"xid": 19}, ["superblock-older"]),
+        ({"xid": 21}, []),
+        ({"uuid": b"b"}, ["structure-invalid"]),
+        ({"len_block": 8192}, ["structure-invalid"]),
+        ({"uuid": b"b", "xid": 19}, ["superblock-older", "structure-invalid"]),
+    ],
+)
+def test_the_copy_in_block_0_is_compared(changed, codes):
+    """With a checkpoint of transaction 20: it may be older, but not of another container."""
+    values = {"xid": 20, "uuid": b"a", "len_block": 4096}
+
+    def superblock(xid, **others):
+        return SimpleNamespace(hdr=SimpleNamespace(xid=xid), **others)
+
+    log = FindingLog()
+    _compare_copies(log, superblock(**values | changed), superblock(**values))
+    assert [item.code for item in log.findings] == codes
+
+
+@pytest.mark.parametrize(("after", "is_told"), [([20], False), ([20, 21], True), ([], True), (None, True)])
+def test_a_container_that_changed_is_told(monkeypatch, after, is_told):
+    """Its newest superblock was of transaction 20; then the image may be cut, or have none."""
+
+    def area_of(xids):
+        return SimpleNamespace(
+            kind=np.full(len(xids), SUPERBLOCK), xid=np.array(xids, np.uint64), paddr=np.arange(len(xids))
+        )
+
+    def read_area(*_):
+        if after is None:
+            raise TruncatedError("cut", structure="image", image_offset=0)
+        return area_of(after)
+
+    log = FindingLog()
+    monkeypatch.setattr("layoutscope.filesystems.apfs.container.read_descriptor_area", read_area)
+    container = SimpleNamespace(
+        area=area_of([19, 20]), blocks=None, decoder=None, at_superblock=lambda: log.at("it", 0)
+    )
+    report_changes(container)
+    assert [item.code for item in log.findings] == ["container-changed"] * is_told
+    for finding in log.findings:
+        assert (finding.expected, finding.found) == ("20", str(max(after or [0])))

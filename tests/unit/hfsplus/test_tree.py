@@ -383,12 +383,12 @@ SPARE = node([record(11)], size=SIZE, kind=5)
 def test_nodes_apart_count_where_index_nodes_are_lost():
     """Node 4 is in use, and nothing leads to it: what it is says something only where the root is lost.
 
-    A pointer that leads out of the file makes the tree broken, and yet loses no index node.
+    A pointer that leads out of the file makes the tree broken, and yet loses no index node; nor does a lost leaf.
     """
     broken = node([pointer(7, 3), pointer(9, 2), pointer(11, 99)], kind=INDEX, height=2, size=SIZE)
     lost = node([pointer(7, 3), pointer(9, 2)], kind=5, height=2, size=SIZE)
-    for root, expected in ((ROOT, []), (broken, []), (lost, [1, 4])):
-        _, found, _ = read(header(0b1111_1000, num_nodes=5), root, LAST, FIRST, SPARE)
+    for root, last, expected in ((ROOT, LAST, []), (broken, LAST, []), (lost, LAST, [1, 4]), (ROOT, SPARE, [2])):
+        _, found, _ = read(header(0b1111_1000, num_nodes=5), root, last, FIRST, SPARE)
         places = [place for code, place in found if code == "node-invalid"]
         assert places == [HEADER_AT + number * SIZE for number in expected]
 
@@ -400,3 +400,10 @@ def test_damaged_nodes_beyond_a_number_are_counted(monkeypatch, most, words):
     _, _, volume = read(header(), ROOT, SPARE, SPARE)
     told = [item.message for item in volume.log.findings if item.code == "node-invalid"]
     assert [message.partition("with records")[2] for message in told] == [*[""] * (most - 1), *words]
+
+
+def test_a_node_of_32_kib_is_the_largest():
+    """TN1150, "Node Size"; the file has one."""
+    volume, place = volume_of(header(len_node=32_768, num_nodes=1), *[bytes(SIZE)] * 63)
+    assert open_tree(volume, place).num_nodes == 1
+    assert codes(volume) == []

@@ -115,3 +115,13 @@ def test_places_of_names_are_those_of_their_rows(stored, order):
     for row, found in zip(rows, raw, strict=False):
         assert found in (b"", stored[row].encode("utf-16-be", "surrogatepass"))
     assert bool(raw) == (not all(map(str.isascii, stored)) or any(":" in name for name in stored))
+
+
+def test_ascii_is_folded_with_and_without_the_table():
+    """Capitals become small, NUL the last of all; a unit behind ASCII makes the table fold them all."""
+    units = np.arange(128, dtype=np.uint16)
+    expected = [0xFFFF, *(ord(chr(number).lower()) for number in range(1, 128))]
+    every = np.array([0]), np.array([128])
+    assert names.folded_names(units, *every)[0].tolist() == expected
+    longer = np.append(units, np.uint16(0x80))
+    assert names.folded_names(longer, np.array([0]), np.array([129]))[0].tolist() == [*expected, 0x80]

@@ -45,7 +45,7 @@ def test_leaves_come_in_the_order_of_their_pointers():
     assert (found.missing.tolist(), found.misled.tolist()) == ([], [])
 
 
-@pytest.mark.parametrize("pointer", [99, 0, ROOT, 3], ids=["outside", "the header", "upwards", "twice"])
+@pytest.mark.parametrize("pointer", [99, 5, 0, ROOT, 3], ids=["outside", "the end", "the header", "upwards", "twice"])
 def test_pointers_to_no_child_mislead_but_do_not_stop_the_walk(pointer):
     """The root is to blame, and leaf 2 behind the wrong pointer is still found."""
     found = reach(rows(), 3, pointer, 2)

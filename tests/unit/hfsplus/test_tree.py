@@ -171,6 +171,7 @@ def test_links_that_contradict_the_keys_are_told_at_their_field(first, last, pla
     tree, found, volume = read(header(), ROOT, *nodes)
     assert found == [("leaf-chain-broken", HEADER_AT + place)]
     assert (volume.log.findings[0].expected, volume.log.findings[0].found) == sides
+    assert ("next leaf" in volume.log.findings[0].message) == (place % SIZE == 0)
     assert is_whole(tree) == ("f_link" in first and place % SIZE == 4)
 
 

@@ -333,6 +333,14 @@ def test_a_chain_of_map_nodes_ends(link):
     assert file.num_mapped == NODES
 
 
+@pytest.mark.parametrize("link", [NODES, NODES + 1, 2**32 - 1])
+def test_a_header_that_leads_out_of_the_file_has_no_map_nodes(link):
+    """The first number that no node of 2,052 has is 2,052; then 2,048 nodes have bits."""
+    volume, place = volume_of(*long_tree(leaf=2047, map_node=link))
+    file = open_tree(volume, place)
+    assert (file.map_nodes.tolist(), file.lost_map_nodes.tolist(), file.num_mapped) == ([], [], 2048)
+
+
 def test_nodes_lie_where_the_extents_of_the_file_are():
     """Two blocks from block 2 on, then two from block 7 on; node 4 is behind the file, and -1 before it."""
     volume, place = volume_of(header(), ROOT, bytes(SIZE), bytes(SIZE), bytes(SIZE), LAST, FIRST)

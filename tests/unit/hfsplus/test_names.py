@@ -125,3 +125,18 @@ def test_ascii_is_folded_with_and_without_the_table():
     assert names.folded_names(units, *every)[0].tolist() == expected
     longer = np.append(units, np.uint16(0x80))
     assert names.folded_names(longer, np.array([0]), np.array([129]))[0].tolist() == [*expected, 0x80]
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "folded"),
+    [
+        ("Ab", "Ab", "ab"),
+        ("\u00c9", "E\u0301", "e\u0301"),
+        ("x\u2126\u00c9", "x\u2126E\u0301", "x\u2126e\u0301"),  # the sign for ohm stays as it is
+        ("a\u200db", "a\u200db", "ab"),  # a joiner is ignored where case is
+        ("\0", "\0", "\uffff"),
+    ],
+)
+def test_names_are_compared_decomposed(name, plain, folded):
+    assert names.compared(name, is_folded=False) == plain
+    assert names.compared(name, is_folded=True) == folded

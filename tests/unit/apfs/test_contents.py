@@ -27,9 +27,8 @@ from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
 from layoutscope.filesystems.apfs.spaceman import Region
 from layoutscope.findings import FindingLog
-from tests.unit.apfs.test_mapped import object_map, virtual
 from tests.unit.apfs.test_witnesses import COUNTS, DIRECTORY, FIFO, FILE, ROOT, SYMLINK, WHOLE, volume
-from tests.unit.apfs.toys import BLOCK, mapping, node, store_of
+from tests.unit.apfs.toys import BLOCK, mapping, node, object_map, store_of, virtual
 
 REGULAR, FOLDER, LINK, PIPE = 8, 4, 10, 1
 """Types of directory records: DT_REG, DT_DIR, DT_LNK and DT_FIFO of POSIX."""

@@ -29,8 +29,7 @@ from layoutscope.filesystems.contract import ReadableState
 from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
-from tests.unit.apfs.test_mapped import object_map, virtual
-from tests.unit.apfs.toys import BLOCK, child, mapping, node, store_of
+from tests.unit.apfs.toys import BLOCK, child, mapping, node, object_map, store_of, virtual
 
 KINDS = grammar.ApfsObject.ObjectType
 SUPERBLOCK, MAP = int(KINDS.nx_superblock), int(KINDS.checkpoint_map)

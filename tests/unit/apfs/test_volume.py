@@ -12,8 +12,7 @@ from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.filesystems.apfs.volume import Seal, cipher_of, fs_source, is_encrypted, read_seal
 from layoutscope.findings import FindingLog
-from tests.unit.apfs.test_mapped import object_map
-from tests.unit.apfs.toys import BLOCK, store_of
+from tests.unit.apfs.toys import BLOCK, object_map, store_of
 
 INTEGRITY, SHA256, SHA384 = 0x1E, 1, 3
 HASH = bytes(range(48))

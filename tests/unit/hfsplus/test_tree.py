@@ -147,6 +147,8 @@ def test_a_tree_without_nodes_but_its_header_is_whole():
     tree, found, _ = read(header(used=0b1000_0000, num_nodes=1, **empty))
     assert (len(tree.records["node"]), found, is_whole(tree)) == (0, [], True)
     assert damaged_nodes(tree).tolist() == [False]
+    tree, _, _ = read(header(used=0, num_nodes=1, **empty))
+    assert tree.records["key.file_id"].tolist() == []
 
 
 @pytest.mark.parametrize(("count", "is_right"), [(2, True), (3, True), (4, False)])
@@ -223,6 +225,13 @@ def test_a_damaged_root_is_told_at_its_place():
     assert ("node-invalid", HEADER_AT + SIZE) in found
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
     assert damaged_nodes(tree).tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize(("pointers", "plus"), [([], 10), ([pointer(7, 99)], 0)])
+def test_an_index_node_that_leads_nowhere_is_told(pointers, plus):
+    """At the number of its records, bytes 10 and 11, if it has none."""
+    _, found, _ = read(header(), node(pointers, kind=INDEX, height=2, size=SIZE), LAST, FIRST)
+    assert [place for code, place in found if code == "tree-unreachable"] == [HEADER_AT + SIZE + plus]
 
 
 def test_a_node_that_the_tree_does_not_reach_is_told():

@@ -9,9 +9,12 @@ import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.contents import (
+    DATA,
+    ORPHAN,
     VolumeParts,
     _all_devices,
     _is_live,
+    _is_locked,
     _report_data_in_metadata,
     account,
     devices,
@@ -61,6 +64,8 @@ ENTRIES = [(2, 16, REGULAR), (2, 17, FOLDER), (17, 18, LINK)]
         ([(2, DIRECTORY, 1), *WHOLE[2:]], ENTRIES[1:], {}, 1),  # and one whose name is lost as well
         ([ROOT, *WHOLE[2:]], ENTRIES, {"num_files": 4}, 3),  # one of four lost files has kept its name
         ([*WHOLE, (19, FIFO, 1)], [*ENTRIES, (17, 19, PIPE)], {"num_other_fsobjects": 1}, 0),
+        (WHOLE[:3], ENTRIES, {}, 0),  # the inode of a link that has kept its name
+        ([ROOT, WHOLE[1], WHOLE[3]], ENTRIES, {}, 0),  # and that of a directory
         (WHOLE, [*ENTRIES, (17, 19, PIPE)], {"num_other_fsobjects": 2}, 1),
         (WHOLE, [*ENTRIES, (17, 3, REGULAR)], {"num_files": 2}, 1),  # no user's object has number 3
         (WHOLE, [*ENTRIES, (17, 19, REGULAR)], {"num_files": 2}, 0),
@@ -107,6 +112,7 @@ def test_streams_of_files_have_the_number_of_their_inode():
     records = RecordTables({"inode": inode_table((16, 16, 100), (17, 17, 0))})
     every = streams(records)
     assert (every.are_files, every.forks, every.fork.tolist()) == (True, ("data", "orphan"), [0, 0])
+    assert (every.forks[DATA], every.forks[ORPHAN]) == ("data", "orphan")
     assert find_stream(records, 16) == (16, 100, "data")
 
 
@@ -288,3 +294,21 @@ def test_each_tree_of_a_volume_counts_once():
         views={"live": live, "snapshot": other},
     )  # fmt: skip
     assert [int(nodes.paddr[0]) for nodes in VolumeParts._trees(parts)] == [0, 2, 3, 4, 1]
+
+
+def test_the_blocks_of_a_container_without_a_space_manager():
+    """None is known to be free."""
+    container, parts = container_of(100)
+    parts.space = None
+    found = account(container, parts, [claims_of([(10, 3)], [], [], [])])
+    assert (found.details()["free blocks"], found.unclaimed.tolist()) == (0, [[0, 3], [5, 5], [13, 87]])
+
+
+def test_a_volume_is_locked_without_the_key_that_it_needs():
+    omaps = [object_map((10, 7, 2), encrypted=[each]) for each in (True, False)]
+    encrypted, plain = (state_of(each, {0: bytes(BLOCK)}) for each in omaps)
+    assert [_is_locked(encrypted, None), _is_locked(encrypted, "a key"), _is_locked(plain, None)] == [
+        True,
+        False,
+        False,
+    ]

@@ -188,8 +188,10 @@ def test_snapshots_that_are_lost_are_counted(monkeypatch):
             ReadableState("snapshot", "2 lost", 0, "Data", 0, False, 0, 0),
             ReadableState("snapshot", "unknown", 0, "volume 2", 0, False, 0, 0),
         ]
-    state.superblock.num_snapshots = 1
-    assert len(_snapshot_states(SimpleNamespace(store=store, superblock=superblock))) == 2
+    container = SimpleNamespace(store=store, superblock=superblock)
+    for count, labels in ((1, ["before", "unknown"]), (2, ["before", "1 lost", "unknown"])):
+        state.superblock.num_snapshots = count
+        assert [row.label for row in _snapshot_states(container)] == labels
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,12 @@ def test_zeros_hold_no_volume():
         offsets(MemorySource(bytes(MIB), "disk.img"))
 
 
+def test_nothing_is_said_of_a_search_where_there_was_none():
+    source = MemorySource(bytes(MIB), "disk.img")
+    with pytest.raises(ImageError, match=r"volume found\. --volume-at BYTES .* --sweep searches every sector"):
+        choose(source, find_volumes(source, depth="maps"))
+
+
 @pytest.mark.parametrize(
     ("wanted", "index"),
     [("Data", 1), ("macintosh hd", 0), ("3", 2), ("1", 3), ("same", None), ("0", None), ("x", None)],

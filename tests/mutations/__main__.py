@@ -93,7 +93,8 @@ NO_CHANGE = -1
 NO_TESTS = 5
 """What pytest returns where it runs nothing."""
 
-LIMITS = re.compile("_?(MAX|MOST|BATCH|CHUNK|STRETCH)_|.*_AT_ONCE$")
+BATCHES = re.compile("_?(BATCH|CHUNK|STRETCH)_|.*_AT_ONCE$")
+LIMITS = re.compile(f"_?(MAX|MOST)_|{BATCHES.pattern}")
 MOST_OF_TABLE = 10
 """Numbers of one statement of a module that are changed: those of a long table would outnumber the code around it."""
 
@@ -180,8 +181,12 @@ def _code(node: ast.AST, statement: ast.AST, *, is_inside: bool) -> Iterator[tup
                 isinstance(node, ast.Module) and _is_limit(child)
             ):
                 continue
+            if isinstance(child, ast.BinOp) and BATCHES.match(ast.unparse(child.left)):
+                continue  # how much is read at once changes no result
             if isinstance(child, ast.UnaryOp) and _is_reshape(node):
                 continue  # numpy takes any negative length for the one that is left open
+            if isinstance(child, ast.keyword) and child.arg == "image_offset" and isinstance(child.value, ast.Constant):
+                continue  # what is parsed there was decrypted or unpacked, and has no address on the image
             inner = child if isinstance(child, ast.stmt) else statement
             yield child, inner, is_body
             yield from _code(child, inner, is_inside=is_body)

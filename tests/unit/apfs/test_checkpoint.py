@@ -114,6 +114,11 @@ def test_mappings_say_where_ephemeral_objects_are(count):
     ]
 
 
+def test_mappings_may_fill_a_map():
+    """Two of 40 bytes behind the 40 of the head."""
+    assert len(_mappings(np.frombuffer(bytes(36) + b"\2" + bytes(83), np.uint8), 0)) == 2
+
+
 def test_a_map_has_no_more_mappings_than_room():
     data = bytes(32) + struct.pack("<II", 1, ROOM + 1)
     with pytest.raises(FormatError, match="more mappings than fit") as caught:

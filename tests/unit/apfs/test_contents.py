@@ -9,14 +9,19 @@ import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.contents import (
+    DATA,
+    ORPHAN,
+    VolumeParts,
     _all_devices,
     _is_live,
+    _is_locked,
     _report_data_in_metadata,
     account,
     devices,
     is_deleted,
     num_missing_entries,
     streams,
+    stretches,
     virtual_regions,
     volume_regions,
 )
@@ -25,9 +30,8 @@ from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
 from layoutscope.filesystems.apfs.spaceman import Region
 from layoutscope.findings import FindingLog
-from tests.unit.apfs.test_mapped import object_map, virtual
 from tests.unit.apfs.test_witnesses import COUNTS, DIRECTORY, FIFO, FILE, ROOT, SYMLINK, WHOLE, volume
-from tests.unit.apfs.toys import BLOCK, mapping, node, store_of
+from tests.unit.apfs.toys import BLOCK, mapping, node, object_map, store_of, virtual
 
 REGULAR, FOLDER, LINK, PIPE = 8, 4, 10, 1
 """Types of directory records: DT_REG, DT_DIR, DT_LNK and DT_FIFO of POSIX."""
@@ -60,6 +64,8 @@ ENTRIES = [(2, 16, REGULAR), (2, 17, FOLDER), (17, 18, LINK)]
         ([(2, DIRECTORY, 1), *WHOLE[2:]], ENTRIES[1:], {}, 1),  # and one whose name is lost as well
         ([ROOT, *WHOLE[2:]], ENTRIES, {"num_files": 4}, 3),  # one of four lost files has kept its name
         ([*WHOLE, (19, FIFO, 1)], [*ENTRIES, (17, 19, PIPE)], {"num_other_fsobjects": 1}, 0),
+        (WHOLE[:3], ENTRIES, {}, 0),  # the inode of a link that has kept its name
+        ([ROOT, WHOLE[1], WHOLE[3]], ENTRIES, {}, 0),  # and that of a directory
         (WHOLE, [*ENTRIES, (17, 19, PIPE)], {"num_other_fsobjects": 2}, 1),
         (WHOLE, [*ENTRIES, (17, 3, REGULAR)], {"num_files": 2}, 1),  # no user's object has number 3
         (WHOLE, [*ENTRIES, (17, 19, REGULAR)], {"num_files": 2}, 0),
@@ -106,6 +112,7 @@ def test_streams_of_files_have_the_number_of_their_inode():
     records = RecordTables({"inode": inode_table((16, 16, 100), (17, 17, 0))})
     every = streams(records)
     assert (every.are_files, every.forks, every.fork.tolist()) == (True, ("data", "orphan"), [0, 0])
+    assert (every.forks[DATA], every.forks[ORPHAN]) == ("data", "orphan")
     assert find_stream(records, 16) == (16, 100, "data")
 
 
@@ -265,4 +272,43 @@ def test_superblocks_of_all_states_are_regions():
         (61, "volume-superblock", "live"),
         (62, "volume-superblock", "snapshot of xid 5"),
         (63, "other", ""),
+    ]
+
+
+def test_blocks_that_are_metadata_and_data_are_told_with_the_account():
+    container, parts = container_of(100)
+    account(container, parts, [claims_of([(10, 3)], [], [(12, 2)], [])])
+    assert [(item.code, item.image_offset) for item in container.log.findings] == [("block-claimed-twice", 12 * BLOCK)]
+
+
+def test_no_extents_have_no_blocks():
+    first, length = stretches({"obj_id": np.empty(0, np.uint64)}, BLOCK)
+    assert (len(first), len(length)) == (0, 0)
+
+
+def test_each_tree_of_a_volume_counts_once():
+    """The live state's is among the views as well; those of snapshots and what is lost are further ones."""
+    live, other, old, lost, gone = (rows_of("fs", {"paddr": np.array([number], np.uint64)}) for number in range(5))
+    parts = SimpleNamespace(
+        own_trees=lambda: [live], snapshot_extents=[SimpleNamespace(nodes=old)], lost=[lost], lost_of_snapshots=[gone],
+        views={"live": live, "snapshot": other},
+    )  # fmt: skip
+    assert [int(nodes.paddr[0]) for nodes in VolumeParts._trees(parts)] == [0, 2, 3, 4, 1]
+
+
+def test_the_blocks_of_a_container_without_a_space_manager():
+    """None is known to be free."""
+    container, parts = container_of(100)
+    parts.space = None
+    found = account(container, parts, [claims_of([(10, 3)], [], [], [])])
+    assert (found.details()["free blocks"], found.unclaimed.tolist()) == (0, [[0, 3], [5, 5], [13, 87]])
+
+
+def test_a_volume_is_locked_without_the_key_that_it_needs():
+    omaps = [object_map((10, 7, 2), encrypted=[each]) for each in (True, False)]
+    encrypted, plain = (state_of(each, {0: bytes(BLOCK)}) for each in omaps)
+    assert [_is_locked(encrypted, None), _is_locked(encrypted, "a key"), _is_locked(plain, None)] == [
+        True,
+        False,
+        False,
     ]

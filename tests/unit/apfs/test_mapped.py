@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
-from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
-from layoutscope.filesystems.apfs.nodes import join, rows_of
-from layoutscope.filesystems.apfs.omap import ObjectMap
+from layoutscope.filesystems.apfs.nodes import rows_of
 from layoutscope.findings import FindingLog
-from tests.unit.apfs.toys import BLOCK, mapping, node, store_of
+from tests.unit.apfs.toys import BLOCK, mapping, node, object_map, store_of, virtual
 
-PHYSICAL_AT = 24 + 3
-"""The upper bits of an object's type say how it is stored; none of them is set in a virtual one."""
-
-
-def virtual(oid: int, *, xid: int = 7, level: int = 0) -> bytes:
-    """Return a sound virtual node with one record."""
-    data = bytearray(node(oid, [mapping(1, 1, 1)], level=level, xid=xid))
-    data[PHYSICAL_AT] = 0
-    return with_checksum(bytes(data))
-
-
-def object_map(*rows: tuple[int, int, int], **flags: list[bool]) -> ObjectMap:
-    """Return a map of (oid, xid, paddr) of objects of one block; `flags` are those of all rows."""
-    oid, xid, paddr = (np.array(column, np.uint64) for column in zip(*rows, strict=True))
-    count = len(rows)
-    size = np.array(flags.pop("size", [BLOCK] * count), np.int64)
-    deleted, encrypted, bare = (np.array(flags.get(name, [False] * count)) for name in ("deleted", "encrypted", "bare"))
-    return ObjectMap(join("omap", []), oid, xid, paddr, size, deleted, encrypted, bare, np.arange(count))
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.omap import ObjectMap
 
 
 def report_damage(omap: ObjectMap, store, known=()) -> tuple[list[int], list[tuple[str, str, int, str, str]]]:
@@ -115,6 +99,12 @@ def test_each_damage_is_reported_at_its_block():
         ("node-invalid", "node 13", 4 * BLOCK),
     ]
     assert [item[3:] for item in findings[1:]] == [("12", "99"), ("7", "6")]
+
+
+def test_nothing_is_reported_of_what_was_not_read():
+    """An object behind the end, a deleted one, and one that another entry names in the same place."""
+    omap = object_map((10, 7, 2), (11, 7, 90), (12, 7, 3), (13, 7, 2), deleted=[False, False, True, False])
+    assert report_damage(omap, store_of({2: virtual(10), 3: virtual(99)[:-1] + b"\1"})) == ([], [])
 
 
 def test_a_damage_is_reported_once_for_each_block():

@@ -18,9 +18,8 @@ from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import MemorySource
 from layoutscope.ondisk import grammar
-from tests.unit.apfs.test_mapped import object_map
 from tests.unit.apfs.test_places import superblock
-from tests.unit.apfs.toys import BLOCK, store_of
+from tests.unit.apfs.toys import BLOCK, object_map, store_of
 
 REAPER, REAP_LIST, WBC_LIST = 0x11, 0x12, 0x17
 VIRTUAL, EPHEMERAL, PHYSICAL = 0, 0x80000000, 0x40000000

@@ -26,7 +26,7 @@ from layoutscope.filesystems.apfs.fusion import (
 )
 from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.source import TreeSource
-from layoutscope.filesystems.apfs.spaceman import Region
+from layoutscope.filesystems.apfs.spaceman import Region, _internal_pool
 from tests.unit.apfs.toys import BLOCK, INFO, PHYSICAL, record_root, store_of
 
 MIDDLE_TREE = 0x15
@@ -216,3 +216,16 @@ def test_regions_of_both_checkpoint_areas():
         ("checkpoint-data", 10, 2),
         ("checkpoint-data", 13, 3),
     ]
+
+
+def test_blocks_of_the_pool_that_hold_nothing():
+    """Of blocks 10 to 14 the space manager has 12 and 13; behind the end of every device the pool has no blocks."""
+    header = SimpleNamespace(ip_base=10, num_ip_blocks=5, ip_bm_base=30, num_ip_bm_blocks=2)
+    own = [Region("spaceman-cib", "main device", 12, 2), Region("spaceman-bitmap", "main device", 40)]
+    assert places(_internal_pool(header, own)) == [
+        ("internal-pool-bitmap", 30, 2),
+        ("internal-pool", 10, 2),
+        ("internal-pool", 14, 1),
+    ]
+    header.num_ip_blocks = 2**64 - 1
+    assert places(_internal_pool(header, []))[1:] == [("internal-pool", 10, 2**44)]

@@ -7,12 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutscope.errors import FormatError
+from layoutscope.errors import FormatError, TruncatedError
 from layoutscope.filesystems.apfs.btree import read_omap
+from layoutscope.filesystems.apfs.container import _compare_copies, report_changes
 from layoutscope.filesystems.apfs.fsrecords import Names, RecordTables
 from layoutscope.filesystems.apfs.nodes import rows_of
 from layoutscope.filesystems.apfs.snapshots import (
     Snapshot,
+    _checkpoint_state,
     _flags,
     _is_whole,
     _mapped_nodes,
@@ -24,9 +26,9 @@ from layoutscope.filesystems.apfs.snapshots import (
     snapshot_view,
 )
 from layoutscope.filesystems.contract import ReadableState
+from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar
-from tests.unit.apfs.test_mapped import object_map, virtual
-from tests.unit.apfs.toys import BLOCK, child, mapping, node, store_of
+from tests.unit.apfs.toys import BLOCK, child, mapping, node, object_map, store_of, virtual
 
 KINDS = grammar.ApfsObject.ObjectType
 SUPERBLOCK, MAP = int(KINDS.nx_superblock), int(KINDS.checkpoint_map)
@@ -185,5 +187,86 @@ def test_snapshots_that_are_lost_are_counted(monkeypatch):
             ReadableState("snapshot", "2 lost", 0, "Data", 0, False, 0, 0),
             ReadableState("snapshot", "unknown", 0, "volume 2", 0, False, 0, 0),
         ]
-    state.superblock.num_snapshots = 1
-    assert len(_snapshot_states(SimpleNamespace(store=store, superblock=superblock))) == 2
+    container = SimpleNamespace(store=store, superblock=superblock)
+    for count, labels in ((1, ["before", "unknown"]), (2, ["before", "1 lost", "unknown"])):
+        state.superblock.num_snapshots = count
+        assert [row.label for row in _snapshot_states(container)] == labels
+
+
+@pytest.mark.parametrize(
+    ("errors", "num_volumes", "is_whole", "expected"),
+    [((), 2, True, True), (("damage",), 2, True, False), ((), 1, True, False), ((), 2, False, False)],
+)
+def test_a_checkpoint_is_whole_with_its_volumes_and_their_maps(monkeypatch, errors, num_volumes, is_whole, expected):
+    """Both slots have a volume; each map names five nodes, of which four still hold. The later change is told."""
+    name = "layoutscope.filesystems.apfs.snapshots"
+    volumes = [
+        (SimpleNamespace(volname=title + b"\0", last_mod_time=time), 60) for title, time in ((b"A", 9), (b"B", 5))
+    ]
+    monkeypatch.setattr(f"{name}.checkpoints.open_checkpoint", lambda *_: (None, errors))
+    monkeypatch.setattr(f"{name}.volumes_at", lambda *_: volumes[:num_volumes])
+    monkeypatch.setattr(f"{name}.mapped_at", lambda *_: "map")
+    monkeypatch.setattr(f"{name}._mapped_nodes", lambda *_: (5, 4))
+    monkeypatch.setattr(f"{name}._is_whole", lambda _: is_whole)
+    superblock = SimpleNamespace(hdr=SimpleNamespace(xid=20), fs_oid=[40, 0, 41])
+    state = _checkpoint_state(SimpleNamespace(store=None, area=None), 3, superblock)
+    names = ", ".join("AB"[:num_volumes])
+    assert state == ReadableState("checkpoint", "20", 20, names, 9, expected, 5 * num_volumes, 4 * num_volumes)
+
+
+def test_a_checkpoint_without_a_map_counts_no_nodes(monkeypatch):
+    name = "layoutscope.filesystems.apfs.snapshots"
+    monkeypatch.setattr(f"{name}.checkpoints.open_checkpoint", lambda *_: (None, ()))
+    monkeypatch.setattr(f"{name}.volumes_at", lambda *_: [(SimpleNamespace(volname=b"A", last_mod_time=9), 60)])
+    monkeypatch.setattr(f"{name}.mapped_at", lambda *_: None)
+    superblock = SimpleNamespace(hdr=SimpleNamespace(xid=20), fs_oid=[40])
+    state = _checkpoint_state(SimpleNamespace(store=None, area=None), 3, superblock)
+    assert state == ReadableState("checkpoint", "20", 20, "A", 9, False, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "codes"),
+    [
+        ({}, []),
+        ({"xid": 19}, ["superblock-older"]),
+        ({"xid": 21}, []),
+        ({"uuid": b"b"}, ["structure-invalid"]),
+        ({"len_block": 8192}, ["structure-invalid"]),
+        ({"uuid": b"b", "xid": 19}, ["superblock-older", "structure-invalid"]),
+    ],
+)
+def test_the_copy_in_block_0_is_compared(changed, codes):
+    """With a checkpoint of transaction 20: it may be older, but not of another container."""
+    values = {"xid": 20, "uuid": b"a", "len_block": 4096}
+
+    def superblock(xid, **others):
+        return SimpleNamespace(hdr=SimpleNamespace(xid=xid), **others)
+
+    log = FindingLog()
+    _compare_copies(log, superblock(**values | changed), superblock(**values))
+    assert [item.code for item in log.findings] == codes
+
+
+@pytest.mark.parametrize(("after", "is_told"), [([20], False), ([20, 21], True), ([], True), (None, True)])
+def test_a_container_that_changed_is_told(monkeypatch, after, is_told):
+    """Its newest superblock was of transaction 20; then the image may be cut, or have none."""
+
+    def area_of(xids):
+        return SimpleNamespace(
+            kind=np.full(len(xids), SUPERBLOCK), xid=np.array(xids, np.uint64), paddr=np.arange(len(xids))
+        )
+
+    def read_area(*_):
+        if after is None:
+            raise TruncatedError("cut", structure="image", image_offset=0)
+        return area_of(after)
+
+    log = FindingLog()
+    monkeypatch.setattr("layoutscope.filesystems.apfs.container.read_descriptor_area", read_area)
+    container = SimpleNamespace(
+        area=area_of([19, 20]), blocks=None, at_superblock=lambda: log.at("it", 0)
+    )
+    report_changes(container)
+    assert [item.code for item in log.findings] == ["container-changed"] * is_told
+    for finding in log.findings:
+        assert (finding.expected, finding.found) == ("20", str(max(after or [0])))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import struct
 from dataclasses import replace
 
@@ -7,10 +8,10 @@ import numpy as np
 import pytest
 
 from fixtures.apfs.checksum import with_checksum
-from layoutscope.filesystems.apfs.btree import as_rows, read_batch, read_nodes, read_omap, read_root
-from layoutscope.filesystems.apfs.source import TreeSource
-from layoutscope.filesystems.apfs.verify import VALID_NAMES
-from tests.unit.apfs.toys import BLOCK, HEAD, child, mapping, node, store_of
+from layoutscope.filesystems.apfs.btree import as_rows, read_batch, read_levels, read_nodes, read_omap, read_root
+from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
+from layoutscope.filesystems.apfs.verify import VALID_NAMES, Expected, check_nodes, hash_objects, hash_size
+from tests.unit.apfs.toys import BLOCK, HEAD, INFO, child, mapping, node, record_root, store_of
 
 LEFT = [mapping(10, 3, 90), mapping(10, 5, 91)]
 RIGHT = [mapping(20, 4, 92), mapping(30, 7, 93)]
@@ -181,3 +182,96 @@ def test_a_root_has_the_type_and_the_flag_of_one():
     store = store_of(tree(root=change_node(node(1, ROOT, level=1, root=(4, 3)), (24, 1, 3))))
     assert read_omap(store, "omap", 1, 7).oid.tolist() == [10, 10, 20, 30]
     assert found(store) == [("node-header-differs", "omap tree, node 1", BLOCK)]
+
+
+@pytest.mark.parametrize(("count", "is_torn"), [(2, False), (3, True), (200, True)])
+def test_a_node_whose_table_has_no_room_for_its_entries_is_torn(count, is_torn):
+    """Bytes 36 to 39 count the entries, of four bytes each; the table has eight bytes. Nothing of it is read."""
+    store = store_of(tree(right=change_node(node(3, RIGHT), (36, 4, count))))
+    omap = read_omap(store, "omap", 1, 7)
+    assert omap.oid.tolist() == ([10, 10] if is_torn else [10, 10, 20, 30])
+    assert omap.nodes.valid.tolist() == [VALID_NAMES.index("checksum")] * 2 + [0 if is_torn else 2]
+    assert [item[2] for item in found(store)] == [3 * BLOCK] * is_torn
+
+
+def test_a_byte_of_a_node_is_told_where_the_node_is():
+    """Byte 60 of the second leaf of a batch, which is in block 3."""
+    store = store_of(tree())
+    leaves = next(batch for batch in read_levels(TreeSource(store, "omap", 1, 7)) if not batch.level)
+    for log in (leaves.at(1, BLOCK + 60), leaves.at(0, 60), leaves.at(1)):
+        log.add("node-invalid", "error", "words")
+    assert found(store) == [
+        ("node-invalid", "omap tree, node 3", 3 * BLOCK + 60),
+        ("node-invalid", "omap tree, node 2", 2 * BLOCK + 60),
+        ("node-invalid", "omap tree, node 3", 3 * BLOCK),
+    ]
+
+
+SHA256 = 1
+
+
+@pytest.mark.parametrize(("spoil", "has_hash", "expected"), [(0, True, 3), (1, True, 0), (0, False, 1), (1, False, 1)])
+def test_nodes_of_sealed_volumes_have_the_hash_that_their_parent_holds(spoil, has_hash, expected):
+    """SHA-256 over the whole node; where no parent holds one, nothing but the structure can be checked."""
+    block = bytearray(node(2, LEFT))
+    want = np.frombuffer(hashlib.sha256(bytes(block)).digest(), np.uint8)[None, :]
+    block[-1] ^= spoil
+    store = store_of({2: bytes(block)})
+    source = TreeSource(store, "omap", 2, 7)
+    places = locate_nodes(source, np.array([2], np.uint64))
+    places = replace(places, child_hash=want if has_hash else np.empty((1, 0), np.uint8))
+    head = {"level": np.zeros(1, np.uint16)}
+    check = check_nodes(
+        source, Expected(0, SHA256, is_noheader=True), places, head, np.frombuffer(block, np.uint8)[None]
+    )
+    assert (check.valid.tolist(), check.is_sound.tolist()) == ([expected], [expected > 0])
+    assert found(store) == [("checksum-mismatch", "omap tree, node 2", 2 * BLOCK)] * (expected == 0)
+    other = check_nodes(
+        source, Expected(1, SHA256, is_noheader=True), places, head, np.frombuffer(block, np.uint8)[None]
+    )
+    assert (other.valid.tolist(), other.is_damaged.tolist()) == ([0], [True])
+
+
+def test_hashes_have_the_length_of_their_type():
+    """None, SHA-256, SHA-512/256, SHA-384 and SHA-512; each row of objects by itself."""
+    assert [hash_size(kind) for kind in range(5)] == [0, 32, 32, 48, 64]
+    objects = np.arange(2 * BLOCK).astype(np.uint8).reshape(2, BLOCK)
+    assert [row.tobytes() for row in hash_objects(SHA256, objects)] == [
+        hashlib.sha256(row.tobytes()).digest() for row in objects
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ([], None),
+        ([(BLOCK - INFO + 4, 4, 1024)], "tree-unreadable"),  # the size of nodes that the root says
+        ([(32, 2, 6)], "tree-unreadable"),  # without the flag of a root
+        ([(34, 2, 16)], "tree-unreadable"),  # more levels than any tree has
+    ],
+)
+def test_a_root_says_what_its_tree_is_like(changes, code):
+    """The size of nodes is the second number of the last 40 bytes; flags are at byte 32 and the level at 34."""
+    store = store_of({1: change_node(node(1, [mapping(10, 3, 90)], root=(1, 1)), *changes)})
+    omap = read_omap(store, "omap", 1, 7)
+    assert omap.oid.tolist() == ([] if code else [10])
+    assert [item[0] for item in found(store)] == [code] * (code is not None)
+    lost = store.lost
+    assert [(part.paddr.tolist(), part.size_bytes.tolist()) for part in lost] == [([1], [BLOCK])] * (code is not None)
+
+
+def test_the_longest_key_is_that_of_the_records():
+    """A root that says less than the 8 bytes of a key is told; more is no damage. It is number five of the last 40."""
+    whole = record_root(1, 9, [(struct.pack("<Q", 5), bytes(20)), (struct.pack("<Q", 6), bytes(8))])
+    for number, is_told in ((8, False), (7, True), (9, False)):
+        store = store_of({1: change_node(whole, (BLOCK - INFO + 16, 4, number))})
+        read_nodes(TreeSource(store, "spaceman", 1, 7))
+        assert [item[0] for item in found(store)] == ["count-differs"] * is_told
+
+
+@pytest.mark.parametrize(("keys", "nodes", "levels"), [(5, 3, ["error"]), (3, 3, ["warning"]), (4, 2, ["warning"])])
+def test_what_a_root_counts_too_much_is_missing(keys, nodes, levels):
+    """The tree has four keys and three nodes."""
+    store = store_of(tree(root=node(1, ROOT, level=1, root=(keys, nodes))))
+    read_omap(store, "omap", 1, 7)
+    assert [(item.code, item.level) for item in store.log.findings] == [("count-differs", level) for level in levels]

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
+
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.blocks import Blocks
+from layoutscope.filesystems.apfs.nodes import join
+from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.source import Store
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import MemorySource
@@ -99,3 +103,23 @@ def store_of(blocks: dict[int, bytes]) -> Store:
         image[paddr * BLOCK : (paddr + 1) * BLOCK] = block
     sources = (MemorySource(bytes(image)),)
     return Store.over(Blocks(sources, (0,), BLOCK), FindingLog())
+
+
+PHYSICAL_AT = 24 + 3
+"""The upper bits of an object's type say how it is stored; none of them is set in a virtual one."""
+
+
+def virtual(oid: int, *, xid: int = 7, level: int = 0) -> bytes:
+    """Return a sound virtual node with one record."""
+    data = bytearray(node(oid, [mapping(1, 1, 1)], level=level, xid=xid))
+    data[PHYSICAL_AT] = 0
+    return with_checksum(bytes(data))
+
+
+def object_map(*rows: tuple[int, int, int], **flags: list[bool]) -> ObjectMap:
+    """Return a map of (oid, xid, paddr) of objects of one block; `flags` are those of all rows."""
+    oid, xid, paddr = (np.array(column, np.uint64) for column in zip(*rows, strict=True))
+    count = len(rows)
+    size = np.array(flags.pop("size", [BLOCK] * count), np.int64)
+    deleted, encrypted, bare = (np.array(flags.get(name, [False] * count)) for name in ("deleted", "encrypted", "bare"))
+    return ObjectMap(join("omap", []), oid, xid, paddr, size, deleted, encrypted, bare, np.arange(count))

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
+import itertools
 
-from layoutscope.filesystems.hfsplus.nodes import FORMS, Keys, _with_tail
+import numpy as np
+import pytest
+
+from layoutscope.filesystems.hfsplus import names
+from layoutscope.filesystems.hfsplus.nodes import (
+    FORMS,
+    Keys,
+    _with_tail,
+    joined_keys,
+    misplaced,
+    read_keys,
+    without_case,
+)
+from layoutscope.ondisk.leaves import Texts
 
 
 def numbers(*values):
@@ -36,3 +49,85 @@ def test_longest_keys_follow_from_the_longest_names():
     assert FORMS["catalog"].max_length == FORMS["catalog"].fixed_length + 2 * 255 == 516
     assert FORMS["attributes"].max_length == FORMS["attributes"].fixed_length + 2 * 127 == 266
     assert FORMS["extents-overflow"].max_length == FORMS["extents-overflow"].fixed_length == 10
+
+
+WORDS = ["", "a", "ab", "abc", "abcd", "abcde", "abcdefgh", "abcdefgi", "abcz", "b", "abcdefghi"]
+
+
+def keys_of(*pairs: tuple[int, str]) -> Keys:
+    """Make keys of numbers and names, units in native order."""
+    counts = numbers(*(len(word) for _, word in pairs))
+    units = np.frombuffer("".join(word for _, word in pairs).encode("utf-16-be"), np.uint16).astype(np.uint16)
+    return Keys(
+        numbers(*(number for number, _ in pairs)), names.in_disk_order(units), np.cumsum(counts) - counts, counts
+    )
+
+
+def test_keys_compare_by_number_then_unit_by_unit():
+    """As Python compares pairs of a number and a text, for names of every length around four units."""
+    pairs = [(number, word) for number in (1, 2) for word in WORDS]
+    keys = keys_of(*pairs)
+    rows = list(itertools.product(range(len(pairs)), repeat=2))
+    before, after = (numbers(*column) for column in zip(*rows, strict=True))
+    expected = [pairs[second] <= pairs[first] for first, second in rows]
+    assert keys.not_after(before, after).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ([], []),
+        ([(1, "a")], [False]),
+        ([(1, "a"), (1, "b"), (1, "a"), (1, "a"), (0, "z")], [False, False, True, True, True]),
+        ([(1, "b"), (2, "a")], [False, False]),
+    ],
+)
+def test_keys_are_misplaced_that_do_not_come_after_the_one_before(pairs, expected):
+    assert keys_of(*pairs).misplaced().tolist() == expected
+
+
+@pytest.mark.parametrize(("is_folded", "expected"), [(True, [False, True, False]), (False, [False, False, False])])
+def test_case_counts_where_names_are_not_folded(is_folded, expected):
+    """B, a, c: capitals come first by their numbers, and a before B by letters."""
+    text = Texts(np.frombuffer(bytearray(b"Bac"), np.uint8), np.array([1, 1, 1], np.uint32))
+    others = Texts(np.empty(0, np.uint8), np.empty(0, np.uint32))
+    kept = names.KeptNames.of(text, others, None)
+    assert misplaced(numbers(1, 1, 1), kept, is_folded=is_folded).tolist() == expected
+    keys = keys_of((1, "B"), (1, "a"), (1, "c"))
+    assert (without_case(keys) if is_folded else keys).misplaced().tolist() == expected
+
+
+def test_characters_that_are_ignored_leave_a_shorter_key():
+    """A joiner, U+200D, counts for nothing: the names are the same without it, and the next one begins behind."""
+    keys = without_case(keys_of((1, "A\u200db"), (1, "aB"), (1, "\u200d"), (1, "C")))
+    assert (keys.start.tolist(), keys.count.tolist()) == ([0, 2, 4, 4], [2, 2, 0, 1])
+    assert keys.units.tolist() == [ord(letter) for letter in "ababc"]
+
+
+@pytest.mark.parametrize(
+    ("tree", "raw", "ident", "units"),
+    [
+        # Length, number of the parent, units of the name, the name: catalog.
+        ("catalog", "000A 00000012 0002 0061 0062", 0x12, [0x61, 0x62]),
+        # Length, padding, file, first block, units, name: attributes. Units move up by one, and zero ends the name.
+        ("attributes", "000E 0000 00000012 00030004 0001 0061", 0x12, [0x62, 0, 3, 4]),
+        # Length, fork, padding, file, first block: extents.
+        ("extents-overflow", "000A FF 00 00000012 00030004", 0x12, [0, 0xFF, 3, 4]),
+    ],
+)
+def test_keys_are_read_from_their_bytes(tree, raw, ident, units):
+    """The same key twice, of which the second begins where the first ends, padded to an even place."""
+    data = bytes.fromhex(raw)
+    buffer = np.frombuffer(data + data, np.uint8)
+    keys = read_keys(FORMS[tree], buffer, numbers(0, len(data)))
+    assert keys.ident.tolist() == [ident, ident]
+    assert keys.count.tolist() == [len(units)] * 2
+    assert keys.start.tolist() == [0, len(units)]
+    assert keys.units.tolist() == [*units, *units]
+
+
+def test_keys_of_several_batches_are_joined():
+    joined = joined_keys([keys_of((1, "ab"), (2, "")), keys_of((3, "c"))])
+    assert (joined.ident.tolist(), joined.start.tolist(), joined.count.tolist()) == ([1, 2, 3], [0, 2, 2], [2, 0, 1])
+    assert joined.units.tolist() == [ord(letter) for letter in "abc"]
+    assert len(joined_keys([]).ident) == 0

@@ -199,6 +199,12 @@ def test_a_header_alone_is_uncertain(size, expected):
     assert found_in(disk(size, (512 + 1024, raw_header()))) == expected
 
 
+def test_a_header_alone_at_the_start_is_uncertain():
+    """Byte 1,024 of a source that is as long as the volume, and of one that is a byte shorter."""
+    assert found_in(disk(SIZE, (1024, raw_header()))) == [("HFS+", 0, SIZE, ["start-uncertain"])]
+    assert found_in(disk(SIZE - 1, (1024, raw_header()))) == []
+
+
 def test_a_copy_with_a_tree_is_a_volume_that_lost_its_header():
     """The header's finding is at byte 1,024 of the volume."""
     source = disk(

@@ -83,3 +83,60 @@ def test_sums_are_those_of_the_units(stored):
     text, others, raw = _decoded(stored)
     units = np.frombuffer(b"".join(raw), np.uint16)
     assert names.sum_of_units(text, others) == (len(units), int(units.sum(dtype=np.uint64)))
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_names_that_differ_are_told(monkeypatch, at_once):
+    """By their length, or by any byte; however many are compared at a time."""
+    monkeypatch.setattr(names, "COMPARED_AT_ONCE", at_once)
+    first = names.stored(_texts([b"ab", b"abc", b"", b"xyz", b"q"]), None)
+    second = names.stored(_texts([b"ab", b"ab", b"", b"xyw", b"Q"]), None)
+    assert names.differ(first, second).tolist() == [False, True, False, True, True]
+
+
+def test_names_of_some_rows():
+    """The third and the first: where they start, and how long they are."""
+    found = names.stored(_texts([b"ab", b"c", b"def"]), np.array([2, 0]))
+    assert (found.start.tolist(), found.length.tolist()) == ([3, 0], [3, 2])
+    assert names.stored(_texts([b"ab", b"c"]), None).take(np.array([1])).start.tolist() == [2]
+
+
+@pytest.mark.parametrize("stored", NAMES)
+@pytest.mark.parametrize("order", [None, np.array([2, 0, 1], np.uint32)])
+def test_places_of_names_are_those_of_their_rows(stored, order):
+    """Start and length of each name as it is shown, and of those that this does not tell."""
+    text, others, _ = _decoded(stored)
+    kept = names.KeptNames.of(text, others, order)
+    data, start, length, other_data, other_start, other_length = kept.placed()
+    rows = list(range(3) if order is None else order)
+    shown = [stored[row].replace("/", ":").encode("utf-8", "replace") for row in rows]
+    assert [data[at : at + size].tobytes() for at, size in zip(start, length, strict=True)] == shown
+    raw = [other_data[at : at + size].tobytes() for at, size in zip(other_start, other_length, strict=True)]
+    for row, found in zip(rows, raw, strict=False):
+        assert found in (b"", stored[row].encode("utf-16-be", "surrogatepass"))
+    assert bool(raw) == (not all(map(str.isascii, stored)) or any(":" in name for name in stored))
+
+
+def test_ascii_is_folded_with_and_without_the_table():
+    """Capitals become small, NUL the last of all; a unit behind ASCII makes the table fold them all."""
+    units = np.arange(128, dtype=np.uint16)
+    expected = [0xFFFF, *(ord(chr(number).lower()) for number in range(1, 128))]
+    every = np.array([0]), np.array([128])
+    assert names.folded_names(units, *every)[0].tolist() == expected
+    longer = np.append(units, np.uint16(0x80))
+    assert names.folded_names(longer, np.array([0]), np.array([129]))[0].tolist() == [*expected, 0x80]
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "folded"),
+    [
+        ("Ab", "Ab", "ab"),
+        ("\u00c9", "E\u0301", "e\u0301"),
+        ("x\u2126\u00c9", "x\u2126E\u0301", "x\u2126e\u0301"),  # the sign for ohm stays as it is
+        ("a\u200db", "a\u200db", "ab"),  # a joiner is ignored where case is
+        ("\0", "\0", "\uffff"),
+    ],
+)
+def test_names_are_compared_decomposed(name, plain, folded):
+    assert names.compared(name, is_folded=False) == plain
+    assert names.compared(name, is_folded=True) == folded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.nodes import INDEX, LEAF, decode_nodes, locate_records
+from layoutscope.filesystems.hfsplus.nodes import INDEX, LEAF, decode_nodes, locate_records, record_bounds
 
 NODE_BYTES = 64
 
@@ -125,3 +125,10 @@ def test_a_pointer_has_four_bytes_behind_its_key(stop, is_sound):
     body = bytes.fromhex("0006 010203040506 00000009")
     records = locate_records(decoded(node(INDEX, body, [14, stop])), None)
     assert (records.data.tolist(), records.damaged.tolist()) == ([22] * is_sound, [not is_sound])
+
+
+@pytest.mark.parametrize(("count", "is_overfull"), [(24, False), (25, True)])
+def test_offsets_of_records_have_room(count, is_overfull):
+    """64 bytes less 14, of two each, of which one is that of the free space: 24."""
+    found = record_bounds(decoded(node(LEAF, b"", [14], count=count)))
+    assert (found.counts.tolist(), found.limit.tolist(), found.is_overfull.tolist()) == ([24], [14], [is_overfull])

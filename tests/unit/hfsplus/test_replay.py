@@ -301,3 +301,15 @@ def test_a_wrong_checksum_is_told_at_what_is_impossible(start, plus):
     assert [(item.code, item.image_offset) for item in volume.log.findings] == [("journal-invalid", AT + plus)]
     assert journal.header is None
     assert journal.num_pending_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [(b"8C1F", "not read: 8C1F"), (b"", "not read: signature 00000007 00000000 00000000")]
+)
+def test_an_external_journal_is_named(name, words):
+    """By its identifier, a text from byte 52 of the info block on; without one by the words from byte 4 on."""
+    data = disk(flags=2)
+    data[INFO_AT + 4 : INFO_AT + 8] = (7).to_bytes(4, "big")
+    data[INFO_AT + 52 : INFO_AT + 52 + len(name)] = name
+    (finding,) = opened(data)[0].log.findings
+    assert words in finding.message

@@ -45,12 +45,13 @@ def test_leaves_come_in_the_order_of_their_pointers():
     assert (found.missing.tolist(), found.misled.tolist()) == ([], [])
 
 
-@pytest.mark.parametrize("pointer", [99, 0, ROOT, 3], ids=["outside", "the header", "upwards", "twice"])
+@pytest.mark.parametrize("pointer", [99, 5, 0, ROOT, 3], ids=["outside", "the end", "the header", "upwards", "twice"])
 def test_pointers_to_no_child_mislead_but_do_not_stop_the_walk(pointer):
     """The root is to blame, and leaf 2 behind the wrong pointer is still found."""
     found = reach(rows(), 3, pointer, 2)
     assert found.leaves.tolist() == [3, 2]
     assert found.misled.tolist() == [ROOT]
+    assert found.lost.tolist() == []
 
 
 def test_a_child_that_was_not_read_is_missing():
@@ -65,6 +66,14 @@ def test_lost_leaves_are_found_along_their_chain():
     """Only leaf 3 has a pointer; it links to 4, and 4 to 2."""
     nodes = rows()
     found = follow_chain(FILE, nodes, reach(nodes, 3))
+    assert found.leaves.tolist() == [3, 4, 2]
+    assert nodes.key_rank.tolist() == [-1, 0, 2, 0, 1]
+
+
+def test_a_lost_first_leaf_comes_first():
+    """The header names 3, which links to 4, from where on pointers lead."""
+    nodes = rows()
+    found = follow_chain(FILE, nodes, reach(nodes, 4, 2))
     assert found.leaves.tolist() == [3, 4, 2]
     assert nodes.key_rank.tolist() == [-1, 0, 2, 0, 1]
 

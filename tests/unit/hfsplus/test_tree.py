@@ -146,6 +146,8 @@ def test_a_tree_without_nodes_but_its_header_is_whole():
     tree, found, _ = read(header(used=0b1000_0000, num_nodes=1, **empty))
     assert (len(tree.records["node"]), found, is_whole(tree)) == (0, [], True)
     assert damaged_nodes(tree).tolist() == [False]
+    tree, _, _ = read(header(used=0, num_nodes=1, **empty))
+    assert tree.records["key.file_id"].tolist() == []
 
 
 @pytest.mark.parametrize(("count", "is_right"), [(2, True), (3, True), (4, False)])
@@ -170,6 +172,7 @@ def test_links_that_contradict_the_keys_are_told_at_their_field(first, last, pla
     tree, found, volume = read(header(), ROOT, *nodes)
     assert found == [("leaf-chain-broken", HEADER_AT + place)]
     assert (volume.log.findings[0].expected, volume.log.findings[0].found) == sides
+    assert ("next leaf" in volume.log.findings[0].message) == (place % SIZE == 0)
     assert is_whole(tree) == ("f_link" in first and place % SIZE == 4)
 
 
@@ -221,6 +224,13 @@ def test_a_damaged_root_is_told_at_its_place():
     assert ("node-invalid", HEADER_AT + SIZE) in found
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
     assert damaged_nodes(tree).tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize(("pointers", "plus"), [([], 10), ([pointer(7, 99)], 0)])
+def test_an_index_node_that_leads_nowhere_is_told(pointers, plus):
+    """At the number of its records, bytes 10 and 11, if it has none."""
+    _, found, _ = read(header(), node(pointers, kind=INDEX, height=2, size=SIZE), LAST, FIRST)
+    assert [place for code, place in found if code == "tree-unreachable"] == [HEADER_AT + SIZE + plus]
 
 
 def test_a_node_that_the_tree_does_not_reach_is_told():
@@ -331,6 +341,14 @@ def test_a_chain_of_map_nodes_ends(link):
     assert file.num_mapped == NODES
 
 
+@pytest.mark.parametrize("link", [NODES, NODES + 1, 2**32 - 1])
+def test_a_header_that_leads_out_of_the_file_has_no_map_nodes(link):
+    """The first number that no node of 2,052 has is 2,052; then 2,048 nodes have bits."""
+    volume, place = volume_of(*long_tree(leaf=2047, map_node=link))
+    file = open_tree(volume, place)
+    assert (file.map_nodes.tolist(), file.lost_map_nodes.tolist(), file.num_mapped) == ([], [], 2048)
+
+
 def test_nodes_lie_where_the_extents_of_the_file_are():
     """Two blocks from block 2 on, then two from block 7 on; node 4 is behind the file, and -1 before it."""
     volume, place = volume_of(header(), ROOT, bytes(SIZE), bytes(SIZE), bytes(SIZE), LAST, FIRST)
@@ -382,12 +400,12 @@ SPARE = node([record(11)], size=SIZE, kind=5)
 def test_nodes_apart_count_where_index_nodes_are_lost():
     """Node 4 is in use, and nothing leads to it: what it is says something only where the root is lost.
 
-    A pointer that leads out of the file makes the tree broken, and yet loses no index node.
+    A pointer that leads out of the file makes the tree broken, and yet loses no index node; nor does a lost leaf.
     """
     broken = node([pointer(7, 3), pointer(9, 2), pointer(11, 99)], kind=INDEX, height=2, size=SIZE)
     lost = node([pointer(7, 3), pointer(9, 2)], kind=5, height=2, size=SIZE)
-    for root, expected in ((ROOT, []), (broken, []), (lost, [1, 4])):
-        _, found, _ = read(header(0b1111_1000, num_nodes=5), root, LAST, FIRST, SPARE)
+    for root, last, expected in ((ROOT, LAST, []), (broken, LAST, []), (lost, LAST, [1, 4]), (ROOT, SPARE, [2])):
+        _, found, _ = read(header(0b1111_1000, num_nodes=5), root, last, FIRST, SPARE)
         places = [place for code, place in found if code == "node-invalid"]
         assert places == [HEADER_AT + number * SIZE for number in expected]
 
@@ -399,3 +417,10 @@ def test_damaged_nodes_beyond_a_number_are_counted(monkeypatch, most, words):
     _, _, volume = read(header(), ROOT, SPARE, SPARE)
     told = [item.message for item in volume.log.findings if item.code == "node-invalid"]
     assert [message.partition("with records")[2] for message in told] == [*[""] * (most - 1), *words]
+
+
+def test_a_node_of_32_kib_is_the_largest():
+    """TN1150, "Node Size"; the file has one."""
+    volume, place = volume_of(header(len_node=32_768, num_nodes=1), *[bytes(SIZE)] * 63)
+    assert open_tree(volume, place).num_nodes == 1
+    assert codes(volume) == []

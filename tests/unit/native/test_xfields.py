@@ -54,3 +54,10 @@ def test_a_value_that_is_too_short_is_damaged(locate, cut):
     fields = locate(BLOB[:cut], BLOB)
     assert fields.damaged.tolist() == [0]
     assert fields.record.tolist() == [1, 1]
+
+
+def test_a_head_alone_is_a_value_without_fields(locate):
+    """Four bytes that count none; three are too few."""
+    fields = locate(bytes(4), BLOB, bytes(3))
+    assert fields.damaged.tolist() == [2]
+    assert fields.record.tolist() == [1, 1]

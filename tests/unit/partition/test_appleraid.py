@@ -109,3 +109,11 @@ def test_a_header_left_in_a_partition_of_another_type_means_nothing():
     """What the map calls HFS+ is HFS+."""
     disk = member("Stripe", 0, kind="48465300-0000-11AA-AA11-00306543ECAC")
     assert [item.stack for item in search(disk).readable] == [("GPT", "partition 1", "HFS+")]
+
+
+def test_what_stands_before_a_header_is_not_its_text():
+    """A property list in the 64 bytes before it, which a file of the volume may have there."""
+    disk = member("Stripe", 0, volume=2 * MIB)
+    other = b"<key>AppleRAID-SetName</key><string>Other</string>"
+    disk.put(2 * MIB + 4096 - len(other), other)
+    assert "member 1 of 2 of set 'D & E'" in str(refused(disk))

@@ -88,6 +88,12 @@ def test_zeros_hold_no_volume():
         offsets(MemorySource(bytes(MIB), "disk.img"))
 
 
+def test_nothing_is_said_of_a_search_where_there_was_none():
+    source = MemorySource(bytes(MIB), "disk.img")
+    with pytest.raises(ImageError, match=r"volume found\. --volume-at BYTES .* --sweep searches every sector"):
+        choose(source, find_volumes(source, depth="maps"))
+
+
 @pytest.mark.parametrize(
     ("wanted", "index"),
     [("Data", 1), ("macintosh hd", 0), ("3", 2), ("1", 3), ("same", None), ("0", None), ("x", None)],
@@ -100,3 +106,12 @@ def test_volumes_by_name_or_number(wanted, index):
             select_name(names, wanted)
     else:
         assert select_name(names, wanted) == index
+
+
+def test_volumes_are_numbered_from_one():
+    """Those that may be meant are listed with their numbers."""
+    assert [select_name(["Data", "Other"], wanted) for wanted in ("1", "2")] == [0, 1]
+    with pytest.raises(UsageError, match=r"no volume '3'.*there are 1 'Data', 2 'Other'"):
+        select_name(["Data", "Other"], "3")
+    with pytest.raises(UsageError, match="2 volumes are named 'DATA'; choose by number, 1 to 2"):
+        select_name(["Data", "data"], "DATA")

@@ -9,7 +9,7 @@ import pytest
 from layoutscope.errors import UnsupportedError
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import choose, find_volumes
-from layoutscope.partition.corestorage import LogicalVolume, PhysicalVolume
+from layoutscope.partition.corestorage import LogicalVolume, PhysicalVolume, _number
 
 pytest.importorskip("cryptography")
 
@@ -92,6 +92,14 @@ def test_a_damaged_label_is_passed_over_for_its_copy(place, at, data):
     """Type at byte 10, transaction at 16 and length at 64 of the label; group and volume are named all the same."""
     error = refused(label_with(place, at, data))
     assert "group 'Group'; logical volume 'Macintosh HD' of 233 GiB, encrypted" in str(error)
+
+
+@pytest.mark.parametrize("place", [1, 8])
+def test_a_whole_label_is_taken_before_a_newer_one(place):
+    """The newer one does not have its checksum, and says that its property list, byte 224, begins with the label."""
+    volume = label_with(place, 16, b"\xff" * 7)
+    volume[place * BLOCK_BYTES + 224 : place * BLOCK_BYTES + 228] = bytes(4)
+    assert "group 'Group'" in str(refused(volume))
 
 
 def test_a_block_that_is_no_label_is_none_even_where_nothing_is_whole():
@@ -197,3 +205,12 @@ def test_a_header_of_a_physical_volume_without_any_copy_does_not_win():
     volume[:512] = physical_volume(PhysicalVolumePlan())[:512]
     volume[-1024:-512] = bytes(512)
     assert [item.kind for item in find_volumes(MemorySource(bytes(volume))).candidates] == ["hfsplus"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0x10", 16), ("10", 10), ("0xfF", 255), ("ff", 0), ("", 0), ("0x", 0), ("1" * 17, 0), ("-1", 0)],
+)
+def test_numbers_of_property_lists(text, number):
+    """Hexadecimal with its prefix, decimal without; up to 16 digits."""
+    assert _number(text) == number

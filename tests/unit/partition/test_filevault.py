@@ -27,6 +27,7 @@ from fixtures.corestorage import (
     UNIT_BYTES,
     PhysicalVolumePlan,
     key_file,
+    keys_text,
     physical_volume,
 )
 from fixtures.hfsplus.plan import File, Folder, Fork, Tree, VolumePlan
@@ -196,6 +197,14 @@ def test_keys_of_a_system_volume_are_found_on_recovery_hd(written, bare):
     with pytest.raises(LockedError):
         read_layouts(path, password=WRONG)
     assert len(read_layouts(path, password=WRONG, partition=2)) == 1
+
+
+def test_a_file_of_keys_may_be_any_text_with_users(written, bare):
+    """Without the head of a property list; encrypted as one unit with the key of the metadata and one of zeros."""
+    text = keys_text(plan_of(is_encrypted=None)).encode()
+    worker = Cipher(algorithms.AES(METADATA_KEY + bytes(16)), modes.XTS(bytes(16))).encryptor()
+    first, _ = read_layouts(written(system_disk(password_file=worker.update(text))), password=PASSWORD)
+    assert_same(first, bare, DISK_START + START)
 
 
 @pytest.mark.parametrize("options", [{"with_keys": False}, {"password_file": b"no keys" * 100}])

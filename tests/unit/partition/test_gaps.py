@@ -142,6 +142,12 @@ def test_a_volume_where_no_partition_usually_begins(tmp_path, volume, sector):
     assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB + sector * 512)]
 
 
+def test_a_volume_in_a_gap_has_the_space_up_to_its_end(volume):
+    """It begins 63 sectors behind the partition, and the gap ends with the disk of 5 MiB."""
+    disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(2 * MIB + 63 * 512, volume)
+    assert gaps(disk) == [("hfsplus", 2 * MIB + 63 * 512, 3 * MIB - 63 * 512)]
+
+
 def test_a_volume_behind_a_bare_one(tmp_path, volume):
     """Of a disk that lost its first sectors with the map, the first volume begins the image and ends before it."""
     path = tmp_path / "disk.img"

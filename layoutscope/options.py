@@ -6,10 +6,9 @@ Callers say so in keywords (:class:`ReadOptions`, :class:`Workload`). A verb mak
 
 from __future__ import annotations
 
-from dataclasses import field, fields
 from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
-from layoutscope.frozen import frozen
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     import os
@@ -86,8 +85,7 @@ class ReadOptions(TypedDict, total=False):
     no_journal: bool
 
 
-@frozen
-class ReadRequest:
+class ReadRequest(Struct, frozen=True):
     """How an image is read: options of every file system, as given or as they are without, and those of single ones.
 
     Attributes
@@ -113,7 +111,7 @@ class ReadRequest:
     own: Mapping[str, object] = field(default_factory=dict)
 
 
-OF_ALL: Final = frozenset(item.name for item in fields(ReadRequest)) - {"second", "own"}
+OF_ALL: Final = frozenset(ReadRequest.__struct_fields__) - {"second", "own"}
 """Options that every file system has; no file system's own has such a name."""
 
 
@@ -329,8 +327,7 @@ class InspectPlace(TypedDict, total=False):
     file_path: str | None
 
 
-@frozen
-class WorkRequest:
+class WorkRequest(Struct, frozen=True):
     """What is done on a volume: the members of :class:`Workload`, as given or as they are without."""
 
     order: str = "fts"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.analysis.frames import volume_name, volume_names
 from layoutscope.api.keywords import takes
@@ -166,9 +166,9 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
 def compare_searches(bulk: Opened, grammar: Opened) -> TableVerdict:
     """Compare what was found on the image: partition maps, what each partition holds, the volumes read of them."""
     found = [
-        f"{item.name} differ"
-        for item in fields(VolumeSearch)
-        if getattr(bulk.search, item.name) != getattr(grammar.search, item.name)
+        f"{name} differ"
+        for name in VolumeSearch.__struct_fields__
+        if getattr(bulk.search, name) != getattr(grammar.search, name)
     ]
     if len(bulk.layouts) != len(grammar.layouts):
         found.append(f"{len(bulk.layouts)} volumes in bulk, {len(grammar.layouts)} through the grammars")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope import inputs
 from layoutscope.access.trace import AccessTrace

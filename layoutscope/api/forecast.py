@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.aging.model import workload as workload_of
 from layoutscope.aging.volume import unaged_parts
@@ -19,7 +20,6 @@ from layoutscope.drive import service
 from layoutscope.drive.simulation import drawn_seconds
 from layoutscope.drive.uncertain import num_draws, uncertain
 from layoutscope.errors import UsageError
-from layoutscope.frozen import frozen
 from layoutscope.options import Forecast, ReadOptions
 from layoutscope.report.plots import forecast_page
 from layoutscope.results.forecast import ForecastResult
@@ -44,8 +44,7 @@ class ForecastOptions(ReadOptions, Forecast, total=False):
     """All keywords of :func:`forecast` that it hands on."""
 
 
-@frozen
-class ForecastRequest:
+class ForecastRequest(Struct, frozen=True):
     """What happens: the members of :class:`~layoutscope.options.Forecast`, as given or as they are without."""
 
     workload: str = "replace"

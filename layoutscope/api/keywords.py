@@ -15,8 +15,9 @@ from ast import literal_eval
 from functools import wraps
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
+from msgspec import Struct
+
 from layoutscope.errors import did_you_mean
-from layoutscope.frozen import frozen
 
 RENAMED: Final = {
     "cache": "buffer",
@@ -44,8 +45,7 @@ _DEFAULT: Final = re.compile(
 )
 
 
-@frozen
-class Keyword:
+class Keyword(Struct, frozen=True):
     """One keyword."""
 
     name: str  # what callers write

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.analysis.frames import volume_names
 from layoutscope.api.images import nothing_to_walk
@@ -14,7 +16,6 @@ from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.drive import load_profile
 from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.frozen import frozen
 from layoutscope.options import Plan, PlanOptions, ReadOptions
 from layoutscope.remedies.case import LISTINGS, WITH_DATA, Case
 from layoutscope.remedies.changes import file_list
@@ -40,8 +41,7 @@ PLANNED: Final = (*LISTINGS, *WITH_DATA)
 """Orders that there are remedies for."""
 
 
-@frozen
-class PlanRequest:
+class PlanRequest(Struct, frozen=True):
     """What a plan is asked for: the members of :class:`~layoutscope.options.Plan`, as given or as they are without."""
 
     drive: str | os.PathLike[str] = DRIVE
@@ -59,7 +59,7 @@ class PlanRequest:
 
 LASTS: Final = {"lasts": "--lasts"}
 
-ASKED: Final = frozenset(item.name for item in fields(PlanRequest))
+ASKED: Final = frozenset(PlanRequest.__struct_fields__)
 """Keywords of the work."""
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import IO, TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, overload
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.comparison import PLACEMENT
@@ -16,7 +17,6 @@ from layoutscope.drive.simulation import ALIGNED_BYTES, drawn_seconds, quick_ser
 from layoutscope.drive.uncertain import START, VOLUME, Host, interval_of, num_draws, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frozen import frozen
 from layoutscope.options import WorkRequest
 from layoutscope.progress import phase
 from layoutscope.results.predict import OrderCase, OrdersCase
@@ -64,7 +64,7 @@ def checked(workload: Mapping[str, Any], kind: type[Request]) -> Request: ...
 
 def checked(workload: Mapping[str, Any], kind: type[WorkRequest] = WorkRequest) -> WorkRequest:
     """Make a request of keywords, and refuse before the work what would fail in it."""
-    known = [each.name for each in fields(kind)]
+    known = kind.__struct_fields__
     for name in workload:
         if name not in known:
             raise TypeError(f"a workload has no {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
@@ -127,7 +127,7 @@ def parted(
     options: Mapping[str, Any], workload: Mapping[str, Any] | None, kind: type[WorkRequest] = WorkRequest
 ) -> tuple[dict[str, Any], ReadOptions]:
     """Part a verb's keywords into what is done on a volume and how its image is read."""
-    names = {each.name for each in fields(kind)}
+    names = set(kind.__struct_fields__)
     plain = {name: value for name, value in options.items() if name in names}
     for name in plain:
         if name in (workload or {}):
@@ -150,8 +150,7 @@ def said_of(host: HostProfile) -> Host:
     return Host(host.name, host.threads, host.processors)
 
 
-@frozen
-class Walk:
+class Walk(Struct, frozen=True):
     """What a workload does."""
 
     reads: AccessTrace  # the reads. Think times are those of the wall clock: several threads share the work.

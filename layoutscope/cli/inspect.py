@@ -83,13 +83,14 @@ def inspect(image: ImageItself, *, place: PlaceOptions, reading: Reading, as_jso
 def checkpoints(image: ImageItself, *, reading: ReadingContainer, as_json: AsJson = False) -> int | None:
     """List older states, checkpoints and snapshots, and how much of each still exists."""
     from layoutscope.api.inspect import checkpoints as run
-    from layoutscope.report.json.inspect import states_json
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.inspect import print_states
 
     found = run(image, **reading.asked())
     if as_json:
-        sys.stdout.write(states_json(found) + "\n")
+        from layoutscope.report.json import list_json
+
+        sys.stdout.write(list_json("layoutscope.checkpoints/1", "states", found) + "\n")
     else:
         print_states(found, make_console(sys.stdout))
     # What older checkpoints have lost was given free; the newest and snapshots are to be whole.
@@ -230,7 +231,7 @@ def check(
 def _show_table(found: CheckResult, chosen: CheckFormat) -> None:
     """Write the findings in a format of other programs."""
     if chosen == "sarif":
-        from layoutscope.report.json.sarif import sarif_json
+        from layoutscope.report.sarif import sarif_json
 
         sys.stdout.write(sarif_json(found) + "\n")
         return

@@ -15,10 +15,11 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import to_builtins
 
 from layoutscope import bounded, ownfiles, system
 from layoutscope.errors import (
@@ -82,7 +83,7 @@ class Reader:
         its = (self._its_jobs, self._its_watch)
         with suppress(OSError):
             socket.send_fds(control, [b"+"], [*(each.fileno() for each in its), self._said.fileno()])
-            self._jobs.sendall(json.dumps(asdict(self.limits)).encode() + b"\n")
+            self._jobs.sendall(json.dumps(to_builtins(self.limits)).encode() + b"\n")
         for each in its:
             each.close()
 
@@ -123,7 +124,7 @@ class Reader:
     def _has_done(self, job: FleetJob, work: Path) -> bool:
         self.done += 1
         self._jobs.settimeout(job.limits.seconds)
-        self._jobs.sendall(json.dumps({**asdict(job), "work": str(work)}).encode() + b"\n")
+        self._jobs.sendall(json.dumps({**to_builtins(job), "work": str(work)}).encode() + b"\n")
         return bool(self._jobs.recv(1))
 
     def _status(self) -> int | None:

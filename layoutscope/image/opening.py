@@ -18,9 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from layoutscope import inputs
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError
-from layoutscope.frozen import frozen
 from layoutscope.image import cache
 from layoutscope.image.containers import asif, encrypted, foreign, sparse, udif, witness, wrappers
 from layoutscope.image.failing import FailingSource
@@ -265,8 +266,7 @@ def _decompressed(source: Source, cache_dir: Path | None) -> Source:
     return image
 
 
-@frozen
-class ImageSet:
+class ImageSet(Struct, frozen=True):
     """Open images: the one that was named, and the other one of a set."""
 
     main: Source

@@ -10,7 +10,7 @@ from layoutscope.options import Workload, WorkRequest
 
 def test_a_request_has_the_members_of_its_keywords():
     """What callers may say and what verbs are told have the same names."""
-    assert set(Workload.__annotations__) == set(WorkRequest.__dataclass_fields__)
+    assert set(Workload.__annotations__) == set(WorkRequest.__struct_fields__)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ whose length contradicts its own length fields is damage, a type without a shape
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.arrays.ragged import GrowingColumn
@@ -18,7 +19,6 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import as_rows, index_records, read_levels
 from layoutscope.filesystems.apfs.nodes import NodeRows, join
 from layoutscope.filesystems.apfs.source import object_of, type_of
-from layoutscope.frozen import frozen
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.decoder import BULK, Grammar
@@ -163,8 +163,7 @@ HASHED_DREC: Final = SHAPES["dir_rec"]._replace(
 )
 
 
-@dataclass(slots=True)
-class ExtendedFields:
+class ExtendedFields(Struct):
     """One row a field."""
 
     record: NDArray[np.int64]  # which value it belongs to, as position among those given
@@ -267,8 +266,7 @@ _ASCII_LAST: Final = 0x7F
 _CONTINUES, _CONTINUES_MASK = 0x80, 0xC0
 
 
-@frozen
-class Names:
+class Names(Struct, frozen=True):
     """Many names, one after the other."""
 
     # Lengths on the disk count the zero byte, these do not.
@@ -364,8 +362,7 @@ _OBJECTS: Final = {J_KEY: "obj_id", FEXT_KEY: "private_id"}
 COMPRESSED: Final = b"com.apple.decmpfs"
 
 
-@dataclass(slots=True)
-class RecordTables:
+class RecordTables(Struct):
     """Decoded records of one tree."""
 
     # columns by record type; each table is in key order and has `obj_id` and `node`, the position of the record's leaf
@@ -568,8 +565,7 @@ def _numbers() -> dict[int, str]:
     return {int(grammar.ApfsRecord.RecordType[name]): name for name in SHAPES}
 
 
-@frozen
-class RecordTree:
+class RecordTree(Struct, frozen=True):
     """Nodes and decoded records."""
 
     nodes: NodeRows
@@ -606,8 +602,7 @@ class Entries(NamedTuple):
     device: NDArray[np.uint8]
 
 
-@frozen
-class Loss:
+class Loss(Struct, frozen=True):
     """A subtree that cannot be read."""
 
     node_id: int  # its topmost node

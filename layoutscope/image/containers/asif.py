@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import runs_of, subtract, total
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.frozen import frozen
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.ondisk import grammar
@@ -62,8 +62,7 @@ class Geometry(NamedTuple):
         return self.groups * (self.references + 1) * REFERENCE.width
 
 
-@frozen
-class StoredChunks:
+class StoredChunks(Struct, frozen=True):
     """Chunks of the disk that are stored, in their order; all arrays have shape (n,)."""
 
     number: I64  # of the chunk on the disk
@@ -158,7 +157,9 @@ def _stored_chunks(source: Source, tables: I64, geometry: Geometry, decoder: Dec
     is_sound &= tables[used] <= (source.size_bytes - geometry.len_table) // geometry.len_chunk
     places = [(int(table), int(tables[table])) for table in used[is_sound]]
     parts = [_read_table(source, table, chunk, geometry, decoder) for table, chunk in places]
-    found = StoredChunks(*(_joined([getattr(part[0], name) for part in parts]) for name in StoredChunks.__match_args__))
+    found = StoredChunks(
+        *(_joined([getattr(part[0], name) for part in parts]) for name in StoredChunks.__struct_fields__)
+    )
     is_lost = _is_lost(found, tables[used], geometry, source.size_bytes)
     lost = used[~is_sound] * geometry.chunks_per_table
     doubtful = _joined([*(part[1] for part in parts), found.number[is_lost]])

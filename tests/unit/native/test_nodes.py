@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,8 +46,8 @@ def test_the_same_records_are_found(parts, fixed, least):
     read = decode_nodes(BULK, buffer, SIZE, np.arange(len(parts), dtype=np.int64))
     one, other = (locate(BULK, read, fixed, least) for locate in (locate_records, plain_locate))
     assert tree_nodes._natively(read, fixed, least) is not None
-    for field in fields(one)[1:]:
-        assert getattr(one, field.name).tolist() == getattr(other, field.name).tolist(), field.name
+    for name in one.__struct_fields__[1:]:
+        assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
 
 
 @EXAMPLES

@@ -6,7 +6,6 @@ is short about them, and how many there are of the rest.
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
@@ -47,9 +46,8 @@ class Displayed:
 def brief(thing: object) -> str:
     """Tell of an object in a line: its kind, and its fields in short, as many as there is room for.
 
-    >>> from dataclasses import dataclass
-    >>> @dataclass(repr=False)
-    ... class Shelf(Displayed):
+    >>> from msgspec import Struct
+    >>> class Shelf(Displayed, Struct):
     ...     name: str
     ...     books: tuple
     >>> Shelf("upper", ("a" * 99, Shelf("lower", ())))
@@ -66,10 +64,8 @@ def brief(thing: object) -> str:
 
 
 def _parts(thing: object) -> Iterator[str]:
-    if not is_dataclass(thing):
-        return
-    for field in fields(thing):
-        yield f"{field.name}={shorten(getattr(thing, field.name))}"
+    for name in getattr(thing, "__struct_fields__", ()):
+        yield f"{name}={shorten(getattr(thing, name))}"
 
 
 def shorten(value: Any) -> str:

@@ -5,12 +5,12 @@ Readers write findings into a :class:`FindingLog` and go on with what remains; `
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
+
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -88,14 +88,13 @@ def declare(codes: Mapping[str, str], *, absent: Iterable[str] = ()) -> Mapping[
     return codes
 
 
-@frozen
-class Finding(Displayed):
+class Finding(Displayed, Struct, frozen=True):
     """One observation about the image.
 
     Parameters
     ----------
     code : str
-        Key of :data:`CODES`.
+        Identifier, a key of `CODES`.
     level : {'info', 'warning', 'error'}
         ``info`` is no damage; ``warning`` leaves every result intact; ``error`` means that something is missing.
     structure : str
@@ -104,8 +103,10 @@ class Finding(Displayed):
         Bytes from the start of the image.
     message : str
         One sentence.
-    expected, found : str
-        Both sides of the contradiction, where there are two.
+    expected : str
+        What the format asks for, where there are two sides.
+    found : str
+        What is there.
     device : int
         Which image of a set, 0 otherwise.
     field : str
@@ -125,11 +126,17 @@ class Finding(Displayed):
     found: str = ""
     device: int = 0
     field: str = ""
-    causes: tuple[Finding, ...] = dataclasses.field(default=(), compare=False)
+    causes: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
             raise ValueError(f"unknown finding code {self.code!r}: add it to layoutscope.findings.CODES, or declare it")
+
+    def __eq__(self, other: object) -> bool:
+        return astuple(self)[:-1] == astuple(other)[:-1] if isinstance(other, Finding) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(astuple(self)[:-1])
 
     @property
     def cause(self) -> Finding | None:
@@ -209,8 +216,7 @@ def refined(coarse: Iterable[Finding], fine: Sequence[Finding], is_refined: Call
     return [*(item for item in coarse if not is_refined(item)), *fine]
 
 
-@frozen
-class Contradiction:
+class Contradiction(Struct, frozen=True):
     """What is wrong with rows of a table.
 
     Parameters
@@ -228,8 +234,7 @@ class Contradiction:
     found: NDArray[Any] | None = None
 
 
-@frozen
-class FindingLog:
+class FindingLog(Struct, frozen=True):
     """Where the readers of one part of an image write what they find.
 
     A log knows where its part starts, so that nobody else turns addresses into those of the image. :meth:`at` binds it

@@ -7,14 +7,13 @@ above (:mod:`layoutscope.walk`) know no file system.
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
+from msgspec import Struct, field
 
 from layoutscope.access.trace import CheckerReads, Searched
 from layoutscope.arrays.ragged import ranges, starts_of
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -88,8 +87,7 @@ def composed(name: str, facts: VolumeFacts) -> str:
     return text if facts.case_sensitive else text.lower()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Driver:
+class Driver(Struct, frozen=True, kw_only=True):
     """What a driver does, by default that of a file system without oddities."""
 
     costs: Costs  # host time
@@ -134,8 +132,7 @@ class Driver:
     check: Callable[[VolumeLayout, NodeTable, EntryTable], CheckerReads] = check_by_nodes
 
 
-@frozen
-class Costs:
+class Costs(Struct, frozen=True):
     """Host time of one file system, in microseconds of one processor."""
 
     list_us: float  # for each name that is listed
@@ -160,7 +157,7 @@ class Costs:
 
 
 class DriverProperties(Protocol):
-    """What a file system's driver does on one host: a frozen dataclass, whose other fields users may change by name."""
+    """What a file system's driver does on one host: a frozen struct, whose other fields users may change by name."""
 
     @property
     def costs(self) -> Costs:
@@ -170,15 +167,13 @@ class DriverProperties(Protocol):
 P = TypeVar("P", bound=DriverProperties)
 
 
-@frozen
-class PlainProperties:
+class PlainProperties(Struct, frozen=True):
     """Properties of a driver of which nothing is known but its costs."""
 
     costs: Costs  # host time
 
 
-@frozen
-class HostProfile:
+class HostProfile(Struct, frozen=True):
     """How one host enumerates and reads; what only one file system's driver does, the file system says."""
 
     name: str  # `linux` or `macos`
@@ -224,8 +219,7 @@ class HostProfile:
         return cast("P", self.own[filesystem]) if filesystem in self.own else usual[self.name]
 
 
-@frozen
-class Model:
+class Model(Struct, frozen=True):
     """One layout as one host sees it."""
 
     layout: VolumeLayout  # the tables
@@ -249,8 +243,7 @@ class Model:
         return self.nodes.tree_code(self.main_tree)
 
 
-@frozen
-class Descent:
+class Descent(Struct, frozen=True):
     """Directories in the order of the walk; arrays of shape (n_directories,)."""
 
     directory_id: NDArray[np.uint64]  # CNID or oid
@@ -307,8 +300,7 @@ def entry_of(entries: EntryTable, file_id: int) -> int:
     return int(found[0]) if len(found) else -1
 
 
-@frozen
-class _Level:
+class _Level(Struct, frozen=True):
     """Directories at one depth; ``parent`` is their place in the level above."""
 
     entry: NDArray[np.int64]
@@ -337,8 +329,7 @@ def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
     return levels
 
 
-@frozen
-class _Spans:
+class _Spans(Struct, frozen=True):
     """Entries of each directory that has some, by ascending id."""
 
     ids: NDArray[np.uint64]

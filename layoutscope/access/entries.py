@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import match, order_of
-from layoutscope.frozen import frozen
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, LIVE_STATES
 
@@ -24,8 +24,7 @@ ROOT_ID: Final = 2
 """Root directory of both file systems (TN1150, reserved CNIDs; Apple File System Reference, inode numbers)."""
 
 
-@frozen
-class EntryTable:
+class EntryTable(Struct, frozen=True):
     """Entries in listing order, directory by directory; arrays of shape (n_entries,)."""
 
     # parent_id, file_id: the directory and the file (CNID or inode number)
@@ -380,8 +379,7 @@ def _summed(above: I64, sizes: I64, *marks: Mask) -> tuple[I64, list[Mask]]:
 NO_NODE = np.int32(-1)
 
 
-@frozen
-class NodeTable:
+class NodeTable(Struct, frozen=True):
     """Nodes of one layout; arrays of shape (n_nodes,) unless they say otherwise."""
 
     # node of each row of the table; -1 where there is none. The last element stands for null.

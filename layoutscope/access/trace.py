@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ def place_of(device: NDArray[np.uint8] | int, offset: NDArray[Any]) -> NDArray[n
     return (np.asarray(device, np.int64) << 56) + np.asarray(offset, np.int64)
 
 
-@frozen
-class AccessTrace(Displayed):
+class AccessTrace(Displayed, Struct, frozen=True):
     """Reads in the order in which they reach the drive; all arrays have shape (n_reads,)."""
 
     device: NDArray[np.uint8]  # image of a Fusion set, 0 otherwise
@@ -116,8 +115,7 @@ that is no node of a tree, such as a header, a checkpoint or a bitmap; a pass of
 CODE: Final = {name: np.uint8(code) for code, name in enumerate(CAUSES)}
 
 
-@frozen
-class Touches:
+class Touches(Struct, frozen=True):
     """Leaves in the order in which they are needed; arrays of shape (n_touches,)."""
 
     node: NDArray[np.int32]  # node; file data are numbered on after the nodes
@@ -214,8 +212,7 @@ def columns(
     )
 
 
-@frozen
-class FixedPlaces:
+class FixedPlaces(Struct, frozen=True):
     """Places that are read as they lie, each with one request; arrays of shape (n,)."""
 
     kind: str  # what lies there: a type of regions, or a tree
@@ -240,8 +237,7 @@ class FixedPlaces:
         return FixedPlaces(self.kind, self.device[places], self.image_offset[places], self.length_bytes[places])
 
 
-@frozen
-class Searched:
+class Searched(Struct, frozen=True):
     """Nodes that searches end in; what leads to each is read first, and nothing twice."""
 
     node: NDArray[np.int32]  # nodes of a `NodeTable`, -1 for none
@@ -251,8 +247,7 @@ class Searched:
 MountStep = FixedPlaces | Searched
 
 
-@frozen
-class CheckerReads:
+class CheckerReads(Struct, frozen=True):
     """Reads that are made as they stand; arrays of shape (n,)."""
 
     kinds: tuple[str, ...]  # trees and types of regions

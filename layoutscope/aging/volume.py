@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, TreeLevel
 from layoutscope.arrays.lookup import distinct, is_among

@@ -5,12 +5,12 @@ Of two states of one volume it is told, too, what happened to what is on it (:mo
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.analysis.explanation import costs_of_ends, explain, explained_row
 from layoutscope.arrays.lookup import order_of

@@ -7,10 +7,11 @@ of the walk as it is. Service times of long walks are those of stretches spread 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.access.entries import node_table
 from layoutscope.access.trace import place_of
@@ -19,7 +20,6 @@ from layoutscope.arrays.ragged import heads, starts_of
 from layoutscope.drive import service
 from layoutscope.drive.simulation import is_sampled, sampled
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frozen import frozen
 from layoutscope.results.verdict import Why
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ NEEDED_FOR_NAMES: Final = ("entry_node_row", "listing_node_row", "listing_end_no
 """Columns of entries with the leaves that listing their names needs."""
 
 
-@frozen
-class ReadsOfNodes:
+class ReadsOfNodes(Struct, frozen=True):
     """The reads of a walk, and the node that each of them reads."""
 
     layout: VolumeLayout  # the volume

@@ -9,11 +9,11 @@ nodes that do not start where the last one ended.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.access.entries import Paths
 from layoutscope.analysis.counterfactual import CAUSES, ReadsOfNodes, seconds_of, walked

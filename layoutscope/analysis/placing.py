@@ -8,10 +8,10 @@ volume is tried, and that pair is taken which puts most reads of metadata on nod
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.access.trace import place_of
 from layoutscope.drive.recorded import BELOW, CHUNK, FILE_SYSTEM, Place, Recorded

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from layoutscope.analysis.frames import volume_name, volume_names
 from layoutscope.api.documents import parts_of_node, views_of

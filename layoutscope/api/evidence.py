@@ -9,10 +9,11 @@ import hashlib
 import os
 import platform
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from layoutscope import inputs
 from layoutscope.api.outputs import check_output, file_form, output, written_told_to

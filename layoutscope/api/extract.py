@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Protocol
 
 import numpy as np
+from msgspec.structs import astuple
 
 from layoutscope.api.images import metadata_ranges
 from layoutscope.api.keywords import takes

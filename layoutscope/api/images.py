@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from dataclasses import field, fields, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import runs_of
 from layoutscope.errors import ImageError, UnreadError, UsageError
 from layoutscope.filesystems.registry import filesystem_names, filesystem_of, read_options
 from layoutscope.findings import Finding, first_cause
-from layoutscope.frozen import frozen
 from layoutscope.partition import select_name
 from layoutscope.progress import phase
 from layoutscope.results.locked import is_locked, locked_error, several_volumes
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from layoutscope.tables.frames import WalkCosts
 
 
-@frozen
-class Opened:
+class Opened(Struct, frozen=True):
     """An open image or capture and what was read of it."""
 
     about: ImageFacts  # the image and what reading it took
@@ -209,7 +208,7 @@ def load_capture(path: Path, request: ReadOptions) -> Opened:
 
 def _saved_facts(saved: dict[str, Any]) -> ImageFacts:
     kinds: dict[str, type | tuple[type, ...]] = {
-        **{item.name: int for item in fields(ImageFacts)},
+        **dict.fromkeys(ImageFacts.__struct_fields__, int),
         **dict.fromkeys(("name", "metadata_sha256"), str),
         **dict.fromkeys(("partition_maps", "other_contents", "partitions"), list),
     }
@@ -233,7 +232,7 @@ def _saved_partition(saved: dict[str, Any]) -> PartitionFacts:
 
 
 def _saved_finding(saved: dict[str, Any]) -> Finding:
-    kinds: dict[str, type | tuple[type, ...]] = {item.name: str for item in fields(Finding) if item.name != "causes"}
+    kinds: dict[str, type | tuple[type, ...]] = dict.fromkeys(set(Finding.__struct_fields__) - {"causes"}, str)
     # Causes are found by a check, which a capture is not enough for.
     kinds |= {"image_offset": (int, type(None)), "device": int, "cause": type(None)}
     check_values("finding", saved, kinds)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import asdict
 
 from layoutscope.analysis.frames import file_owner, needed_id, owners_at, row_owner
 from layoutscope.api.documents import parts_of_node, views_of

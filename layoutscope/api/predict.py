@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.access.entries import Paths
 from layoutscope.analysis.frames import directory_name, volume_name, volume_names
@@ -34,7 +35,6 @@ from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import drawn_interval
 from layoutscope.drive.uncertain import is_measured, uncertain
 from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.frozen import frozen
 from layoutscope.metrics import measure_trace
 from layoutscope.options import Predict, PredictOptions, fill, leave_out
 from layoutscope.report.profiles import ncdu_text
@@ -201,8 +201,7 @@ def _drive(
     )
 
 
-@frozen
-class _Changed:
+class _Changed(Struct, frozen=True):
     """The reads of a workload with one thing changed; `drive` takes the place of the one that is asked about."""
 
     name: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec.structs import replace
 
 from layoutscope import inputs
 from layoutscope.api.images import Opened, OpenImage, SharedSpace, load_capture, own_options

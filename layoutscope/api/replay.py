@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.analysis.explanation import host_times, measured_times
 from layoutscope.analysis.placing import place
@@ -21,7 +22,6 @@ from layoutscope.drive.replay import check_reads, load_trace
 from layoutscope.drive.simulation import drawn_interval
 from layoutscope.drive.uncertain import uncertain
 from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.frozen import frozen
 from layoutscope.options import ReplayOptions, fill, leave_out
 from layoutscope.results.predict import ReplayResult
 from layoutscope.results.recorded import Wanted
@@ -97,8 +97,7 @@ def replay(
     return replayed(real, served_by(asked, real), layout, work)
 
 
-@frozen
-class Real:
+class Real(Struct, frozen=True):
     """Somebody's reads."""
 
     name: str  # of their file
@@ -107,8 +106,7 @@ class Real:
     recording: Recording | None = None  # what became of the rest of it
 
 
-@frozen
-class Serving:
+class Serving(Struct, frozen=True):
     """How reads are served: by which drives, with which buffer, from where, at which pace.
 
     With `draws` predictions have the interval over drives and computers like that, as those of ``predict`` have.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from layoutscope import ownfiles
 from layoutscope.api.naming import with_hashed_names
@@ -88,7 +90,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     image = replace(result.image, partitions=partitions)
     about: dict[str, Any] = {
         "made_by": f"layoutscope {__version__}",
-        "image": {**asdict(image), "name": Path(image.name).name if has_names else ""},
+        "image": {**to_builtins(image), "name": Path(image.name).name if has_names else ""},
         "findings": [_saved(finding) for finding in result.findings],
     }
     try:
@@ -115,6 +117,6 @@ def _write(target: Path, seen: ownfiles.Seen, layouts: list[VolumeLayout], about
 
 def _saved(finding: Finding) -> dict[str, Any]:
     """Return the fields of a finding; ``cause`` is one of the format, and of what lies outside of volumes never set."""
-    fields = asdict(finding)
+    fields = to_builtins(finding)
     del fields["causes"]
     return {**fields, "cause": None}

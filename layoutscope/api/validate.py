@@ -5,10 +5,11 @@ from __future__ import annotations
 import plistlib
 import tempfile
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.parsers.expat import ExpatError
+
+from msgspec.structs import replace
 
 from layoutscope.analysis.advice import leaf_policy
 from layoutscope.analysis.placing import disk_of

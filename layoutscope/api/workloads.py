@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.comparison import PLACEMENT
@@ -16,7 +17,6 @@ from layoutscope.drive.simulation import ALIGNED_BYTES, drawn_seconds, quick_ser
 from layoutscope.drive.uncertain import START, VOLUME, Host, interval_of, num_draws, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frozen import frozen
 from layoutscope.options import Predict, Workload, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.results.predict import OrderCase, OrdersCase
@@ -144,8 +144,7 @@ def said_of(host: HostProfile) -> Host:
     return Host(host.name, host.threads, host.processors)
 
 
-@frozen
-class Walk:
+class Walk(Struct, frozen=True):
     """What a workload does."""
 
     reads: AccessTrace  # the reads. Think times are those of the wall clock: several threads share the work.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.ragged import heads
-from layoutscope.frozen import frozen
 from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ FEW_CODES: Final = 1024
 """A table of so many places costs nothing."""
 
 
-@frozen
-class Index:
+class Index(Struct, frozen=True):
     """Keys that can be looked up."""
 
     keys: NDArray[Any]  # ascending; the first of equal ones is found

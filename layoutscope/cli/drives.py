@@ -122,9 +122,9 @@ def _write(text: str, output: Path | None, *, force: bool) -> None:
 def _show_drives(found: Sequence[DriveFacts], *, as_json: bool) -> None:
     """Print profiles as JSON or as text."""
     if as_json:
-        from layoutscope.report.json.predict import drives_json
+        from layoutscope.report.json import list_json
 
-        sys.stdout.write(drives_json(found) + "\n")
+        sys.stdout.write(list_json("layoutscope.drives/1", "drives", found) + "\n")
         return
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.predict import print_drives

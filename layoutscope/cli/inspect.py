@@ -37,13 +37,14 @@ def checkpoints(
 ) -> int | None:
     """List older states, checkpoints and snapshots, and how much of each still exists."""
     from layoutscope.api.inspect import checkpoints as run
-    from layoutscope.report.json.inspect import states_json
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.inspect import print_states
 
     found = run(image, **complete_options(options))
     if as_json:
-        sys.stdout.write(states_json(found) + "\n")
+        from layoutscope.report.json import list_json
+
+        sys.stdout.write(list_json("layoutscope.checkpoints/1", "states", found) + "\n")
     else:
         print_states(found, make_console(sys.stdout))
     # What older checkpoints have lost was given free; the newest and snapshots are to be whole.
@@ -162,7 +163,7 @@ def _choose_format(file_format: str | None, *, as_json: bool, explain: bool) -> 
 def _show_table(found: CheckResult, chosen: str) -> None:
     """Write the findings in a format of other programs."""
     if chosen == "sarif":
-        from layoutscope.report.json.sarif import sarif_json
+        from layoutscope.report.sarif import sarif_json
 
         sys.stdout.write(sarif_json(found) + "\n")
         return

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from layoutscope.drive.geometry import turn_ms
 from layoutscope.drive.profile import DriveProfile, Figure, Spread

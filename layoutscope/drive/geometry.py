@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope import inputs
 from layoutscope.drive import hdd
@@ -17,7 +18,6 @@ from layoutscope.drive.hdd import SECTOR_BYTES
 from layoutscope.drive.profile import MAX_CYLINDERS, MAX_HEADS, check_cylinders, unpacked
 from layoutscope.drive.seek import seek_ticks
 from layoutscope.errors import ImageError, UsageError
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,8 +107,7 @@ BACK_SHARE: Final = 2
 """A look-ahead that fills its segment keeps half of it behind the last read (assumed)."""
 
 
-@frozen
-class Zones:
+class Zones(Struct, frozen=True):
     """Tracks of equal size in zones, from the outer edge."""
 
     # first_lbn, first_cylinder, sectors: where a zone begins, and how many sectors a track of it holds

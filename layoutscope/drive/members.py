@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.errors import UsageError
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from layoutscope.drive.profile import DriveProfile
 
 
-@frozen
-class Parts:
+class Parts(Struct, frozen=True):
     """Pieces of reads; all arrays have shape (n_parts,) and follow the order of the reads."""
 
     read: NDArray[np.int64]  # number of the read that a piece belongs to

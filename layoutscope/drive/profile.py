@@ -12,17 +12,17 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope import inputs
 from layoutscope.display import Displayed
 from layoutscope.errors import ImageError, UsageError, did_you_mean
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -215,8 +215,7 @@ LARGEST: Final = 25.0
 _NAME: Final = re.compile(r"([a-z_]+)(?:\[(\d{1,4})\])?")
 
 
-@frozen
-class Spread:
+class Spread(Struct, frozen=True):
     """What was measured together, and how its errors go together."""
 
     figures: tuple[str, ...]  # names of figures, those in lists with their index: `rpm`, `seek_ms[3]`
@@ -325,8 +324,7 @@ MOST_SETS: Final = 8
 """How deep sets may stand in sets."""
 
 
-@frozen
-class Figure(Displayed):
+class Figure(Displayed, Struct, frozen=True):
     """One number of a profile.
 
     Attributes
@@ -344,8 +342,7 @@ class Figure(Displayed):
     source: str
 
 
-@frozen
-class DriveProfile(Displayed):
+class DriveProfile(Displayed, Struct, frozen=True):
     """What is known of a drive.
 
     Attributes

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,8 +33,7 @@ FILE_SYSTEM, CHUNK, BELOW = 0, 1, 2
 """Who asked for a read: a file system; CoreStorage, on behalf of one; CoreStorage for itself."""
 
 
-@frozen
-class LineCounts(Displayed):
+class LineCounts(Displayed, Struct, frozen=True):
     """What became of the lines of a recording."""
 
     reads: int = 0  # reads of disks, those of CoreStorage among them
@@ -47,8 +46,7 @@ class LineCounts(Displayed):
     lost: int = 0  # lines in which the recorder says that it lost events
 
 
-@frozen
-class Read:
+class Read(Struct, frozen=True):
     """One read as a line of a recording tells it; times in microseconds of the recorder's clock, NaN where not told."""
 
     block: int
@@ -61,8 +59,7 @@ class Read:
     done_us: float = float("nan")
 
 
-@frozen
-class Place(Displayed):
+class Place(Displayed, Struct, frozen=True):
     """Where on an image the blocks of a recorded device are."""
 
     device: str  # its name in the recording
@@ -72,8 +69,7 @@ class Place(Displayed):
     image_device: int = 0  # image of a Fusion set, 0 otherwise
 
 
-@frozen
-class Recorded(Displayed):
+class Recorded(Displayed, Struct, frozen=True):
     """Reads in the order in which they were issued; all arrays have shape (n_reads,)."""
 
     # form, host: the format, and the host whose tool writes it

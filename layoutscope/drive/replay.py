@@ -176,7 +176,7 @@ def _column(table: Columns, names: Iterable[str]) -> NDArray[np.int64]:
 
 def _with_names(trace: AccessTrace, table: Columns) -> AccessTrace:
     """Take over the columns of causes and trees, which are words in a table."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     words: dict[str, tuple[str, ...]] = {}
     for column, names in (("cause", "causes"), ("tree", "trees")):
@@ -184,7 +184,7 @@ def _with_names(trace: AccessTrace, table: Columns) -> AccessTrace:
             categories, codes = np.unique(np.array(table[column], np.str_), return_inverse=True)
             getattr(trace, column)[:] = codes
             words[names] = tuple(str(word) for word in categories)
-    return replace(trace, **words)  # type: ignore[arg-type]
+    return replace(trace, **words)
 
 
 def read_fio(data: bytes) -> AccessTrace:

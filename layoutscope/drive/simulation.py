@@ -7,10 +7,11 @@ next arrives when the one before is complete and its think time is over. The dri
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.display import Displayed
 from layoutscope.drive import hdd
@@ -35,7 +36,6 @@ from layoutscope.drive.uncertain import (
     uncertain,
 )
 from layoutscope.errors import UsageError
-from layoutscope.frozen import frozen
 from layoutscope.progress import each
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
 
 
-@frozen
-class ReadTimes(Displayed):
+class ReadTimes(Displayed, Struct, frozen=True):
     """Times of each read; all arrays have shape (n_reads,).
 
     Attributes
@@ -74,8 +73,7 @@ class ReadTimes(Displayed):
     outcome: NDArray[np.uint8]
 
 
-@frozen
-class ServiceResult(Displayed):
+class ServiceResult(Displayed, Struct, frozen=True):
     """Time of a trace on a drive.
 
     Attributes
@@ -462,8 +460,7 @@ def start_angles(phases: int) -> list[int]:
     return [0, *np.random.default_rng(0).integers(0, TURN, drawn).tolist()]
 
 
-@frozen
-class Placed:
+class Placed(Struct, frozen=True):
     """The pieces of the reads laid out on the drives: all that does not depend on the start angle."""
 
     parts: Parts  # the pieces

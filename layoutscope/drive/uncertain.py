@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from dataclasses import field, replace
 from functools import lru_cache
 from itertools import combinations
 from math import comb
@@ -16,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.display import Displayed
 from layoutscope.drive.members import single_drives
 from layoutscope.drive.profile import split_name
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,8 +120,7 @@ UNSAID: Final = Host()
 """Of a trace whose times between the reads are known."""
 
 
-@frozen
-class Uncertain:
+class Uncertain(Struct, frozen=True):
     """What is not known, drawn."""
 
     # factors on figures, on the host's time and on the drive's, by input; those that are known are absent
@@ -322,8 +321,7 @@ LAYOUT, VOLUME = "layout", "volume"
 """Of what an interval is: of this very layout on a drive like that, or of a volume like that, placed in other ways."""
 
 
-@frozen
-class Interval(Displayed):
+class Interval(Displayed, Struct, frozen=True):
     """Between which times a prediction lies.
 
     Attributes

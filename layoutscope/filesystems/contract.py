@@ -7,10 +7,9 @@ make: what reads a volume is imported when one is read.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
-from layoutscope.frozen import frozen
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,8 +32,7 @@ Piece = tuple[int, int]
 """Address on the image and length, in bytes."""
 
 
-@frozen
-class VolumeRequest:
+class VolumeRequest(Struct, frozen=True):
     """What is to be read, and how.
 
     Attributes
@@ -84,8 +82,7 @@ class VolumeRequest:
         return None if self.kept is None else self.kept.pop(self.image_offset, None)
 
 
-@frozen
-class Unchecked:
+class Unchecked(Struct, frozen=True):
     """A rule that could not be held against all that it is about.
 
     Attributes
@@ -100,8 +97,7 @@ class Unchecked:
     reason: str
 
 
-@frozen
-class Checked:
+class Checked(Struct, frozen=True):
     """What a check of one volume, or of a container outside of its volumes, told.
 
     Attributes
@@ -119,8 +115,7 @@ class Checked:
     unchecked: tuple[Unchecked, ...] = ()
 
 
-@frozen
-class ReadableState:
+class ReadableState(Struct, frozen=True):
     """A state of a container or volume.
 
     Attributes
@@ -203,8 +198,7 @@ class View(Protocol):
         """
 
 
-@frozen
-class PlainView:
+class PlainView(Struct, frozen=True):
     """A view of the bytes as they lie, of which no structure is shown.
 
     Attributes

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays import lookup
 from layoutscope.errors import FormatError
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ MAX_HITS: Final = 256
 """Sectors of a piece that are looked at more closely: a sound disk has fewer, a hostile one any number."""
 
 
-@frozen
-class MapRegion:
+class MapRegion(Struct, frozen=True):
     """A structure around volumes, of a partition map or a wrapper, so that pictures can show it."""
 
     type: str  # what it is, such as `gpt-header`, `mbr` or `apm`

@@ -13,9 +13,10 @@ import subprocess
 import sys
 import threading
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from layoutscope.errors import EXIT_FAILED, LayoutscopeError, UnsupportedError
 from layoutscope.fleet.engines import USUAL_MEMORY_BYTES, WorkerPool, attempt, row_document, usual_memory_bytes

@@ -17,12 +17,13 @@ import tempfile
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import to_builtins
 
 from layoutscope import ownfiles, system
 from layoutscope.bounded import LACKING_WORDS
@@ -81,7 +82,7 @@ class Worker:
         )
         its.close()
         with suppress(OSError):  # one that ended at once is noticed when it is to read
-            self._send(asdict(limits))
+            self._send(to_builtins(limits))
 
     def read(self, job: FleetJob, work: Path) -> tuple[int | None, str]:
         """Read a source; return 0, or the code and last words of a worker that ended; None if time was over."""
@@ -90,7 +91,7 @@ class Worker:
             self._has_begun = self._has_begun or self._is_answered(START_WAIT_S)
             if self._has_begun:
                 self.num_sources += 1
-                self._send({**asdict(job), "work": str(work)})
+                self._send({**to_builtins(job), "work": str(work)})
                 if self._is_answered(job.limits.seconds):
                     return 0, ""
         except TimeoutError:

@@ -7,14 +7,14 @@ import hashlib
 import json
 import os
 import stat
-from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field, to_builtins
 
 from layoutscope import inputs
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.fleet.store import plain_text
-from layoutscope.frozen import frozen
 from layoutscope.image.containers.sparse import is_bundle
 from layoutscope.image.remote import address_identity, is_address, whole_address
 from layoutscope.image.split import find_parts
@@ -29,8 +29,7 @@ END_BYTES: Final = 65536
 """So much of a file's beginning and end is part of its identity: a disk that was written to has other headers there."""
 
 
-@frozen
-class FleetLimits:
+class FleetLimits(Struct, frozen=True):
     """What the process of one source may take."""
 
     memory_bytes: int  # address space; 0 where the worker of a cluster gives it a part of its own
@@ -38,8 +37,7 @@ class FleetLimits:
     written_bytes: int | None = None  # length of each file that it writes; as much as there is room for without
 
 
-@frozen
-class FleetJob:
+class FleetJob(Struct, frozen=True):
     """What is done about one source, for whoever runs it, here or elsewhere."""
 
     source: FleetSource  # what is read
@@ -57,7 +55,7 @@ class FleetJob:
 
     def to_json(self) -> str:
         """Write the job for the process that does it."""
-        return json.dumps(asdict(self))
+        return json.dumps(to_builtins(self))
 
 
 def _public(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,8 +126,7 @@ UNREAD_KINDS: Final = (
 )
 
 
-@frozen
-class FleetSource:
+class FleetSource(Struct, frozen=True):
     """One thing to be read."""
 
     path: str  # as it was found; bytes that are no UTF-8 are surrogates, as Python's own functions take them

@@ -187,7 +187,7 @@ class _Gathered:
         )
 
     def _failures(self) -> list[tuple[str, str, str]]:
-        order = {status: place for place, status in enumerate(STATUSES)}
+        order: dict[str, int] = {status: place for place, status in enumerate(STATUSES)}
         rows = [row for row in self._sources.values() if row["status"] != STATUSES[0]]
         rows.sort(key=lambda row: -order.get(row["status"] or "", 0))
         return [

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import order_of
 from layoutscope.arrays.ragged import copy_pieces
 from layoutscope.errors import TruncatedError
-from layoutscope.frozen import frozen
 from layoutscope.progress import tick
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ class Workspace:
         return self._scratch[:length_bytes]
 
 
-@frozen
-class _Extents:
+class _Extents(Struct, frozen=True):
     """Extents in address order, with their places in the result."""
 
     starts: NDArray[np.int64]

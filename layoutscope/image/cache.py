@@ -25,15 +25,14 @@ import tempfile
 import time
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
+from msgspec import Struct, field
 
 from layoutscope import inputs, ownfiles
 from layoutscope.errors import ImageError, OutputError, UsageError
-from layoutscope.frozen import frozen
 from layoutscope.image.raw import RawFile
 from layoutscope.image.split import refuse_part
 from layoutscope.progress import phase
@@ -59,8 +58,7 @@ _END_MARK: Final = b"layoutscope: end of the image; " * 8
 """Repeated, so that its compressed form does not contain it: a broken frame may swallow that form as plain bytes."""
 
 
-@frozen
-class Compression:
+class Compression(Struct, frozen=True):
     """A way of compressing files: its name, the bytes that tell it, and how it is undone in chunks."""
 
     name: str
@@ -540,8 +538,7 @@ MAX_IMAGE_BYTES: Final = 32 * 1024**4
 _CHECK_EVERY_BYTES: Final = 64 * 1024**2
 
 
-@dataclass(slots=True)
-class _Written:
+class _Written(Struct):
     """How far the decompressed image goes, how much of it is stored, and the digest of that."""
 
     size_bytes: int = 0

@@ -17,9 +17,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from layoutscope import inputs
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError
-from layoutscope.frozen import frozen
 from layoutscope.image import cache
 from layoutscope.image.containers import asif, encrypted, foreign, sparse, udif, witness, wrappers
 from layoutscope.image.failing import FailingSource, RescuedSource, read_map
@@ -239,8 +240,7 @@ def _decompress(source: Source, way: cache.Compression, cache_dir: Path | None) 
     return image
 
 
-@frozen
-class ImageSet:
+class ImageSet(Struct, frozen=True):
     """Open images: the one that was named, and the other one of a set."""
 
     main: Source

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import runs_of, subtract
-from layoutscope.frozen import frozen
 from layoutscope.image.crypto import UNIT_BYTES, decrypt_units
 from layoutscope.image.source import FillingSource, Source, overlaps
 
@@ -25,8 +25,7 @@ PIECES_AT_ONCE: Final = 64
 """Which bounds the memory for them."""
 
 
-@frozen
-class EncryptedStretch:
+class EncryptedStretch(Struct, frozen=True):
     """A stretch whose units of 512 bytes are encrypted with AES-XTS and numbered from 0."""
 
     # image_offset, size_bytes: where it lies; the size is cut to whole units

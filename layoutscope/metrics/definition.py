@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import distinct
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,8 +24,7 @@ DEFINITIONS: Final[dict[str, Definition]] = {}
 """Every metric by its name."""
 
 
-@frozen
-class Definition(Displayed):
+class Definition(Displayed, Struct, frozen=True):
     """How a metric is defined; once made, it is known by its name.
 
     Attributes
@@ -60,8 +59,7 @@ class Definition(Displayed):
         DEFINITIONS[self.name] = self
 
 
-@frozen
-class Metric(Displayed):
+class Metric(Displayed, Struct, frozen=True):
     """One measured number.
 
     Attributes

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import dense_codes, first_places, is_ascending, order_of
 from layoutscope.arrays.ragged import is_head as is_head_of
 from layoutscope.display import Displayed
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric, median_and_percentiles
 from layoutscope.metrics.space import clump_bytes, main_tree, merged_pieces, node_edges, node_pieces, own_nodes
 from layoutscope.native import Kernel
@@ -238,19 +238,40 @@ CLUMP_GAP_BYTES: Final = MIB
 """Gap inside the clumps of a tree's summary."""
 
 
-@frozen
-class TreeSummary(Displayed):
-    """One tree of a volume."""
+class TreeSummary(Displayed, Struct, frozen=True):
+    """One tree of a volume.
 
-    tree: str  # its name
-    nodes_by_level: tuple[int, ...]  # nodes at level 0 (leaves), 1, and so on
-    other_nodes: int  # header and map nodes
-    free_nodes: int  # nodes that the tree holds without using them
-    snapshot_nodes: int  # those of the nodes in use that snapshots alone hold; metrics of the tree leave them out
-    size_bytes: int  # bytes of the nodes in use
-    pieces: int  # contiguous runs that these form on disk
-    clumped_share: float  # share of them in the largest clump with gaps of at most 1 MiB
-    records: int  # records in the leaves
+    Attributes
+    ----------
+    tree : str
+        Name of the B-tree.
+    nodes_by_level : tuple of int
+        Nodes at level 0 (leaves), 1, and so on.
+    other_nodes : int
+        Header and map nodes.
+    free_nodes : int
+        Nodes that the tree holds without using them.
+    snapshot_nodes : int
+        Those of the nodes in use that snapshots alone hold; metrics of the tree leave them out.
+    size_bytes : int
+        Bytes of the nodes in use.
+    pieces : int
+        Contiguous runs that these form on disk.
+    clumped_share : float
+        Share of them in the largest clump with gaps of at most 1 MiB.
+    records : int
+        Records in the leaves.
+    """
+
+    tree: str
+    nodes_by_level: tuple[int, ...]
+    other_nodes: int
+    free_nodes: int
+    snapshot_nodes: int
+    size_bytes: int
+    pieces: int
+    clumped_share: float
+    records: int
 
 
 def tree_summaries(layout: VolumeLayout) -> tuple[TreeSummary, ...]:

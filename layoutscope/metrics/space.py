@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import dense_codes, find, is_ascending, order_of
 from layoutscope.display import Displayed
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric, median, median_and_percentiles
 from layoutscope.native import Kernel
 from layoutscope.tables.schema import DATA_REGIONS, LIVE_STATES
@@ -287,8 +287,7 @@ PLACED: Final = ("nodes", "regions", "extents", "free")
 """Tables of what has a place."""
 
 
-@frozen
-class SpaceUse(Displayed):
+class SpaceUse(Displayed, Struct, frozen=True):
     """Bytes by use."""
 
     use: str  # one of `USES`, or `unaccounted`: no table says anything about them

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.errors import FormatError
-from layoutscope.frozen import frozen
 from layoutscope.recordtypes import Field
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ class _Fields:
         raise NotImplementedError
 
 
-@frozen
-class Records(_Fields):
+class Records(_Fields, Struct, frozen=True):
     """Records of one type at many places of one buffer."""
 
     record_type: RecordType  # what they are
@@ -70,8 +69,7 @@ class Records(_Fields):
         return view[self.positions].astype(field.native, copy=False)
 
 
-@frozen
-class _Rows(_Fields):
+class _Rows(_Fields, Struct, frozen=True):
     """Records of one type that lie one after the other."""
 
     record_type: RecordType  # what they are

@@ -7,13 +7,13 @@ checker of its maker. Only checks declare rules; no reader needs them.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.findings import RANK
-from layoutscope.frozen import frozen
 from layoutscope.ondisk.bulk import decode_columns
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 Facts = TypeVar("Facts")
 
 
-@frozen
-class Want:
+class Want(Struct, frozen=True):
     """What a field must be, and what is said of that."""
 
     # says of the values of a field in many structures, of shape (n,) or (n, k), which are as they must be
@@ -37,8 +36,7 @@ class Want:
     expected: object  # in a finding; an array has a row a structure
 
 
-@frozen
-class FieldRule(Generic[Facts]):
+class FieldRule(Struct, Generic[Facts], frozen=True):
     """A rule about one field."""
 
     field: Field  # the field; of a repeated one every item must satisfy the rule
@@ -119,8 +117,7 @@ def _ones(found: NDArray[Any]) -> int:
     return (1 << (8 * found.dtype.itemsize)) - 1
 
 
-@frozen
-class Structures:
+class Structures(Struct, frozen=True):
     """Structures of one type that are looked at together."""
 
     record_type: RecordType  # what they are
@@ -173,8 +170,7 @@ class About(NamedTuple):
     names: tuple[tuple[str, int], ...] = ()
 
 
-@frozen
-class Follows:
+class Follows(Struct, frozen=True):
     """What may follow from findings of some codes."""
 
     causes: frozenset[str]  # codes of the cause
@@ -190,8 +186,7 @@ def from_one(cause: str, consequences: frozenset[str], *, of_tree: bool = False)
     return Follows(frozenset({cause}), consequences - {cause}, is_of_one_tree=of_tree)
 
 
-@frozen
-class Causes:
+class Causes(Struct, frozen=True):
     """What follows from what in a file system."""
 
     rows: tuple[Follows, ...]  # from the deepest cause to the shallowest

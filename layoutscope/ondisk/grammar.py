@@ -8,14 +8,14 @@ relative to the buffer.
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import msgspec
 from kaitaistruct import EndOfStreamError, KaitaiStream, KaitaiStructError, ValidationFailedError
+from msgspec.structs import replace
 
 from layoutscope import _generated
 from layoutscope.errors import FormatError, TruncatedError
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -36,8 +36,7 @@ else:
         return found
 
 
-@frozen
-class FieldValue:
+class FieldValue(msgspec.Struct, frozen=True):
     """One parsed field, for people."""
 
     path: str  # names from the structure down, such as `data_fork.extents[0].start_block`
@@ -194,8 +193,7 @@ def _instances(parsed: Any, prefix: str) -> Iterator[FieldValue]:
 # For people who look at one place of a disk
 
 
-@frozen
-class Described:
+class Described(msgspec.Struct, frozen=True):
     """One structure, field by field."""
 
     title: str  # what it is, in the field's words

@@ -6,8 +6,9 @@ driver descriptor in block 0 tells the block size, but CDs may say 2048 there an
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.recognition import MapRegion, parse_at

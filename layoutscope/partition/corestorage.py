@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 import uuid
 import zlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.recognition import parse_at
 from layoutscope.findings import Finding
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.checksum import crc32c
@@ -66,8 +66,7 @@ NO_LIBRARY: Final = "name and size of its logical volume need the package crypto
 UNREADABLE: Final = "its metadata cannot be read, so that name and size of its logical volume are unknown"
 
 
-@frozen
-class LogicalVolume:
+class LogicalVolume(Struct, frozen=True):
     """A logical volume, as the metadata tell of it."""
 
     name: str  # its name; empty where it has none
@@ -81,8 +80,7 @@ class LogicalVolume:
     reason: str = ""  # why it is not read, in words; empty where it can be
 
 
-@frozen
-class PhysicalVolume:
+class PhysicalVolume(Struct, frozen=True):
     """What a physical volume tells without a password."""
 
     group: str  # UUID of the logical volume group; empty where it is not set
@@ -242,8 +240,7 @@ def _read(stretch: Source, offset: int, length: int) -> bytes:
     return stretch.read(offset, length)
 
 
-@dataclass(frozen=True, slots=True)
-class _Metadata:
+class _Metadata(Struct, frozen=True):
     """The decrypted metadata."""
 
     units: NDArray[np.uint8]  # the blocks that are whole

@@ -10,12 +10,12 @@ import uuid
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.errors import ChecksumError, FormatError, UnreadError
 from layoutscope.filesystems.recognition import MapRegion
 from layoutscope.filesystems.registry import promised_by
 from layoutscope.findings import FindingLog
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.checksum import crc32
@@ -38,8 +38,7 @@ MAX_ADDRESS: Final = 2**63 - 1
 """Sectors have 64-bit numbers, so that their byte addresses may need more; tables hold 63 bits."""
 
 
-@frozen
-class _Copy:
+class _Copy(Struct, frozen=True):
     """One copy of the table: header and entries as they stand, and what is wrong with them."""
 
     header: grammar.Gpt.Header

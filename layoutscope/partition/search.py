@@ -6,18 +6,18 @@ GPT, APM and MBR that names it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.arrays import lookup
 from layoutscope.errors import UnreadError
 from layoutscope.filesystems.recognition import SECTOR_BYTES, Content, parse_at, stored_pieces
 from layoutscope.filesystems.registry import filesystem, filesystem_names, filesystems
 from layoutscope.findings import Finding, from_error
-from layoutscope.frozen import frozen
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar, records
 from layoutscope.partition import apm, gpt, mbr
@@ -48,8 +48,7 @@ END_BYTES: Final = MIB
 EVERYTHING: Final = "every sector of the image"
 
 
-@frozen
-class Unmapped:
+class Unmapped(Struct, frozen=True):
     """What a search found where no map names anything."""
 
     contents: tuple[Content, ...]  # volumes, by their offset in the image
@@ -310,8 +309,7 @@ _APPLE_GAP: Final = 128 * 1024**2
 """What Disk Utility left free behind a partition (Technical Note TN2166)."""
 
 
-@frozen
-class _Probed:
+class _Probed(Struct, frozen=True):
     """A map, with the content of each of its partitions."""
 
     table: PartitionTable

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from layoutscope.filesystems.registry import filesystem_names
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.recognition import MapRegion
     from layoutscope.findings import Finding
 
 
-@frozen
-class Partition:
+class Partition(Struct, frozen=True):
     """One entry of a partition map."""
 
     scheme: str  # `GPT`, `APM` or `MBR`
@@ -26,8 +26,7 @@ class Partition:
     declared: str = ""  # the kind of volume that the type promises, empty if none
 
 
-@frozen
-class PartitionTable:
+class PartitionTable(Struct, frozen=True):
     """A partition map: its partitions, where it stands itself, and what is odd about it."""
 
     scheme: str
@@ -36,8 +35,7 @@ class PartitionTable:
     findings: tuple[Finding, ...] = ()
 
 
-@frozen
-class VolumeCandidate:
+class VolumeCandidate(Struct, frozen=True):
     """A place where a volume or a container of volumes starts, or something that is not read."""
 
     kind: str  # name of a file system that is read, the slug of one that is not, or `unknown`
@@ -59,8 +57,7 @@ class VolumeCandidate:
         return self.kind in filesystem_names()
 
 
-@frozen
-class VolumeSearch:
+class VolumeSearch(Struct, frozen=True):
     """Everything that was found on an image."""
 
     candidates: tuple[VolumeCandidate, ...]  # in the order of their maps; unreadable ones too

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.access.driver import descend
 from layoutscope.access.entries import ROOT_ID
@@ -21,7 +22,6 @@ from layoutscope.drive import service
 from layoutscope.drive.simulation import is_sampled, on_host, sampled
 from layoutscope.drive.uncertain import LAYOUT, interval_of
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frozen import frozen
 from layoutscope.results.plan import RemedyWords
 from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
@@ -99,8 +99,7 @@ class Case:
         return Case(layout, self.drive, self.order, host or self.host, self.start_offset_bytes)
 
 
-@frozen
-class Part:
+class Part(Struct, frozen=True):
     """Reads that one drive serves."""
 
     reads: AccessTrace  # in the order in which they come
@@ -110,8 +109,7 @@ class Part:
     times: float = 1.0  # how many times as long as these reads the part takes
 
 
-@frozen
-class Changed:
+class Changed(Struct, frozen=True):
     """What a remedy makes of the work."""
 
     parts: tuple[Part, ...]  # what is read then, drive by drive, one after the other
@@ -126,8 +124,7 @@ class Changed:
     error_share: float = 0.0
 
 
-@frozen
-class NotHere:
+class NotHere(Struct, frozen=True):
     """That a remedy does not apply, and why."""
 
     why: str  # as a clause
@@ -162,8 +159,7 @@ PHASES = 3
 """Start angles that are tried of each; the first makes the time."""
 
 
-@frozen
-class Served:
+class Served(Struct, frozen=True):
     """What work takes."""
 
     seconds: float  # on the drive as it is named

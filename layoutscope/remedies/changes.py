@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths
 from layoutscope.access.trace import concatenated, interleaved, nothing, place_of
@@ -17,7 +18,6 @@ from layoutscope.arrays.ragged import is_head, ranges
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.profile import DriveProfile, Figure
 from layoutscope.filesystems.registry import filesystem_of, filesystems
-from layoutscope.frozen import frozen
 from layoutscope.remedies.case import (
     EMPTIER,
     LISTINGS,
@@ -407,8 +407,7 @@ REASONS: Final = {
 }
 
 
-@frozen
-class FileList:
+class FileList(Struct, frozen=True):
     """A list of files."""
 
     # from the root of the volume, beginning with `./`, in the order in which they are best read

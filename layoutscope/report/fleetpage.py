@@ -17,8 +17,9 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from msgspec import Struct
+
 from layoutscope.analysis.explanation import drive_words
-from layoutscope.frozen import frozen
 from layoutscope.report import escape_text
 from layoutscope.report.map.page import asset
 from layoutscope.results.fleet import STATUSES
@@ -41,8 +42,7 @@ IN_SEQUENCE: Final = "walk request-layout-score"
 """The metric that says how many reads follow on the one before."""
 
 
-@frozen
-class CardMetric:
+class CardMetric(Struct, frozen=True):
     """A metric that the page shows the distribution of: its key, title, and the unit of its values."""
 
     key: str
@@ -50,8 +50,7 @@ class CardMetric:
     unit: str
 
 
-@frozen
-class VolumeCard:
+class VolumeCard(Struct, frozen=True):
     """A volume in the table."""
 
     source: str
@@ -80,8 +79,7 @@ class VolumeCard:
         return self.name or self.volume or self.source
 
 
-@frozen
-class FleetPage:
+class FleetPage(Struct, frozen=True):
     """What the page is made of."""
 
     # title, made: the batch's folder, and what made the page

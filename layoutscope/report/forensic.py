@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
+from msgspec import to_builtins
 
 from layoutscope.analysis.frames import PERMISSIONS
 from layoutscope.report import escape_text
@@ -206,9 +206,9 @@ def _byte_runs(facts: VolumeFacts, runs: list[tuple[int, int, int | None]]) -> s
 
 def evidence_json(report: EvidenceReport) -> str:
     """Return a report as JSON: its fields, with the files of each image and whether they are unchanged."""
-    document: dict[str, Any] = {"format": FORMAT, **asdict(report)}
+    document: dict[str, Any] = {"format": FORMAT, **to_builtins(report)}
     document["images"] = [
-        {"named": named, "files": [{**asdict(file), "unchanged": file.is_unchanged} for file in files]}
+        {"named": named, "files": [{**to_builtins(file), "unchanged": file.is_unchanged} for file in files]}
         for named, files in report.images
     ]
     document["unchanged"] = not report.changed

@@ -7,9 +7,11 @@ escaped.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from layoutscope.display import PLAIN, Displayed, shorten
 from layoutscope.metrics.space import node_density
@@ -64,9 +66,9 @@ def _of_layout(layout: VolumeLayout) -> Iterator[str]:
 
 def _members(thing: Any) -> Iterator[str]:
     """Show what is plain about an object in one table, and each list of objects and each frame in one of its own."""
-    if isinstance(thing, VolumeLayout) or not is_dataclass(thing):
+    if not isinstance(thing, Struct):
         return
-    values = {item.name: getattr(thing, item.name) for item in fields(thing)}
+    values = asdict(thing)
     plain = [(name, value if isinstance(value, PLAIN) else shorten(value)) for name, value in values.items()]
     yield table(("member", "value"), plain)
     for name, value in values.items():
@@ -74,13 +76,13 @@ def _members(thing: Any) -> Iterator[str]:
             yield _folded(name, value)
         elif isinstance(value, Mapping) and value:
             yield _folds(name, table(("name", "value"), [(str(key), _cell(item)) for key, item in value.items()]))
-        elif isinstance(value, tuple) and value and is_dataclass(value[0]):
+        elif isinstance(value, tuple) and value and isinstance(value[0], Struct):
             yield _folds(name, _objects(value))
 
 
 def _objects(items: Sequence[Any]) -> str:
     """Show objects of one kind, a row each."""
-    names = [item.name for item in fields(items[0])]
+    names = items[0].__struct_fields__
     rows = ([_cell(getattr(item, name)) for name in names] for item in items[:MOST_ROWS])
     return table(names, rows, len(items))
 

@@ -9,10 +9,10 @@ from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.analysis.explanation import drive_words
 from layoutscope.drive.seek import seek_curve
-from layoutscope.frozen import frozen
 from layoutscope.report import escape_text
 from layoutscope.report.map.page import asset, packed_plotly, started
 from layoutscope.report.map.pyramid import script_json
@@ -132,8 +132,7 @@ def _scale(unit: str, values: Sequence[float | None]) -> tuple[float, str]:
     return (0.01, "%") if unit == "share" else (1, unit)
 
 
-@frozen
-class _Axes:
+class _Axes(Struct, frozen=True):
     """Where a panel stands in the figure, and by what its values are divided."""
 
     figure: Figure

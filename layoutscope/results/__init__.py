@@ -25,7 +25,7 @@ HTML: Final = '<pre style="font-family: monospace; white-space: pre; line-height
 
 
 class Shown(Displayed):
-    """A result with rich representations: its command's text, and in notebooks tables below it.
+    """A result that is printed as its command's text; in notebooks it has tables below that.
 
     Results know nothing of reports, which are made of them; the library says once how they are printed.
     """
@@ -54,6 +54,10 @@ class Shown(Displayed):
     def _frame(self, name: str) -> pl.DataFrame:
         return self.rows(name).frame
 
+    def __str__(self) -> str:
+        """Return what the command prints, as wide as the terminal."""
+        return self._printed(None, colours=False).rstrip("\n")
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Print the result as the command line does."""
         from rich.text import Text
@@ -70,7 +74,7 @@ class Shown(Displayed):
         page.print(Text.from_ansi(self._printed(NOTEBOOK_COLUMNS, colours=True)))
         return page.export_html(inline_styles=True, code_format=HTML)
 
-    def _printed(self, width: int, *, colours: bool) -> str:
+    def _printed(self, width: int | None, *, colours: bool) -> str:
         from rich.console import Console
 
         target = io.StringIO()

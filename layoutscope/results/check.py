@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.display import Displayed
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, UsageError, did_you_mean
 from layoutscope.findings import CODES, count_causes
-from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from layoutscope.filesystems.contract import Unchecked
-    from layoutscope.findings import Finding
+    from layoutscope.findings import Finding, Level
     from layoutscope.frames import pl
 
 
-@frozen
-class CheckedVolume(Displayed):
+class CheckedVolume(Displayed, Struct, frozen=True):
     """One volume: what is wrong with it, and how much of it was looked at.
 
     Attributes
@@ -57,8 +57,7 @@ class CheckedVolume(Displayed):
         return found
 
 
-@frozen
-class CheckResult(Shown):
+class CheckResult(Shown, Struct, frozen=True):
     """What a check found.
 
     Attributes
@@ -117,10 +116,11 @@ class CheckResult(Shown):
         """Errors and warnings that follow from no other finding, as a scan counts them."""
         return count_causes(self.every())
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[Level, int]:
         """Count the findings by level: error, warning, info."""
+        levels: tuple[Level, ...] = ("error", "warning", "info")
         found = [finding.level for finding in self.every()]
-        return {level: found.count(level) for level in ("error", "warning", "info")}
+        return {level: found.count(level) for level in levels}
 
     def of_rules(self, *codes: str) -> CheckResult:
         """Keep the findings of some codes.
@@ -179,8 +179,7 @@ def _told(finding: Finding) -> tuple[str, ...]:
     return finding.code, finding.level, finding.structure, finding.message, finding.expected, finding.found
 
 
-@frozen
-class TableVerdict(Displayed):
+class TableVerdict(Displayed, Struct, frozen=True):
     """The nodes of a volume or the records of a tree, decoded in bulk and parsed.
 
     Attributes
@@ -201,8 +200,7 @@ class TableVerdict(Displayed):
     differences: tuple[str, ...]
 
 
-@frozen
-class Verification(Shown):
+class Verification(Shown, Struct, frozen=True):
     """All nodes of an image, decoded in bulk and parsed through the grammars.
 
     Attributes

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from msgspec import Struct
+
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 from layoutscope.tables.columns import Rows
 from layoutscope.tables.schema import Column
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import Values
 
 
-@frozen
-class MetricRow(Displayed):
+class MetricRow(Displayed, Struct, frozen=True):
     """One metric of all sides; `values` has None where a side lacks it."""
 
     name: str
@@ -32,8 +31,7 @@ class MetricRow(Displayed):
     values: tuple[float | None, ...]
 
 
-@frozen
-class Reads(Displayed):
+class Reads(Displayed, Struct, frozen=True):
     """Reads of one kind in a walk.
 
     Attributes
@@ -51,8 +49,7 @@ class Reads(Displayed):
     distance_bytes: float = 0.0
 
 
-@frozen
-class Cost(Displayed):
+class Cost(Displayed, Struct, frozen=True):
     """What the enumeration of one side costs on one drive.
 
     Attributes
@@ -88,8 +85,7 @@ class Cost(Displayed):
     draws_s: tuple[float, ...] = ()
 
 
-@frozen
-class TimeRow(Displayed):
+class TimeRow(Displayed, Struct, frozen=True):
     """One drive: what the enumeration of each side costs; None where it could not be predicted."""
 
     drive: str
@@ -101,8 +97,7 @@ class TimeRow(Displayed):
         return tuple(None if cost is None else cost.seconds for cost in self.costs)
 
 
-@frozen
-class ChangeRow(Displayed):
+class ChangeRow(Displayed, Struct, frozen=True):
     """Things of one kind between two states.
 
     Attributes
@@ -128,8 +123,7 @@ CHANGE_WORDS: Final = ("stayed", "moved", "appeared", "went")
 """What happened to something that has an address in one state, the other, or both."""
 
 
-@frozen
-class NodeChanges(Displayed):
+class NodeChanges(Displayed, Struct, frozen=True):
     """What happened to the nodes of two states, in the order of trees and numbers.
 
     Attributes
@@ -182,8 +176,7 @@ CHANGED_NODES: Final = (
 """Columns of a table of nodes that did not stay."""
 
 
-@frozen
-class Changes(Displayed):
+class Changes(Displayed, Struct, frozen=True):
     """What changed between two states of one volume, told by node number, oid, CNID or inode number.
 
     Attributes
@@ -195,7 +188,13 @@ class Changes(Displayed):
     """
 
     rows: tuple[ChangeRow, ...]
-    followed: NodeChanges = field(compare=False, repr=False)
+    followed: NodeChanges
+
+    def __eq__(self, other: object) -> bool:
+        return self.rows == other.rows if isinstance(other, Changes) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.rows)
 
     @property
     def nodes(self) -> pl.DataFrame:
@@ -203,8 +202,7 @@ class Changes(Displayed):
         return self.followed.rows().frame
 
 
-@frozen
-class Comparison(Shown):
+class Comparison(Shown, Struct, frozen=True):
     """Volumes side by side.
 
     Attributes
@@ -261,8 +259,7 @@ def ratios(values: Sequence[float | None]) -> list[float | None]:
     return [ratio((values[0], value)) for value in values[1:]]
 
 
-@frozen
-class Series(Shown):
+class Series(Shown, Struct, frozen=True):
     """Layouts in order, volume by volume.
 
     Attributes

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 
 FORMAT: Final = "layoutscope.evidence/1"
 
 
-@frozen
-class HashedFile(Displayed):
+class HashedFile(Displayed, Struct, frozen=True):
     """One file or device of what was examined.
 
     Attributes
@@ -41,8 +41,7 @@ class HashedFile(Displayed):
         return bool(self.sha256_before) and self.sha256_before == self.sha256_after
 
 
-@frozen
-class WrittenFile(Displayed):
+class WrittenFile(Displayed, Struct, frozen=True):
     """One result that was written meanwhile: where, how long it is, and its SHA-256."""
 
     path: str
@@ -50,8 +49,7 @@ class WrittenFile(Displayed):
     sha256: str
 
 
-@frozen
-class EvidenceReport(Displayed):
+class EvidenceReport(Displayed, Struct, frozen=True):
     """An examination.
 
     Attributes

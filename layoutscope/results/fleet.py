@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from msgspec import Struct
 
 from layoutscope.display import Displayed
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED
-from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 from layoutscope.tables.columns import Rows
 from layoutscope.tables.schema import Column
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 
     from layoutscope.frames import pl
 
-STATUSES: Final = ("complete", "damaged", "locked", "refused", "failed")
+Status = Literal["complete", "damaged", "locked", "refused", "failed"]
+
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 """How a source may end: all of it was read; with damage; something is locked; it is no image that is read here; or it
 could not be read, such as for want of rights, memory or time."""
 
 
-@frozen
-class SourceEnd(Displayed):
+class SourceEnd(Displayed, Struct, frozen=True):
     """How one source ended.
 
     Attributes
@@ -47,8 +49,7 @@ class SourceEnd(Displayed):
     has_capture: bool = False
 
 
-@frozen
-class FleetResult(Shown):
+class FleetResult(Shown, Struct, frozen=True):
     """A batch.
 
     Attributes
@@ -69,7 +70,7 @@ class FleetResult(Shown):
     seconds: float
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[Status, int]:
         """How many sources ended how."""
         return {status: sum(item.status == status for item in self.sources) for status in STATUSES}
 
@@ -95,8 +96,7 @@ class FleetResult(Shown):
         return pl.read_parquet(Path(self.folder) / f"{name}.parquet", glob=False)
 
 
-@frozen
-class QueryResult(Shown):
+class QueryResult(Shown, Struct, frozen=True):
     """The rows that a query gives.
 
     Attributes
@@ -134,8 +134,7 @@ def _kind(name: str) -> str:
     return "Float64" if name == "Float32" else name
 
 
-@frozen
-class ViewList(Shown):
+class ViewList(Shown, Struct, frozen=True):
     """The views that a query knows.
 
     Attributes
@@ -147,16 +146,14 @@ class ViewList(Shown):
     views: tuple[ViewFacts, ...]
 
 
-@frozen
-class ViewFacts(Displayed):
+class ViewFacts(Displayed, Struct, frozen=True):
     """A view: its name, and its columns with types, units and meanings."""
 
     name: str
     columns: tuple[Column, ...]
 
 
-@frozen
-class ReportResult(Shown):
+class ReportResult(Shown, Struct, frozen=True):
     """A page over a batch.
 
     Attributes

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 
-@frozen
-class ForecastRange(Displayed):
+class ForecastRange(Displayed, Struct, frozen=True):
     """A number of a layout that has aged, over several draws of what happens to it.
 
     Attributes
@@ -24,8 +24,7 @@ class ForecastRange(Displayed):
     high: float
 
 
-@frozen
-class ForecastTime(Displayed):
+class ForecastTime(Displayed, Struct, frozen=True):
     """How long an enumeration takes on a drive.
 
     Attributes
@@ -45,8 +44,7 @@ class ForecastTime(Displayed):
     high_s: float
 
 
-@frozen
-class ForecastMetric(Displayed):
+class ForecastMetric(Displayed, Struct, frozen=True):
     """A metric of a layout that has aged.
 
     Attributes
@@ -69,8 +67,7 @@ class ForecastMetric(Displayed):
     high: float | None = None
 
 
-@frozen
-class ForecastPoint(Displayed):
+class ForecastPoint(Displayed, Struct, frozen=True):
     """A volume after some cycles.
 
     Attributes
@@ -97,8 +94,7 @@ class ForecastPoint(Displayed):
     metrics: tuple[ForecastMetric, ...]
 
 
-@frozen
-class Churn(Displayed):
+class Churn(Displayed, Struct, frozen=True):
     """What several images of one volume tell of what happens to it.
 
     Attributes
@@ -116,8 +112,7 @@ class Churn(Displayed):
     expected: float | None
 
 
-@frozen
-class ForecastResult(Shown):
+class ForecastResult(Shown, Struct, frozen=True):
     """A forecast.
 
     Attributes

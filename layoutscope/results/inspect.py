@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 
-@frozen
-class FieldLine(Displayed):
+class FieldLine(Displayed, Struct, frozen=True):
     """One field.
 
     Attributes
@@ -29,8 +29,7 @@ class FieldLine(Displayed):
     value: str
 
 
-@frozen
-class StructureLines(Displayed):
+class StructureLines(Displayed, Struct, frozen=True):
     """One structure with its fields; `error` says why some are missing."""
 
     title: str
@@ -39,8 +38,7 @@ class StructureLines(Displayed):
     error: str = ""
 
 
-@frozen
-class Owner(Displayed):
+class Owner(Displayed, Struct, frozen=True):
     """Who owns a range of bytes.
 
     Attributes
@@ -64,8 +62,7 @@ class Owner(Displayed):
     facts: tuple[tuple[str, str], ...]
 
 
-@frozen
-class Inspection(Shown):
+class Inspection(Shown, Struct, frozen=True):
     """Everything about one place, node or file."""
 
     image: str
@@ -74,8 +71,7 @@ class Inspection(Shown):
     structures: tuple[StructureLines, ...]
 
 
-@frozen
-class StateLine(Displayed):
+class StateLine(Displayed, Struct, frozen=True):
     """One state of a container that can be read; fields as in the reader's list of states."""
 
     container: str
@@ -94,8 +90,7 @@ class StateLine(Displayed):
         return self.is_complete and self.num_sound_nodes == self.num_nodes
 
 
-@frozen
-class Extract(Displayed):
+class Extract(Displayed, Struct, frozen=True):
     """What was written.
 
     Attributes

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
+
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from layoutscope.results.predict import ReplayResult
 
 
-@frozen
-class KitMachine(Displayed):
+class KitMachine(Displayed, Struct, frozen=True):
     """What a kit says of its Mac.
 
     Attributes
@@ -46,8 +45,7 @@ class KitMachine(Displayed):
     cache_sizes: Mapping[str, str] = field(default_factory=dict)
 
 
-@frozen
-class KitWalk(Displayed):
+class KitWalk(Displayed, Struct, frozen=True):
     """One recorded walk.
 
     Attributes
@@ -86,8 +84,7 @@ class KitWalk(Displayed):
         return expected.seconds_low <= self.real_s <= expected.seconds_high
 
 
-@frozen
-class LeafPolicy(Displayed):
+class LeafPolicy(Displayed, Struct, frozen=True):
     """How a volume came to lie as it does, as far as its leaves tell.
 
     Attributes
@@ -111,8 +108,7 @@ class LeafPolicy(Displayed):
     xid_deciles: tuple[int, ...] = ()
 
 
-@frozen
-class KitResult(Shown):
+class KitResult(Shown, Struct, frozen=True):
     """A kit, scored.
 
     Attributes

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from msgspec import Struct
+
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 from layoutscope.results.verdict import HELPS_FROM
 
@@ -23,8 +24,7 @@ FEW_READS: Final = 20
 """Of fewer reads no remedy is to be judged."""
 
 
-@frozen
-class RemedyWords(Displayed):
+class RemedyWords(Displayed, Struct, frozen=True):
     """What is to be known of a remedy, whatever the volume.
 
     Attributes
@@ -63,8 +63,7 @@ class RemedyWords(Displayed):
         return f"docs/remedies/{name}.md"
 
 
-@frozen
-class PlannedRemedy(Displayed):
+class PlannedRemedy(Displayed, Struct, frozen=True):
     """One remedy on one volume.
 
     Attributes
@@ -112,8 +111,7 @@ class PlannedRemedy(Displayed):
         return self.effort_s / self.saved_s if self.effort_s is not None and self.saved_s > 0 else None
 
 
-@frozen
-class RemedyPair(Displayed):
+class RemedyPair(Displayed, Struct, frozen=True):
     """Two remedies that go together: the best one that needs no other drive, and what saves most beside it.
 
     Attributes
@@ -131,8 +129,7 @@ class RemedyPair(Displayed):
     share: float
 
 
-@frozen
-class MissingFiles(Displayed):
+class MissingFiles(Displayed, Struct, frozen=True):
     """Files that a list does not hold, for one reason.
 
     Attributes
@@ -157,8 +154,7 @@ class MissingFiles(Displayed):
         return f"{count} left out of the list: {self.reason}{example}"
 
 
-@frozen
-class EmittedOrder(Displayed):
+class EmittedOrder(Displayed, Struct, frozen=True):
     """A list of all files that was written, in the order in which they are best read.
 
     Attributes
@@ -182,8 +178,7 @@ class EmittedOrder(Displayed):
     seconds: tuple[tuple[str, float], ...]
 
 
-@frozen
-class Pace(Displayed):
+class Pace(Displayed, Struct, frozen=True):
     """How fast the work becomes slower as the volume ages on, by a forecast.
 
     Attributes
@@ -219,8 +214,7 @@ class Pace(Displayed):
         return item.saved_s / self.per_cycle_s
 
 
-@frozen
-class VolumePlan(Displayed):
+class VolumePlan(Displayed, Struct, frozen=True):
     """What could be done about one volume, on one drive.
 
     Attributes
@@ -282,8 +276,7 @@ class VolumePlan(Displayed):
         return tuple(item for item in self.remedies if item.why_not)
 
 
-@frozen
-class PlanResult(Shown):
+class PlanResult(Shown, Struct, frozen=True):
     """What could be done, volume by volume; one of which nothing can be listed has its reason in `untold`."""
 
     frames: ClassVar = ("remedies",)

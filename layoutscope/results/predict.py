@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import Struct
+
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.walk.score import Score
 
 
-@frozen
-class Alternative(Displayed):
+class Alternative(Displayed, Struct, frozen=True):
     """The same workload with one thing changed.
 
     Attributes
@@ -52,8 +51,7 @@ class Alternative(Displayed):
         return not self.why_not
 
 
-@frozen
-class DirectoryCost(Displayed):
+class DirectoryCost(Displayed, Struct, frozen=True):
     """What the enumeration of one directory costs.
 
     Attributes
@@ -74,8 +72,7 @@ class DirectoryCost(Displayed):
     seconds: float
 
 
-@frozen
-class DriveCase(Displayed):
+class DriveCase(Displayed, Struct, frozen=True):
     """A workload on one drive.
 
     Attributes
@@ -123,8 +120,7 @@ class DriveCase(Displayed):
         return 1 - self.packed.seconds / self.prediction.seconds
 
 
-@frozen
-class VolumeCase(Displayed):
+class VolumeCase(Displayed, Struct, frozen=True):
     """A workload on one volume, on all drives.
 
     `coverage` is the share of the known metadata that could be read (None where that is unknown), `num_errors` counts
@@ -139,13 +135,12 @@ class VolumeCase(Displayed):
     drives: tuple[DriveCase, ...]
     coverage: float | None = 1.0
     num_errors: int = 0
-    layout: VolumeLayout | None = field(default=None, compare=False)
+    layout: VolumeLayout | None = None
     least_written: LeastWritten | None = None
     missing_paths: tuple[str, ...] = ()
 
 
-@frozen
-class OrderCase(Displayed):
+class OrderCase(Displayed, Struct, frozen=True):
     """One order on one volume.
 
     Attributes
@@ -174,8 +169,7 @@ class OrderCase(Displayed):
         return 1000 * time.seconds / self.entries if self.entries else None
 
 
-@frozen
-class OrdersCase(Displayed):
+class OrdersCase(Displayed, Struct, frozen=True):
     """All orders on one volume.
 
     Attributes
@@ -198,8 +192,7 @@ class OrdersCase(Displayed):
     missing_paths: tuple[str, ...] = ()
 
 
-@frozen
-class PredictResult(Shown):
+class PredictResult(Shown, Struct, frozen=True):
     """A workload on all volumes that were chosen, or all orders on them (``order="all"``): then `orders` alone."""
 
     frames: ClassVar = ("times", "directories", "reads")
@@ -224,8 +217,7 @@ class PredictResult(Shown):
         return self._frame("reads")
 
 
-@frozen
-class ReplayResult(Shown):
+class ReplayResult(Shown, Struct, frozen=True):
     """A real trace on drives, beside the prediction for the image it was taken from.
 
     Attributes
@@ -263,8 +255,7 @@ class ReplayResult(Shown):
     driver: str = ""
 
 
-@frozen
-class DriveFacts(Displayed):
+class DriveFacts(Displayed, Struct, frozen=True):
     """A profile and what its simulation makes of simple reads.
 
     Attributes

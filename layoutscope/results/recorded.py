@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from layoutscope.drive.recorded import LineCounts, Place
 
 
-@frozen
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What somebody says of a recording; None and empty where it is to be found out.
 
     Attributes
@@ -31,8 +31,7 @@ class Wanted:
     processes: tuple[str, ...] = ()
 
 
-@frozen
-class PlacedDevice(Displayed):
+class PlacedDevice(Displayed, Struct, frozen=True):
     """A device of a recording, and where its blocks are on the image.
 
     Attributes
@@ -62,8 +61,7 @@ class PlacedDevice(Displayed):
         return self.on_nodes / self.tried if self.tried else 0.0
 
 
-@frozen
-class Recording(Displayed):
+class Recording(Displayed, Struct, frozen=True):
     """What became of a recording.
 
     Attributes
@@ -131,8 +129,7 @@ class Recording(Displayed):
         return sum(count for _, count in self.foreign)
 
 
-@frozen
-class OutcomeTimes(Displayed):
+class OutcomeTimes(Displayed, Struct, frozen=True):
     """Reads of one outcome in a drive's buffer, as measured and as predicted, in milliseconds.
 
     Attributes
@@ -151,8 +148,7 @@ class OutcomeTimes(Displayed):
     predicted_ms: tuple[float, float]
 
 
-@frozen
-class MeasuredTimes(Displayed):
+class MeasuredTimes(Displayed, Struct, frozen=True):
     """The times of a recording's reads beside those of a profile.
 
     Attributes
@@ -176,8 +172,7 @@ class MeasuredTimes(Displayed):
         return self.measured_s / self.predicted_s if self.predicted_s else None
 
 
-@frozen
-class HostTimes(Displayed):
+class HostTimes(Displayed, Struct, frozen=True):
     """What the host took between the reads, and what the model of the host says.
 
     Attributes

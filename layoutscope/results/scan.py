@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import Struct
+
 from layoutscope.display import Displayed
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED
 from layoutscope.findings import count_causes
-from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 from layoutscope.results.locked import locked_error, several_volumes
 
@@ -29,8 +30,7 @@ CUT_OFF = "truncated"
 """Code of the finding that an image or a structure ends early."""
 
 
-@frozen
-class PartitionFacts(Displayed):
+class PartitionFacts(Displayed, Struct, frozen=True):
     """One entry of a partition map and what is in it.
 
     Attributes
@@ -39,10 +39,14 @@ class PartitionFacts(Displayed):
         ``GPT``, ``APM`` or ``MBR``.
     number : int
         As the system counts: ``disk2s3`` is 3.
-    type_name, name : str
-        Its declared type in words, and its own name.
-    image_offset, size_bytes : int
-        Bytes from the start of the image; the size as the map says.
+    type_name : str
+        Its declared type in words.
+    name : str
+        Its own name; empty with ``--no-names``.
+    image_offset : int
+        Start, in bytes from the start of the image.
+    size_bytes : int
+        Size as the map has it.
     content : str
         What was found in it, such as ``NTFS``; empty if nothing was recognised.
     content_size_bytes : int or None
@@ -65,22 +69,27 @@ class PartitionFacts(Displayed):
     is_encrypted: bool | None = None
 
 
-@frozen
-class ImageFacts(Displayed):
+class ImageFacts(Displayed, Struct, frozen=True):
     """The image and what reading it took.
 
     Attributes
     ----------
     name : str
         As it was opened.
-    size_bytes, sector_size_bytes : int
-        Its length and its sectors.
+    size_bytes : int
+        Its length.
+    sector_size_bytes : int
+        Its sectors.
     partition_maps : tuple of str
         Schemes that were found on it.
     other_contents : tuple of str
         Layer stacks of what is not read, such as ``GPT > partition 3 > NTFS``.
-    reads, read_bytes, hole_bytes : int
-        Requests and bytes that reached the file, and bytes that lie in its holes.
+    reads : int
+        Requests that reached the file.
+    read_bytes : int
+        Bytes read.
+    hole_bytes : int
+        Bytes that lie in holes of the file.
     metadata_sha256 : str
         SHA-256 of the metadata in address order; only in captures.
     partitions : tuple of PartitionFacts
@@ -99,16 +108,19 @@ class ImageFacts(Displayed):
     partitions: tuple[PartitionFacts, ...] = ()
 
 
-@frozen
-class WalkFacts(Displayed):
+class WalkFacts(Displayed, Struct, frozen=True):
     """One enumeration: what it reads, whatever the drive.
 
     Attributes
     ----------
-    order, host : str
-        Names of the order and of the host profile.
-    reads, read_bytes : int
-        Requests that reach the drive.
+    order : str
+        Name of the order.
+    host : str
+        Name of the host profile.
+    reads : int
+        Reads that reach the drive.
+    read_bytes : int
+        Their bytes.
     metrics : tuple of Metric
         Metrics of the trace.
     trace : AccessTrace
@@ -123,22 +135,25 @@ class WalkFacts(Displayed):
     trace: AccessTrace
 
 
-@frozen
-class Prediction(Displayed):
+class Prediction(Displayed, Struct, frozen=True):
     """How long an enumeration takes on a drive, and why.
 
     Attributes
     ----------
-    drive, title : str
-        Name and title of the profile.
+    drive : str
+        Name of the profile.
+    title : str
+        Its title.
     rotates : bool
         Whether the drive has an arm; without one nothing is said about seeks.
     seconds : float
         The time on the drive as its profile stands.
-    seconds_low, seconds_high : float
-        Between which nine in ten draws of drives and computers like that lie; they reach to `seconds` where that
-        lies outside. Where `interval` is None, as in a scan, the draws served a part of many reads
+    seconds_low : float
+        Lower end of the range in which nine in ten draws of drives and computers like that lie. It reaches to `seconds`
+        where that lies outside. Where `interval` is None, as in a scan, the draws served a part of many reads
         (`layoutscope.drive.simulation.quick_service`), and the ends are somewhat others.
+    seconds_high : float
+        Upper end of that range.
     causes_s : tuple of (str, float)
         Seconds by cause; they sum up to `seconds`.
     seeks : int
@@ -212,8 +227,7 @@ class Prediction(Displayed):
         )
 
 
-@frozen
-class VolumeScan(Displayed):
+class VolumeScan(Displayed, Struct, frozen=True):
     """One volume.
 
     Attributes
@@ -246,8 +260,7 @@ class VolumeScan(Displayed):
     verdict: Verdict | None = None
 
 
-@frozen
-class ScanResult(Shown):
+class ScanResult(Shown, Struct, frozen=True):
     """What a scan found.
 
     Attributes

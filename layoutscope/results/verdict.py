@@ -9,8 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from msgspec import Struct
+
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 
 NAMED_FROM: Final = 0.1
 """A cause that carries a smaller share of the time is not named as one."""
@@ -39,8 +40,7 @@ class Why(StrEnum):
     REQUESTS = "requests"
 
 
-@frozen
-class Cause(Displayed):
+class Cause(Displayed, Struct, frozen=True):
     """What part of the time is there for one reason.
 
     Attributes
@@ -59,8 +59,7 @@ class Cause(Displayed):
     share: float
 
 
-@frozen
-class Remedy(Displayed):
+class Remedy(Displayed, Struct, frozen=True):
     """What somebody could do: a row of the plan for the same drive.
 
     Attributes
@@ -92,8 +91,7 @@ class Remedy(Displayed):
         return self.share >= HELPS_FROM
 
 
-@frozen
-class Placement(Displayed):
+class Placement(Displayed, Struct, frozen=True):
     """How far apart the nodes lie that a walk reads.
 
     Attributes
@@ -129,16 +127,19 @@ class Placement(Displayed):
         return not self.is_close and not self.is_near and self.volume_share >= ALL_OVER
 
 
-@frozen
-class Yardstick(Displayed):
+class Yardstick(Displayed, Struct, frozen=True):
     """The same files on another file system.
 
     Attributes
     ----------
     filesystem : str
         Which one, as people say.
-    seconds, seconds_low, seconds_high : float
-        What listing them takes there, and its interval: that of the model, as it was held against real volumes.
+    seconds : float
+        What listing them takes there.
+    seconds_low : float
+        Lower end of its interval: that of the model, as it was held against real volumes.
+    seconds_high : float
+        Upper end.
     """
 
     filesystem: str
@@ -147,8 +148,7 @@ class Yardstick(Displayed):
     seconds_high: float
 
 
-@frozen
-class Verdict(Displayed):
+class Verdict(Displayed, Struct, frozen=True):
     """What a scan concludes of one volume, on one drive.
 
     Attributes

@@ -14,10 +14,10 @@ import math
 import os
 import re
 from contextlib import contextmanager
-from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import to_builtins
 
 from layoutscope import inputs, ownfiles
 from layoutscope.errors import ImageError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 MANIFEST_TYPES: Final = {"format": str, "made_by": str, "image": dict, "findings": list, "volumes": list}
-TREE_TYPES: Final = {item.name: str if item.name == "tree" else int for item in fields(TreeFacts)}
+TREE_TYPES: Final = {name: str if name == "tree" else int for name in TreeFacts.__struct_fields__}
 FACT_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     **dict.fromkeys(("filesystem", "variant", "name", "uuid", "view"), str),
     **dict.fromkeys(("image_offset", "size_bytes", "block_size_bytes", "stamp"), int),
@@ -116,7 +116,7 @@ def write_capture(
         (folder / str(number)).mkdir()
         for table in TABLES:
             ownfiles.write_new(folder / str(number) / f"{table}.parquet", parquet(layout.table(table)))
-        volumes.append({"facts": asdict(layout.facts), "sha256": digests(folder / str(number))})
+        volumes.append({"facts": to_builtins(layout.facts), "sha256": digests(folder / str(number))})
     manifest = {"format": FORMAT, **about, "volumes": volumes}
     # Last of all: without a manifest a folder is no capture, and so is what an interrupted save leaves behind.
     ownfiles.write_new(folder / MANIFEST, json.dumps(manifest, indent=1).encode())

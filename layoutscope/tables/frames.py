@@ -9,8 +9,9 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 from layoutscope.tables.columns import Rows
 from layoutscope.tables.schema import Column
 
@@ -132,8 +133,7 @@ def build_frame(name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
     return Rows.under(FRAMES[name], columns).frame
 
 
-@frozen
-class WalkCosts(Displayed):
+class WalkCosts(Displayed, Struct, frozen=True):
     """What a walk costs on one drive, by node, by file and by directory; each sums up to the whole.
 
     A read is charged to the nodes that it brings, in proportion to their bytes in it. What a node costs is shared

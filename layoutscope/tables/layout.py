@@ -5,12 +5,13 @@ The readers make it; metrics, walks, reports and captures see nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from msgspec import Struct, field
 
 from layoutscope.display import Displayed
 from layoutscope.findings import UNBOUNDED, Finding
-from layoutscope.frozen import frozen
 from layoutscope.tables.columns import Table, build_table
 from layoutscope.tables.schema import FLAG_INFERRED, TABLES
 
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from layoutscope.tables.frames import WalkCosts
 
 
-@frozen
-class TreeFacts(Displayed):
+class TreeFacts(Displayed, Struct, frozen=True):
     """One B-tree as its header declares it.
 
     Attributes
@@ -36,8 +36,12 @@ class TreeFacts(Displayed):
         Size of its nodes.
     height : int
         Levels, 0 for an empty tree.
-    num_nodes, num_free_nodes, num_leaf_records : int
-        As declared.
+    num_nodes : int
+        Nodes, as declared.
+    num_free_nodes : int
+        Nodes held without use, as declared.
+    num_leaf_records : int
+        Records in the leaves, as declared.
     root_node_id : int
         Node number or oid of the root, 0 for none.
     """
@@ -51,8 +55,7 @@ class TreeFacts(Displayed):
     root_node_id: int
 
 
-@frozen
-class VolumeFacts(Displayed):
+class VolumeFacts(Displayed, Struct, frozen=True):
     """What a volume says of itself.
 
     Attributes
@@ -62,19 +65,27 @@ class VolumeFacts(Displayed):
     variant : str
         As people say: a label of the file system, of one of its variants, or of a container.
     volume : int or None
-        Its number on the image, from 1.
-    name, uuid : str
-        Volume name and identifier.
+        Its number on the image from 1, as in the tables and as ``--volume`` takes it; None for a container.
+    name : str
+        Its name; empty with ``--no-names``.
+    uuid : str
+        Its identifier.
     stack : tuple of str
         The layers around it, outermost first.
-    image_offset, size_bytes, block_size_bytes : int
-        Where the volume (or its container) lies, how large it is, and its block.
+    image_offset : int
+        Start of the volume or its container, in bytes from the start of the image.
+    size_bytes : int
+        Size of the volume or its container.
+    block_size_bytes : int
+        Its block.
     case_sensitive : bool
         How names compare.
     stamp : int
         Number of this state, of what the file system counts: transactions, or times that the volume was written.
-    num_files, num_directories : int
-        As the superblock counts them.
+    num_files : int
+        Files, as the superblock counts them.
+    num_directories : int
+        Directories, as the superblock counts them.
     features : tuple of str
         Flags by their names.
     details : mapping
@@ -83,8 +94,10 @@ class VolumeFacts(Displayed):
         B-trees as their headers declare them.
     view : str
         ``live``, ``xid N`` or ``snapshot NAME``.
-    metadata_known_bytes, metadata_read_bytes : int
-        Coverage: metadata that is known to exist, and the part of it that could be read.
+    metadata_known_bytes : int
+        Metadata that is known to exist.
+    metadata_read_bytes : int
+        The part of it that was read.
     num_missing_entries : int
         Entries that must be there by what the volume says of itself, and are not: no fewer are lost.
     """
@@ -129,7 +142,7 @@ class Framed:
         vars(layout)[f"_{self._name}"] = value if isinstance(value, Table) else Table.of(self._name, value)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class VolumeLayout(Displayed):
     """Tables of one view of one volume; columns as in :data:`layoutscope.tables.schema.TABLES`.
 
@@ -148,7 +161,7 @@ class VolumeLayout(Displayed):
     free: Framed = Framed()
     findings: Framed = Framed()
     node_views: Framed = Framed()
-    container: VolumeLayout | None = field(init=False, default=None)
+    container: VolumeLayout | None = dataclasses.field(init=False, default=None)
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{len(self.columns(name)):,} {name}" for name in ("nodes", "entries", "extents", "findings"))

@@ -11,8 +11,9 @@ from __future__ import annotations
 import mmap
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from layoutscope import inputs
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +32,7 @@ INTEGERS: Final = (4, 5, 6)
 DOUBLE_BYTES: Final = 8
 
 
-@frozen
-class TableClaims:
+class TableClaims(Struct, frozen=True):
     """What a file says of itself, each part checked against the others and against the file's length."""
 
     rows: int  # rows in all groups

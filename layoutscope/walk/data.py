@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.access.driver import descend, turns_of
 from layoutscope.access.trace import columns, concatenated, interleaved

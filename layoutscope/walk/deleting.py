@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.access.driver import descend
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import CODE, FixedPlaces, concatenated, regions_of, touches
 from layoutscope.arrays.ragged import ranges
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 from layoutscope.walk.cache import cached_by_mount
 from layoutscope.walk.programs import deferred
 from layoutscope.walk.visits import Timeline, clock_at, named, read_pages_once, requested, requests
@@ -70,8 +70,7 @@ def delete(model: Model, start_id: int) -> AccessTrace:
     return named(trace, reads.node[source] - len(model.nodes), pieces)
 
 
-@frozen
-class LeastWritten(Displayed):
+class LeastWritten(Displayed, Struct, frozen=True):
     """What a change writes at least."""
 
     pieces: int  # nodes and pages

@@ -5,18 +5,18 @@ Sources: glibc ``io/fts.c`` and ``readdir``; Apple Libc ``fts.c``; the drivers a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import exp
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.access.driver import descend
 from layoutscope.access.entries import ROOT_ID, listed_bytes, padded, path_component, stored_bytes
 from layoutscope.access.trace import CODE, Touches, nothing
 from layoutscope.arrays.lookup import first_places
 from layoutscope.arrays.ragged import starts_of
-from layoutscope.frozen import frozen
 from layoutscope.walk.cache import evenly
 from layoutscope.walk.visits import Searches, Visits
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from layoutscope.access.driver import Descent, Model
 
 
-@frozen
-class Buffers:
+class Buffers(Struct, frozen=True):
     """Fills of the listing's buffer, in the order of the walk; arrays of shape (n_buffers,)."""
 
     directory: NDArray[np.int64]  # place of the directory in the descent

@@ -7,14 +7,14 @@ host's time is most of the time of a workload, so a report must be able to say i
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from layoutscope.access.driver import Costs, HostProfile
 from layoutscope.display import Displayed
 from layoutscope.filesystems.registry import filesystems
-from layoutscope.frozen import frozen
 from layoutscope.units import KIB, MIB, parse_size
 
 if TYPE_CHECKING:
@@ -168,14 +168,10 @@ def _drivers(profile: HostProfile) -> Iterator[tuple[FileSystem, DriverPropertie
 
 def property_values(profile: HostProfile) -> dict[str, object]:
     """Return the properties of a host by name; those of costs have the file system before the name."""
-    found: dict[str, object] = {
-        field.name: getattr(profile, field.name)
-        for field in dataclasses.fields(profile)
-        if field.name not in ("name", "own")
-    }
+    found: dict[str, object] = {name: value for name, value in asdict(profile).items() if name not in ("name", "own")}
     for item, own in _drivers(profile):
-        values = dataclasses.asdict(own)  # type: ignore[call-overload]  # a protocol cannot ask for a dataclass
-        costs = values.pop("costs")
+        values = asdict(own)  # type: ignore[arg-type]  # a protocol cannot ask for a struct
+        costs = asdict(values.pop("costs"))
         found |= values | {f"{item.name}.{name}": value for name, value in costs.items()}
     return found
 
@@ -190,11 +186,11 @@ def sources() -> dict[str, tuple[str, str]]:
 
 def changed(profile: HostProfile, name: str, value: Any) -> HostProfile:
     """Change one property of a host."""
-    if name in {field.name for field in dataclasses.fields(profile)}:
+    if name in profile.__struct_fields__:
         return replace(profile, **{name: value})
     for item, own in _drivers(profile):
         part = name.removeprefix(f"{item.name}.")
-        if part != name and part in {field.name for field in dataclasses.fields(Costs)}:
+        if part != name and part in Costs.__struct_fields__:
             return _with_own(profile, item, own, costs=replace(own.costs, **{part: value}))
         if hasattr(own, name):
             return _with_own(profile, item, own, **{name: value})
@@ -266,8 +262,7 @@ def _kind(usual: object) -> str:
     return "number" if isinstance(usual, float) else "number or size"
 
 
-@frozen
-class HostTime(Displayed):
+class HostTime(Displayed, Struct, frozen=True):
     """Processor time of a workload, in seconds."""
 
     cpu_s: float  # processor seconds with all threads of the host, waiting for locks included

@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.access.driver import Model, descend, turns_of
 from layoutscope.access.entries import ROOT_ID, entry_table, name_bytes, node_table
 from layoutscope.access.trace import concatenated, interleaved
 from layoutscope.arrays.lookup import first_places
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frozen import frozen
 from layoutscope.walk import data, directories, programs, visits
 from layoutscope.walk.data import FileTouches, WalkPart, files_in_turn, places_by_turn, read_in_turn
 from layoutscope.walk.deleting import delete, least_written
@@ -251,8 +251,7 @@ def _folders(
     return np.array(found, np.int64), np.array(named, np.int64)
 
 
-@frozen
-class Work:
+class Work(Struct, frozen=True):
     """What an order is done on, and how often."""
 
     start_directory_id: int = ROOT_ID  # directory (CNID or oid) in which to start; the root without it
@@ -272,8 +271,7 @@ class Work:
         return self.warm or self.passes > 1
 
 
-@frozen
-class Order:
+class Order(Struct, frozen=True):
     """A way in which a program goes through a volume."""
 
     name: str  # as users say it

@@ -8,10 +8,10 @@ give it; rsync's ``flist.c`` (send_directory, send_extra_file_list, f_name_cmp, 
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.access.driver import Descent, descend, turns_of
 from layoutscope.access.trace import concatenated, interleaved

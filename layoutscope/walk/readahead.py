@@ -7,14 +7,13 @@ followed page by page (:class:`ReadAhead`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import order_of
 from layoutscope.arrays.ragged import ranges, starts_of
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 PAGE_BYTES = 4096
 
 
-@frozen
-class FileMap:
+class FileMap(Struct, frozen=True):
     """Extents of files; arrays of shape (n_extents,) in ascending position."""
 
     base: NDArray[np.int64]  # position at which each file begins
@@ -41,8 +39,7 @@ class FileMap:
     node: NDArray[np.int32]  # leaf in which the host must look the extent up, -1 where the inode has it
 
 
-@frozen
-class FilePieces:
+class FilePieces(Struct, frozen=True):
     """Parts of windows that lie in one extent; arrays of shape (n_pieces,)."""
 
     window: NDArray[np.int64]  # the window it is part of
@@ -352,8 +349,7 @@ class ReadAhead:
         return page
 
 
-@frozen
-class Sent:
+class Sent(Struct, frozen=True):
     """Requests as they are sent; arrays of shape (n_sent,)."""
 
     source: NDArray[np.int64]  # request that it began as
@@ -422,8 +418,7 @@ PLUG_BYTES = 128 * 1024
 """A plug is emptied when it holds so many requests, or when the last one is so long (``blk_add_rq_to_plug``)."""
 
 
-@dataclass(slots=True, eq=False)
-class _Request:
+class _Request(Struct, eq=False):
     """A request on its way; `place` is that of the first one it was merged from."""
 
     place: int

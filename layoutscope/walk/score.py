@@ -8,15 +8,14 @@ blocks; only the pairs tell it from a real prediction.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from layoutscope.access.trace import place_of
 from layoutscope.arrays.ragged import ranges
 from layoutscope.display import Displayed
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import Table, VolumeLayout
 
 
-@frozen
-class Score(Displayed):
+class Score(Displayed, Struct, frozen=True):
     """Agreement of a prediction with a real trace."""
 
     block_bytes: int  # size of the blocks that are compared

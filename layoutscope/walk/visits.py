@@ -6,10 +6,11 @@ the native core asks the cache for each as it comes.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.access.trace import (
     CAUSES,
@@ -24,7 +25,6 @@ from layoutscope.access.trace import (
     touches,
 )
 from layoutscope.arrays.ragged import ranges, starts_of
-from layoutscope.frozen import frozen
 from layoutscope.native import Kernel
 from layoutscope.walk.cache import NodeCache, cached_by_mount, read_limited, read_once
 
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 VISIT_ONCE: Final = Kernel("visit_once", "ciiibccbniiBBCIBL")
 
 
-@frozen
-class Searches:
+class Searches(Struct, frozen=True):
     """What is searched for an entry, and how long the host takes for it."""
 
     # leaves in which the searches end, -1 for none: an array a search, in the order of the table of entries
@@ -57,8 +56,7 @@ class Searches:
         return columns([each[entries] for each in self.nodes], self.causes, directory_id, self.host_us)
 
 
-@frozen
-class Visits:
+class Visits(Struct, frozen=True):
     """What is done for each fill of a listing's buffer, in this order; arrays of shape (n_buffers,)."""
 
     directory_id: NDArray[np.uint64]  # the directory that is listed
@@ -273,8 +271,7 @@ def requested(
     return result, source
 
 
-@frozen
-class Requests:
+class Requests(Struct, frozen=True):
     """The requests that bring each cache unit in."""
 
     # cache unit of each node, and of what is numbered behind the nodes: nodes smaller than a page share one

@@ -5,15 +5,15 @@ Each changes one thing. Addresses change, contents do not: nobody reads a change
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.access.trace import place_of
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frozen import frozen
 from layoutscope.tables import LIVE_STATES, Values
 from layoutscope.tables.columns import are_walked
 from layoutscope.walk.host import host_profile
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import Table, VolumeLayout
 
 
-@frozen
-class WhatIf:
+class WhatIf(Struct, frozen=True):
     """A changed case."""
 
     name: str  # key of `WHAT_IFS`

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
 from layoutscope.api.map import layout_map, map_page
 from layoutscope.report.map.pyramid import from_layouts, held_by, partition
@@ -489,7 +489,7 @@ def test_hostile_names_stay_text(visit, scans, tmp_path):
     volume = result.volumes[0]
     layout = volume.layout
     entries = layout.entries.with_columns(name=pl.lit(HOSTILE))
-    layout = replace(layout, entries=entries, facts=replace(layout.facts, name=HOSTILE))
+    layout = layout.changed(entries=entries, facts=replace(layout.facts, name=HOSTILE))
     image = replace(result.image, name=f"/x/{HOSTILE}")
     changed = replace(result, image=image, volumes=(replace(volume, layout=layout),))
     (tmp_path / "page.html").write_text(map_page([changed]), "utf-8")

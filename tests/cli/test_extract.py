@@ -10,14 +10,14 @@ from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope import extract, read_layouts, scan
 from layoutscope.image import open_image
-from layoutscope.report.json.scan import scan_document
+from layoutscope.report.json import result_document
 
 COUNTERS = ("name", "reads", "read_bytes", "hole_bytes")
 
 
 def document(path):
     """Return the document of a scan without the image's name and what reading it took."""
-    found = scan_document(scan(path, drives=["generic-7200"]))
+    found = result_document(scan(path, drives=["generic-7200"]))
     found["image"] = {name: value for name, value in found["image"].items() if name not in COUNTERS}
     return json.loads(json.dumps(found))
 
@@ -115,7 +115,7 @@ def test_a_fusion_set_is_extracted_into_two_images(run, fusion, tmp_path, order)
     done = run("extract", first, "--second", second, "-o", goals[0], "--second-output", goals[1])
     assert done.exit_code == 0
     wanted, found = (
-        scan_document(scan(one, second=two, drives=["generic-7200"])) for one, two in ((first, second), goals)
+        result_document(scan(one, second=two, drives=["generic-7200"])) for one, two in ((first, second), goals)
     )
     wanted["image"] = found["image"] = {}
     assert found == wanted

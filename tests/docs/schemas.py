@@ -1,217 +1,228 @@
 """Writes ``docs/schemas``: a JSON Schema of what each verb prints with ``--json``.
 
-``python -m tests.docs.schemas``. The shape is that of documents of two images, whole and with parts left out; what may
-be null is what is null in one of them, or is said to be in the fields of a scan. A test holds documents of other images
-to them.
+``python -m tests.docs.schemas``. Types, members and descriptions come from the types of results and from
+:data:`layoutscope.report.json.SHAPES`. A field has its annotation and its entry in the docstring of its class; a
+property or a function has the type that it returns and its own docstring. A test compares many documents with them.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
-import plistlib
 import re
-import tempfile
+import sys
+from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
-import numpy as np
+from msgspec import Struct, UnsetType
 
 import layoutscope
-from fixtures.hfsplus.scenarios import SCENARIOS
-from fixtures.hfsplus.writer import write
-from layoutscope.fleet.query import views
-from layoutscope.report.json import result_document
-from layoutscope.report.json.inspect import states_json
-from layoutscope.report.json.predict import drives_json
-from layoutscope.report.json.scan import FIELDS
-from layoutscope.report.text.cache import cache_text
-from tests.recordings import fs_usage_lines, line
+from layoutscope.report.json import IDS, SCHEMAS, SHAPES, shape_of
+from layoutscope.results.inspect import StateLine
+from layoutscope.results.predict import DriveFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "schemas"
-HFSPLUS = "fixtures/images/hfsplus-scattered.img.zst"
-APFS = "fixtures/images/apfs-scattered.img.zst"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-MAPS = ("space", "details", "parts", "causes_s", "figures", "facts", "by_cause", "by_reads", "missed", "extra")
-MAPS += ("pairs_by_cause", "foreign", "others", "cache_sizes", "views")
-"""Objects whose keys are words of the data: uses, causes, figures."""
+TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
+READ_AS = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "number": (int, float),
+    "integer": int,
+    "boolean": bool,
+    "null": type(None),
+}
+LISTS = {"layoutscope.checkpoints/1": ("states", StateLine), "layoutscope.drives/1": ("drives", DriveFacts)}
+"""Documents that hold results of one kind under a name."""
 
-ANY = ("value",)
-"""Members of any type: figures of drives are numbers, lists and texts, values of fields likewise."""
-
-
-NULLABLE = ("value", "coverage", "verdict", "placement", "walk", "packed_gain", "seconds_per_1000", "image_offset")
-"""Members that are null where there is nothing that they could be, in whatever document."""
-
-
-def documents() -> Iterator[Any]:
-    """Yield documents of every verb, of volumes with files and without."""
-    with tempfile.TemporaryDirectory() as folder:
-        empty = Path(folder) / "empty.img"
-        write(SCENARIOS["empty"], empty)
-        yield from _of_images(empty)
-        yield from _of_traces(Path(folder))
-        yield result_document(layoutscope.batch([HFSPLUS, Path(folder) / "gone"], Path(folder) / "fleet"))
-        yield result_document(layoutscope.write_report(Path(folder) / "fleet", Path(folder) / "fleet.html"))
-    yield result_document(layoutscope.query(HFSPLUS, "SELECT tree, size_bytes FROM nodes LIMIT 1"))
-    yield result_document(views())
-    yield from _of_forecasts()
-    yield from _of_many()
-
-
-def _of_traces(folder: Path) -> Iterator[Any]:
-    for image, order in ((HFSPLUS, "fts"), (APFS, "names")):
-        reads = folder / f"{order}.csv"
-        layoutscope.write_trace(layoutscope.trace(image, order=order), reads)
-        yield result_document(layoutscope.replay(reads, drives="generic-7200"))
-        yield result_document(layoutscope.replay(reads, drives=["generic-7200", "sata-ssd"], against=APFS))
-    yield from _of_recordings(folder / "walk.txt")
-
-
-def _of_recordings(target: Path) -> Iterator[Any]:
-    """Yield the documents of a recording that is met, and of one that no unit puts on nodes."""
-    reads = layoutscope.trace(APFS, host="macos")
-    took = np.full(len(reads), 5000.0)
-    others = [line(40_000e6, 8, 4096, 100, device="disk9"), line(40_000e6, 8, 4096, 100, process="mds")]
-    target.write_text("\n".join([*fs_usage_lines(reads, took), *others]))
-    yield from _of_kits(target)
-    for unit in (512, 777):
-        yield result_document(layoutscope.replay(target, drives="generic-7200", against=APFS, trace_unit=unit))
-
-
-def _of_kits(recorded: Path) -> Iterator[Any]:
-    """Yield the documents of a kit of one walk, and of one that says nothing of its Mac and has no capture."""
-    kit = recorded.parent / "kit"
-    kit.mkdir()
-    (kit / "kit.txt").write_text("kit = 1\ndevice = disk9s1\n")
-    yield result_document(layoutscope.validate(kit))
-    (kit / "walk-find.fs_usage.txt").write_bytes(recorded.read_bytes())
-    (kit / "walk-find.time.txt").write_text("real 3.27\nuser 0.1\nsys 0.2\n")
-    (kit / "walk-find.count.txt").write_text("4198\n")
-    (kit / "sysctl.txt").write_text("hw.memsize: 8589934592\n")
-    (kit / "steps.tsv").write_text("step\tstatus\tseconds\tnote\nwalk-ls\t1\t0\tno ls\n")
-    (kit / "physical.plist").write_bytes(plistlib.dumps({"SolidState": False}))
-    (kit / "volume.plist").write_bytes(plistlib.dumps({"DeviceBlockSize": 4096}))
-    yield result_document(layoutscope.validate(kit, against=APFS))
-
-
-def _of_forecasts() -> Iterator[Any]:
-    """Yield the documents of a forecast without drives, and of one that several images tell."""
-    for image in (HFSPLUS, APFS):
-        yield result_document(layoutscope.forecast(image, cycles=1, seeds=1, drives=()))
-    yield result_document(layoutscope.forecast([APFS, APFS, APFS], share=0.1, cycles=0, seeds=1, drives="sata-ssd"))
-    yield result_document(layoutscope.forecast([HFSPLUS, HFSPLUS], share=0.1, cycles=0, seeds=1, drives="sata-ssd"))
-
-
-def _of_images(empty: Path) -> Iterator[Any]:
-    yield result_document(layoutscope.scan(empty))
-    yield result_document(layoutscope.predict(empty))
-    yield result_document(layoutscope.predict(empty, order="all"))
-    yield result_document(layoutscope.predict(APFS, order="delete", drives="generic-7200"))
-    yield result_document(layoutscope.plan(empty))
-    yield result_document(layoutscope.plan(APFS, emit_order=empty.with_name("order"), force=True))
-
-
-def _of_many() -> Iterator[Any]:
-    for image in (HFSPLUS, APFS):
-        yield result_document(layoutscope.scan(image))
-        yield result_document(layoutscope.check(image))
-        yield result_document(layoutscope.predict(image, what_ifs=("ssd", "no-snapshots")))
-        yield result_document(layoutscope.predict(image, order="all"))
-        yield result_document(layoutscope.plan(image))
-        yield result_document(layoutscope.plan(image, order="copy", host="macos"))
-        yield result_document(layoutscope.inspect(image, file_path="/"))
-        yield result_document(layoutscope.inspect(image, at=0))
-    yield result_document(layoutscope.scan(APFS, drives=()))
-    yield result_document(layoutscope.verify(HFSPLUS))
-    yield result_document(layoutscope.compare([HFSPLUS, APFS]))
-    yield result_document(layoutscope.compare([APFS, APFS]))
-    yield result_document(layoutscope.series([APFS, APFS]))
-    yield json.loads(states_json(layoutscope.checkpoints(APFS)))
-    yield json.loads(drives_json(layoutscope.drives(())))
-    kept = ("disk.img.zst", Path("kept"), 1 << 30, 1 << 20, 1.8e9)
-    yield json.loads(cache_text(Path("cache"), 1 << 30, [kept], freed=None, as_json=True))
-    yield json.loads(cache_text(None, 1 << 30, [], freed=0, as_json=True))
-
-
-def as_read(document: Any) -> Any:
-    """Return a document as whoever reads its text has it."""
-    return json.loads(json.dumps(document))
-
-
-def merged(shapes: list[dict[str, Any]]) -> dict[str, Any]:
-    """Make one shape of several: what is in each of them is required, and each may have any type that one has."""
-    shapes = [shape for shape in shapes if shape]
-    types = sorted({kind for shape in shapes for kind in shape["type"]})
-    if "number" in types and "integer" in types:
-        types.remove("integer")
-    found: dict[str, Any] = {"type": types}
-    objects = [shape for shape in shapes if "object" in shape["type"]]
-    maps = [shape["additionalProperties"] for shape in objects if "additionalProperties" in shape]
-    if maps:
-        found["additionalProperties"] = merged(maps)
-    elif objects:
-        names = dict.fromkeys(name for shape in objects for name in shape["properties"])
-        found["properties"] = {
-            name: merged([shape["properties"][name] for shape in objects if name in shape["properties"]])
-            for name in names
-        }
-        found["required"] = [name for name in names if all(name in shape["required"] for shape in objects)]
-    items = [shape["items"] for shape in shapes if shape.get("items")]
-    if items:
-        found["items"] = merged(items)
-    return found if types else {}
-
-
-def _nullable(name: str, shape: dict[str, Any]) -> dict[str, Any]:
-    return shape | {"type": sorted({*shape["type"], "null"})} if name in NULLABLE and shape else shape
-
-
-def shape_of(value: Any, name: str = "") -> dict[str, Any]:
-    """Describe one value."""
-    if isinstance(value, dict):
-        members = {key: shape_of(each, key) for key, each in value.items()}
-        if name in MAPS:
-            return {"type": ["object"], "additionalProperties": merged(list(members.values()))}
-        return {
-            "type": ["object"],
-            "properties": {
-                key: {} if key in ANY and name != "metrics" else _nullable(key, item) for key, item in members.items()
-            },
-            "required": list(members),
-        }
-    if isinstance(value, list):
-        return {"type": ["array"], "items": merged([shape_of(each, name) for each in value])}
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
-    return {"type": [kinds[type(value)]]}
+CACHE = {
+    "folder": str | None,
+    "limit_bytes": int,
+    "freed_bytes": int | None,
+    "images": [{"name": str, "size_bytes": int, "stored_bytes": int, "used": str}],
+}
+"""What ``cache --json`` prints, which is not a result of the library."""
 
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Make the schema of each kind of document, by the verb."""
-    kinds: dict[str, list[dict[str, Any]]] = {}
-    for document in map(as_read, documents()):
-        kinds.setdefault(document["schema"], []).append(shape_of(document))
-    found = {}
-    for name, shapes in sorted(kinds.items()):
-        shape = merged(shapes)
-        shape["properties"]["schema"] = {"const": name}
-        found[re.split(r"[./]", name)[1]] = {"$schema": DIALECT, "title": name, **shape}
-    for path, text in FIELDS.items():
-        _describe(found["scan"], path, text)
+    found = {name: object_schema(kind, shape_of(kind)) for kind, name in SCHEMAS.items()}
+    found |= {name: members_schema({key: list[kind]}) for name, (key, kind) in LISTS.items()}
+    found["layoutscope.cache/1"] = members_schema(CACHE)
+    for name, schema in found.items():
+        head = {"schema": {"const": name, "description": "name and version of this document"}}
+        schema["properties"] = {**head, **schema["properties"], **head}
+        schema["required"] = list(dict.fromkeys(["schema", *schema["required"]]))
+    return {re.split(r"[./]", name)[1]: {"$schema": DIALECT, "title": name, **each} for name, each in found.items()}
+
+
+def members_schema(members: dict[str, Any]) -> dict[str, Any]:
+    """Describe an object by the types of its members."""
+    properties = {name: value_schema(kind) for name, kind in members.items()}
+    return {"type": ["object"], "properties": properties, "required": list(members)}
+
+
+def object_schema(kind: Any, shape: Any) -> dict[str, Any]:
+    """Describe the object that a type becomes."""
+    properties, required = dict[str, Any](), list[str]()
+    if kind in SCHEMAS:
+        properties["schema"] = {"const": SCHEMAS[kind]}
+        required.append("schema")
+    for name, source in shape.items():
+        annotation, text, inner = described(kind, source)
+        schema = summary_schema() if source == "summary" else value_schema(annotation, inner)
+        if name == "*":
+            properties |= schema["properties"]
+            required += schema["required"]
+            continue
+        if name in IDS:
+            schema["type"] = ["string"]
+        properties[name] = schema | {"description": text} if text else schema
+        if UnsetType not in get_args(annotation):
+            required.append(name)
+    return {"type": ["object"], "properties": properties, "required": list(dict.fromkeys(required))}
+
+
+def summary_schema() -> dict[str, Any]:
+    """Describe the totals of a service, whose names are those of any result."""
+    reads = layoutscope.trace("fixtures/images/hfsplus-scattered.img.zst")
+    found = layoutscope.service(reads, layoutscope.load_profile("generic-7200")).summary()
+    return members_schema({name: type(value) for name, value in found.items()})
+
+
+def described(kind: Any, source: Any) -> tuple[Any, str, Any]:
+    """Return the type of a member, what it is, and the shape of what it holds."""
+    path, inner = source if isinstance(source, tuple) else (source, None)
+    if callable(path):
+        return resolved(path.__annotations__["return"], path), summary(path), inner
+    text = ""
+    for step in path.split("."):
+        if step.isdigit():
+            (kind, *_), text = get_args(kind), ""
+            continue
+        owner = next(each for each in (*get_args(kind), kind) if step in {*dir(each), *each.__annotations__})
+        member = inspect.getattr_static(owner, step, None)
+        code = member.fget if isinstance(member, property) else member
+        if inspect.isfunction(code):
+            kind, text = resolved(code.__annotations__["return"], code), summary(code)
+        else:
+            kind, text = resolved(owner.__annotations__[step], owner), field_text(owner, step)
+    return kind, text, inner
+
+
+def value_schema(kind: Any, shape: Any = None) -> dict[str, Any]:
+    """Describe the values of a type."""
+    if get_origin(kind) in (Union, UnionType):
+        return joined([value_schema(each, shape) for each in get_args(kind) if each is not UnsetType])
+    if isinstance(kind, list):
+        return {"type": ["array"], "items": members_schema(kind[0])}
+    arguments = get_args(kind)
+    origin = get_origin(kind) or kind
+    if isinstance(kind, type) and (issubclass(kind, Struct) or kind in SHAPES):
+        return object_schema(kind, shape or shape_of(kind))
+    if origin in (dict, Mapping) and get_origin(arguments[0]) is Literal:
+        return members_schema(dict.fromkeys(get_args(arguments[0]), arguments[1]))
+    if origin in (dict, Mapping):
+        return {"type": ["object"], "additionalProperties": value_schema(arguments[1], shape)}
+    if origin in (tuple, list):
+        item = get_args(arguments[0])
+        if get_origin(arguments[0]) is tuple and arguments[-1] is ... and item[0] is str:
+            if shape:
+                members = members_schema(dict(zip(shape, item, strict=True)))
+                return {"type": ["array"], "items": members}
+            return {"type": ["object"], "additionalProperties": value_schema(item[1])}
+        kinds = [value_schema(each, shape) for each in dict.fromkeys(arguments) if each is not ...]
+        return {"type": ["array"], "items": joined(kinds)}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {"type": ["string"], "enum": [each.value for each in kind]}
+    if origin is Literal:
+        return {"type": ["string"], "enum": list(arguments)}
+    return {} if kind is Any else {"type": [TYPES[kind]]}
+
+
+def joined(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Make one schema of those of the types that a value may have."""
+    types = {kind for each in found for kind in each.get("type", ())}
+    if not all(found) or not types:
+        return {}
+    types -= {"integer"} if "number" in types else set()
+    return {key: value for each in found for key, value in each.items()} | {"type": sorted(types)}
+
+
+def summary(code: Any) -> str:
+    """Return the first paragraph of a docstring as a description."""
+    return description(inspect.getdoc(code) or "")
+
+
+def description(text: str) -> str:
+    """Return the first paragraph of a text in one line, in the words of JSON."""
+    line = " ".join(text.split("\n\n", maxsplit=1)[0].split()).replace("`", "")
+    return re.sub(r"\bNone\b", "null", line[:1].lower() + line[1:].rstrip("."))
+
+
+def field_text(kind: Any, name: str) -> str:
+    """Return what the docstring of a class says of a field."""
+    parts = re.split(r"^(\w+(?:, \w+)*) :.*\n", inspect.getdoc(kind) or "", flags=re.MULTILINE)
+    for listed, text in zip(parts[1::2], parts[2::2], strict=True):
+        if name in listed.split(", "):
+            return description(text)
+    return ""
+
+
+def resolved(annotation: Any, of: Any) -> Any:
+    """Evaluate an annotation with all that its module imports, for type checkers alone, too."""
+    text = getattr(annotation, "__forward_arg__", annotation)  # as a named tuple has it
+    return eval(text, names_of(of.__module__)) if isinstance(text, str) else text  # noqa: S307
+
+
+def names_of(module: str) -> dict[str, Any]:
+    """Return the names of a module, those that only type checkers import among them."""
+    names = dict(vars(sys.modules[module]))
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            exec(ast.unparse(node.body), names)  # noqa: S102  (imports of our own)
+    return names
+
+
+def described_members(schema: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path of each member of a document with what it is."""
+    for name, each in schema.get("properties", {}).items():
+        path = f"{prefix}{name}"
+        inner = each.get("items", each) if "array" in each.get("type", ()) else each
+        yield path, each.get("description", "")
+        yield from described_members(inner, f"{path}[]." if inner is not each else f"{path}.")
+
+
+def faults(value: Any, schema: dict[str, Any], place: str = "$") -> list[str]:
+    """List where a value contradicts a schema, as far as our schemas go."""
+    if "const" in schema:
+        return [] if value == schema["const"] else [f"{place}: {value!r}"]
+    kinds = schema.get("type")
+    if kinds and not any(
+        isinstance(value, READ_AS[kind]) and (not isinstance(value, bool) or kind == "boolean") for kind in kinds
+    ):
+        return [f"{place}: {value!r} is none of {kinds}"]
+    found = []
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        found += [f"{place}.{name} is missing" for name in schema.get("required", ()) if name not in value]
+        others = schema.get("additionalProperties")
+        for name, each in value.items():
+            if name not in known and others is None:
+                found.append(f"{place}.{name} is unknown")
+            found += faults(each, known.get(name, others or {}), f"{place}.{name}")
+    if isinstance(value, list):
+        for number, each in enumerate(value):
+            found += faults(each, schema.get("items", {}), f"{place}[{number}]")
     return found
-
-
-def _describe(schema: dict[str, Any], path: str, text: str) -> None:
-    """Put the meaning of a field of a scan beside its type, and that it may be null where that says so."""
-    for part in path.split("."):
-        schema = schema.get("items", schema) if "properties" not in schema else schema
-        schema = schema.get("properties", {}).get(part.removesuffix("[]"), {})
-    if schema and "const" not in schema:
-        schema["description"] = text
-        if "null" in text and "null" not in schema["type"]:
-            schema["type"] = sorted([*schema["type"], "null"])
 
 
 def written(schema: dict[str, Any]) -> str:

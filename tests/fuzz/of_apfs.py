@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from fixtures.apfs.checksum import with_checksum
 from fixtures.apfs.plan import ContainerPlan, SpacePlan, TakeSnapshot, Touch, TransactionPlan, TreeShape, VolumePlan

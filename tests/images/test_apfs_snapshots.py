@@ -122,7 +122,7 @@ def test_a_shared_node_is_read_once(written):
             seen |= new
             tree = fs_source(container.store, state, None)
             alone = join("fs", [as_rows(batch) for batch in read_levels(tree)])
-            for column in alone.__slots__[1:]:
+            for column in alone.__struct_fields__[1:]:
                 assert getattr(alone, column).tolist() == getattr(nodes, column).tolist()
     assert len(kept) == NUM_SNAPSHOTS
     assert log.findings == []

@@ -5,10 +5,9 @@ Linux 6.1 hfsplus, linux-apfs-rw 0.3.20 (the aged volumes) and 0.3.0 (the small 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from layoutscope.walk import host_profile, trace
 from tests.images.test_programs import TRACES, layout_of, requests_in

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
 from layoutscope import read_layouts, scan
 from layoutscope.analysis.explanation import MODEL_ERROR, judge

@@ -9,8 +9,7 @@ import pytest
 import zstandard
 
 from layoutscope import check, scan
-from layoutscope.report.json.check import check_document
-from layoutscope.report.json.scan import scan_document
+from layoutscope.report.json import result_document
 from tests.losses.campaign import damaged
 from tests.losses.damage import Damage
 from tests.losses.images import Sound, written_images
@@ -68,7 +67,7 @@ def test_three_leaves_are_three_errors_at_their_addresses(scattered, kind):
     causes = [item for item in found.every() if item.is_cause]
     assert {(item.level, item.image_offset) for item in causes} == {("error", at) for at in APFS_LEAVES}
     assert (found.num_causes, seen.num_causes) == (3, 3)
-    assert (check_document(found)["num_causes"], scan_document(seen)["num_causes"]) == (3, 3)
+    assert (result_document(found)["num_causes"], result_document(seen)["num_causes"]) == (3, 3)
     for item in found.every():
         if item.structure.startswith("fs tree, node ") and item.causes:
             assert [cause.structure for cause in item.causes] == [item.structure]

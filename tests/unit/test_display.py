@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import polars as pl
 import pytest
+from msgspec import Struct
+from msgspec.structs import astuple
 
 import layoutscope
 from layoutscope.display import Displayed, brief, shorten
@@ -76,9 +77,8 @@ def objects(found, seen=None):
         yield item
         if isinstance(item, VolumeLayout):
             yield from objects([item.facts, *item.facts.trees], seen)
-        elif is_dataclass(item):
-            for field in fields(item):
-                value = getattr(item, field.name)
+        elif isinstance(item, Struct):
+            for value in astuple(item):
                 inside = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
                 yield from objects(list(inside)[:50], seen)
 

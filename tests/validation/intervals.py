@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from dataclasses import replace
 from functools import lru_cache
 from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from fixtures.fileset import FileSet, populate
 from layoutscope.access.trace import AccessTrace

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec.structs
 import numpy as np
 
 from fixtures.fileset import FileSet
@@ -79,7 +80,7 @@ def kept(folder: Path, filesystem: str, number: int, cycle: int) -> AccessTrace:
     """Return the reads that were kept of a drawn volume."""
     with np.load(folder / f"{filesystem}-{number:02d}-c{cycle:02d}.npz") as found:
         reads = AccessTrace.from_reads(found["image_offset"], found["length_bytes"])
-        return replace(reads, think_us=found["think_us"], after_us=float(found["after_us"]))
+        return msgspec.structs.replace(reads, think_us=found["think_us"], after_us=float(found["after_us"]))
 
 
 def main() -> None:

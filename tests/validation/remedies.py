@@ -12,13 +12,14 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import zstandard
+from msgspec.structs import replace
 
 from layoutscope import read_layouts
 from layoutscope.access.trace import AccessTrace

@@ -5,10 +5,10 @@ Collected as plain rows for ``results/witnesses.json``, from which docs/evidence
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.drive import load_profile, service
 from layoutscope.walk import trace

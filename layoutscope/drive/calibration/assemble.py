@@ -6,12 +6,13 @@ those are taken by which it gives the times that were seen.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive.calibration.plan import SEED, quick_ms
@@ -21,7 +22,6 @@ from layoutscope.drive.members import split
 from layoutscope.drive.profile import DriveProfile, Figure
 from layoutscope.drive.simulation import lay_out, serve
 from layoutscope.errors import UsageError
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,8 +44,7 @@ NEAR: Final = 0.02
 """Of a turn, how far steps may differ that are called equal."""
 
 
-@frozen
-class Tracks:
+class Tracks(Struct, frozen=True):
     """Tracks at places of a disk; arrays have shape (n_places,)."""
 
     offset: NDArray[np.float64]  # where, in bytes
@@ -187,8 +186,7 @@ FEWEST: Final = 100
 TRIES: Final = 60
 
 
-@frozen
-class SeekCurve:
+class SeekCurve(Struct, frozen=True):
     """Overhead and seek by distance: ``a + b sqrt(d) + c log(d)`` up to the knee, beyond it linear in `d`."""
 
     # milliseconds of the constant, of the root, of the logarithm, of the line beyond the knee, and of what the curve
@@ -322,8 +320,7 @@ SURE: Final = 0.03
 SOURCE: Final = "measured with layoutscope drives measure"
 
 
-@frozen
-class Disk:
+class Disk(Struct, frozen=True):
     """What the clock told of a disk."""
 
     turn_ms: float

@@ -7,10 +7,11 @@ known within a tenth.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.drive.calibration.assemble import (
     Disk,
@@ -32,7 +33,6 @@ from layoutscope.drive.calibration.plan import DEPTHS, FLASH_DEPTHS, SEED, SMALL
 from layoutscope.drive.profile import Spread
 from layoutscope.drive.simulation import service
 from layoutscope.errors import UsageError
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +55,7 @@ HELD_BACK_ERROR: Final = {"uniform": 0.03, "walk": 0.10}
 """How far the reads that were held back may be off on the average: anywhere, and of a walk."""
 
 
-@frozen
-class HeldBack:
+class HeldBack(Struct, frozen=True):
     """Reads that nothing was fitted to, beside what is predicted of them."""
 
     step: str  # `uniform` or `walk`
@@ -71,8 +70,7 @@ class HeldBack:
         return self.seen_ms / self.predicted_ms
 
 
-@frozen
-class Calibrated:
+class Calibrated(Struct, frozen=True):
     """A drive that was measured."""
 
     profile: DriveProfile  # with its spread

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.errors import UsageError
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,8 +46,7 @@ class Readable(Protocol):
         """Let the drive read ahead for a while."""
 
 
-@frozen
-class ReadLog:
+class ReadLog(Struct, frozen=True):
     """Timed reads, in order; all arrays have shape (n_reads,)."""
 
     capacity_bytes: int  # size of the drive that they were made on

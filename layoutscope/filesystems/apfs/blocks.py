@@ -8,13 +8,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 from contextlib import contextmanager
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from layoutscope.errors import FormatError
-from layoutscope.frozen import frozen
 from layoutscope.image.crypto import UNIT_BYTES, decrypt_units
 from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
@@ -32,8 +31,7 @@ def _nothing() -> NDArray[np.uint64]:
     return np.empty(0, np.uint64)
 
 
-@frozen
-class DirtyRuns:
+class DirtyRuns(Struct, frozen=True):
     """Runs of the second device of a Fusion set whose newest bytes are on the main one; arrays of one length."""
 
     # start, stop: block addresses, with the mark of the second device; ascending and disjoint
@@ -55,8 +53,7 @@ class DirtyRuns:
         return np.where(is_inside, self.cached[row] + (address - self.start[row]), address)
 
 
-@frozen
-class Blocks:
+class Blocks(Struct, frozen=True):
     """Where the blocks of a container are read from."""
 
     # main device and second device, each starting at its first block; None where an image was not given
@@ -180,8 +177,7 @@ def _read_from(
     return source.read_extents(position, lengths, workspace).reshape(len(position), size_bytes)
 
 
-@frozen
-class Cipher:
+class Cipher(Struct, frozen=True):
     """Decrypts objects with a volume's key."""
 
     key: bytes  # both halves of the XTS key: of the data, then of the units' numbers

@@ -6,10 +6,11 @@ nodes of each level in key order, and where their records are. A level's blocks 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.arrays.ragged import GrowingColumn, owners, ranges
 from layoutscope.errors import FormatError
@@ -27,7 +28,6 @@ from layoutscope.filesystems.apfs.source import (
 )
 from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
 from layoutscope.filesystems.apfs.verify import Expected, NodeCheck, check_nodes, hash_size
-from layoutscope.frozen import frozen
 from layoutscope.image import Workspace
 from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import BTREE_INFO, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
@@ -58,8 +58,7 @@ INFO_FIELDS: Final = (
 )
 
 
-@frozen
-class ReadNodes:
+class ReadNodes(Struct, frozen=True):
     """Nodes that were read together, with their contents."""
 
     tree: OpenTree  # of which they are
@@ -109,8 +108,7 @@ class ReadNodes:
         return (log or source.store.log).at(structure, int(self.places.paddr[node]), plus=plus)
 
 
-@frozen
-class TreeShape:
+class TreeShape(Struct, frozen=True):
     """What a root says of its tree: sizes in bytes, level, whether its children are hashed, and how (0: unknown)."""
 
     sizes: nodes.Sizes
@@ -124,8 +122,7 @@ class TreeShape:
     paddr: int
 
 
-@frozen
-class OpenTree:
+class OpenTree(Struct, frozen=True):
     """A tree whose root was read: how to read it, and what the root says of it."""
 
     source: TreeSource
@@ -424,8 +421,7 @@ def _mappings(batch: ReadNodes) -> dict[str, NDArray[Any]]:
     return {"size_bytes": values.pop(OMAP_VAL.len_object), **keys, **values, "leaf": batch.node}
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """What was counted so far, and the last key of the level that is read."""
 
     tree: OpenTree  # the tree, before its nodes are read
@@ -433,7 +429,7 @@ class Tally:
     longest_key: int = 0
     level: int = -1
     last_key: int = 0
-    _num_findings: int = field(init=False)
+    _num_findings: int = 0  # of the log, when this began
 
     def __post_init__(self) -> None:
         self._num_findings = len(self.tree.source.store.log.findings)
@@ -485,8 +481,7 @@ class Tally:
 _CHILD_COLUMNS = ("node", "oid", "low_key", "hash")
 
 
-@dataclass(slots=True)
-class Pool:
+class Pool(Struct):
     """Nodes that were read of one volume's states, and what the index nodes among them name."""
 
     nodes: NodeRows | None = None  # in the order of reading; of several trees, so that ranks and parents mean nothing

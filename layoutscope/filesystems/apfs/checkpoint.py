@@ -7,16 +7,15 @@ parts are all sound is the one that a mount takes.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.verify import object_header
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.checksum import fletcher64
@@ -49,8 +48,7 @@ _MAPPING_FIELDS = (
 )
 
 
-@frozen
-class Ephemeral:
+class Ephemeral(Struct, frozen=True):
     """One ephemeral object of a checkpoint: type, where it lies and how large it is."""
 
     oid: int
@@ -61,8 +59,7 @@ class Ephemeral:
     size_bytes: int
 
 
-@frozen
-class DescriptorArea:
+class DescriptorArea(Struct, frozen=True):
     """The descriptor ring, block by block; arrays of one length."""
 
     paddr: NDArray[np.uint64]  # address of each block
@@ -75,8 +72,7 @@ class DescriptorArea:
     blocks: dict[int, NDArray[np.uint8]]
 
 
-@frozen
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """One checkpoint that can be mounted."""
 
     xid: int  # its transaction
@@ -265,8 +261,7 @@ def _run(first: int, count: int) -> NDArray[np.uint64]:
     return np.uint64(first % 2**64) + np.arange(count, dtype=np.uint64)
 
 
-@frozen
-class Younger:
+class Younger(Struct, frozen=True):
     """A transaction that was committed after the one that is read: its number, where that is seen, and how."""
 
     xid: int

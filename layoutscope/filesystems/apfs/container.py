@@ -7,10 +7,11 @@ of the checkpoint descriptor area, where the newest superblock is.
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.errors import FormatError, TruncatedError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
@@ -24,7 +25,6 @@ from layoutscope.filesystems.apfs.spaceman import device_blocks
 from layoutscope.filesystems.apfs.verify import read_object
 from layoutscope.filesystems.recognition import MAX_HITS, Content, sectors_with, stored_pieces
 from layoutscope.findings import Finding
-from layoutscope.frozen import frozen
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column
@@ -54,8 +54,7 @@ Halves = tuple[Half, Half | None]
 """The main device's image, and that of the second device of a Fusion set, if it was given."""
 
 
-@frozen
-class NoMap:
+class NoMap(Struct, frozen=True):
     """Stands in for the head of an object map that cannot be used."""
 
     tree_oid: int = 0
@@ -64,8 +63,7 @@ class NoMap:
     most_recent_snap: int = 0
 
 
-@frozen
-class Container:
+class Container(Struct, frozen=True):
     """An opened container."""
 
     store: Store  # where it is read; findings that are about no volume go there

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import Index, index_of, is_among, is_strictly_ascending, match
@@ -26,7 +26,6 @@ from layoutscope.filesystems.apfs.volume import (
     read_fs_tree,
     read_physical_tree,
 )
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import OBJ_PHYS
@@ -124,8 +123,7 @@ def keybag_regions(container: Container, volume: Volume) -> list[Region]:
     return [Region("volume-keybag", "container key bag", *run)] if run else []
 
 
-@frozen
-class VolumeParts:
+class VolumeParts(Struct, frozen=True, dict=True):
     """All that was read of a volume."""
 
     state: Volume  # the state that the layout shows
@@ -149,7 +147,6 @@ class VolumeParts:
     # and leaves that others took the place of
     lost: list[NodeRows] = field(default_factory=list)
     lost_of_snapshots: list[NodeRows] = field(default_factory=list)
-    _known: dict[str, NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def log(self) -> FindingLog:
@@ -190,9 +187,11 @@ class VolumeParts:
         return self._remembered("files", lambda: self._file_runs(block_size))
 
     def _remembered(self, key: str, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
-        if key not in self._known:
-            self._known[key] = make()
-        return self._known[key]
+        # An attribute that is not a field: a copy with another state begins without it.
+        known: dict[str, NDArray[np.int64]] = vars(self).setdefault("known", {})
+        if key not in known:
+            known[key] = make()
+        return known[key]
 
     def _data_runs(self) -> NDArray[np.int64]:
         tables = [tree.records.get("extent") for tree in (self.extentref, *self.snapshot_extents)]
@@ -329,8 +328,7 @@ DATA, ORPHAN = 0, 1
 """Places in the list of forks."""
 
 
-@frozen
-class Streams:
+class Streams(Struct, frozen=True):
     """Owners of data streams, in ascending order of the stream's identifier, by which the index finds them.
 
     `are_files` tells that every stream is a file's of its own number.
@@ -384,8 +382,7 @@ def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
     return xattrs["stream_id"][rows], xattrs["obj_id"][rows], xattrs["stream_size"][rows].astype(np.int64), codes
 
 
-@frozen
-class ContainerContents:
+class ContainerContents(Struct, frozen=True):
     """A container as it was read, before its parts are compared."""
 
     container: Container
@@ -399,8 +396,7 @@ class ContainerContents:
 MAX_LISTED: Final = 100
 
 
-@frozen
-class Account:
+class Account(Struct, frozen=True):
     """Blocks of a container, as sets of runs."""
 
     num_blocks: int  # all blocks

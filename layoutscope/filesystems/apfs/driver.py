@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.access.driver import INODE, NAME, Costs, Driver, Mounted, Search, no_places, roots
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, fixed_place, regions_of
 from layoutscope.aging.model import Policy
 from layoutscope.filesystems.apfs import compared_form
-from layoutscope.frozen import frozen
 from layoutscope.units import KIB
 
 if TYPE_CHECKING:
@@ -293,8 +293,7 @@ def _placed(pieces: Sequence[FixedPlaces], block_bytes: int, *, is_cached: bool)
     return CheckerReads(kinds, kind[kept], offset[kept], length[kept], device[kept])
 
 
-@frozen
-class ApfsProperties:
+class ApfsProperties(Struct, frozen=True):
     """What the APFS driver of one host does; see :data:`HOST_SOURCES` for where each value comes from."""
 
     costs: Costs  # host time

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import Index, is_strictly_ascending, last_at_most, match
 from layoutscope.arrays.ragged import heads, ordinals, owners, ranges
 from layoutscope.filesystems.apfs.contents import ORPHAN, streams
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.apfs.source import order_key
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_OFFSET, NULL_ROW, Later, Table, Values, build_table
 from layoutscope.tables.schema import (
@@ -95,8 +95,7 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     return build_table("entries", columns)
 
 
-@frozen
-class _Matched:
+class _Matched(Struct, frozen=True):
     """The inode of each entry: its row, and whether there is one."""
 
     table: Columns

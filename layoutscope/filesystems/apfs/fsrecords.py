@@ -6,18 +6,17 @@ whose length contradicts its own length fields is damage, a type without a shape
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
 
 from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.arrays.ragged import GrowingColumn
 from layoutscope.filesystems.apfs.btree import as_rows, index_records, read_levels
 from layoutscope.filesystems.apfs.nodes import NodeRows, join
 from layoutscope.filesystems.apfs.source import object_of, type_of
-from layoutscope.frozen import frozen
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.bulk import decode_column, decode_columns
@@ -176,8 +175,7 @@ _ASCII_LAST: Final = 0x7F
 _CONTINUES, _CONTINUES_MASK = 0x80, 0xC0
 
 
-@frozen
-class Names:
+class Names(Struct, frozen=True):
     """Many names, one after the other."""
 
     # Lengths on the disk count the zero byte, these do not.
@@ -273,8 +271,7 @@ _OBJECTS: Final = {J_KEY: "obj_id", FEXT_KEY: "private_id"}
 COMPRESSED: Final = b"com.apple.decmpfs"
 
 
-@dataclass(slots=True)
-class RecordTables:
+class RecordTables(Struct):
     """Decoded records of one tree."""
 
     # columns by record type; each table is in key order and has `obj_id` and `node`, the position of the record's leaf
@@ -476,8 +473,7 @@ def _numbers() -> dict[int, str]:
     return {int(grammar.ApfsRecord.RecordType[name]): name for name in SHAPES}
 
 
-@frozen
-class RecordTree:
+class RecordTree(Struct, frozen=True):
     """Nodes and decoded records."""
 
     nodes: NodeRows
@@ -514,8 +510,7 @@ class Entries(NamedTuple):
     device: NDArray[np.uint8]
 
 
-@frozen
-class Loss:
+class Loss(Struct, frozen=True):
     """A subtree that cannot be read."""
 
     node_id: int  # its topmost node

@@ -7,10 +7,11 @@ the main one. Apple does not say how the write-back cache's state and lists are 
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.arrays import lookup
 from layoutscope.errors import FormatError
@@ -32,7 +33,6 @@ from layoutscope.filesystems.apfs.spaceman import (
 )
 from layoutscope.filesystems.apfs.verify import read_object
 from layoutscope.findings import FindingLog
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import (
@@ -233,8 +233,7 @@ def _outside(cache: grammar.ApfsObject.Prange, mark: int, entries: dict[str, NDA
     return result
 
 
-@frozen
-class ContainerParts:
+class ContainerParts(Struct, frozen=True):
     """All that was read of a container beside its volumes, and which blocks of a Fusion set are newest in its cache.
 
     What is lost are roots of trees, those of volumes that cannot be opened among them.

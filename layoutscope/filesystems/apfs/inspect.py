@@ -6,11 +6,12 @@ its plain bytes: where the stored bytes have the right one, they are not encrypt
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes as toc
@@ -19,7 +20,6 @@ from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, fext_pla
 from layoutscope.filesystems.apfs.keybag import unlock
 from layoutscope.filesystems.contract import InodeStats
 from layoutscope.findings import FindingLog
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.checksum import fletcher64
@@ -243,8 +243,7 @@ def _is_about(record: Described, file_id: int) -> bool:
     )
 
 
-@frozen
-class Plaintext:
+class Plaintext(Struct, frozen=True):
     """Decrypts nodes of one volume."""
 
     blocks: Blocks
@@ -295,8 +294,7 @@ def plaintext_of(
     return Plaintext(container.blocks, cipher) if cipher is not None else None
 
 
-@frozen
-class ContainerView:
+class ContainerView(Struct, frozen=True):
     """The bytes of a container as they lie; nodes of an unlocked volume are decrypted."""
 
     source: Source  # the image

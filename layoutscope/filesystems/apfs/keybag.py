@@ -11,10 +11,10 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.blocks import Cipher, decrypt_blocks, is_authentic
-from layoutscope.frozen import frozen
 from layoutscope.image.crypto import password_key, unwrap_key
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
@@ -36,8 +36,7 @@ WRAPPING_BYTES: Final = 8
 """What RFC 3394 adds to a key."""
 
 
-@frozen
-class Entry:
+class Entry(Struct, frozen=True):
     """One entry of a key bag: whose it is, what it is, and its data."""
 
     uuid: bytes
@@ -45,8 +44,7 @@ class Entry:
     data: bytes
 
 
-@frozen
-class WrappedKey:
+class WrappedKey(Struct, frozen=True):
     """A wrapped key from its record."""
 
     uuid: bytes  # of the volume or user

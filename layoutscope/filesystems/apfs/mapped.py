@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs.btree import MAX_LEVELS
 from layoutscope.filesystems.apfs.nodes import DAMAGED, UNKNOWN_LEVEL, NodeRows, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 BATCH_BYTES: Final = 1 << 24
 
 
-@frozen
-class Mapped:
+class Mapped(Struct, frozen=True):
     """What lies where the entries of an object map lead; one row an address."""
 
     index: Index  # the addresses

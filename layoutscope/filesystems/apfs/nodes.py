@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
-from layoutscope.frozen import frozen
 from layoutscope.native.library import Kernel
 from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, KVOFF
@@ -26,8 +26,7 @@ UNKNOWN_LEVEL: Final = 255
 """Level of nodes of whose contents nothing is known; null in the tables."""
 
 
-@frozen
-class NodeRows:
+class NodeRows(Struct, frozen=True):
     """Nodes of one tree, root first, then level by level in key order; one row a node."""
 
     tree: str  # name in the tables
@@ -65,7 +64,7 @@ class NodeRows:
         return np.flatnonzero(self.level == 0)
 
 
-_COLUMNS = NodeRows.__match_args__[1:]
+_COLUMNS = NodeRows.__struct_fields__[1:]
 _DTYPES = {
     "size_bytes": np.int64,
     "level": np.uint8,
@@ -144,8 +143,7 @@ MAX_LENGTH: Final = 2**30
 """Larger sizes count as this one, which no node holds, so that sums of two fit 32 bits."""
 
 
-@frozen
-class Slots:
+class Slots(Struct, frozen=True):
     """Records of many nodes, in key order; one row a record."""
 
     node: NDArray[np.int64]  # position of the node among those given
@@ -178,8 +176,7 @@ class Strays(NamedTuple):
     entry_start: NDArray[np.int64]  # its entry in the table of contents, in bytes from the beginning of the buffer
 
 
-@frozen
-class Located:
+class Located(Struct, frozen=True):
     """What the tables of contents of many nodes lead to."""
 
     slots: Slots  # records that can be used
@@ -188,8 +185,7 @@ class Located:
     strays: Strays  # single records of leaves that cannot be used while the others can
 
 
-@frozen
-class Sizes:
+class Sizes(Struct, frozen=True):
     """Sizes of a tree's nodes, and of keys and values where its nodes do not say, in bytes."""
 
     node: int

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.spaceman import Details, type_name
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import REAP_LIST_ENTRY, REAP_LIST_HEAD, REAPER_HEAD
@@ -44,8 +44,7 @@ class ObjectKind(NamedTuple, Generic[T]):
     structure: str
 
 
-@frozen
-class Objects:
+class Objects(msgspec.Struct, frozen=True):
     """Objects of a container, or of a volume."""
 
     container: Container

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from layoutscope.frozen import frozen
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
 
 
-@frozen
-class ObjectMap:
+class ObjectMap(Struct, frozen=True):
     """All mappings of one object map, in key order (oid, then xid); one row a mapping."""
 
     nodes: NodeRows  # nodes of its tree
@@ -38,8 +36,7 @@ class ObjectMap:
         return len(self.oid)
 
 
-@frozen
-class Found:
+class Found(Struct, frozen=True):
     """Answers to a look-up, one row an object asked for."""
 
     is_missing: NDArray[np.bool_]
@@ -50,8 +47,7 @@ class Found:
     omap_leaf: NDArray[np.int64]
 
 
-@frozen
-class OmapView:
+class OmapView(Struct, frozen=True):
     """An object map as of one transaction."""
 
     omap: ObjectMap  # the map

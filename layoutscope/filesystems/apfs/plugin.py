@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from layoutscope.filesystems.apfs import CODES
 from layoutscope.filesystems.traits import DriverVersion, PartitionTypes, ReadOption, Traits, TreeTraits

@@ -7,8 +7,10 @@ container's object map, the space manager, free space) stands in the first one, 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
@@ -28,7 +30,6 @@ from layoutscope.filesystems.apfs.sweep import sweep
 from layoutscope.filesystems.apfs.volume import cipher_of, fs_source, list_volumes, open_volume
 from layoutscope.filesystems.features import report_features
 from layoutscope.findings import FindingLog
-from layoutscope.frozen import frozen
 from layoutscope.tables import with_containers
 
 if TYPE_CHECKING:
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-@frozen
-class Options:
+class Options(Struct, frozen=True):
     """How a container is read."""
 
     stack: tuple[str, ...] = ()  # layers around the container, outermost first
@@ -59,8 +59,7 @@ class Options:
     sweep: bool = False  # look at the whole container for nodes, to rebuild broken trees and to count old copies
 
 
-@frozen
-class KeptContainer:
+class KeptContainer(Struct, frozen=True):
     """What a check takes up of a container that was read for its tables."""
 
     contents: ContainerContents  # all that was read

@@ -8,10 +8,11 @@ there is none, the container's facts are made up from the disk's size. All of th
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import match
@@ -48,7 +49,6 @@ from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
 from layoutscope.filesystems.apfs.volume import Volume, fs_source, read_seal
 from layoutscope.findings import FindingLog
-from layoutscope.frozen import frozen
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import NX_SUPERBLOCK
@@ -72,15 +72,14 @@ SEARCHED_BYTES: Final = 1024**3
 """No more than this is searched without being asked to: some seconds of reading."""
 
 
-@dataclass(slots=True)
-class Evidence:
+class Evidence(Struct):
     """What is found of lost objects, looked for when it is first asked for."""
 
     container: Container  # the container; its log is told what was looked at
     space: Space | None  # what the space manager says, if it can be read
     volumes: list[VolumeParts]  # volumes that could be opened: they know which blocks hold data
     swept: Swept | None  # all that there is, where a sweep was asked for
-    _found: Swept | None = field(default=None, init=False)
+    _found: Swept | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -237,7 +236,7 @@ def mended(volume: Volume, swept: Swept) -> Volume:
     kept = row[sound | known.is_encrypted[row] | known.is_noheader[row]]
     copies = copies.take(~np.isin(copies.oid, known.oid[kept]))
     parts = (known, kept), (map_of(copies), np.arange(len(copies)))
-    columns = [name for name in ObjectMap.__match_args__ if name != "nodes"]
+    columns = [name for name in ObjectMap.__struct_fields__ if name != "nodes"]
     joint = {name: np.concatenate([getattr(omap, name)[rows] for omap, rows in parts]) for name in columns}
     order = np.lexsort((joint["xid"], joint["oid"]))
     omap = ObjectMap(known.nodes, **{name: values[order] for name, values in joint.items()})
@@ -665,8 +664,7 @@ def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves
     return Leaves(leaves.places.take(rows), leaves.first[rows], leaves.last[rows])
 
 
-@frozen
-class _Ranges:
+class _Ranges(Struct, frozen=True):
     """Ranges of keys in order that do not cross; they may touch, as one object's records go on in the next leaf."""
 
     ranges: list[tuple[int, int]]

@@ -7,10 +7,11 @@ as of the snapshot's transaction; data that left the live volume stand in an ext
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
@@ -22,7 +23,6 @@ from layoutscope.filesystems.apfs.spaceman import Details, Region
 from layoutscope.filesystems.apfs.verify import read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import list_volumes, open_volume, read_physical_tree, read_seal, stored_name
 from layoutscope.filesystems.contract import ReadableState
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.checksum import fletcher64
@@ -181,8 +181,7 @@ def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tupl
     return len(row), int(sound.sum()) + len(row) - len(plain)
 
 
-@frozen
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """One snapshot as the metadata tree describes it."""
 
     name: str
@@ -264,8 +263,7 @@ OWNER: Final = "encryption rolling"
 VALUE: Final = GBITMAP_VAL
 
 
-@frozen
-class Rolling:
+class Rolling(Struct, frozen=True):
     """What an encryption under way holds: regions, trees, and facts for a report."""
 
     regions: list[Region] = field(default_factory=list)

@@ -5,13 +5,13 @@ Apple File System Reference, B-Trees and Object Maps. What cannot be located is 
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
-from layoutscope.frozen import frozen
 from layoutscope.native.library import Kernel
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
@@ -43,8 +43,7 @@ TYPE_BITS: Final = 4
 """Of a record's type in the order of keys."""
 
 
-@frozen
-class Store:
+class Store(Struct, frozen=True):
     """Where structures are read, and where findings about them go."""
 
     blocks: Blocks  # blocks of the container
@@ -89,8 +88,7 @@ KINDS: Final = {
 """Trees of containers and volumes by their names in the tables."""
 
 
-@frozen
-class TreeSource:
+class TreeSource(Struct, frozen=True):
     """What is needed to read one tree.
 
     A tree is physical unless more is said: its nodes are named by their addresses.
@@ -130,8 +128,7 @@ class TreeSource:
 NO_ROW: Final = -1
 
 
-@frozen
-class Places:
+class Places(Struct, frozen=True):
     """Nodes of one level before they are read; arrays of one length, in key order.
 
     Of those that are unread the place is known, and no image has their bytes.
@@ -153,7 +150,7 @@ class Places:
 
     def take(self, chosen: Any) -> Places:
         """Return some of the nodes."""
-        return Places(*(getattr(self, name)[chosen] for name in self.__match_args__))
+        return Places(*(getattr(self, name)[chosen] for name in self.__struct_fields__))
 
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -247,7 +244,7 @@ def _report_unlocated(
 
 def joined_places(parts: list[Places]) -> Places:
     """Put places of several batches together."""
-    return Places(*(np.concatenate([getattr(part, name) for part in parts]) for name in Places.__match_args__))
+    return Places(*(np.concatenate([getattr(part, name) for part in parts]) for name in Places.__struct_fields__))
 
 
 def named_once(source: TreeSource, places: Places) -> Places:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import clear_runs
@@ -16,7 +17,6 @@ from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import BLOCK_ADDRESS, CAB_HEAD, CHUNK_INFO, CIB_HEAD, FREE_QUEUE_KEY, FREE_QUEUE_VAL
@@ -106,8 +106,7 @@ BATCH_BITMAPS: Final = 2048
 QUEUE_NAMES: Final = ("internal pool", "main device", "second device")
 
 
-@frozen
-class Space:
+class Space(Struct, frozen=True):
     """What the space manager says."""
 
     header: ApfsSpaceman.SpacemanPhys  # its fixed part
@@ -120,8 +119,7 @@ class Space:
     is_free_known: bool = True
 
 
-@frozen
-class Chunks:
+class Chunks(Struct, frozen=True):
     """Chunks of one device; one row a chunk."""
 
     paddr: NDArray[np.uint64]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays import lookup
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.checksum import fletcher64
@@ -62,8 +62,7 @@ FIELDS: Final = (
 )
 
 
-@frozen
-class Swept:
+class Swept(Struct, frozen=True):
     """Objects that were found, in address order; arrays of one length."""
 
     # paddr, oid, xid: address, number and transaction
@@ -83,7 +82,7 @@ class Swept:
 
     def take(self, chosen: NDArray[Any]) -> Swept:
         """Return some of the objects."""
-        return Swept(*(getattr(self, name)[chosen] for name in self.__match_args__))
+        return Swept(*(getattr(self, name)[chosen] for name in self.__struct_fields__))
 
     @property
     def is_node(self) -> NDArray[np.bool_]:
@@ -115,7 +114,7 @@ def sweep(blocks: Blocks, within: NDArray[np.int64] | None = None) -> Swept:
         if source is not None
         for first, data in _chunks(source, blocks.block_size, _on_device(within, blocks.tier2_mark, number))
     ]
-    columns = {name: [getattr(part, name) for part in parts] for name in Swept.__match_args__}
+    columns = {name: [getattr(part, name) for part in parts] for name in Swept.__struct_fields__}
     empty = {name: np.empty(0, np.uint64 if name in {"paddr", "oid", "xid"} else np.int64) for name in columns}
     return Swept(*(np.concatenate([empty[name], *column]) for name, column in columns.items()))
 

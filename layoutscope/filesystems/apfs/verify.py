@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.errors import ChecksumError, FormatError
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column
 from layoutscope.ondisk.checksum import fletcher64
@@ -30,8 +30,7 @@ VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 """Categories of ``nodes.valid``; arrays hold positions in this tuple."""
 
 
-@frozen
-class Expected:
+class Expected(Struct, frozen=True):
     """What the nodes of one level must be."""
 
     level: int
@@ -39,8 +38,7 @@ class Expected:
     is_noheader: bool
 
 
-@frozen
-class NodeCheck:
+class NodeCheck(Struct, frozen=True):
     """Outcome, one row a node."""
 
     valid: NDArray[np.uint8]  # position in `VALID_NAMES`
@@ -146,8 +144,7 @@ def _hash_differs(hash_type: int, places: Places, objects: NDArray[np.uint8]) ->
     return result
 
 
-@frozen
-class _Problems:
+class _Problems(Struct, frozen=True):
     """Reports nodes of a batch that fail."""
 
     source: TreeSource

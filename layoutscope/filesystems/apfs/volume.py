@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import omap as omaps
@@ -18,7 +19,6 @@ from layoutscope.filesystems.apfs.keybag import unlock
 from layoutscope.filesystems.apfs.nodes import LOCKED, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.source import Store, TreeSource
 from layoutscope.filesystems.apfs.verify import hash_size, read_object, read_virtual
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import APFS_SUPERBLOCK
 
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
 
 
-@frozen
-class Volume:
+class Volume(Struct, frozen=True):
     """An opened volume, before its file-system tree is read."""
 
     store: Store  # where it is read; findings about this volume go there
@@ -97,8 +96,7 @@ def program(entry: grammar.ApfsVolume.ModifiedBy) -> str:
     return bytes(entry.id).split(b"\0", 1)[0].decode(errors="replace")
 
 
-@frozen
-class Seal:
+class Seal(Struct, frozen=True):
     """Integrity metadata of a sealed volume: type of hash and what the root's should be."""
 
     paddr: int

@@ -5,16 +5,15 @@ TN1150, "Attributes File"; records of values that stand in the tree follow the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import I64, U8, Columns, Mask, concatenate, signed
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.extents import flatten
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import (
@@ -66,8 +65,7 @@ _OWNER_COLUMNS: Final = ("file_id", "node", "size")
 _COMPRESSED_COLUMNS: Final = ("file_id", "node", "size")
 
 
-@dataclass(slots=True)
-class AttributeLeaves:
+class AttributeLeaves(Struct):
     """Leaf records of the attributes file; extents are kept in the order of decoding."""
 
     key_type: RecordType = KEY
@@ -144,8 +142,7 @@ def _types(buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
     return wide, is_sound
 
 
-@frozen
-class Attributes:
+class Attributes(Struct, frozen=True):
     """What the attributes file holds."""
 
     first_row: int  # row of its node 0 in the nodes table

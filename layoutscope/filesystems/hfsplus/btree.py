@@ -6,10 +6,10 @@ extent, in batches; the tree's shape is then found over arrays (:mod:`layoutscop
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct, field
 
 from layoutscope.arrays.ragged import GrowingTable
 from layoutscope.errors import FormatError, UnreadError
@@ -29,7 +29,6 @@ from layoutscope.filesystems.hfsplus.nodes import (
     locate_records,
 )
 from layoutscope.filesystems.hfsplus.volume import shifted
-from layoutscope.frozen import frozen
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column
@@ -69,8 +68,7 @@ class LeafDecoder(Protocol):
         ...
 
 
-@frozen
-class TreeFile:
+class TreeFile(Struct, frozen=True):
     """A B-tree's file and header."""
 
     tree: str  # name as in the tables
@@ -98,8 +96,7 @@ class TreeFile:
         return min(self.num_nodes, 8 * sum(length for _, length in self.map_parts))
 
 
-@dataclass(slots=True)
-class Decoded:
+class Decoded(Struct):
     """What decoding some nodes of a tree gave; grows batch by batch."""
 
     nodes: NodeRows  # the tree's nodes; those that were not decoded yet are blank

@@ -8,10 +8,11 @@ entries of a folder stand together, sorted by name.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import find, is_ascending
 from layoutscope.arrays.ragged import starts_of
@@ -19,7 +20,6 @@ from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINK
 from layoutscope.filesystems.hfsplus.nodes import misplaced
 from layoutscope.filesystems.hfsplus.tree import node_log
 from layoutscope.findings import Contradiction
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.leaves import NO_LEAF, Kind, Leaf, LeafPlan, LeafTables, Repeated, Text
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
@@ -194,8 +194,7 @@ _FIRST_THREAD: Final = 2
 """Place of the first kind of threads among the leaves of the plan."""
 
 
-@dataclass(slots=True)
-class CatalogLeaves:
+class CatalogLeaves(Struct):
     """Leaf records of the catalog file; entries, threads and extents are kept in the order of decoding.
 
     Rows of a node follow one another: it is enough to know of each node where they start and how many there are.
@@ -222,8 +221,7 @@ class CatalogLeaves:
         return columns
 
 
-@frozen
-class Catalog:
+class Catalog(Struct, frozen=True):
     """What the catalog holds, in key order."""
 
     entries: Columns  # one row a file or folder: `ENTRY_COLUMNS` and `node`, the number of its leaf
@@ -363,8 +361,7 @@ _MISSING: Final = Contradiction(
 )
 
 
-@frozen
-class Links:
+class Links(Struct, frozen=True):
     """Which entries are links, and what they stand for."""
 
     # row of the entry that holds the inode: of the indirect node for a link that leads to one, else its own

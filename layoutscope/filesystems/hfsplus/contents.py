@@ -6,10 +6,11 @@ completes the others; then the catalog, the attributes and the hot files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import find, is_ascending
 from layoutscope.arrays.ragged import LARGEST, heads, lengths_of
@@ -34,7 +35,6 @@ from layoutscope.filesystems.hfsplus.tree import (
     read_tree,
 )
 from layoutscope.filesystems.hfsplus.volume import Volume, alternate_header, open_volume, report_change, reread
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ if TYPE_CHECKING:
 CNID = grammar.HfsplusVolume.Cnid
 
 
-@frozen
-class Contents:
+class Contents(Struct, frozen=True):
     """All that was read of a volume."""
 
     journal: Journal | None  # the journal, where there is one
@@ -69,8 +68,7 @@ class Contents:
     stale: dict[str, int] | None = None  # nodes outside of the trees, by tree; None where nobody looked for them
 
 
-@frozen
-class KeptVolume:
+class KeptVolume(Struct, frozen=True):
     """What a check takes up of a volume that was read for its tables."""
 
     volume: Volume  # the volume as its journal leaves it
@@ -182,8 +180,7 @@ def special_forks(header: HfsplusVolume.VolumeHeader) -> dict[int, Fork]:
     }
 
 
-@dataclass(slots=True)
-class _Trees:
+class _Trees(Struct):
     """Reads the trees of a volume, broken ones too."""
 
     volume: Volume  # receives findings

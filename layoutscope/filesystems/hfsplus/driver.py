@@ -11,12 +11,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.access.driver import INODE, NAME, Costs, Driver, Mounted, Search, composed
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, fixed_place, regions_of
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
-from layoutscope.frozen import frozen
 from layoutscope.units import KIB, MIB
 
 if TYPE_CHECKING:
@@ -155,8 +155,7 @@ BLOCK_BYTES: Final = 32 * KIB
 OVERFLOW, CATALOG, ATTRIBUTES = HEADERS
 
 
-@frozen
-class TreeWays:
+class TreeWays(Struct, frozen=True):
     """The nodes of a volume as the checker goes through them."""
 
     nodes: NodeTable  # all of them
@@ -402,8 +401,7 @@ def _spans(layout: VolumeLayout, nodes: NodeTable) -> list[Sequence[int]]:
     return spans
 
 
-@frozen
-class HfsplusProperties:
+class HfsplusProperties(Struct, frozen=True):
     """What the HFS+ driver of one host does; see :data:`HOST_SOURCES` for where each value comes from."""
 
     costs: Costs  # host time

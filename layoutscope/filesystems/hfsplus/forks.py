@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import clear_runs, runs_of
 from layoutscope.arrays.ragged import LARGEST, U8, owners, ranges
 from layoutscope.errors import FormatError, UnreadError
 from layoutscope.filesystems.hfsplus.volume import shifted
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from layoutscope.arrays.ragged import I64
@@ -29,8 +29,7 @@ STRETCH_BYTES: Final = 8 * 1024**2
 BLOCKS_A_BYTE: Final = 8
 
 
-@frozen
-class Fork:
+class Fork(Struct, frozen=True):
     """The extents of one fork, in the order of the fork."""
 
     logical_size_bytes: int  # bytes of valid data
@@ -54,8 +53,7 @@ class Fork:
         )
 
 
-@frozen
-class ForkPieces:
+class ForkPieces(Struct, frozen=True):
     """Contiguous pieces of parts of a fork, in the order of the parts."""
 
     part: I64  # which part the piece belongs to

@@ -6,10 +6,10 @@ TN1150, "B-Trees". Input: the bytes of a node or region. Names come out as text;
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.filesystems.hfsplus.catalog import PLAN
 from layoutscope.filesystems.hfsplus.journal import find_journal, replay_journal

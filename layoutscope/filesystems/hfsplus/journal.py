@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume import Overlay, read_at, report_denied_journal
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.checksum import journal_checksums
@@ -47,8 +47,7 @@ LIST_BYTES: Final = LIST.width
 BLOCK_INFO_BYTES: Final = BLOCK_INFO_BE.width
 
 
-@frozen
-class Journal:
+class Journal(Struct, frozen=True):
     """A journal on this volume."""
 
     info_offset: int  # where the journal info block lies, in bytes from the start of the volume
@@ -69,8 +68,7 @@ class Journal:
         return length if length > 0 else length + int(self.header.len_journal) - int(self.header.len_header)
 
 
-@frozen
-class BlockList:
+class BlockList(Struct, frozen=True):
     """One block list."""
 
     # bnum, sizes, starts: where blocks belong in units of the journal's sector, their bytes, and where their contents
@@ -82,8 +80,7 @@ class BlockList:
     sequence: int  # number of the transaction, 0 in old journals
 
 
-@frozen
-class Writes:
+class Writes(Struct, frozen=True):
     """What a journal writes, in its order."""
 
     # volume_offset, length_bytes: blocks of the volume

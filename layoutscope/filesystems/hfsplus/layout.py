@@ -5,12 +5,12 @@ The order of the tables follows the disk.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import find, order_of
 from layoutscope.arrays.ragged import LARGEST, heads, lengths_of, starts_of

@@ -6,15 +6,14 @@ and data lie. What contradicts the format is left out and named.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals, owners, starts_of
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.names import case_table, folded_names
-from layoutscope.frozen import frozen
 from layoutscope.native import Kernel
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
@@ -53,8 +52,7 @@ HEADER: Final = int(grammar.HfsplusBtree.NodeKind.header)
 MAP: Final = int(grammar.HfsplusBtree.NodeKind.map)
 
 
-@frozen
-class ReadNodes:
+class ReadNodes(Struct, frozen=True):
     """Some nodes of one tree as they were read: their bytes, and their descriptors."""
 
     buffer: U8  # whole nodes, one after the other
@@ -78,8 +76,7 @@ UNKNOWN_KIND: Final = 99
 """Kind of a node that was not decoded."""
 
 
-@frozen
-class NodeRows:
+class NodeRows(Struct, frozen=True):
     """All nodes of a tree as rows, by node number; -1 (kind: ``UNKNOWN_KIND``) where a node was not decoded."""
 
     # f_link, b_link, kind, height, num_records, free_offset, first_key_id, last_key_id: from the nodes
@@ -99,7 +96,7 @@ class NodeRows:
     @classmethod
     def blank(cls, num_nodes: int) -> NodeRows:
         """Make rows of nodes of which none was decoded."""
-        columns: dict[str, Any] = {each.name: np.full(num_nodes, -1, np.int64) for each in fields(cls)}
+        columns: dict[str, Any] = {name: np.full(num_nodes, -1, np.int64) for name in cls.__struct_fields__}
         columns["kind"][:] = UNKNOWN_KIND
         columns |= {name: np.zeros(num_nodes, np.bool_) for name in ("damaged", "is_inferred")}
         return cls(**columns)
@@ -117,8 +114,7 @@ class NodeRows:
         self.first_key_id[keyed], self.last_key_id[keyed] = id_of(records.key[first]), id_of(records.key[last])
 
 
-@frozen
-class RecordBatch:
+class RecordBatch(Struct, frozen=True):
     """Records of leaf or index nodes, in node order."""
 
     nodes: ReadNodes  # the nodes they lie in
@@ -144,8 +140,7 @@ class RecordBatch:
         return LeafBatch(nodes.buffer, nodes.node_size_bytes, nodes.number, node, key, data - key, data, stop - data)
 
 
-@frozen
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Offset tables of some nodes."""
 
     # keyed, is_overfull: leaf and index nodes; those that claim more records than they have room for
@@ -245,8 +240,7 @@ _MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32,
 MISPLACED_NAMES: Final = Kernel("misplaced_names", "lblibliiB")
 
 
-@frozen
-class KeyForm:
+class KeyForm(Struct, frozen=True):
     """What a tree's keys are made of."""
 
     key_type: RecordType  # what precedes the name
@@ -293,8 +287,7 @@ FORMS: Final = {
 """Keys by tree."""
 
 
-@frozen
-class Keys:
+class Keys(Struct, frozen=True):
     """Keys of records."""
 
     ident: I64  # what comes first in the order

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from layoutscope.errors import FormatError, declare_refusals
 from layoutscope.filesystems.hfsplus import CODES
 from layoutscope.filesystems.traits import PartitionTypes, ReadOption, Traits, TreeTraits
-from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,8 +63,7 @@ TRAITS: Final = Traits(
 )
 
 
-@frozen
-class MountedView:
+class MountedView(Struct, frozen=True):
     """The bytes of a volume as they are after the journal's replay."""
 
     source: Source  # the image, or the volume alone

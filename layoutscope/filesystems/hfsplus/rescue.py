@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import distinct, find, runs_of
 from layoutscope.arrays.ragged import heads, lengths_of
@@ -55,7 +56,6 @@ from layoutscope.filesystems.hfsplus.sweep import (
 from layoutscope.filesystems.hfsplus.tree import Reach, Tree, find_reach, in_key_order
 from layoutscope.filesystems.hfsplus.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header
 from layoutscope.findings import FindingLog
-from layoutscope.frozen import frozen
 from layoutscope.image import Window
 from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
@@ -284,8 +284,7 @@ MOST_ROOTS: Final = 16
 """So many nodes are tried as a root whose number is lost; there are more where links are damaged by the dozen."""
 
 
-@frozen
-class InferredHeader:
+class InferredHeader(Struct, frozen=True):
     """What a header record would say, as far as it is needed; nothing of it stood on the volume."""
 
     len_node: int

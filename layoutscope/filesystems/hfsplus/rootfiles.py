@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.filesystems.hfsplus.btree import TreePlace
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, ROOT_FOLDER

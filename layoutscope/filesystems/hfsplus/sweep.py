@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import distinct
@@ -35,7 +36,6 @@ from layoutscope.filesystems.hfsplus.nodes import (
     locate_records,
 )
 from layoutscope.filesystems.hfsplus.volume import shifted
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import (
@@ -75,8 +75,7 @@ NODE_SIZES: Final = tuple(
 _COLUMNS: Final = ("volume_offset", "node_size", "tree", "height", "num_records", "f_link", "b_link")
 
 
-@frozen
-class Swept:
+class Swept(Struct, frozen=True):
     """Nodes that were found, in address order."""
 
     # volume_offset, node_size: where each lies, and its size in bytes
@@ -350,8 +349,7 @@ def written_ages(volume: Volume, journal: Journal | None, file: TreeFile, number
     return JournalCopies.of(volume, journal).ages(volume, file, numbers)
 
 
-@frozen
-class JournalCopies:
+class JournalCopies(Struct, frozen=True):
     """Blocks that stand in a journal, written to their places or not, the oldest first."""
 
     # volume_offset, length_bytes: where they belong

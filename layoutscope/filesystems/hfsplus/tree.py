@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import distinct
 from layoutscope.arrays.ragged import I64, Columns, Mask, concatenate, heads, lengths_of, ranges, starts_of
@@ -30,7 +31,6 @@ from layoutscope.filesystems.hfsplus.nodes import (
     ReadNodes,
     RecordBatch,
 )
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import HEADER_NODE
 
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import FindingLog
 
 
-@frozen
-class Reach:
+class Reach(Struct, frozen=True):
     """How far the pointers of a tree lead."""
 
     leaves: I64  # node numbers of the leaves, in key order
@@ -281,8 +280,7 @@ def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
 _COMPARE = grammar.HfsplusBtree.KeyCompareType
 
 
-@frozen
-class Tree:
+class Tree(Struct, frozen=True):
     """A B-tree that was read."""
 
     file: TreeFile  # its file, header and map

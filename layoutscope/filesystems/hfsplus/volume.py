@@ -11,11 +11,11 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.errors import FormatError, LayoutscopeError
 from layoutscope.findings import FindingLog
-from layoutscope.frozen import frozen
 from layoutscope.image import Source, Window
 from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
@@ -54,8 +54,7 @@ MOUNTED_WITH_JOURNAL: Final = 0x4846534A
 """The four letters HFSJ; who switches it off writes 10.0 instead (Apple: ``hfs_flushvolumeheader``)."""
 
 
-@frozen
-class Volume:
+class Volume(Struct, frozen=True):
     """One volume: its bytes and its geometry."""
 
     source: Source  # the volume alone, with addresses that start at 0

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import runs_of, subtract, total
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.frozen import frozen
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.ondisk import grammar
@@ -61,8 +61,7 @@ class Geometry(NamedTuple):
         return self.groups * (self.references + 1) * REFERENCE.width
 
 
-@frozen
-class StoredChunks:
+class StoredChunks(Struct, frozen=True):
     """Chunks of the disk that are stored, in their order; all arrays have shape (n,)."""
 
     number: I64  # of the chunk on the disk

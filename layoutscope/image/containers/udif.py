@@ -12,12 +12,12 @@ import zlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 
 from layoutscope.arrays.lookup import runs_of, subtract, total, union
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.frozen import frozen
 from layoutscope.image.containers.placed import refuse_expansion
 from layoutscope.image.signatures import udif_trailer_at
 from layoutscope.image.source import FillingSource, Source, overlaps
@@ -65,8 +65,7 @@ LIST_END: Final = b"</plist>"
 LZFSE_PLAIN_HEADER_BYTES: Final = 772
 
 
-@frozen
-class StoredPieces:
+class StoredPieces(msgspec.Struct, frozen=True):
     """Runs of sectors in address order; all arrays have shape (n,)."""
 
     # start, stop: bytes of the disk inside

@@ -7,16 +7,16 @@ at the same place. Each byte is of one class: what is there now goes before what
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.analysis import comparison
 from layoutscope.analysis.explanation import drive_words
 from layoutscope.arrays.lookup import dense_codes, intersect, runs_of, subtract, union
 from layoutscope.errors import UsageError
-from layoutscope.frozen import frozen
 from layoutscope.report.map.pyramid import (
     CAME,
     CHANGES,
@@ -168,8 +168,7 @@ def _nodes(count: int) -> str:
     return f"{format_count(count, 'node')} of metadata"
 
 
-@frozen
-class State:
+class State(Struct, frozen=True):
     """One of the two states: its stretches, what each byte is, and what happened to each node."""
 
     layouts: list[VolumeLayout]

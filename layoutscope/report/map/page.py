@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import html
-from dataclasses import asdict
 from functools import cache
 from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec.structs import asdict
 
 from layoutscope.report.map import pyramid as encode
 from layoutscope.report.map.panels import (

@@ -11,13 +11,13 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.access.entries import ROOT_ID, path_component
 from layoutscope.analysis.explanation import drive_words
 from layoutscope.arrays.lookup import dense_codes, find, first_places, match
 from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frozen import frozen
 from layoutscope.report import escape_text
 from layoutscope.report.map import pyramid
 from layoutscope.report.map.pyramid import verified_xids
@@ -418,8 +418,7 @@ NO_DIRECTORY: Final = 0
 """Reads that no directory caused, such as those of a mount, are charged to this number."""
 
 
-@frozen
-class Directories:
+class Directories(Struct, frozen=True):
     """The directories of one volume by rising number; all arrays have shape (n,)."""
 
     volume: int  # place of the volume's layout on its disk

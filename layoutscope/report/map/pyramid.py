@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import dense_codes, first_places, intersect, match, runs_of, subtract, total, union
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frozen import frozen
 from layoutscope.tables.schema import DATA_REGIONS
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ FREE: Final = "free"
 UNKNOWN: Final = "unknown"
 
 
-@frozen
-class MapClass:
+class MapClass(Struct, frozen=True):
     """One class: its key in the tables, its name, its group, its colours on light and dark, its tree's role."""
 
     key: str
@@ -77,8 +76,7 @@ def tree_class(traits: TreeTraits) -> MapClass:
     return MapClass(traits.name, traits.label, METADATA, traits.light, traits.dark, traits.role)
 
 
-@frozen
-class Segments:
+class Segments(Struct, frozen=True):
     """Stretches of disk in address order; all arrays have shape (n,)."""
 
     # start, length: bytes from the start of the image
@@ -257,8 +255,7 @@ USED_SHARE: Final = 0.998
 _BAD: Final = frozenset({DAMAGED.key, LOCKED.key})
 
 
-@frozen
-class Share:
+class Share(Struct, frozen=True):
     """One class on a disk: (n, 2) first bytes, from the start of the range, and lengths; disjoint and ascending."""
 
     item: MapClass
@@ -270,8 +267,7 @@ class Share:
         return total(self.runs)
 
 
-@frozen
-class Cells:
+class Cells(Struct, frozen=True):
     """Cells that hold any of one class, as runs of equal ones in ascending order; all arrays have shape (n,)."""
 
     # first, count: first cell of each run, and how many cells it has
@@ -283,8 +279,7 @@ class Cells:
         return len(self.first)
 
 
-@frozen
-class Pyramid:
+class Pyramid(Struct, frozen=True):
     """The finest level."""
 
     # unit_bytes, cell_bytes: what is counted, and the width of a cell: a whole number of units, and a power of two of

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.analysis.explanation import drive_words, story
 from layoutscope.arrays.lookup import match
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.findings import ABSENT
-from layoutscope.frozen import frozen
 from layoutscope.report import escape_text
 from layoutscope.report.map.pyramid import verified_xids
 from layoutscope.tables import coverage_of
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-@frozen
-class MapWalk:
+class MapWalk(Struct, frozen=True):
     """One predicted walk on one drive."""
 
     # order, drive: workload and profile
@@ -60,8 +59,7 @@ class MapWalk:
         return found
 
 
-@frozen
-class MapFact:
+class MapFact(Struct, frozen=True):
     """One table of facts: a title, column heads, and rows of text."""
 
     title: str
@@ -69,8 +67,7 @@ class MapFact:
     rows: tuple[tuple[str, ...], ...]
 
 
-@frozen
-class MapDisk:
+class MapDisk(Struct, frozen=True):
     """One image on the page."""
 
     # title, subtitle: name of the image or volume, and its layer stack

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layoutscope.analysis.explanation import drive_words
 from layoutscope.arrays.lookup import total, union
-from layoutscope.frozen import frozen
 from layoutscope.report.map.panels import walk_words
 from layoutscope.report.map.pyramid import (
     CAME,
@@ -63,8 +63,7 @@ SHADES: Final = ((0.5, 1.0), (0.2, 0.85), (0.05, 0.68), (0.02, 0.52), (0.005, 0.
 """Least share of each shade, strongest first, and its opacity; those of the map's cells (``web/src/cells.ts``)."""
 
 
-@frozen
-class BandPart:
+class BandPart(Struct, frozen=True):
     """What a layman tells apart: its key, its name, which classes of the map it takes, and its colour in the style."""
 
     key: str
@@ -389,8 +388,7 @@ def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.2f}%"
 
 
-@frozen
-class Panel:
+class Panel(Struct, frozen=True):
     """A part of the page that is drawn: its anchor, title and explanation; one card a disk, or one for all."""
 
     anchor: str

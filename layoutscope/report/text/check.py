@@ -14,7 +14,6 @@ from layoutscope.analysis.advice import what_to_do
 from layoutscope.findings import CODES, RANK
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import STYLES, count_findings, plain_table, print_parts
-from layoutscope.results.check import CheckedVolume, CheckResult, Verification
 from layoutscope.units import NOTHING, format_count, format_coverage
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from layoutscope.findings import Finding
+    from layoutscope.results.check import CheckedVolume, CheckResult, Verification
 
 
 def print_check(result: CheckResult, console: Console) -> None:
@@ -148,7 +148,3 @@ def _verified(found: Verification) -> Iterator[RenderableType]:
     if found.num_errors:
         errors = format_count(found.num_errors, "error")
         yield Text(f"Reading found {errors}: of what they hid neither has a row; check says more.", style="bold red")
-
-
-PRINTERS: Final = {CheckResult: print_check, Verification: print_verification}
-"""Printers of these results, by their kind."""

@@ -202,7 +202,3 @@ def _metrics_over(series: Series, letters: Sequence[str], numbers: Sequence[int]
             for row in group
         ]
     return plain_table("Metrics", [("Metric", False), *((letters[number], True) for number in numbers)], rows, gap=1)
-
-
-PRINTERS: Final = {Comparison: print_comparison, Series: print_series}
-"""Printers of these results, by their kind."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 UNWRAPPED_COLUMNS: Final = 100_000
 """Wider than any line of a report."""
 
+COLUMNS: Final = 80
+
 STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 

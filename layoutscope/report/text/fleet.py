@@ -120,12 +120,3 @@ def _views(result: ViewList) -> Iterator[RenderableType]:
 def print_report(result: ReportResult, console: Console) -> None:
     """Print what a page over a batch says first."""
     print_parts(iter([Text(escape_text(result.headline))]), console)
-
-
-PRINTERS: Final = {
-    ReportResult: print_report,
-    FleetResult: print_fleet,
-    QueryResult: print_answer,
-    ViewList: print_views,
-}
-"""Printers of these results, by their kind."""

@@ -8,7 +8,6 @@ from rich.text import Text
 
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
-from layoutscope.results.forecast import ForecastResult
 from layoutscope.units import NOTHING, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.forecast import Churn, ForecastPoint, ForecastTime
+    from layoutscope.results.forecast import Churn, ForecastPoint, ForecastResult, ForecastTime
 
 SHOWN: Final = ("next-leaf-adjacent", "leaf-fill", "file-layout-score")
 """Metrics of the table, of the first subject that has them; JSON has all."""
@@ -72,7 +71,3 @@ def _churn(churn: Churn) -> Iterator[Text]:
     if churn.expected is not None:
         expected, was = format_share(churn.expected), format_share(churn.replaced[-1])
         yield Text(f"For the last of them the others say {expected}; it was {was}.")
-
-
-PRINTERS: Final = {ForecastResult: print_forecast}
-"""Printers of these results, by their kind."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
-from layoutscope.results.inspect import Inspection
 from layoutscope.units import NOTHING
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.inspect import StateLine, StructureLines
+    from layoutscope.results.inspect import Inspection, StateLine, StructureLines
 
 
 def print_inspection(found: Inspection, console: Console) -> None:
@@ -85,7 +84,3 @@ def _time(time_ns: int) -> str:
 def _left(item: StateLine) -> str:
     parts = "" if item.is_complete else ", superblock or map lost"
     return f"{item.num_sound_nodes:,} of {item.num_nodes:,}{parts}"
-
-
-PRINTERS: Final = {Inspection: print_inspection}
-"""Printers of these results, by their kind."""

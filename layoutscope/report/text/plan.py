@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import plain_table, print_parts
-from layoutscope.report.text.verdict import COLUMNS
+from layoutscope.report.text.console import COLUMNS, plain_table, print_parts
 from layoutscope.results.plan import FEW_READS, HARDWARE, VOLUME, PlanResult
 from layoutscope.results.verdict import HELPS_FROM, WORTH_S
 from layoutscope.units import NOTHING, format_count, format_coverage, format_seconds, format_share
@@ -179,7 +178,3 @@ def _wrapped(text: str, style: str = "") -> Iterator[Text]:
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     for line in wrap(escape_text(text), COLUMNS, subsequent_indent=indent, break_on_hyphens=False):
         yield Text(line, style=style)
-
-
-PRINTERS: Final = {PlanResult: print_plan}
-"""Printers of these results, by their kind."""

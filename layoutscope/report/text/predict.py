@@ -9,8 +9,6 @@ from rich.text import Text
 from layoutscope.analysis.comparison import bound, width
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import image_line, plain_table, print_parts
-from layoutscope.report.text.recorded import host_line, measured_table, recording_lines
-from layoutscope.results.predict import PredictResult, ReplayResult
 from layoutscope.units import NOTHING, format_bytes, format_count, format_coverage, format_seconds, format_share
 from layoutscope.walk.orders import ORDERS
 
@@ -19,16 +17,21 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
+    from layoutscope.results.kit import KitMachine, KitResult, KitWalk, LeafPolicy
     from layoutscope.results.predict import (
         Alternative,
         DriveCase,
         DriveFacts,
         OrderCase,
         OrdersCase,
+        PredictResult,
+        ReplayResult,
         VolumeCase,
     )
+    from layoutscope.results.recorded import HostTimes, MeasuredTimes, PlacedDevice, Recording
     from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.walk.score import Score
+
 
 MINUTES_FROM, HOURS_FROM = 120, 7200
 """Seconds from which intervals are told in minutes."""
@@ -322,5 +325,221 @@ def _short(value: object) -> str:
     return text if len(text) <= 32 else f"{text[:29]}..."
 
 
-PRINTERS: Final = {PredictResult: print_prediction, ReplayResult: print_replay}
-"""Printers of these results, by their kind."""
+NAMED: Final = 6
+"""Devices and processes that are named; the rest is counted."""
+
+
+def recording_lines(found: Recording) -> Iterator[Text]:
+    """Yield what became of a recording, what is wrong with it first."""
+    if found.problem:
+        yield Text(f"{found.problem[0].upper()}{found.problem[1:]}", style="bold red")
+    yield Text(f"{found.form}: {'; '.join(_counted(found))}")
+    if found.lines.first_unparsed:
+        several = "the first is" if found.lines.unparsed > 1 else "it is"
+        yield Text(f"  cut or damaged: {found.lines.unparsed:,} lines; {several} line {found.lines.first_unparsed:,}")
+    if found.lines.lost:
+        yield Text(
+            f"  the recorder says {found.lines.lost:,} times that it lost events: reads are missing", style="red"
+        )
+    for item in found.placed:
+        yield Text(f"  {_placed(item, is_tried=found.is_tried)}")
+    if found.foreign:
+        yield Text(f"  other disks, left out: {_named(found.foreign)}")
+    if found.others:
+        yield Text(f"  other programs, left out: {_named(found.others)}")
+    if not found.is_timed:
+        yield Text("  it does not tell when each read was asked for and complete: no times are held against it")
+    elif found.overlapping:
+        yield Text(f"  {found.overlapping:,} reads were under way together with another one")
+
+
+def _counted(found: Recording) -> Iterator[str]:
+    """Yield the counts of lines that are not nothing."""
+    whose = f" by {escape_text(', '.join(found.processes))}" if any(found.processes) else ""
+    yield f"{found.used:,} reads used{whose}"
+    counts = (
+        (found.foreign_reads, "of other disks"),
+        (sum(count for _, count in found.others), "of other programs"),
+        (found.twice, "told twice by CoreStorage"),
+        (found.background, "of CoreStorage itself"),
+        (found.lines.writes, "writes"),
+        (found.lines.failed, "failed"),
+        (found.lines.unparsed, "cut or damaged"),
+        (found.lines.other, "other lines"),
+    )
+    for count, words in counts:
+        if count:
+            yield f"{count:,} {words}"
+
+
+def _placed(item: PlacedDevice, *, is_tried: bool) -> str:
+    """Say where a device's blocks are, and how that is known."""
+    there = item.place
+    name = escape_text(there.device) or "the disk"
+    second = " of the second image" if there.image_device else ""
+    text = (
+        f"{name}: {item.reads:,} reads, blocks of {there.unit_bytes:,} bytes from byte {there.image_offset:,}{second}"
+    )
+    if not is_tried:
+        return f"{text}; taken so, since there is no image to try it on"
+    where = "on what the volume holds" if item.is_alike else "on nodes"
+    return f"{text}; {item.on_nodes:,} of {item.tried:,} lie {where}"
+
+
+def _named(counts: Sequence[tuple[str, int]]) -> str:
+    """Name the first of some counts, and say how many more there are."""
+    named = [f"{escape_text(name) or 'without a name'} {count:,}" for name, count in counts[:NAMED]]
+    more = counts[NAMED:]
+    return ", ".join([*named, *([f"{len(more):,} more {sum(count for _, count in more):,}"] if more else [])])
+
+
+def measured_table(measured: MeasuredTimes) -> RenderableType:
+    """Show recorded times beside those of a drive."""
+    columns = [
+        ("Reads", False),
+        ("Number", True),
+        ("Measured", True),
+        ("p90", True),
+        ("Predicted", True),
+        ("p90", True),
+    ]
+    rows = [
+        (
+            item.outcome,
+            f"{item.reads:,}",
+            *(format_seconds(ms / 1000) for ms in (*item.measured_ms, *item.predicted_ms)),
+        )
+        for item in measured.outcomes
+    ]
+    total = f"{format_seconds(measured.measured_s)} measured, {format_seconds(measured.predicted_s)} predicted"
+    ratio = "" if measured.ratio is None else f": {measured.ratio:.3f} times"
+    return plain_table(f"Times of the recorded reads beside {measured.drive}; {total}{ratio}", columns, rows, gap=1)
+
+
+def host_line(host: HostTimes) -> Text:
+    """Set the host's time between reads beside that of the model."""
+    each = host.each_us()
+    measured, model = format_seconds(host.measured_us / 1e6), format_seconds(host.model_us / 1e6)
+    words = f"Host between reads: {measured} measured, {model} by the model"
+    if each is not None:
+        words += f"; {each[0]:.1f} and {each[1]:.1f} us for each of {host.entries:,} entries"
+    return Text(words)
+
+
+WALK_COLUMNS: Final = (
+    ("Walk", False),
+    ("As", False),
+    ("Clock", True),
+    ("Predicted", True),
+    ("Inside", False),
+    ("On nodes", True),
+    ("Blocks", True),
+    ("Extra", True),
+    ("Pairs", True),
+    ("Drive", True),
+    ("Host us", True),
+    ("Model us", True),
+)
+"""Columns of the walks: time on the clock, the predicted interval, whether the first lies in it; shares of metadata
+reads on nodes, of blocks and steps predicted; measured over predicted time of the drive; the host's for an entry."""
+
+
+def print_kit(result: KitResult, console: Console) -> None:
+    """Print a kit's scores."""
+    print_parts(_kit(result), console)
+
+
+def _kit(result: KitResult) -> Iterator[RenderableType]:
+    yield Text(f"{escape_text(result.name)}: {_machine(result.machine, result.filesystem)}", style="bold")
+    if result.machine.cache_sizes:
+        yield Text(", ".join(f"{name} {escape_text(value)}" for name, value in result.machine.cache_sizes.items()))
+    yield Text(f"Predicted for {escape_text(result.profile)}")
+    if result.scored:
+        yield plain_table(
+            "Walks beside their prediction", list(WALK_COLUMNS), [_row(walk) for walk in result.scored], gap=1
+        )
+    for walk in result.walks:
+        yield from _describe_walk(walk)
+    for step, note in result.missing:
+        yield Text(f"left out or failed: {escape_text(step)} {escape_text(note)}".rstrip(), style="dim")
+    if result.policy is not None:
+        yield from _policy(result.policy)
+    if result.scored:
+        yield Text()
+        yield Text("As rows of a table, to hand on:")
+        yield from (Text(f"| {' | '.join(row)} |") for row in table_rows(result))
+
+
+def _machine(machine: KitMachine, filesystem: str) -> str:
+    """Say what was measured, as far as the kit tells."""
+    kind = {True: ", flash", False: ", rotating", None: ""}[machine.solid_state]
+    drive = f" ({machine.drive}{kind})" if machine.drive or kind else ""
+    whose = " on ".join(filter(None, (machine.system, machine.model))) or "a Mac that it does not name"
+    if not machine.device:
+        return escape_text(f"{whose}; a volume that it does not name")
+    return escape_text(f"{whose}; {filesystem or 'volume'} {machine.device}, {machine.physical}{drive}")
+
+
+def _row(walk: KitWalk) -> tuple[str, ...]:
+    """Return a walk's scores; what was not measured is a dash."""
+    found = walk.replay
+    if found is None or found.agreement is None or found.recording is None:
+        return (walk.name, walk.order, *(NOTHING for _ in WALK_COLUMNS[2:]))
+    expected, score = found.expected[0], found.agreement
+    ratio = found.measured[0].ratio if found.measured else None
+    each = found.host.each_us() if found.host is not None else None
+    return (
+        walk.name,
+        walk.order,
+        NOTHING if walk.real_s is None else format_seconds(walk.real_s),
+        f"{format_seconds(expected.seconds_low)} to {format_seconds(expected.seconds_high)}",
+        {True: "yes", False: "no", None: NOTHING}[walk.is_hit],
+        format_share(found.recording.share),
+        format_share(score.block_share),
+        format_share(score.extra_share),
+        format_share(score.pair_share),
+        NOTHING if ratio is None else f"{ratio:.2f}",
+        *((f"{us:.1f}" for us in each) if each is not None else (NOTHING, NOTHING)),
+    )
+
+
+def _describe_walk(walk: KitWalk) -> Iterator[Text]:
+    if walk.why_not:
+        yield Text(f"{walk.name}: not scored, {escape_text(walk.why_not)}", style="bold red")
+    if walk.replay is not None and walk.replay.recording is not None:
+        yield Text(f"{walk.name}:")
+        yield from (Text(f"  {line.plain}", style=line.style) for line in recording_lines(walk.replay.recording))
+    for note in walk.notes:
+        yield Text(f"  {escape_text(note)}", style="bold red")
+
+
+def _policy(policy: LeafPolicy) -> Iterator[Text]:
+    yield Text()
+    adjacent, written, tenths = leaf_cells(policy)
+    yield Text(f"{policy.leaves:,} leaves: the next one in key order is next on disk for {adjacent}")
+    if policy.transactions:
+        yield Text(f"written by {written}")
+        yield Text(f"transactions by tenths of the leaves: {tenths}")
+
+
+def leaf_cells(policy: LeafPolicy | None) -> tuple[str, str, str]:
+    """Tell what the leaves tell: share next to each other, transactions and leaves of each, transactions by tenths."""
+    if policy is None:
+        return NOTHING, NOTHING, NOTHING
+    adjacent = NOTHING if policy.adjacent_share is None else format_share(policy.adjacent_share)
+    if not policy.transactions:
+        return adjacent, NOTHING, NOTHING
+    middle, high, most = policy.leaves_per_transaction
+    written = f"{policy.transactions:,} transactions: {middle:g} leaves each (90 % {high:g}, most {most:g})"
+    return adjacent, written, ", ".join(f"{xid:,}" for xid in policy.xid_deciles)
+
+
+def table_rows(result: KitResult) -> Iterator[tuple[str, ...]]:
+    """Yield a row a walk, with what it was measured on and what the leaves tell."""
+    machine, leaves = result.machine, leaf_cells(result.policy)
+    memory = machine.cache_sizes.get("hw.memsize", "")
+    size = format_bytes(int(memory)) if memory.isdecimal() else NOTHING
+    for walk in result.scored:
+        about = (machine.system or NOTHING, machine.drive or NOTHING, size, result.filesystem)
+        entries = NOTHING if walk.entries is None else f"{walk.entries:,}"
+        yield tuple(escape_text(cell).replace("|", "/") for cell in (*about, entries, *_row(walk), *leaves))

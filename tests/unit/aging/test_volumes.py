@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec.structs
 import numpy as np
 import pytest
 
@@ -181,7 +182,7 @@ def test_blocks_of_earlier_drivers_wait_for_transactions():
 def test_the_driver_that_wrote_a_volume_last_says_how_it_is_written(writer, waits):
     """Drivers that did not write their version kept transactions; other hosts have their own way."""
     layout = layoutscope.read_layouts(IMAGES["apfs"])[-1]
-    facts = replace(layout.facts, details={**layout.facts.details, "modified by": writer})
+    facts = msgspec.structs.replace(layout.facts, details={**layout.facts.details, "modified by": writer})
     assert policy_of(layout.changed(facts=facts), "linux").waits == waits
     assert policy_of(layout.changed(facts=facts), "macos") == POLICIES["macos"]
 

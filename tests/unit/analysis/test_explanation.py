@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from layoutscope.analysis.explanation import explain, growth_by_cause, growth_by_reads
 from layoutscope.results.compare import Cost, Reads

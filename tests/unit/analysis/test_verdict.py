@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from layoutscope import plan, predict, read_layouts, scan
 from layoutscope.access.trace import AccessTrace

@@ -263,9 +263,7 @@ def test_a_container_that_changed_is_told(monkeypatch, after, is_told):
 
     log = FindingLog()
     monkeypatch.setattr("layoutscope.filesystems.apfs.container.read_descriptor_area", read_area)
-    container = SimpleNamespace(
-        area=area_of([19, 20]), blocks=None, at_superblock=lambda: log.at("it", 0)
-    )
+    container = SimpleNamespace(area=area_of([19, 20]), blocks=None, at_superblock=lambda: log.at("it", 0))
     report_changes(container)
     assert [item.code for item in log.findings] == ["container-changed"] * is_told
     for finding in log.findings:

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.btree import as_rows, read_batch, read_levels, read_nodes, read_omap, read_root

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.drive.fit import from_datasheet
 from layoutscope.drive.geometry import listed_zones, turn_ms

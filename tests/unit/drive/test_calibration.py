@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from layoutscope.api.measure import OF_A_FILE, measured_on, with_note
 from layoutscope.drive import load_profile

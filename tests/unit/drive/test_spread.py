@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from layoutscope.drive.fit import profile_text
 from layoutscope.drive.profile import Spread, parse_profile

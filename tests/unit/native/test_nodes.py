@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,8 +40,8 @@ def test_the_same_records_are_found(parts, fixed, least):
     buffer = np.frombuffer(b"".join(parts), np.uint8)
     read = decode_nodes(buffer, SIZE, np.arange(len(parts), dtype=np.int64))
     one, other = (locate(read, fixed, least) for locate in (locate_records, plain_locate))
-    for field in fields(one)[1:]:
-        assert getattr(one, field.name).tolist() == getattr(other, field.name).tolist(), field.name
+    for name in one.__struct_fields__[1:]:
+        assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
 
 
 @EXAMPLES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import fields
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,8 +49,8 @@ def test_the_same_records_are_found(parts, sizes):
     head = node_heads(buffer, starts)
     one, other = slots(buffer, head, sizes), plain_slots(buffer, starts, head, sizes)
     assert one.torn.tolist() == other.torn.tolist()
-    for field in fields(one.slots):
-        assert getattr(one.slots, field.name).tolist() == getattr(other.slots, field.name).tolist(), field.name
+    for name in one.slots.__struct_fields__:
+        assert getattr(one.slots, name).tolist() == getattr(other.slots, name).tolist(), name
     assert [each.tolist() for each in one.strays] == [each.tolist() for each in other.strays]
 
 

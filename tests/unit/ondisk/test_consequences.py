@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 import layoutscope.filesystems.hfsplus  # noqa: F401  (declares the codes)
 from layoutscope.findings import CODES, Finding

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
-import layoutscope.api  # noqa: F401  (results are printed and framed as it says)
+import layoutscope.api
+import layoutscope.filesystems.hfsplus  # noqa: F401  (declares its finding codes)
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import Unchecked
 from layoutscope.findings import CODES, Finding, FindingLog
-from layoutscope.report.json.check import check_document
-from layoutscope.report.json.sarif import sarif_json
+from layoutscope.report.json import result_document
+from layoutscope.report.sarif import sarif_json
 from layoutscope.report.text.check import MOST_ROWS, print_check, print_meanings
 from layoutscope.results.check import CheckedVolume, CheckResult
 
@@ -47,7 +48,7 @@ def test_what_was_not_all_looked_at_is_not_clean(coverage):
     assert (result.is_clean, result.exit_code, result.unchecked()) == (False, 3, ("hfsplus Fixture",))
     assert "Not all of hfsplus Fixture was looked at" in printed(result)
     assert printed(result).endswith("\nnothing wrong found, but not all was looked at\n")
-    assert check_document(result)["unchecked"] == ["hfsplus Fixture"]
+    assert result_document(result)["unchecked"] == ["hfsplus Fixture"]
     assert json.loads(sarif_json(result))["runs"][0]["invocations"][0]["executionSuccessful"] is False
 
 
@@ -60,7 +61,7 @@ def test_rules_that_were_skipped_are_counted_and_named():
     said = printed(result)
     assert "hfsplus Fixture: 2 of 40 rules were not held against everything." in said
     assert "not checked in full: threads, valence; because the catalog B-tree cannot be read" in said
-    (told,) = check_document(result)["volumes"]
+    (told,) = result_document(result)["volumes"]
     assert [item["rule"] for item in told["skipped"]] == ["threads", "valence"]
     (run,) = json.loads(sarif_json(result))["runs"]
     assert run["invocations"][0]["executionSuccessful"] is False
@@ -75,12 +76,12 @@ def test_consequences_stand_with_their_cause():
     assert "and 2 consequences (valence-differs)" in said
     assert said.count("valence-differs") == 1
     assert "1 warning and 2 consequences" in said
-    told = check_document(result)["volumes"][0]["findings"]
+    told = result_document(result)["volumes"][0]["findings"]
     assert [item["cause"] and item["cause"]["code"] for item in told] == [None, MAP.code, MAP.code]
     assert result.frame["cause"].to_list() == ["", *[f"{MAP.code}: {MAP.structure}"] * 2]
     shown = json.loads(sarif_json(result))["runs"][0]["results"]
     assert [len(item.get("relatedLocations", ())) for item in shown] == [0, 1, 1]
-    assert (check_document(result)["num_causes"], check_document(result)["num_findings"]) == (1, 3)
+    assert (result_document(result)["num_causes"], result_document(result)["num_findings"]) == (1, 3)
     # Where the cause is not among what was asked for, what follows from it stands by itself.
     assert [item.cause for item in result.of_rules(COUNT.code).every()] == [None, None]
 
@@ -93,7 +94,7 @@ def test_what_follows_from_one_of_several_causes_is_assigned_to_none():
     result = checked(*nodes, replace(COUNT, causes=tuple(nodes)))
     assert "1 consequence of 2 causes (valence-differs)\n" in printed(result)
     assert "2 errors and 1 consequence" in printed(result)
-    *_, told = check_document(result)["volumes"][0]["findings"]
+    *_, told = result_document(result)["volumes"][0]["findings"]
     assert (told["cause"], told["num_causes"]) == (None, 2)
     assert result.frame["cause"].to_list() == ["", "", "one of 2 causes"]
     *_, shown = json.loads(sarif_json(result))["runs"][0]["results"]
@@ -114,7 +115,7 @@ def test_a_narrowed_check_says_of_what_it_is_clean():
     narrowed = result.of_rules("not-unmounted")
     assert narrowed.is_clean
     assert printed(narrowed).endswith("clean of not-unmounted alone\n")
-    assert check_document(narrowed)["rules"] == ["not-unmounted"]
+    assert result_document(narrowed)["rules"] == ["not-unmounted"]
     assert result.of_rules("valence-differs").every() == (COUNT,)
 
 
@@ -156,7 +157,7 @@ def test_many_findings_of_one_code_are_folded():
     assert text.count("valence-differs") == MOST_ROWS + 1
     assert "7 more of this code" in text
     assert f"{MOST_ROWS + 7} errors, 1 warning" in text
-    assert len(check_document(result)["volumes"][0]["findings"]) == MOST_ROWS + 8
+    assert len(result_document(result)["volumes"][0]["findings"]) == MOST_ROWS + 8
 
 
 def test_meanings_are_printed_once_a_code():

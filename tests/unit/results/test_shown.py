@@ -82,7 +82,7 @@ def test_every_kind_of_result_can_be_printed():
 
 def test_names_cannot_act_on_a_notebook():
     """What stands for markup in HTML is escaped."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     result = layoutscope.scan(IMAGE, drives=())
     page = replace(result, image=replace(result.image, name="<script>"))._repr_html_()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from layoutscope.findings import Finding
@@ -20,7 +18,7 @@ def volume(known, read, *, missing=0, findings=()):
     made = layout(
         entries=FOUR_ENTRIES, metadata_known_bytes=known, metadata_read_bytes=read, num_missing_entries=missing
     )
-    return replace(made, findings=findings_table(list(findings)))
+    return made.changed(findings=findings_table(list(findings)))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from layoutscope.errors import UsageError
 from layoutscope.walk import Work, host_profile, random_records, trace
@@ -261,7 +260,7 @@ def test_file_ends_with_its_last_block(plan):
     made.entry(2, 16, "f", leaf=0, thread=0, size_bytes=700)
     made.extent(16, 0, 0x20000, 4096)
     layout = made.layout()
-    small = replace(layout, facts=replace(layout.facts, block_size_bytes=512))
+    small = layout.changed(facts=replace(layout.facts, block_size_bytes=512))
     assert reads(trace(small, order="copy")) == [(0x20000, 1024)]
     assert reads(trace(layout, order="copy")) == [(0x20000, 4096)]
 

@@ -20,11 +20,10 @@ def split_node(plan):
     """Return an 8 KiB node that lies in two pieces: 512 bytes at 0x10200, the rest at 0x50000."""
     made = plan("hfsplus")
     made.node("catalog", 0, 0x10200, size=8192)
-    from dataclasses import replace
 
     offsets, lengths = np.array([0x10200, 0x50000]), np.array([512, 7680])
     columns = {"node_row": np.zeros(2, np.uint32), "device": 0, "image_offset": offsets, "length_bytes": lengths}
-    return replace(made.layout(), node_fragments=build_table("node_fragments", columns))
+    return made.layout().changed(node_fragments=build_table("node_fragments", columns))
 
 
 def test_split_node_is_cut_at_its_pages(split_node):

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -22,7 +20,7 @@ def test_packed_catalog_needs_no_overflow_tree(hfs_plan):
     leaf = hfs_plan.node("extents-overflow", 0, 0x60000)
     hfs_plan.extent(4, 3 * 8192, 0x30000, 8 * 8192, node=leaf)
     layout = hfs_plan.layout()
-    layout = replace(layout, nodes=with_locators(layout.columns("nodes"), layout.columns("extents")))
+    layout = layout.changed(nodes=with_locators(layout.columns("nodes"), layout.columns("extents")))
     assert "overflow" in {trace(layout).causes[code] for code in trace(layout).cause}
     packed = trace(what_if("packed", layout).layout)
     assert "overflow" not in {packed.causes[code] for code in packed.cause}

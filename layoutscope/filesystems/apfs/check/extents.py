@@ -6,10 +6,10 @@ Apple File System Reference, Data Streams.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.arrays import lookup
 from layoutscope.errors import FormatError

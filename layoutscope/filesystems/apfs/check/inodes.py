@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import index_of, is_strictly_ascending, match
@@ -18,7 +19,6 @@ from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind, is_c
 from layoutscope.filesystems.apfs.spaceman import as_runs
 from layoutscope.filesystems.apfs.verify import object_header, report_damaged
 from layoutscope.findings import Contradiction
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import (
@@ -60,8 +60,7 @@ _TYPES: Final = {
 """Flags and size of extended fields by the kind of record and their type, as macOS and Linux write them."""
 
 
-@frozen
-class Extended:
+class Extended(Struct, frozen=True):
     """Extended fields of records, one row a field."""
 
     rows: CheckedRows  # records whose fields could be told apart
@@ -221,7 +220,7 @@ def check_inodes(rows: CheckedRows, fields: Extended | None, notes: InodeNotes |
         _check_streams(rows, fields, place, flags, is_plain=is_plain)
         sparse, name = _noted(rows, fields, place)
     if notes is not None:
-        for column, values in zip(InodeNotes.__slots__, (number, flags, kinds, sparse, name), strict=True):
+        for column, values in zip(InodeNotes.__struct_fields__, (number, flags, kinds, sparse, name), strict=True):
             getattr(notes, column).append(values)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
@@ -21,7 +22,6 @@ from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.verify import object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import list_volumes
 from layoutscope.findings import Contradiction
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.checksum import fletcher64
@@ -75,8 +75,7 @@ _SEALED: Final = int(_TREE.hashed | _TREE.noheader)
 _END: Final = int(grammar.ApfsBtree.Location.invalid)
 
 
-@frozen
-class TreeRow:
+class TreeRow(Struct, frozen=True):
     """What the root of a tree of one kind says of it."""
 
     flags: int
@@ -99,8 +98,7 @@ TREES: Final = {
 """Flags and sizes by the kind of tree, in every container that macOS or Linux made; sequential insertion is a hint."""
 
 
-@frozen
-class _Facts:
+class _Facts(Struct, frozen=True):
     """What is known of the nodes of a batch, and of their tree."""
 
     batch: ReadNodes
@@ -257,8 +255,7 @@ def _hold_root(subject: Subject, batch: ReadNodes, declared: tuple[FieldRule[_Fa
     check_fields(structures, declared, facts, lambda _, plus: batch.at(0, int(start[0]) + plus, log=subject.log))
 
 
-@frozen
-class _Area:
+class _Area(Struct, frozen=True):
     """Where keys or values of each node lie, and its free list; positions in the buffer.
 
     Keys are counted upwards from the start of their area, values downwards from the end of theirs.
@@ -349,8 +346,7 @@ def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[
         log.add(DIFFERS, "warning", f"bytes of its {area.name} area are in use twice")
 
 
-@frozen
-class _Listed:
+class _Listed(Struct, frozen=True):
     """Pieces of free lists, and the nodes whose list is broken."""
 
     node: NDArray[np.int64]
@@ -578,8 +574,7 @@ def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
     return result
 
 
-@frozen
-class _Entries:
+class _Entries(Struct, frozen=True):
     """Reports entries of a batch of leaves."""
 
     subject: Subject

@@ -10,12 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
 from layoutscope.filesystems.apfs.keybag import container_keybag, decrypted_bag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import Objects as Locator
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.checksum import fletcher64
@@ -74,8 +74,7 @@ def stored_as(kind: int, storage: int) -> Want:
     return equals(kind | storage)
 
 
-@frozen
-class _Idle:
+class _Idle(Struct, frozen=True):
     """What is known of a reaper: its transaction, and whether it has nothing to do."""
 
     xid: int
@@ -231,8 +230,7 @@ def columns_of(
     return decode_columns(record_type, data, np.zeros(1, np.int64), fields)
 
 
-@frozen
-class TypedBlocks:
+class TypedBlocks(Struct, frozen=True):
     """Blocks that hold objects of one type, and what they are called."""
 
     name: str
@@ -463,8 +461,7 @@ _ALIGNMENT: Final = 16
 _TAGS: Final = tuple(int(tag) for tag in TAG if tag not in (TAG.unknown, TAG.reserved_1))
 
 
-@frozen
-class _Driver:
+class _Driver(Struct, frozen=True):
     """What is known of a boot record: the container, and bytes of the extents that it names."""
 
     container: Container
@@ -518,8 +515,7 @@ def check_jumpstart(subject: Subject) -> None:
     hold(subject, TypedBlocks("EFI jumpstart", JUMPSTART, [paddr]), JUMPSTART_RULES, facts)
 
 
-@frozen
-class _Metadata:
+class _Metadata(Struct, frozen=True):
     """What is known of extended metadata: the last transaction, and those of snapshots."""
 
     xid: int
@@ -553,8 +549,7 @@ def check_extended_metadata(subject: Subject) -> None:
             hold(subject, TypedBlocks("extended snapshot metadata", EXTENDED, [paddr]), EXTENDED_RULES, facts)
 
 
-@frozen
-class _Bag:
+class _Bag(Struct, frozen=True):
     """What is known of a key bag: the last transaction, bytes of its entries, and of its blocks."""
 
     xid: int
@@ -639,8 +634,7 @@ def _check_bag(subject: Subject, run: tuple[int, int], owner: bytes, name: str) 
     check_fields(entries, ENTRY_RULES, None, lambda row, plus: at(row, places[row] + plus))
 
 
-@frozen
-class _Cache:
+class _Cache(Struct, frozen=True):
     """What is known of a write cache: the transaction, and blocks of the checkpoint's data area."""
 
     xid: int

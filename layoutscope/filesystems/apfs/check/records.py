@@ -5,10 +5,11 @@ Apple File System Reference, File-System Objects, Sibling Map Keys and Data Stre
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import Index, index_of, match
 from layoutscope.filesystems.apfs.btree import children_of, level_of_disorder, read_levels
@@ -29,7 +30,6 @@ from layoutscope.filesystems.apfs.check.subject import (
 from layoutscope.filesystems.apfs.fsrecords import SHAPES
 from layoutscope.filesystems.apfs.source import low_keys
 from layoutscope.findings import Contradiction
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.bulk import decode_column
 from layoutscope.ondisk.fieldrules import (
@@ -212,8 +212,7 @@ _NAME_LENGTH: Final = 0x3FF
 """The part of a hashed directory key's number that is the length of the name."""
 
 
-@frozen
-class _Facts:
+class _Facts(Struct, frozen=True):
     """What is known of the records of a batch."""
 
     xid: int
@@ -467,8 +466,7 @@ class WholeKeys(NamedTuple):
     child: NDArray[np.uint64]
 
 
-@dataclass(slots=True)
-class BoundedLevel:
+class BoundedLevel(Struct):
     """Keys of one level of a tree: those of the level above with the nodes that they lead to, and what was seen."""
 
     above: WholeKeys | None = None

@@ -9,9 +9,11 @@ the message says.
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.filesystems import contract
 from layoutscope.filesystems.apfs.check import extents, inodes, names, nodes, objects, records, space, volume_fields
@@ -20,7 +22,6 @@ from layoutscope.filesystems.apfs.container import report_changes, uuid_text
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.contract import Unchecked
 from layoutscope.findings import Finding, FindingLog, refined
-from layoutscope.frozen import frozen
 from layoutscope.ondisk.fieldrules import About, Causes, Follows, from_one, told_once, with_causes
 from layoutscope.units import format_count
 
@@ -374,8 +375,7 @@ def _states(subject: Subject) -> None:
 VOLUME_CHECKS["states"] = _states
 
 
-@frozen
-class CheckedContainer:
+class CheckedContainer(Struct, frozen=True):
     """What was found."""
 
     outside: list[Finding]  # outside of volumes

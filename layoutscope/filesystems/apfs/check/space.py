@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays import lookup
 from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
@@ -35,7 +36,6 @@ from layoutscope.filesystems.apfs.spaceman import (
     queued_lengths,
 )
 from layoutscope.findings import Contradiction
-from layoutscope.frozen import frozen
 from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.fieldrules import (
     ZERO,
@@ -386,8 +386,7 @@ def pool_limit(num_chunks: int) -> int:
     return 3 if limit == 2 else limit
 
 
-@frozen
-class _Facts:
+class _Facts(Struct, frozen=True):
     """What is known of a space manager besides its fields."""
 
     xid: int

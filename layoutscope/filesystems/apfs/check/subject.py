@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.spaceman import queue_source
 from layoutscope.filesystems.apfs.volume import fs_source
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.bulk import decode_column
 from layoutscope.ondisk.records import APFS_SUPERBLOCK, OMAP_PHYS
@@ -38,8 +38,7 @@ MOST_CASES: Final = 100
 """So many cases of one kind are listed, each with its address; the others are counted."""
 
 
-@dataclass(slots=True)
-class InodeNotes:
+class InodeNotes(Struct):
     """What was seen of inodes that no table keeps; lists of arrays with a row an inode, one array a batch."""
 
     obj_id: list[NDArray[np.uint64]] = field(default_factory=list)
@@ -50,11 +49,10 @@ class InodeNotes:
 
     def joined(self) -> dict[str, NDArray[Any]]:
         """Return whole columns; nothing where no inode was seen."""
-        return {name: np.concatenate(getattr(self, name)) for name in self.__slots__} if self.obj_id else {}
+        return {name: np.concatenate(getattr(self, name)) for name in self.__struct_fields__} if self.obj_id else {}
 
 
-@frozen
-class Subject:
+class Subject(Struct, frozen=True):
     """A container under check."""
 
     container: Container
@@ -168,8 +166,7 @@ def queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
             yield number, source
 
 
-@frozen
-class Report:
+class Report(Struct, frozen=True):
     """Writes down what is wrong with the records of one tree."""
 
     log: FindingLog  # where it goes
@@ -201,8 +198,7 @@ class Report:
 INVALID: Final = "record-invalid"
 
 
-@frozen
-class RowTraits:
+class RowTraits(Struct, frozen=True):
     """What a volume's superblock says of its records."""
 
     hashed_names: bool = False  # whether directory keys carry a hash of the name, which then sorts before the name
@@ -221,8 +217,7 @@ def traits_of(state: Volume | None) -> RowTraits:
     return RowTraits(bool(superblock.has_hashed_names), is_folded, is_plain, number)
 
 
-@frozen
-class CheckedRows:
+class CheckedRows(Struct, frozen=True):
     """Records of one kind in a batch."""
 
     subject: Subject  # the container under check

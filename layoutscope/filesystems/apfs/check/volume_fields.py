@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.filesystems.apfs.check.objects import (
     OBSERVED,
@@ -25,7 +26,6 @@ from layoutscope.filesystems.apfs.check.objects import (
     stored_as,
 )
 from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.fieldrules import (
     NOT_ZERO,
@@ -64,8 +64,7 @@ _CLASSES: Final = (1, 2, 3, 4, _NO_PROTECTION, 14)
 _VIRTUAL, _PHYSICAL = (int(TYPES.btree) | int(storage) for storage in (STORAGE.virtual, STORAGE.physical))
 
 
-@frozen
-class _Facts:
+class _Facts(Struct, frozen=True):
     """What is known of a volume superblock besides its fields: the live one, and whether this is a snapshot's copy."""
 
     container: Container

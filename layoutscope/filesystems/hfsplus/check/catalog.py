@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import take_ranges
@@ -20,7 +21,6 @@ from layoutscope.filesystems.hfsplus.check.subject import CATALOG_TYPES
 from layoutscope.filesystems.hfsplus.check.volume_fields import ENCODINGS
 from layoutscope.filesystems.hfsplus.contents import counted_entries, without_thread
 from layoutscope.filesystems.hfsplus.tree import is_whole
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def _is_dated(catalog: CatalogRecords) -> Mask:
     return found
 
 
-@frozen
-class Family:
+class Family(Struct, frozen=True):
     """Links of one kind and the inodes that they lead to."""
 
     noun: str  # `file` or `folder`
@@ -140,8 +139,7 @@ def check_link_counts(subject: Subject) -> None:
             )
 
 
-@frozen
-class _Chains:
+class _Chains(Struct, frozen=True):
     """Links that are members of a chain; arrays of one length."""
 
     catalog: CatalogRecords  # the files
@@ -284,8 +282,7 @@ _DEVICES: Final = (int(_MODE.character_device), int(_MODE.block_device))
 _OF_FILES: Final = tuple(int(kind) for kind in _MODE if kind not in (_MODE.directory, _MODE.whiteout))
 
 
-@frozen
-class CatalogFacts:
+class CatalogFacts(Struct, frozen=True):
     """What rules ask of the catalog."""
 
     catalog: CatalogRecords  # its records
@@ -330,8 +327,7 @@ class CatalogFacts:
         return found
 
 
-@frozen
-class RecordRule:
+class RecordRule(Struct, frozen=True):
     """A rule about one field of files or folders."""
 
     records: Literal["files", "folders"]  # of which
@@ -865,8 +861,7 @@ IN_ATTRIBUTE: Final = tuple(int(kind) for kind in _KIND if kind.name.endswith("_
 KINDS: Final = tuple(int(kind) for kind in _KIND)
 
 
-@frozen
-class _Headers:
+class _Headers(Struct, frozen=True):
     """Headers of compressed files, and the files that they belong to."""
 
     attributes: AttributeRecords

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, pieces_of
@@ -25,7 +26,6 @@ from layoutscope.filesystems.hfsplus.nodes import (
     UNKNOWN_KIND,
 )
 from layoutscope.filesystems.hfsplus.rescue import InferredHeader
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.fieldrules import ZERO, FieldRule, Structures, Want, bits_set, check_fields, equals, rules
 from layoutscope.ondisk.records import HEADER_NODE, RECORD_OFFSET
@@ -337,8 +337,7 @@ MAP_NODE_RULES: Final[tuple[FieldRule[object], ...]] = rules(
 """Rules of map nodes."""
 
 
-@frozen
-class _Offsets:
+class _Offsets(Struct, frozen=True):
     """Where the records of a node must start, by slot, and where the last one must end at the earliest and latest."""
 
     starts: I64
@@ -437,8 +436,7 @@ def _bytes(located: TreeRecords, start: int, length: int) -> U8:
     return node[start % size :][:length]
 
 
-@frozen
-class _Node:
+class _Node(Struct, frozen=True):
     """One node of a tree, held against rules."""
 
     located: TreeRecords

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import find
@@ -26,7 +27,6 @@ from layoutscope.filesystems.hfsplus.forks import locate
 from layoutscope.filesystems.hfsplus.nodes import FORMS
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import HEADER_NODE
 
@@ -459,8 +459,7 @@ def check_attribute_flags(subject: Subject) -> None:
                 )
 
 
-@frozen
-class Claims:
+class Claims(Struct, frozen=True):
     """Runs of blocks that somebody says are his."""
 
     # start, stop: in allocation blocks, within the volume

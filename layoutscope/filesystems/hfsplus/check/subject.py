@@ -5,10 +5,10 @@ TN1150, "Extents Overflow File" and "Hot Files"; records of the catalog and of a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from layoutscope.arrays.ragged import I64, U8, Columns, GrowingColumn, GrowingTable, Mask, concatenate, heads, starts_of
 from layoutscope.filesystems.hfsplus import extents, names, rootfiles
@@ -47,7 +47,6 @@ from layoutscope.filesystems.hfsplus.nodes import (
     without_case,
 )
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
 from layoutscope.ondisk.records import CATALOG_RECORD_TYPE, HFSPLUS_VOLUME_EXTENT_DESCRIPTOR, KEY_HEADER, POINTER_RECORD
@@ -68,8 +67,7 @@ FLAW_COLUMNS: Final = ("at", "node", "kind")
 OFFSET_FLAW, COUNT_FLAW, KEY_FLAW, NAME_FLAW = range(4)
 
 
-@frozen
-class Batch:
+class Batch(Struct, frozen=True):
     """Sound records of some nodes, with the bytes they lie in."""
 
     buffer: U8  # the nodes
@@ -83,8 +81,7 @@ class Batch:
         return self.rows[name][chosen] - self.shift[chosen]
 
 
-@frozen
-class TreeRecords:
+class TreeRecords(Struct, frozen=True):
     """All sound records of a tree, leaves first, each level in the order of its nodes."""
 
     # volume, tree: where it was read
@@ -301,8 +298,7 @@ HEADER_FIELDS: Final = (DECMPFS.compression_magic, DECMPFS.compression_type, DEC
 MOST_DIGITS: Final = 10
 
 
-@frozen
-class AttributeRecords:
+class AttributeRecords(Struct, frozen=True):
     """Attribute records in key order."""
 
     located: TreeRecords  # of the whole tree
@@ -340,8 +336,7 @@ class AttributeRecords:
         return self.located.at(at).within(self.located.path(row, path))
 
 
-@dataclass(slots=True)
-class _Collector:
+class _Collector(Struct):
     parts: list[Columns] = field(default_factory=list)
     names: list[NDArray[np.uint16]] = field(default_factory=list)
 
@@ -496,8 +491,7 @@ FOLDER_FIELDS: Final[tuple[RecordColumn, ...]] = (
 THREAD_FIELDS: Final[tuple[RecordColumn, ...]] = (THREAD.parent_id, THREAD.num_name_units)
 
 
-@frozen
-class CatalogRecords:
+class CatalogRecords(Struct, frozen=True):
     """Catalog records in key order."""
 
     located: TreeRecords  # of the whole tree
@@ -553,8 +547,7 @@ _PARTS: Final = {
 }
 
 
-@dataclass(slots=True)
-class _CatalogCollector:
+class _CatalogCollector(Struct):
     """Collects what the leaves of the catalog hold."""
 
     num_rows: int = 0
@@ -641,8 +634,7 @@ HOT_FILE_RECORD: Final = rootfiles.LEAF_RECORD
 OVERFLOW_FIELDS: Final = extents.OVERFLOW_FIELDS
 
 
-@frozen
-class OverflowRecords:
+class OverflowRecords(Struct, frozen=True):
     """Extents-overflow records in key order."""
 
     located: TreeRecords  # of the whole tree
@@ -666,8 +658,7 @@ class OverflowRecords:
         return self.located.at(at).within(self.located.path(place, path))
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """Reads leaf records of one type and length; those that are too short are told while the tree is read."""
 
     record_type: RecordType
@@ -709,8 +700,7 @@ _HOT_FILE_COLUMNS: Final = (*HOT_FILE_FIELDS, "at")
 _FORK_BITS: Final = 8
 
 
-@frozen
-class HotFileRecords:
+class HotFileRecords(Struct, frozen=True):
     """Leaf records of the hot-file B-tree."""
 
     located: TreeRecords  # of the whole tree
@@ -744,8 +734,7 @@ MOST_CASES: Final = 100
 """So many cases of one kind are listed, each with its address; the others are counted."""
 
 
-@frozen
-class Subject:
+class Subject(Struct, frozen=True):
     """A volume under check."""
 
     volume: Volume  # the volume, which collects findings

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from layoutscope.filesystems.hfsplus.check.space import FORKS, SPECIAL_FILES, fork_arrays
 from layoutscope.filesystems.hfsplus.volume import HEADER_OFFSET, alternate_header, read_at
-from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.fieldrules import (
     NOT_ZERO,
@@ -41,8 +41,7 @@ ENCODINGS: Final = frozenset({*range(39), *FAR_ENCODINGS})
 """Numbers of the Mac's text encodings (fsck_hfs: ValidMacEncoding)."""
 
 
-@frozen
-class _VolumeFacts:
+class _VolumeFacts(Struct, frozen=True):
     """What the rest of the volume says of its header."""
 
     # block_size_bytes, num_blocks: the volume's geometry

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 import zstandard
+from msgspec.structs import replace
 
 from layoutscope.api.scan import scan
 from layoutscope.report.map import screen
@@ -111,9 +111,9 @@ def test_a_damaged_volume_says_so_before_its_time(result):
     volume = next(volume for volume in result.volumes if volume.layout.entries.height)
     first = volume.layout.nodes.height - 1
     condition = pl.when(pl.col("row") == first).then(pl.lit("damaged")).otherwise(pl.lit("sound"))
-    layout = replace(volume.layout, nodes=volume.layout.nodes.with_columns(condition=condition.cast(pl.Categorical)))
+    layout = volume.layout.changed(nodes=volume.layout.nodes.with_columns(condition=condition.cast(pl.Categorical)))
     facts = replace(layout.facts, num_missing_entries=31)
-    changed = replace(volume, layout=replace(layout, facts=facts))
+    changed = replace(volume, layout=layout.changed(facts=facts))
     others = [changed if item is volume else item for item in result.volumes]
     disk, shares = _held(replace(result, volumes=tuple(others)))
     page = first_screen([disk], [shares])

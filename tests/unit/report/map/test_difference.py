@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
@@ -34,7 +34,7 @@ def result(request):
 def with_facts(result, **changes):
     """The same with other facts of all its volumes."""
     volumes = [
-        replace(volume, layout=replace(volume.layout, facts=replace(volume.layout.facts, **changes)))
+        replace(volume, layout=volume.layout.changed(facts=replace(volume.layout.facts, **changes)))
         for volume in result.volumes
     ]
     return replace(result, volumes=tuple(volumes))
@@ -49,8 +49,7 @@ def changed_layout(layout, free):
     moved = pl.col("place").is_in(leaves[3:6])
     shift = (pl.col("place") - leaves[3]) * pl.col("size_bytes") + free
     grown, renamed = pl.col("place") == files[2], pl.col("place") == files[5]
-    later = replace(
-        layout,
+    later = layout.changed(
         nodes=nodes.with_columns(
             image_offset=pl.when(moved).then(shift).otherwise(pl.col("image_offset")).cast(pl.Int64)
         )
@@ -78,7 +77,7 @@ def later(result):
 
     def later_of(layout):
         layout = changed if layout is own else layout
-        return replace(layout, free=freed) if layout.free.height else layout
+        return layout.changed(free=freed) if layout.free.height else layout
 
     volumes = [replace(volume, layout=later_of(volume.layout)) for volume in result.volumes]
     return replace(result, volumes=tuple(volumes))
@@ -194,7 +193,7 @@ def test_what_one_state_did_not_read_is_not_said_to_have_come_or_to_be_unchanged
     hidden = tuple(
         replace(
             volume,
-            layout=replace(volume.layout, extents=volume.layout.extents.clear(), regions=volume.layout.regions.clear()),
+            layout=volume.layout.changed(extents=volume.layout.extents.clear(), regions=volume.layout.regions.clear()),
         )
         for volume in result.volumes
     )

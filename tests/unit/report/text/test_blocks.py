@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from layoutscope.report.text.console import make_console, plain_table, print_parts
 from layoutscope.report.text.scan import BLOCK_ROWS, block_table

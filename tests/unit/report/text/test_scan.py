@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from layoutscope import scan
 from layoutscope.access.trace import AccessTrace

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image.raw import RawFile
 from layoutscope.metrics import measure
-from layoutscope.tables import TABLES
+from tests.agreement import node_differences
 
 DRIVER = ("apfs-ci", "apfs-empty", "apfs-frag", "apfs-normsens", "apfs-snap")
 AGED = ("apfs-20000-c00", "apfs-20000-c20")
@@ -248,21 +248,16 @@ def test_all_records_decode(layouts, image, offset, capsys):
 
 
 @pytest.mark.parametrize(("image", "offset"), [item for item in all_images() if item[0].split("/")[0] != "aged"])
-def test_both_decoders_give_the_same_tables(layouts, image, offset):
-    """Reading through the grammars gives the same tables, row for row."""
-    for bulk, slow in zip(layouts(image, offset), layouts(image, offset, "grammar"), strict=True):
-        assert bulk.facts == slow.facts
-        for table in TABLES:
-            assert_frame_equal(bulk.table(table), slow.table(table), categorical_as_str=True)
+def test_grammars_agree_on_every_node(layouts, reference_image, image, offset):
+    """Bulk decoding and the grammars read the same records."""
+    assert node_differences(RawFile(reference_image(image)), layouts(image, offset)) == []
 
 
 @pytest.mark.slow
-def test_both_decoders_give_the_same_tables_of_an_aged_volume(layouts):
+def test_grammars_agree_on_every_node_of_an_aged_volume(layouts, reference_image):
     """The same holds for 150,000 records in 6,151 leaves."""
     name = image_of("apfs-20000-c20")
-    for bulk, slow in zip(layouts(name), layouts(name, 0, "grammar"), strict=True):
-        for table in TABLES:
-            assert_frame_equal(bulk.table(table), slow.table(table), categorical_as_str=True)
+    assert node_differences(RawFile(reference_image(name)), layouts(name)) == []
 
 
 @pytest.mark.parametrize(("image", "offset"), all_images())

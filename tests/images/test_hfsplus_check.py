@@ -210,13 +210,6 @@ def test_fault_is_found_at_its_field(name):
     assert (code, at) in found(check_volume(source))
 
 
-@pytest.mark.parametrize("name", NAMES[::7])
-def test_both_decoders_find_the_same(name):
-    """Findings do not depend on how structures are decoded."""
-    source, _ = damaged(name)
-    assert check_volume(source) == check_volume(source)
-
-
 @pytest.mark.parametrize("name", [name for name in NAMES if FOUND[name][1] in CHECKS])
 def test_fault_is_not_found_without_its_check(name):
     """It is that check, and no other one, that names the fault."""

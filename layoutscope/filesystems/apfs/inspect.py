@@ -110,8 +110,12 @@ def _compare_node(data: bytes, tree: str) -> tuple[int, list[str]]:
     end = len(data) - (records.BTREE_INFO.width if is_root else 0)
     if is_root:
         differences += compare_fields(records.BTREE_INFO, buffer, zero + end, ["tree information"])
+    is_fixed = bool(head.value("is_fixed"))
+    if is_fixed and tree not in _FIXED:
+        # A damaged flag: records of this tree have no fixed sizes, so nothing says where they end.
+        return int(str(head.value("num_keys"))), differences
     # Only tables of contents with fixed sizes need to be told these.
-    key_bytes, val_bytes = _fixed_sizes(tree, is_leaf=is_leaf) if head.value("is_fixed") else (0, 0)
+    key_bytes, val_bytes = _fixed_sizes(tree, is_leaf=is_leaf) if is_fixed else (0, 0)
     located = toc.slots(buffer, toc.node_heads(buffer, zero), toc.Sizes(len(data), key_bytes, val_bytes))
     found, count = located.slots, len(located.slots) + len(located.strays.number)
     parsed = list(_slots(data, tree, head, end))

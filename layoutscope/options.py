@@ -28,7 +28,7 @@ Unit = Literal["", "bytes", "microseconds", "milliseconds", "MB/s", "sectors", "
 """What a number counts; a ``number`` is one by which something is called, and has no unit."""
 
 Form = Literal["", "text", "files", "bytes", "place", "seconds", "lines", "offsets", "pairs", "numbers"]
-"""How an option is written on the command line, where its type does not say it."""
+"""Ways to write an option on the command line that its type does not say."""
 
 ORDERS: Final = (
     "fts",
@@ -81,14 +81,13 @@ class Option(NamedTuple):
     unit: Unit = ""
     panel: str = WORKLOAD
     metavar: str = ""  # what stands for its value, where its type and unit do not say it
-    flag: str | None = (
-        None  # how it is spelt on the command line; `--` and its name without it, empty if it is not there
-    )
+    # how it is spelt on the command line: `--` and its name without it; empty if it is not offered there
+    flag: str | None = None
     absence: str = ""  # what holds without it in words, where the default does not say it
     choices: tuple[str, ...] = ()  # what it may be
-    least: int | None = None
+    least: int | None = None  # of a number
     most: int | None = None
-    form: Form = ""
+    form: Form = ""  # how it is written on the command line, where its type does not say it
     kind: str = ""  # its type as numpydoc writes types, where the annotation does not say it
     more: str = ""  # what the reference of the library adds
 

@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
+import typer
 
 from layoutscope.api.compare import ORDERINGS
 from layoutscope.api.documents import FORMATS as DOCUMENT_FORMATS
 from layoutscope.api.export import ALL, EXPORTED
+from layoutscope.api.plan import PLANNED
 from layoutscope.api.predict import WHAT_IF_NAMES
 from layoutscope.api.trace import FORMATS as TRACE_FORMATS
-from layoutscope.cli import options
-from layoutscope.cli.help import RENAMED, renamed
+from layoutscope.api.workloads import PLACEMENTS
+from layoutscope.cli import app
+from layoutscope.cli.help import RENAMED, described, renamed
+from layoutscope.cli.options import complete_what_if
 from layoutscope.drive.replay import FORMS
 from layoutscope.report.tables import FORMATS
 from layoutscope.walk.host import HOSTS
 from layoutscope.walk.orders import ORDERS
 
 
+def choices(command, flag):
+    """Return what an option of a command may be, as its help has it."""
+    made = typer.main.get_command(app).commands[command]
+    context = made.make_context(command, [], resilient_parsing=True)
+    (option,) = [item for item in described(made, context) if flag in item.names.split(", ")]
+    return option.choices
+
+
 @pytest.mark.parametrize(
     ("offered", "known"),
     [
-        (get_args(options.Order), ORDERS),
-        (get_args(options.OrderOrAll), [*ORDERS, "all"]),
-        (get_args(options.Host), HOSTS),
-        (get_args(options.Table), [*EXPORTED, ALL]),
-        (get_args(options.ExportFormat), [*FORMATS, *DOCUMENT_FORMATS]),
-        (get_args(options.TraceFormat), TRACE_FORMATS),
-        (get_args(options.ReplayFormat), [*FORMS]),
-        (get_args(options.Ordering), ORDERINGS),
-        (options.what_ifs(), WHAT_IF_NAMES),
+        (choices("trace", "--order"), ORDERS),
+        (choices("predict", "--order"), [*ORDERS, "all"]),
+        (choices("plan", "--order"), PLANNED),
+        (choices("scan", "--host"), HOSTS),
+        (choices("export", "--table"), [*EXPORTED, ALL]),
+        (choices("export", "--format"), [*FORMATS, *DOCUMENT_FORMATS]),
+        (choices("trace", "--format"), TRACE_FORMATS),
+        (choices("replay", "--format"), [*FORMS]),
+        (choices("series", "--by"), ORDERINGS),
+        (choices("predict", "--placement"), PLACEMENTS),
+        (complete_what_if(""), WHAT_IF_NAMES),
     ],
-    ids=["orders", "orders and all", "hosts", "tables", "export formats", "traces", "replay", "orderings", "what-ifs"],
+    ids=[
+        *("orders", "orders and all", "planned orders", "hosts", "tables", "export formats", "traces", "replay"),
+        *("orderings", "placements", "what-ifs"),
+    ],
 )
 def test_choices_are_what_the_library_knows(offered, known):
     """Help offers all that there is, and nothing else."""

@@ -352,23 +352,6 @@ class ReadAhead:
         return page
 
 
-@frozen
-class Sent:
-    """Requests as they are sent; arrays of shape (n_sent,)."""
-
-    source: NDArray[np.int64]  # request that it began as
-    skipped_bytes: NDArray[np.int64]  # how far behind that request's start it starts
-    length_bytes: NDArray[np.int64]  # its length, with what was merged into it
-
-
-class QueueRules(NamedTuple):
-    """How requests are queued."""
-
-    holds_last: bool  # whether the piece before a read of metadata is not queued yet
-    sorts: bool = True  # whether there is a queue that sorts; without it the file's order is kept
-    largest_bytes: int = 2**40  # what the drive takes at once
-
-
 def send(
     offset: NDArray[np.int64],
     length_bytes: NDArray[np.int64],
@@ -376,9 +359,16 @@ def send(
     # and requests outside of any have -1
     window: NDArray[np.int64],
     waits: NDArray[np.bool_],
-    queue: QueueRules,
-) -> Sent:
-    """Order and merge requests."""
+    *,
+    holds_last: bool,  # whether the piece before a read of metadata is not queued yet
+    sorts: bool = True,  # whether there is a queue that sorts; without it the file's order is kept
+    largest_bytes: int = 2**40,  # what the drive takes at once
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Order and merge requests.
+
+    As they are sent: the request that each began as, how far behind that one's start it starts, and its length in bytes
+    with what was merged into it.
+    """
     joined = np.zeros(len(offset), bool)
     joined[1:] = (window[1:] == window[:-1]) & (offset[1:] == offset[:-1] + length_bytes[:-1])
     joined[1:] &= ~(waits[1:] | waits[:-1])
@@ -386,8 +376,8 @@ def send(
     lengths = np.add.reduceat(length_bytes, first) if len(first) else length_bytes
     source, length = first.copy(), lengths.copy()
     kept = np.ones(len(first), bool)
-    for begin, end in _disorderly(offset[first], window[first], waits[first]) if queue.sorts else ():
-        window_queue = _Queue(queue.holds_last)
+    for begin, end in _disorderly(offset[first], window[first], waits[first]) if sorts else ():
+        window_queue = _Queue(holds_last)
         for place in range(begin, end):
             request = _Request(place, int(offset[first[place]]), int(lengths[place]))
             window_queue.add(request, waits=bool(waits[first[place]]))
@@ -395,14 +385,16 @@ def send(
         kept[begin + len(sent) : end] = False
         source[begin : begin + len(sent)] = [first[request.place] for request in sent]
         length[begin : begin + len(sent)] = [request.length for request in sent]
-    return _cut(source[kept], length[kept], queue.largest_bytes)
+    return _cut(source[kept], length[kept], largest_bytes)
 
 
-def _cut(source: NDArray[np.int64], length_bytes: NDArray[np.int64], largest_bytes: int) -> Sent:
+def _cut(
+    source: NDArray[np.int64], length_bytes: NDArray[np.int64], largest_bytes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     count = -(-length_bytes // largest_bytes)
     place = np.repeat(np.arange(len(source)), count)
     skipped = (np.arange(len(place)) - starts_of(count)[place]) * largest_bytes
-    return Sent(source[place], skipped, np.minimum(length_bytes[place] - skipped, largest_bytes))
+    return source[place], skipped, np.minimum(length_bytes[place] - skipped, largest_bytes)
 
 
 def _disorderly(

@@ -8,7 +8,7 @@ followed page by page (:class:`ReadAhead`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -136,7 +136,7 @@ def sequential_windows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cut files that are read from beginning to end."""
     kind = files.is_packed.astype(np.int64)
-    return _windows(files, Growth(kind, np.zeros((2, 1), np.int64), np.array([window_bytes, AT_ONCE])))
+    return _windows(files, kind, np.zeros((2, 1), np.int64), np.array([window_bytes, AT_ONCE]))
 
 
 def growing_windows(
@@ -151,7 +151,7 @@ def growing_windows(
     # A place that no page reaches stands behind those that grow in fewer steps.
     table = np.array([[*each, *[AT_ONCE] * (deepest - len(each))] for each in [*edges, [0]]])
     step = np.array([*[limit * PAGE_BYTES] * len(edges), AT_ONCE])
-    return _windows(files, Growth(np.where(files.is_packed, len(edges), kind), table, step))
+    return _windows(files, np.where(files.is_packed, len(edges), kind), table, step)
 
 
 def _growing(wanted: int, limit: int) -> list[int]:
@@ -164,46 +164,40 @@ def _growing(wanted: int, limit: int) -> list[int]:
     return edges
 
 
-class Growth(NamedTuple):
-    """Where the windows of files begin, by kinds of files."""
+def _windows(
+    files: FileMap,
+    kind: NDArray[np.int64],  # kind of each file
+    # by kind, where the first windows begin, in bytes from the start of a file; at least 0 itself, `AT_ONCE` for no
+    # window
+    edges: NDArray[np.int64],
+    step: NDArray[np.int64],  # by kind, the size of all windows from the last of these on
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    last_edge = (edges < AT_ONCE).sum(axis=1) - 1
 
-    kind: NDArray[np.int64]  # kind of each file
-    # where the first windows begin, in bytes from the start of a file; at least 0 itself, `AT_ONCE` for no window
-    edges: NDArray[np.int64]
-    step: NDArray[np.int64]  # size of all windows from the last of these on
-
-    def numbers(self, file: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tell in which of its file's windows each place lies."""
-        kind = self.kind[file]
-        known = (self.edges[kind] <= at[:, None]).sum(axis=1) - 1
-        over = (at - self.edges[kind, known]) // self.step[kind]
-        found: NDArray[np.int64] = known + np.where(known == self._last()[kind], over, 0)
+    def number_windows(at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Tell in which of its file's windows a place of each extent lies."""
+        own = kind[files.file]
+        known = (edges[own] <= at[:, None]).sum(axis=1) - 1
+        over = (at - edges[own, known]) // step[own]
+        found: NDArray[np.int64] = known + np.where(known == last_edge[own], over, 0)
         return found
 
-    def begins(self, file: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.int64]:
+    def find_begins(file: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tell where windows begin in their files."""
-        kind = self.kind[file]
-        last = self._last()[kind]
-        found: NDArray[np.int64] = self.edges[kind, np.minimum(number, last)]
-        found += np.maximum(number - last, 0) * self.step[kind]
-        return found
+        own = kind[file]
+        found: NDArray[np.int64] = edges[own, np.minimum(number, last_edge[own])]
+        return found + np.maximum(number - last_edge[own], 0) * step[own]
 
-    def _last(self) -> NDArray[np.int64]:
-        last: NDArray[np.int64] = (self.edges < AT_ONCE).sum(axis=1) - 1
-        return last
-
-
-def _windows(files: FileMap, growth: Growth) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     base = files.base[files.file]
-    first = growth.numbers(files.file, files.start - base)
-    last = np.where(files.image_offset >= 0, growth.numbers(files.file, files.stop - base - 1), first)
+    first = number_windows(files.start - base)
+    last = np.where(files.image_offset >= 0, number_windows(files.stop - base - 1), first)
     extent = np.repeat(np.arange(len(first)), last - first + 1)
     number = ranges(first, last - first + 1)
     file = files.file[extent]
     new = np.ones(len(file), bool)
     new[1:] = (file[1:] != file[:-1]) | (number[1:] != number[:-1])
     number, file = number[new], file[new]
-    begin, end = (files.base[file] + growth.begins(file, each) for each in (number, number + 1))
+    begin, end = (files.base[file] + find_begins(file, each) for each in (number, number + 1))
     return file, begin, np.minimum(end, np.append(files.base, AT_ONCE)[file + 1])
 
 

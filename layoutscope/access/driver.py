@@ -313,8 +313,17 @@ def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
     order = np.argsort(entries.group_id, kind="stable")
     ids = entries.group_id[order]
     directories = np.flatnonzero(entries.is_directory & ~entries.is_hidden)
-    spans = _Spans(ids, entries.group_start[:-1][order], np.diff(entries.group_start)[order])
-    first, count = spans.of(np.array([start_id], np.uint64))
+    begins, counts = entries.group_start[:-1][order], np.diff(entries.group_start)[order]
+
+    def find_group(wanted: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the entries of directories begin and how many they are; none where there are none."""
+        if not len(ids):
+            return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
+        place = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+        found = ids[place] == wanted
+        return np.where(found, begins[place], 0), np.where(found, counts[place], 0)
+
+    first, count = find_group(np.array([start_id], np.uint64))
     level = _Level(np.array([entry_of(entries, start_id)]), np.zeros(1, np.int64), first, count)
     seen = np.zeros(len(entries) + 1, bool)
     levels = []
@@ -324,24 +333,9 @@ def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
         below, parent = _children(directories, level)
         new = ~seen[below]
         below, parent = below[new], parent[new]
-        first, count = spans.of(entries.file_id[below])
+        first, count = find_group(entries.file_id[below])
         level = _Level(below, parent, first, count)
     return levels
-
-
-class _Spans(Struct, frozen=True):
-    """Entries of each directory that has some, by ascending id."""
-
-    ids: NDArray[np.uint64]
-    first: NDArray[np.int64]
-    count: NDArray[np.int64]
-
-    def of(self, wanted: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if not len(self.ids):
-            return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
-        place = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
-        found = self.ids[place] == wanted
-        return np.where(found, self.first[place], 0), np.where(found, self.count[place], 0)
 
 
 def _children(directories: NDArray[np.int64], level: _Level) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -355,7 +355,7 @@ def edited(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeT
 
     The tree, the nodes that were written, and the blocks of those that are gone.
     """
-    tree, moved = _with_later_begins(tree, change)
+    tree, moved_key, moved_turn = _with_later_begins(tree, change)
     gone = np.searchsorted(tree.key, np.sort(change.gone_key))
     key, size = np.delete(tree.key, gone), np.delete(tree.size, gone)
     order = np.argsort(change.key, kind="stable")
@@ -367,8 +367,8 @@ def edited(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeT
     for state in ((tree.key, tree.size), (key, size)):
         whole = split_full(whole, *_with_passing(tree, change, *state), tree.leaf)
     bound = without_empty(whole, key, size, tree.leaf)
-    keys = np.concatenate([change.key, change.gone_key, change.passing_key, moved.key])
-    turns = np.concatenate([change.turn, change.gone_turn, change.passing_turn, moved.turn])
+    keys = np.concatenate([change.key, change.gone_key, change.passing_key, moved_key])
+    turns = np.concatenate([change.turn, change.gone_turn, change.passing_turn, moved_turn])
     births = _births(tree, change, bound, gone)
     levels, touches = [before.rebound(bound)], [_touched(before, bound, (keys, turns), batch, births)]
     freed = [before.block[before.gone(bound)]]
@@ -389,15 +389,10 @@ def edited(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeT
     return made, NodeTouches(level, node, turn), blocks[blocks != NOWHERE]
 
 
-class _Moved(NamedTuple):
-    """Nodes that lost their first record: keys that they hold still, and when."""
-
-    key: I64
-    turn: I64
-
-
-def _with_later_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, _Moved]:
+def _with_later_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
     """Have leaves begin at what is left when their first records are deleted, and all nodes above with them.
+
+    The tree, the first keys that such leaves hold still, and when they became the first.
 
     A record that is deleted and inserted again, as that of a name whose file is replaced, comes back into the leaf
     before, where it was the first of its own.
@@ -427,7 +422,7 @@ def _with_later_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, _Move
     for level in tree.levels:
         place = np.minimum(np.searchsorted(was, level.bound), len(was) - 1)
         levels.append(replace(level, bound=np.where(was[place] == level.bound, now[place], level.bound)))
-    return replace(tree, levels=tuple(levels)), _Moved(moved[:, 0], moved[:, 1])
+    return replace(tree, levels=tuple(levels)), moved[:, 0], moved[:, 1]
 
 
 def _with_passing(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[I64, I64]:

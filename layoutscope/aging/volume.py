@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -319,15 +319,11 @@ def read_free(layout: VolumeLayout) -> FreeBlocks:
     return FreeBlocks(start[order], count[order])
 
 
-@dataclass(frozen=True)
-class ReadTree:
-    """A tree as a layout has it: rows of the table of nodes, by levels in key order."""
-
-    rows: tuple[I64, ...]
-    blocks: tuple[I64, ...]
+TreeRows: TypeAlias = "tuple[I64, ...]"
+"""A tree as a layout has it: rows of the table of nodes, by levels in key order."""
 
 
-def found_tree(layout: VolumeLayout, name: str) -> ReadTree | None:
+def found_tree(layout: VolumeLayout, name: str) -> TreeRows | None:
     """Find the live nodes of a tree; nothing where no leaf of it was read, or where it is on several devices.
 
     Of a damaged tree whole levels may be missing. What is above such a gap leads to none of the nodes below, and is
@@ -339,7 +335,6 @@ def found_tree(layout: VolumeLayout, name: str) -> ReadTree | None:
     if not live.any() or nodes["device"].filled(0)[live].any():
         return None
     level, rank = nodes["level"].filled(0), nodes["key_rank"].filled(0)
-    offset = nodes["image_offset"].signed() - layout.facts.image_offset
     rows = []
     for number in range(int(level[live].max()) + 1):
         mine = np.flatnonzero(live & (level == number))
@@ -348,7 +343,13 @@ def found_tree(layout: VolumeLayout, name: str) -> ReadTree | None:
         rows.append(mine[np.argsort(rank[mine], kind="stable")])
     if not rows:
         return None
-    return ReadTree(tuple(rows), tuple(offset[part] // layout.facts.block_size_bytes for part in rows))
+    return tuple(rows)
+
+
+def node_blocks(layout: VolumeLayout, rows: I64) -> I64:
+    """Return the blocks at which some nodes of a layout begin."""
+    offset = layout.columns("nodes")["image_offset"].signed()[rows] - layout.facts.image_offset
+    return offset // layout.facts.block_size_bytes
 
 
 def unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> list[str]:
@@ -364,22 +365,22 @@ def unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> list[str]:
             notes.append(f"No leaf of its {name} tree was read: that tree does not age.")
             continue
         live = nodes["tree"].equals(name) & nodes["state"].equals("live") & nodes["level"].is_known
-        if len(read.rows) <= int(nodes["level"].filled(0)[live].max()):
-            level = len(read.rows)
+        if len(read) <= int(nodes["level"].filled(0)[live].max()):
+            level = len(read)
             notes.append(f"No node of level {level} of its {name} tree was read: nodes from there up are made new.")
     return notes
 
 
 def made_tree(
     layout: VolumeLayout,
-    read: ReadTree,
+    read: TreeRows,
     records: tuple[I64, I64, I64],
     rules: tuple[NodeRule, NodeRule, int],
     entry_bytes: int,
 ) -> AgingTree:
     """Make a tree of its nodes and what is known of its records."""
     nodes = layout.columns("nodes")
-    leaves, (key, size, leaf) = read.rows[0], records
+    leaves, (key, size, leaf) = read[0], records
     first = np.full(len(leaves), np.iinfo(np.int64).max)
     np.minimum.at(first, leaf, key)
     # A leaf of which no record is known begins just before the next one; damage must not turn their order.
@@ -397,11 +398,11 @@ def made_tree(
     key, size = np.concatenate([key, stands[more]]), np.concatenate([size, held[more]])
     order = np.argsort(key, kind="stable")
     levels, own = [], bound
-    for number, rows in enumerate(read.rows):
+    for number, rows in enumerate(read):
         if number:
-            own = _index_bounds(nodes, read.rows[number - 1], rows, own)
+            own = _index_bounds(nodes, read[number - 1], rows, own)
         ident = nodes["node_id"].signed()[rows]
-        levels.append(TreeLevel(own, ident, read.blocks[number], nodes["xid"].signed()[rows]))
+        levels.append(TreeLevel(own, ident, node_blocks(layout, rows), nodes["xid"].signed()[rows]))
     return AgingTree(key[order], size[order], tuple(levels), *rules)
 
 
@@ -419,10 +420,10 @@ def _index_bounds(nodes: Table, below: I64, rows: I64, bound: I64) -> I64:
     return np.maximum.accumulate(own)
 
 
-def leaves_of(layout: VolumeLayout, read: ReadTree) -> dict[str, I64]:
+def leaves_of(layout: VolumeLayout, read: TreeRows) -> dict[str, I64]:
     """Return the leaf of each record of each entry as a place among the leaves; -1 where there is none."""
     nodes, table = layout.columns("nodes"), layout.columns("entries")
-    row = nodes["row"].signed()[read.rows[0]]
+    row = nodes["row"].signed()[read[0]]
     order = np.argsort(row)
     found = {}
     for name in RECORDS:

@@ -61,7 +61,7 @@ def files_of(path: Path) -> list[Path]:
     with open_plain(path) as source:
         head = head_of(source)
         if wrappers.is_cue(head):
-            return [path, wrappers.data_track(source).path]
+            return [path, wrappers.data_track(source)[0]]
         found = signature_of(head, trailer_of(source))
         if found is None or found.reader not in ("witness", "pyvmdk"):
             return [path]

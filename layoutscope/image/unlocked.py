@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.lookup import runs_of, subtract
 from layoutscope.image.crypto import UNIT_BYTES, decrypt_units
@@ -25,23 +24,19 @@ PIECES_AT_ONCE: Final = 64
 """Which bounds the memory for them."""
 
 
-class EncryptedStretch(Struct, frozen=True):
-    """A stretch whose units of 512 bytes are encrypted with AES-XTS and numbered from 0."""
-
-    # image_offset, size_bytes: where it lies; the size is cut to whole units
-    image_offset: int
-    size_bytes: int
-    key: bytes  # both keys, of the data and of the numbers
-
-
 class UnlockedSource(FillingSource):
     """A disk with the plain text of its encrypted stretches in their place."""
 
-    def __init__(self, source: Source, stretches: Sequence[EncryptedStretch]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        # where each starts, its bytes, and the keys of its data and of the numbers: units of 512 bytes in AES-XTS,
+        # numbered from 0; the size is cut to whole units
+        stretches: Sequence[tuple[int, int, bytes]],
+    ) -> None:
         self._source = self.around = source
         self._stretches = [
-            (item.image_offset, item.image_offset + item.size_bytes // UNIT_BYTES * UNIT_BYTES, item.key)
-            for item in sorted(stretches, key=lambda item: item.image_offset)
+            (start, start + size_bytes // UNIT_BYTES * UNIT_BYTES, key) for start, size_bytes, key in sorted(stretches)
         ]
         self.name = source.name
         self.size_bytes = source.size_bytes

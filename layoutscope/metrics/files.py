@@ -204,12 +204,12 @@ def order_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     nodes = own_nodes(layout, tree)
     leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["key_rank"].is_known)
     # The table has nodes by number or address. Leaves that no index leads to have no rank, and no order of keys.
-    edges = node_edges(layout, leaves.take(order_of(leaves["key_rank"].data)))
-    rank = disk_rank(edges.start)
+    start, stop = node_edges(layout, leaves.take(order_of(leaves["key_rank"].data)))
+    rank = disk_rank(start)
     n = len(rank)
     pairs = n * (n - 1) / 2
-    yield Metric(ADJACENT, _mean(edges.start[1:] == edges.stop[:-1]), tree)
-    yield Metric(BACKWARD, _mean(edges.start[1:] < edges.start[:-1]), tree)
+    yield Metric(ADJACENT, _mean(start[1:] == stop[:-1]), tree)
+    yield Metric(BACKWARD, _mean(start[1:] < start[:-1]), tree)
     yield Metric(INVERSIONS, inversions(rank) / pairs if pairs else None, tree)
     yield Metric(RANK_DISTANCE, float(np.abs(rank - np.arange(n)).mean() / n) if n else None, tree)
 

@@ -143,25 +143,17 @@ def merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
     return Pieces(*(each[:count] for each in joined))
 
 
-class NodeEdges(NamedTuple):
-    """First and last byte of nodes, whatever lies between their pieces."""
-
-    # start, stop: where the first piece starts and the last one ends, in bytes from the start of the image
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
-
-
-def node_edges(layout: VolumeLayout, nodes: Table) -> NodeEdges:
-    """Find where each of some nodes starts and ends, in the order of the table."""
+def node_edges(layout: VolumeLayout, nodes: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find where each of some nodes starts and ends, in the order of the table, whatever lies between its pieces."""
     start, fragments = nodes["image_offset"].data, layout.columns("node_fragments")
     stop = start + nodes["size_bytes"].data
     if not len(fragments):
-        return NodeEdges(start, stop)
+        return start, stop
     # The last piece of a node stands last among its pieces: the first one from behind.
     backwards = fragments.take(np.arange(len(fragments))[::-1])
     place = find(backwards["node_row"].data.astype(np.int64), nodes["row"].data.astype(np.int64))
     ends = (backwards["image_offset"].data + backwards["length_bytes"].data)[place]
-    return NodeEdges(start, np.where(place >= 0, ends, stop))
+    return start, np.where(place >= 0, ends, stop)
 
 
 GAPS_BYTES: Final = (0, 64 * KIB, MIB, 16 * MIB)

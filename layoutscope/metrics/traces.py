@@ -118,9 +118,9 @@ def enumeration_layout_score(trace: AccessTrace, layout: VolumeLayout) -> float 
     """Share of first-touched nodes that start where the last one ended; None for fewer than two nodes."""
     nodes = live_nodes(layout)
     nodes = nodes.take(order_of(nodes["image_offset"].data))
-    edges = node_edges(layout, nodes)
-    touched = first_touches(trace.image_offset, edges.start, edges.start + nodes["size_bytes"].data)
-    return sequential_share(edges.start[touched], edges.stop[touched])
+    start, stop = node_edges(layout, nodes)
+    touched = first_touches(trace.image_offset, start, start + nodes["size_bytes"].data)
+    return sequential_share(start[touched], stop[touched])
 
 
 def first_touches(

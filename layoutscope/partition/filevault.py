@@ -19,7 +19,7 @@ from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.image.crypto import password_key, unwrap_key
 from layoutscope.image.source import Window
-from layoutscope.image.unlocked import EncryptedStretch, UnlockedSource
+from layoutscope.image.unlocked import UnlockedSource
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import PASSPHRASE_WRAPPED_KEY, WRAPPED_VOLUME_KEY
 from layoutscope.partition.corestorage import read_physical_volume
@@ -49,7 +49,7 @@ def unlocked(
     partition: int | None = None,
 ) -> UnlockedSource | None:
     """Open what is encrypted with a password; None where nothing is that a password could open."""
-    found: list[EncryptedStretch] = []
+    found: list[tuple[int, int, bytes]] = []
     tried = 0
     for candidate in candidates:
         if candidate.kind not in ("filevault", "corestorage") or partition not in (None, candidate.partition):
@@ -69,7 +69,7 @@ def unlocked(
                 size = min(volume.size_bytes, source.size_bytes - start)
                 # The other key is made of this one and of what the volume belongs to.
                 second = hashlib.sha256(key + volume.family).digest()[:KEY_BYTES]
-                found.append(EncryptedStretch(start, size, key + second))
+                found.append((start, size, key + second))
     if tried and not found and not any(map(_takes_secret, candidates)):
         raise LockedError(f"{source.name}: the password does not open the volume that FileVault 2 encrypts")
     return UnlockedSource(source, found) if found else None

@@ -48,20 +48,16 @@ END_BYTES: Final = MIB
 EVERYTHING: Final = "every sector of the image"
 
 
-class Unmapped(Struct, frozen=True):
-    """What a search found where no map names anything."""
-
-    contents: tuple[Content, ...]  # volumes, by their offset in the image
-    words: str  # what was searched
-
-
 def search_unmapped(
     source: Source,
     taken: I64,  # set of stretches that hold something else: offset and length in bytes
     *,
     whole: bool,
-) -> Unmapped:
-    """Search a disk for volumes."""
+) -> tuple[tuple[Content, ...], str]:
+    """Search a disk for volumes, where no map names anything.
+
+    The volumes by their offset in the image, and what was searched, in words.
+    """
     places, words = (_left(source.size_bytes, taken), EVERYTHING) if whole else _bounded(source.size_bytes)
     disk = Window(source, 0, source.size_bytes)
     sure: list[Content] = []
@@ -77,7 +73,7 @@ def search_unmapped(
                 (unsure if is_doubtful(content) else sure).append(content)
     # What nothing confirms may be left over from anything; it is read where there is nothing better.
     found = sure or unsure[:1]
-    return Unmapped(tuple(sorted(found, key=lambda item: item.volume_offset)), words)
+    return tuple(sorted(found, key=lambda item: item.volume_offset)), words
 
 
 def is_doubtful(content: Content) -> bool:
@@ -376,8 +372,8 @@ def _with_unmapped(
     taken = stretches((item.image_offset, item.size_bytes) for item in known)
     if depth == "maps" or lookup.total(taken) >= source.size_bytes:
         return found
-    searched = search_unmapped(source, taken, whole=depth == "everywhere")
-    contents = [item for item in searched.contents if not (is_doubtful(item) and known)]
+    found_contents, words = search_unmapped(source, taken, whole=depth == "everywhere")
+    contents = [item for item in found_contents if not (is_doubtful(item) and known)]
     candidates = [_named_by_start(content) for content in contents]
     scheme = next(iter(found.schemes), "GPT")
     findings = [
@@ -394,7 +390,7 @@ def _with_unmapped(
         tuple(sorted(regions, key=lambda region: region.image_offset)),
         (*found.findings, *findings),
         found.schemes,
-        searched.words,
+        words,
     )
 
 

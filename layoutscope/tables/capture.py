@@ -297,15 +297,15 @@ def _with_condition(nodes: pl.DataFrame) -> pl.DataFrame:
 def _check_claims(path: Path, name: str) -> None:
     """Refuse a table that would fill the memory, before anything of it is unpacked."""
     try:
-        claims = read_claims(path)
+        rows, unpacked_bytes = read_claims(path)
     except ValueError as error:
         raise ValueError(f"{name} {error}") from error
     stored = path.stat().st_size
     # Parquet keeps a value that is repeated once, so that a few bytes can become any number of rows.
-    if claims.rows > stored * MAX_ROWS_A_BYTE:
-        raise ValueError(f"{name} claims {claims.rows:,} rows in {stored:,} bytes")
+    if rows > stored * MAX_ROWS_A_BYTE:
+        raise ValueError(f"{name} claims {rows:,} rows in {stored:,} bytes")
     width = sum(np.dtype(NUMBERS.get(column.kind, np.int64)).itemsize for column in TABLES[name])
-    memory = max(claims.unpacked_bytes, claims.rows * width)
+    memory = max(unpacked_bytes, rows * width)
     if memory > max(FREE_BYTES, stored * MAX_UNPACKED_A_BYTE):
         raise ValueError(f"{name} would take {format_bytes(memory)}, from {stored:,} bytes")
 

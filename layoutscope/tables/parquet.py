@@ -11,8 +11,6 @@ from __future__ import annotations
 import mmap
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from layoutscope import inputs
 
 if TYPE_CHECKING:
@@ -32,15 +30,11 @@ INTEGERS: Final = (4, 5, 6)
 DOUBLE_BYTES: Final = 8
 
 
-class TableClaims(Struct, frozen=True):
-    """What a file says of itself, each part checked against the others and against the file's length."""
+def read_claims(path: Path) -> tuple[int, int]:
+    """Read the footer and every page header of a file, each checked against the others and against the file's length.
 
-    rows: int  # rows in all groups
-    unpacked_bytes: int  # sum over all pages, as they are before values are made of them
-
-
-def read_claims(path: Path) -> TableClaims:
-    """Read the footer and every page header of a file."""
+    The rows in all groups, and the sum of the bytes of all pages, as they are before values are made of them.
+    """
     with inputs.open_file(path) as file:
         if file.seek(0, 2) < 2 * len(MAGIC) + LENGTH_BYTES:
             raise ValueError("is too short for a table")
@@ -48,7 +42,7 @@ def read_claims(path: Path) -> TableClaims:
             return _claims(data)
 
 
-def _claims(data: mmap.mmap) -> TableClaims:
+def _claims(data: mmap.mmap) -> tuple[int, int]:
     stop = len(data) - len(MAGIC) - LENGTH_BYTES
     # The length is stored with its lowest byte first.
     length = sum(byte << 8 * place for place, byte in enumerate(data[stop : stop + LENGTH_BYTES]))
@@ -67,7 +61,7 @@ def _claims(data: mmap.mmap) -> TableClaims:
         unpacked += sum(_unpacked_bytes(data, chunk, stop - length) for chunk in chunks)
     if rows != _number(footer, 3):
         raise ValueError("counts its rows in two ways")
-    return TableClaims(rows, unpacked)
+    return rows, unpacked
 
 
 def _unpacked_bytes(data: mmap.mmap, chunk: dict[int, Any], end: int) -> int:

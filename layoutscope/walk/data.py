@@ -17,7 +17,6 @@ from layoutscope.walk.directories import buffers, listed_entries, lookups, reach
 from layoutscope.walk.readahead import (
     PAGE_BYTES,
     FilePieces,
-    QueueRules,
     ReadAhead,
     file_map,
     growing_windows,
@@ -25,7 +24,7 @@ from layoutscope.walk.readahead import (
     send,
     sequential_windows,
 )
-from layoutscope.walk.visits import Timeline, clock_at, read_pages_once, requested, requests
+from layoutscope.walk.visits import clock_at, read_pages_once, requested, requests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,20 +180,22 @@ def file_reads(
         reads, touch = read_limited(needed, model, known, parts.length_bytes)
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     reads, touch = reads[touch >= begin], touch[touch >= begin]
-    in_turn, read = requested(model, made, reads, Timeline(clock_at(needed, touch, begin)))
-    sent = send(
+    in_turn, read = requested(model, made, reads, clock_at(needed, touch, begin))
+    source, skipped_bytes, length_bytes = send(
         in_turn.image_offset,
         in_turn.length_bytes,
         window[touch[read]],
         reads.node[read] < len(model.nodes),
-        QueueRules(model.driver.holds_last_piece, model.host.elevator, _largest_request(model)),
+        holds_last=model.driver.holds_last_piece,
+        sorts=model.host.elevator,
+        largest_bytes=_largest_request(model),
     )
-    chosen = in_turn[sent.source]
+    chosen = in_turn[source]
     return replace(
         chosen,
-        image_offset=chosen.image_offset + sent.skipped_bytes,
-        length_bytes=sent.length_bytes,
-        think_us=np.where(sent.skipped_bytes == 0, chosen.think_us, 0.0),
+        image_offset=chosen.image_offset + skipped_bytes,
+        length_bytes=length_bytes,
+        think_us=np.where(skipped_bytes == 0, chosen.think_us, 0.0),
     )
 
 

@@ -20,7 +20,7 @@ from layoutscope.arrays.ragged import ranges
 from layoutscope.display import Displayed
 from layoutscope.walk.cache import cached_by_mount
 from layoutscope.walk.programs import deferred
-from layoutscope.walk.visits import Timeline, clock_at, named, read_pages_once, requested, requests
+from layoutscope.walk.visits import clock_at, named, read_pages_once, requested, requests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,7 +66,7 @@ def delete(model: Model, start_id: int) -> AccessTrace:
     for each in pieces:
         made = made.followed_by(each.device, each.image_offset, each.length_bytes)
     reads, touch = read_pages_once(made, needed, model, size, cached_by_mount(model))
-    trace, source = requested(model, made, reads, Timeline(clock_at(needed, touch)))
+    trace, source = requested(model, made, reads, clock_at(needed, touch))
     return named(trace, reads.node[source] - len(model.nodes), pieces)
 
 

@@ -361,14 +361,6 @@ def _at_once(model: Model, work: Work, *, descend_by_stat: bool = False) -> Visi
     return directories.bulk(model, descend(model.entries, start), start_id=start, descend_by_stat=descend_by_stat)
 
 
-def _bulk(model: Model, work: Work) -> Visits:
-    return _at_once(model, work)
-
-
-def _names(model: Model, work: Work) -> Visits:
-    return directories.names(model, work.start_directory_id)
-
-
 def _du(model: Model, work: Work) -> Visits | Touches:
     # BSD's du takes what its fts hands out, which asks for all attributes with the names.
     if model.host.listing_carries_attributes:
@@ -388,18 +380,6 @@ def _ls(model: Model, work: Work, *, is_deep: bool = True) -> Visits | data.File
     return programs.ls(model, work.start_directory_id, is_deep=is_deep)
 
 
-def _ls_folder(model: Model, work: Work) -> Visits | data.FileTouches:
-    return _ls(model, work, is_deep=False)
-
-
-def _archive(model: Model, work: Work) -> data.FileTouches:
-    return archive(model, work.start_directory_id)
-
-
-def _git_status(model: Model, work: Work) -> tuple[Touches, NDArray[np.uint16]]:
-    return git_status(model, work.start_directory_id)
-
-
 def _search(model: Model, work: Work) -> AccessTrace:
     # Linux has no call that searches a catalog: there a search by name is find.
     return (_searchfs if model.host.listing_carries_attributes else by_touches(_find))(model, work)
@@ -412,26 +392,6 @@ def _backup(model: Model, work: Work) -> Visits | data.FileTouches:
     return programs.backup(model, work.start_directory_id)
 
 
-def _backup_events(model: Model, work: Work) -> Touches:
-    return changed_folders(model, work.paths or ())
-
-
-def _delete(model: Model, work: Work) -> AccessTrace:
-    return delete(model, work.start_directory_id)
-
-
-def _least_written(model: Model, work: Work) -> LeastWritten:
-    return least_written(model, work.start_directory_id)
-
-
-def _mount(model: Model, _: Work) -> AccessTrace:
-    return mount(model)
-
-
-def _fsck(model: Model, _: Work) -> AccessTrace:
-    return fsck(model)
-
-
 def _catalog(model: Model, _: Work) -> Touches:
     return visits.leaves(model)
 
@@ -442,10 +402,6 @@ def _searchfs(model: Model, work: Work) -> AccessTrace:
 
 def _paths(model: Model, work: Work) -> tuple[Touches, NDArray[np.uint16]]:
     return paths(model, work.paths or (), ROOT_ID)
-
-
-def _copy(model: Model, work: Work) -> data.FileTouches:
-    return data.copy(model, work.start_directory_id)
 
 
 def _read(model: Model, work: Work) -> data.FileTouches:
@@ -467,36 +423,63 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
             Order("backup", by_touches(_backup), does="all names and attributes, to find what changed"),
             Order(
                 "backup-events",
-                by_touches(_backup_events),
+                by_touches(lambda model, work: changed_folders(model, work.paths or ())),
                 needs="paths",
                 does="names and attributes of the folders of a list, which changed",
             ),
             Order(
                 "delete",
-                _delete,
+                lambda model, work: delete(model, work.start_directory_id),
                 is_done_once=True,
                 does="what rm -r reads; what it writes is not in it",
-                least_written=_least_written,
+                least_written=lambda model, work: least_written(model, work.start_directory_id),
             ),
-            Order("mount", _mount, is_done_once=True, is_whole=False, does="what the system reads to mount the volume"),
-            Order("fsck", _fsck, is_done_once=True, does="what the maker's checker reads of a sound volume"),
+            Order(
+                "mount",
+                lambda model, _: mount(model),
+                is_done_once=True,
+                is_whole=False,
+                does="what the system reads to mount the volume",
+            ),
+            Order(
+                "fsck",
+                lambda model, _: fsck(model),
+                is_done_once=True,
+                does="what the maker's checker reads of a sound volume",
+            ),
             Order("find", by_touches(_find), does="names as find prints them: no stat where no test needs one"),
             Order("ls", by_touches(_ls), does="names and attributes as ls -lR prints them, folder by folder"),
             Order(
                 "ls-folder",
-                by_touches(_ls_folder),
+                by_touches(lambda model, work: _ls(model, work, is_deep=False)),
                 is_whole=False,
                 does="names and attributes of one folder: ls -l",
             ),
-            Order("archive", by_touches(_archive), does="names, attributes and contents as tar puts them in"),
-            Order("git-status", by_touches(_git_status), does="what git status looks at where all files are tracked"),
+            Order(
+                "archive",
+                by_touches(lambda model, work: archive(model, work.start_directory_id)),
+                does="names, attributes and contents as tar puts them in",
+            ),
+            Order(
+                "git-status",
+                by_touches(lambda model, work: git_status(model, work.start_directory_id)),
+                does="what git status looks at where all files are tracked",
+            ),
             Order("search", _search, is_done_once=True, does="all names, as a search by name goes through them"),
-            Order("bulk", by_touches(_bulk), does="names and attributes at once: getattrlistbulk"),
-            Order("names", by_touches(_names), does="names alone: readdir without stat"),
+            Order("bulk", by_touches(_at_once), does="names and attributes at once: getattrlistbulk"),
+            Order(
+                "names",
+                by_touches(lambda model, work: directories.names(model, work.start_directory_id)),
+                does="names alone: readdir without stat",
+            ),
             Order("catalog", by_touches(_catalog), does="the whole tree in the order of its keys"),
             Order("searchfs", _searchfs, is_done_once=True, does="the whole tree as searchfs reads it"),
             Order("paths", by_touches(_paths), needs="paths", does="paths of a list, looked up one by one"),
-            Order("copy", by_touches(_copy), does="names, attributes and the contents of all files"),
+            Order(
+                "copy",
+                by_touches(lambda model, work: data.copy(model, work.start_directory_id)),
+                does="names, attributes and the contents of all files",
+            ),
             Order("read", by_touches(_read), needs="file", takes=("records",), does="the contents of one file"),
         )
     }

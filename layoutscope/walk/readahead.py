@@ -7,7 +7,7 @@ followed page by page (:class:`ReadAhead`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -133,7 +133,7 @@ def sequential_windows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cut files that are read from beginning to end."""
     kind = files.is_packed.astype(np.int64)
-    return _windows(files, Growth(kind, np.zeros((2, 1), np.int64), np.array([window_bytes, AT_ONCE])))
+    return _windows(files, kind, np.zeros((2, 1), np.int64), np.array([window_bytes, AT_ONCE]))
 
 
 def growing_windows(
@@ -148,7 +148,7 @@ def growing_windows(
     # A place that no page reaches stands behind those that grow in fewer steps.
     table = np.array([[*each, *[AT_ONCE] * (deepest - len(each))] for each in [*edges, [0]]])
     step = np.array([*[limit * PAGE_BYTES] * len(edges), AT_ONCE])
-    return _windows(files, Growth(np.where(files.is_packed, len(edges), kind), table, step))
+    return _windows(files, np.where(files.is_packed, len(edges), kind), table, step)
 
 
 def _growing(wanted: int, limit: int) -> list[int]:
@@ -161,46 +161,41 @@ def _growing(wanted: int, limit: int) -> list[int]:
     return edges
 
 
-class Growth(NamedTuple):
-    """Where the windows of files begin, by kinds of files."""
+def _windows(
+    files: FileMap,
+    kind: NDArray[np.int64],  # kind of each file
+    # by kind, where the first windows begin, in bytes from the start of a file; at least 0 itself, `AT_ONCE` for no
+    # window
+    edges: NDArray[np.int64],
+    step: NDArray[np.int64],  # by kind, the size of all windows from the last of these on
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    last_edge = (edges < AT_ONCE).sum(axis=1) - 1
 
-    kind: NDArray[np.int64]  # kind of each file
-    # where the first windows begin, in bytes from the start of a file; at least 0 itself, `AT_ONCE` for no window
-    edges: NDArray[np.int64]
-    step: NDArray[np.int64]  # size of all windows from the last of these on
-
-    def numbers(self, file: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tell in which of its file's windows each place lies."""
-        kind = self.kind[file]
-        known = (self.edges[kind] <= at[:, None]).sum(axis=1) - 1
-        over = (at - self.edges[kind, known]) // self.step[kind]
-        found: NDArray[np.int64] = known + np.where(known == self._last()[kind], over, 0)
+    def number_windows(at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Tell in which of its file's windows a place of each extent lies."""
+        own = kind[files.file]
+        known = (edges[own] <= at[:, None]).sum(axis=1) - 1
+        over = (at - edges[own, known]) // step[own]
+        found: NDArray[np.int64] = known + np.where(known == last_edge[own], over, 0)
         return found
 
-    def begins(self, file: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.int64]:
+    def find_begins(file: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tell where windows begin in their files."""
-        kind = self.kind[file]
-        last = self._last()[kind]
-        found: NDArray[np.int64] = self.edges[kind, np.minimum(number, last)]
-        found += np.maximum(number - last, 0) * self.step[kind]
-        return found
+        own = kind[file]
+        begins: NDArray[np.int64] = edges[own, np.minimum(number, last_edge[own])]
+        begins += np.maximum(number - last_edge[own], 0) * step[own]
+        return begins
 
-    def _last(self) -> NDArray[np.int64]:
-        last: NDArray[np.int64] = (self.edges < AT_ONCE).sum(axis=1) - 1
-        return last
-
-
-def _windows(files: FileMap, growth: Growth) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     base = files.base[files.file]
-    first = growth.numbers(files.file, files.start - base)
-    last = np.where(files.image_offset >= 0, growth.numbers(files.file, files.stop - base - 1), first)
+    first = number_windows(files.start - base)
+    last = np.where(files.image_offset >= 0, number_windows(files.stop - base - 1), first)
     extent = np.repeat(np.arange(len(first)), last - first + 1)
     number = ranges(first, last - first + 1)
     file = files.file[extent]
     new = np.ones(len(file), bool)
     new[1:] = (file[1:] != file[:-1]) | (number[1:] != number[:-1])
     number, file = number[new], file[new]
-    begin, end = (files.base[file] + growth.begins(file, each) for each in (number, number + 1))
+    begin, end = (files.base[file] + find_begins(file, each) for each in (number, number + 1))
     return file, begin, np.minimum(end, np.append(files.base, AT_ONCE)[file + 1])
 
 
@@ -349,22 +344,6 @@ class ReadAhead:
         return page
 
 
-class Sent(Struct, frozen=True):
-    """Requests as they are sent; arrays of shape (n_sent,)."""
-
-    source: NDArray[np.int64]  # request that it began as
-    skipped_bytes: NDArray[np.int64]  # how far behind that request's start it starts
-    length_bytes: NDArray[np.int64]  # its length, with what was merged into it
-
-
-class QueueRules(NamedTuple):
-    """How requests are queued."""
-
-    holds_last: bool  # whether the piece before a read of metadata is not queued yet
-    sorts: bool = True  # whether there is a queue that sorts; without it the file's order is kept
-    largest_bytes: int = 2**40  # what the drive takes at once
-
-
 def send(
     offset: NDArray[np.int64],
     length_bytes: NDArray[np.int64],
@@ -372,9 +351,16 @@ def send(
     # and requests outside of any have -1
     window: NDArray[np.int64],
     waits: NDArray[np.bool_],
-    queue: QueueRules,
-) -> Sent:
-    """Order and merge requests."""
+    *,
+    holds_last: bool,  # whether the piece before a read of metadata is not queued yet
+    sorts: bool = True,  # whether there is a queue that sorts; without it the file's order is kept
+    largest_bytes: int = 2**40,  # what the drive takes at once
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Order and merge requests.
+
+    As they are sent: the request that each began as, how far behind that one's start it starts, and its length in bytes
+    with what was merged into it.
+    """
     joined = np.zeros(len(offset), bool)
     joined[1:] = (window[1:] == window[:-1]) & (offset[1:] == offset[:-1] + length_bytes[:-1])
     joined[1:] &= ~(waits[1:] | waits[:-1])
@@ -382,8 +368,8 @@ def send(
     lengths = np.add.reduceat(length_bytes, first) if len(first) else length_bytes
     source, length = first.copy(), lengths.copy()
     kept = np.ones(len(first), bool)
-    for begin, end in _disorderly(offset[first], window[first], waits[first]) if queue.sorts else ():
-        window_queue = _Queue(queue.holds_last)
+    for begin, end in _disorderly(offset[first], window[first], waits[first]) if sorts else ():
+        window_queue = _Queue(holds_last)
         for place in range(begin, end):
             request = _Request(place, int(offset[first[place]]), int(lengths[place]))
             window_queue.add(request, waits=bool(waits[first[place]]))
@@ -391,14 +377,16 @@ def send(
         kept[begin + len(sent) : end] = False
         source[begin : begin + len(sent)] = [first[request.place] for request in sent]
         length[begin : begin + len(sent)] = [request.length for request in sent]
-    return _cut(source[kept], length[kept], queue.largest_bytes)
+    return _cut(source[kept], length[kept], largest_bytes)
 
 
-def _cut(source: NDArray[np.int64], length_bytes: NDArray[np.int64], largest_bytes: int) -> Sent:
+def _cut(
+    source: NDArray[np.int64], length_bytes: NDArray[np.int64], largest_bytes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     count = -(-length_bytes // largest_bytes)
     place = np.repeat(np.arange(len(source)), count)
     skipped = (np.arange(len(place)) - starts_of(count)[place]) * largest_bytes
-    return Sent(source[place], skipped, np.minimum(length_bytes[place] - skipped, largest_bytes))
+    return source[place], skipped, np.minimum(length_bytes[place] - skipped, largest_bytes)
 
 
 def _disorderly(

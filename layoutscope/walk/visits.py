@@ -6,7 +6,7 @@ the native core asks the cache for each as it comes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -209,7 +209,7 @@ def metadata_reads(
     counted = touch >= begin
     thread = passes[0][1] if len(passes) == 1 else np.concatenate([threads for _, threads in passes])
     touch = touch[counted]
-    return requested(model, made, reads[counted], Timeline(clock_at(needed, touch, begin), thread[touch]))[0]
+    return requested(model, made, reads[counted], clock_at(needed, touch, begin), thread[touch])[0]
 
 
 def walked_reads(model: Model, visits: Visits) -> AccessTrace:
@@ -217,7 +217,7 @@ def walked_reads(model: Model, visits: Visits) -> AccessTrace:
     made = requests(model)
     reads, at_us = visited(visits, model)
     new = _lacking(made, reads.node, cached_by_mount(model))
-    return requested(model, made, reads[new], Timeline(np.concatenate([at_us[:1], at_us[1:-1][new], at_us[-1:]])))[0]
+    return requested(model, made, reads[new], np.concatenate([at_us[:1], at_us[1:-1][new], at_us[-1:]]))[0]
 
 
 def read_pages_once(
@@ -237,20 +237,16 @@ def _lacking(made: Requests, node: NDArray[np.int32], known: NDArray[np.int32]) 
     return new[made.new(node[new], known)] if made.are_shared else new
 
 
-class Timeline(NamedTuple):
-    """When the host does what."""
-
-    # host time at the start, before each read, and in the end; all of it passes, read or not
-    at_us: NDArray[np.float64]
-    thread: NDArray[np.uint16] | None = None  # the thread that makes each; the first one without it
-
-
 def requested(
-    model: Model, made: Requests, reads: Touches, timeline: Timeline
+    model: Model,
+    made: Requests,
+    reads: Touches,
+    # host time at the start, before each read, and in the end; all of it passes, read or not
+    at_us: NDArray[np.float64],
+    thread: NDArray[np.uint16] | None = None,  # the thread that makes each; the first one without it
 ) -> tuple[AccessTrace, NDArray[np.int64]]:
     """Turn reads of nodes and of pieces of files into requests."""
     # Between two reads passes the time of all touches that the cache served, not of the next one alone.
-    at_us = timeline.at_us
     place, source = made.of(made.unit[reads.node])
     node = np.minimum(reads.node, len(model.nodes))
     think_us = np.diff(at_us)[:-1] + np.where(node < len(model.nodes), model.costs.node_us, 0.0)
@@ -262,7 +258,7 @@ def requested(
         cause=reads.cause[source],
         tree=np.append(model.nodes.tree, np.uint8(len(model.nodes.trees)))[node[source]],
         directory_id=reads.directory_id[source],
-        issuer=np.zeros(len(source), np.uint16) if timeline.thread is None else timeline.thread[source],
+        issuer=np.zeros(len(source), np.uint16) if thread is None else thread[source],
         think_us=np.where(begins, think_us[source], 0.0),
         causes=CAUSES,
         trees=(*model.nodes.trees, "data"),
@@ -432,7 +428,7 @@ def stepped(model: Model, steps: Sequence[MountStep]) -> AccessTrace:
     )
     whole = concatenated(needed)
     reads, touch = read_pages_once(made, whole, model, first, np.empty(0, np.int32))
-    trace, source = requested(model, made, reads, Timeline(clock_at(whole, touch)))
+    trace, source = requested(model, made, reads, clock_at(whole, touch))
     return named(trace, reads.node[source] - len(model.nodes), pieces)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -216,41 +216,28 @@ def fitted_curve(tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
     if len(tracks) < FEWEST:
         raise UsageError(f"{len(tracks)} reads at known distances are too few for a seek curve; {FEWEST} are needed")
     stroke = float(tracks.max())
-    reads = Timed(tracks, times_ms, turn_ms)
     plain = [
-        _most_likely(reads, SeekCurve(np.zeros(4), stroke * knee, np.empty(0), soft, 0.0))
+        refit_curve(SeekCurve(np.zeros(4), stroke * knee, np.empty(0), soft, 0.0), tracks, times_ms, turn_ms)
         for knee in KNEES
         for soft in SOFT
     ]
     best = max(plain, key=lambda curve: curve.likelihood)
     bends = np.geomspace(1, stroke, BENDS)
-    return _most_likely(reads, replace(best, bends=bends, weights=np.append(best.weights, np.zeros(BENDS))))
+    with_bends = replace(best, bends=bends, weights=np.append(best.weights, np.zeros(BENDS)))
+    return refit_curve(with_bends, tracks, times_ms, turn_ms)
 
 
-def refitted(curve: SeekCurve, tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
-    """Fit the curve to other reads of the same drive."""
-    return _most_likely(Timed(tracks, times_ms, turn_ms), curve)
-
-
-class Timed(NamedTuple):
-    """Reads at distances."""
-
-    tracks: F64
-    times_ms: F64
-    turn_ms: float
-
-
-def _most_likely(reads: Timed, start: SeekCurve) -> SeekCurve:
+def refit_curve(start: SeekCurve, tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
     """Climb to the curve of the greatest likelihood: Newton's steps, each halved until it leads upwards."""
-    basis = terms(reads.tracks, start.knee, start.bends)
+    basis = terms(tracks, start.knee, start.bends)
     believed = _prior(start)
     weights = start.weights
     if not weights.any():
-        weights = np.asarray(np.linalg.lstsq(basis, reads.times_ms - reads.turn_ms / 2, rcond=None)[0], np.float64)
-    scale = reads.turn_ms * start.soft
+        weights = np.asarray(np.linalg.lstsq(basis, times_ms - turn_ms / 2, rcond=None)[0], np.float64)
+    scale = turn_ms * start.soft
 
     def judged(tried: F64) -> tuple[float, F64, F64]:
-        value, slope, bend = _likelihood(reads.times_ms - basis @ tried, reads.turn_ms, scale)
+        value, slope, bend = _likelihood(times_ms - basis @ tried, turn_ms, scale)
         return value - float(believed @ tried**2) / 2, slope, bend
 
     value, slope, bend = judged(weights)

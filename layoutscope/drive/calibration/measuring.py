@@ -24,7 +24,7 @@ from layoutscope.drive.calibration.assemble import (
     measured_turn,
     moves,
     profile_of,
-    refitted,
+    refit_curve,
     replay_of,
     rough_tracks,
     track_numbers,
@@ -143,7 +143,7 @@ def redrawn_curves(log: ReadLog, disk: Disk) -> list[SeekCurve]:
     distance, times = moves(log, disk.tracks, disk.turn_ms)
     random = np.random.default_rng(SEED)
     draws = (random.integers(0, len(times), len(times)) for _ in range(DRAWS))
-    return [refitted(disk.curve, distance[drawn], times[drawn], disk.turn_ms) for drawn in draws]
+    return [refit_curve(disk.curve, distance[drawn], times[drawn], disk.turn_ms) for drawn in draws]
 
 
 def known_within(curves: Sequence[SeekCurve], turn_ms: float, tracks: NDArray[np.float64]) -> float:

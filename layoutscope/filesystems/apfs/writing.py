@@ -20,6 +20,7 @@ from layoutscope.aging.volume import (
     found_tree,
     leaves_of,
     made_tree,
+    node_blocks,
     numbers_of,
     pinned,
     read_data,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from layoutscope.aging.model import CycleKind, Done, Policy
     from layoutscope.aging.trees import AgingTree, TreeLevel
-    from layoutscope.aging.volume import AgingEntries, Data, FreeBlocks, ReadTree
+    from layoutscope.aging.volume import AgingEntries, Data, FreeBlocks, TreeRows
     from layoutscope.tables import VolumeLayout
 
     I64 = NDArray[np.int64]
@@ -470,7 +471,7 @@ def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
     }
     trees = {"fs": _fs_tree(layout, policy, read["fs"], entries, (keys, leaf))}
     entries.keys = pinned(trees["fs"], keys, leaf)
-    room = int(layout.columns("nodes")["size_bytes"].data[read["fs"].rows[0][0]]) - NODE_HEAD
+    room = int(layout.columns("nodes")["size_bytes"].data[read["fs"][0][0]]) - NODE_HEAD
     rule = NodeRule(room, policy.map_keep, policy.merge_share, by_count=policy.split_by_count)
     if "omap" in read:
         trees["omap"] = _map_tree(layout, trees["fs"], read["omap"], rule)
@@ -478,7 +479,7 @@ def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
         trees["extentref"] = _reference_tree(layout, data, read["extentref"], rule)
     space = read_free(layout)
     space.pin(_held_by_snapshots(layout, read, data, entries.ident, leaf["inode"]))
-    blocks = np.concatenate(read["fs"].blocks)
+    blocks = node_blocks(layout, np.concatenate(read["fs"]))
     known = data.start[data.ident != NOWHERE]
     oids = layout.columns("nodes")["node_id"].signed()
     return ApfsVolume(
@@ -505,10 +506,10 @@ def lies_apart(layout: VolumeLayout) -> bool:
     """Whether the nodes of a volume lie behind all data."""
     read = found_tree(layout, "fs")
     data = read_data(layout, numbers_of(layout))
-    return read is not None and _are_apart(np.concatenate(read.blocks), data.start[data.ident != NOWHERE])
+    return read is not None and _are_apart(node_blocks(layout, np.concatenate(read)), data.start[data.ident != NOWHERE])
 
 
-def _held_by_snapshots(layout: VolumeLayout, read: dict[str, ReadTree], data: Data, ident: I64, leaf: I64) -> I64:
+def _held_by_snapshots(layout: VolumeLayout, read: dict[str, TreeRows], data: Data, ident: I64, leaf: I64) -> I64:
     """Return the blocks that snapshots of the volume hold, too: they are not free when they are replaced.
 
     What was written when the last snapshot was made, or before, is its own: nodes, by their transactions, and the data
@@ -523,10 +524,10 @@ def _held_by_snapshots(layout: VolumeLayout, read: dict[str, ReadTree], data: Da
     held = []
     for tree in ("fs", "extentref"):
         if tree in read:
-            rows, blocks = np.concatenate(read[tree].rows), np.concatenate(read[tree].blocks)
-            held.append(blocks[(xid[rows] > 0) & (xid[rows] <= last)])
+            rows = np.concatenate(read[tree])
+            held.append(node_blocks(layout, rows)[(xid[rows] > 0) & (xid[rows] <= last)])
     there = leaf >= 0
-    old = (xid[read["fs"].rows[0]] <= last)[leaf[there]]
+    old = (xid[read["fs"][0]] <= last)[leaf[there]]
     files = is_among(data.ident, ident[there][old]) & (data.ident != NOWHERE)
     held.append(np.asarray(ranges(data.start[files], data.count[files]), np.int64))
     return np.concatenate(held)
@@ -535,7 +536,7 @@ def _held_by_snapshots(layout: VolumeLayout, read: dict[str, ReadTree], data: Da
 def _fs_tree(
     layout: VolumeLayout,
     policy: Policy,
-    read: ReadTree,
+    read: TreeRows,
     entries: AgingEntries,
     where: tuple[dict[str, I64], dict[str, I64]],
 ) -> AgingTree:
@@ -553,7 +554,7 @@ def _fs_tree(
     key, size, at = present(*parts)
     # Of a file with several names, inode and data stream are one record.
     _, once = np.unique(key, return_index=True)
-    room = int(layout.columns("nodes")["size_bytes"].data[read.rows[0][0]]) - NODE_HEAD
+    room = int(layout.columns("nodes")["size_bytes"].data[read[0][0]]) - NODE_HEAD
     room -= TABLE_SLACK
     # All extents of a file are one record here, so that shares are of bytes.
     leaf_rule, index_rule = (NodeRule(room, keep, policy.merge_share) for keep in (policy.leaf_keep, policy.index_keep))
@@ -561,10 +562,10 @@ def _fs_tree(
     return made_tree(layout, read, (key[once], size[once], at[once]), rules, TABLE_ENTRY)
 
 
-def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: ReadTree, rule: NodeRule) -> AgingTree:
+def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: TreeRows, rule: NodeRule) -> AgingTree:
     """Make the object map: a record for each node, in the leaf that leads to it."""
     nodes = layout.columns("nodes")
-    row = nodes["row"].signed()[read.rows[0]]
+    row = nodes["row"].signed()[read[0]]
     order = np.argsort(row)
     ids = np.concatenate([level.ident for level in mapped.levels])
     live = nodes["tree"].equals("fs") & nodes["state"].equals("live") & nodes["level"].is_known & are_walked(nodes)
@@ -576,10 +577,10 @@ def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: ReadTree, rule: Nod
     return made_tree(layout, read, records, (rule, rule, MAP_INDEX_BYTES), MAP_TABLE_ENTRY)
 
 
-def _reference_tree(layout: VolumeLayout, data: Data, read: ReadTree, rule: NodeRule) -> AgingTree:
+def _reference_tree(layout: VolumeLayout, data: Data, read: TreeRows, rule: NodeRule) -> AgingTree:
     """Make the tree of extent references: a record for each extent, in the leaf whose first block is not behind it."""
     key = distinct(data.start)
-    first = layout.columns("nodes")["first_key_id"].signed()[read.rows[0]]
+    first = layout.columns("nodes")["first_key_id"].signed()[read[0]]
     leaf = np.maximum(np.searchsorted(first, key, side="right") - 1, 0)
     records = (key, np.full(len(key), REFERENCE_BYTES), leaf)
     return made_tree(layout, read, records, (rule, rule, REFERENCE_INDEX_BYTES), TABLE_ENTRY)

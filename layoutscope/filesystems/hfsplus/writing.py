@@ -230,11 +230,11 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
     key, size, at = present(*parts)
     _, once = np.unique(key, return_index=True)
     nodes = layout.columns("nodes")
-    node_bytes = int(nodes["size_bytes"].data[read.rows[0][0]])
+    node_bytes = int(nodes["size_bytes"].data[read[0][0]])
     rule = NodeRule(node_bytes - NODE_HEAD, policy.leaf_keep, policy.merge_share, policy.split_less)
     tree = made_tree(layout, read, (key[once], size[once], at[once]), (rule, rule, INDEX_BYTES), TABLE_ENTRY)
     tree = replace(tree, short_index_bytes=SHORT_INDEX_BYTES)
-    offsets = [nodes["image_offset"].signed()[rows] - layout.facts.image_offset for rows in read.rows]
+    offsets = [nodes["image_offset"].signed()[rows] - layout.facts.image_offset for rows in read]
     levels = tuple(replace(level, block=offset) for level, offset in zip(tree.levels, offsets, strict=True))
     entries.keys = pinned(tree, keys, leaf)
     spare, offset_of = _free_nodes(layout)

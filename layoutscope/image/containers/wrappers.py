@@ -257,19 +257,11 @@ def is_cue(head: bytes) -> bool:
     return any(map(_FILE.match, lines)) and any(map(_TRACK.match, lines))
 
 
-class Track(NamedTuple):
-    """A track with data: the file that holds it, from which frame to which, and what its sectors are."""
+def data_track(source: Source) -> tuple[Path, int, int | None, int, int, int]:
+    """Find the first track with data of those that a list names; its file lies beside the list.
 
-    path: Path
-    begin: int
-    end: int | None
-    stride: int
-    before: int
-    mode: int
-
-
-def data_track(source: Source) -> Track:
-    """Find the first track with data of those that a list names; its file lies beside the list."""
+    The file, its first and last frame, the length of its sectors, the bytes before the data of each, and their mode.
+    """
     text = source.read(0, min(source.size_bytes, MAX_CUE_BYTES)).decode("utf-8", "replace")
     file, mode = "", ""
     begin: int | None = None
@@ -295,19 +287,19 @@ def data_track(source: Source) -> Track:
             f"{source.name}: names no track with data in a form that is read", code="container",
             advice="convert it with: bchunk IMAGE.bin IMAGE.cue RAW",
         )  # fmt: skip
-    return Track(Path(source.name).parent / Path(file.replace("\\", "/")).name, begin, end, *_MODES[mode])
+    return Path(source.name).parent / Path(file.replace("\\", "/")).name, begin, end, *_MODES[mode]
 
 
 def open_cue(source: Source) -> Source:
     """Open the first track with data of those that a list names."""
-    track = data_track(source)
-    data = RawFile(track.path)
-    start = track.begin * track.stride
-    stop = data.size_bytes if track.end is None else min(track.end * track.stride, data.size_bytes)
+    path, begin, end, stride, before, mode = data_track(source)
+    data = RawFile(path)
+    start = begin * stride
+    stop = data.size_bytes if end is None else min(end * stride, data.size_bytes)
     if start >= stop:
         data.close()
-        raise ImageError(f"{source.name}: its track begins at byte {start:,} of {track.path.name}, which has {stop:,}")
+        raise ImageError(f"{source.name}: its track begins at byte {start:,} of {path.name}, which has {stop:,}")
     source.close()
-    if track.stride == CD_BYTES:
+    if stride == CD_BYTES:
         return open_piece(data, Piece(WHAT_CD, start, stop - start))
-    return _sectors(data, start, stop, track.stride, track.before, track.mode)
+    return _sectors(data, start, stop, stride, before, mode)

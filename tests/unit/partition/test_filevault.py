@@ -37,7 +37,7 @@ from layoutscope import check, extract, read_layouts, scan, verify
 from layoutscope.errors import FormatError, LayoutscopeError, LockedError, UnsupportedError
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource
-from layoutscope.image.unlocked import EncryptedStretch, UnlockedSource
+from layoutscope.image.unlocked import UnlockedSource
 from layoutscope.partition import find_volumes
 from tests.unit.partition.builders import CORE_STORAGE, HFS, gpt_disk, gpt_entry
 
@@ -342,7 +342,7 @@ def stored(plain: bytes) -> bytes:
 
 def test_any_range_reads_as_the_plain_text(plain):
     """Of every alignment, inside, across the ends, and around the stretch; in one read or in many."""
-    source = UnlockedSource(MemorySource(stored(plain)), [EncryptedStretch(*STRETCH, bytes(range(32)))])
+    source = UnlockedSource(MemorySource(stored(plain)), [(*STRETCH, bytes(range(32)))])
     rng = np.random.default_rng(2)
     starts = rng.integers(0, len(plain), 300)
     lengths = np.array([rng.integers(0, len(plain) - start + 1) for start in starts.tolist()])
@@ -354,7 +354,7 @@ def test_any_range_reads_as_the_plain_text(plain):
 
 def test_many_pieces_read_as_the_plain_text(plain):
     """Whole units at once, pieces that are none or cross an end one by one; each in its place of the buffer."""
-    source = UnlockedSource(MemorySource(stored(plain)), [EncryptedStretch(*STRETCH, bytes(range(32)))])
+    source = UnlockedSource(MemorySource(stored(plain)), [(*STRETCH, bytes(range(32)))])
     rng = np.random.default_rng(3)
     starts = np.concatenate([rng.integers(0, 30, 600) * 512, rng.integers(0, 1 << 13, 20)])
     lengths = np.concatenate([rng.integers(0, 3, 600) * 512, rng.integers(0, 1 << 13, 20)])
@@ -371,7 +371,7 @@ def test_what_was_never_read_stays_zeros(plain):
     """Zeros of an area that is not there are not decrypted into something."""
     unread = np.array([[5 * 512, 512]])
     below = RescuedSource(MemorySource(stored(plain)), unread)
-    source = UnlockedSource(below, [EncryptedStretch(*STRETCH, bytes(range(32)))])
+    source = UnlockedSource(below, [(*STRETCH, bytes(range(32)))])
     target = bytearray(4 * 512)
     source.read_into(4 * 512, memoryview(target))
     assert bytes(target) == plain[4 * 512 : 5 * 512] + bytes(512) + plain[6 * 512 : 8 * 512]
@@ -384,5 +384,5 @@ def test_holes_of_what_is_encrypted_are_no_zeros(plain):
     class Sparse(MemorySource):
         holes = np.array([[0, 4 * 512], [30 * 512, 512]])
 
-    source = UnlockedSource(Sparse(stored(plain)), [EncryptedStretch(*STRETCH, bytes(range(32)))])
+    source = UnlockedSource(Sparse(stored(plain)), [(*STRETCH, bytes(range(32)))])
     assert source.holes.tolist() == [[0, 3 * 512], [30 * 512, 512]]

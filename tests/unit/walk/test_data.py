@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from layoutscope.errors import UsageError
 from layoutscope.walk import Work, host_profile, random_records, trace
-from layoutscope.walk.readahead import FileMap, QueueRules, ReadAhead, send, sequential_windows
+from layoutscope.walk.readahead import FileMap, ReadAhead, send, sequential_windows
 
 KIB = 1024
 
@@ -19,9 +19,9 @@ def sent(offsets, lengths, windows, *, waiting=(), holds_last=False, **more):
     """Send requests; those at the places in `waiting` are metadata."""
     waits = np.isin(np.arange(len(offsets)), waiting)
     arrays = (np.array(numbers) for numbers in (offsets, lengths, windows))
-    result = send(*arrays, waits, QueueRules(holds_last, **more))
-    starts = np.array(offsets)[result.source] + result.skipped_bytes
-    return list(zip(starts.tolist(), result.length_bytes.tolist(), strict=True))
+    source, skipped_bytes, length_bytes = send(*arrays, waits, holds_last=holds_last, **more)
+    starts = np.array(offsets)[source] + skipped_bytes
+    return list(zip(starts.tolist(), length_bytes.tolist(), strict=True))
 
 
 @pytest.fixture

@@ -187,6 +187,14 @@ def _code(node: ast.AST, statement: ast.AST, *, is_inside: bool) -> Iterator[tup
                 continue  # numpy takes any negative length for the one that is left open
             if isinstance(child, ast.keyword) and child.arg == "image_offset" and isinstance(child.value, ast.Constant):
                 continue  # what is parsed there was decrypted or unpacked, and has no address on the image
+            if isinstance(child, ast.keyword) and child.arg == "initial":
+                continue  # the least of what may be nothing is compared with what is there
+            if (
+                isinstance(child, ast.Constant)
+                and isinstance(node, ast.Call)
+                and ast.unparse(node.func).endswith("split")
+            ):
+                continue  # what follows the first piece is not looked at
             inner = child if isinstance(child, ast.stmt) else statement
             yield child, inner, is_body
             yield from _code(child, inner, is_inside=is_body)

@@ -32,6 +32,11 @@ def judged(value, least=3):
 def shaped(table):
     """Some 3 words."""
     return table.reshape(2, -1)
+
+
+def piece(text, table):
+    """Some 4 words."""
+    return text.split("x", 1)[3], table.max(initial=0), parse(text, image_offset=0)
 '''
 
 
@@ -68,6 +73,7 @@ def test_every_change_of_code_is_made_and_no_other(path):
         (12, 13, "add to sub", True),
         (14, 14, "condition negated", True),
         (21, 21, "2 to 3", True),
+        (26, 26, "3 to 4", True),
     ]
 
 

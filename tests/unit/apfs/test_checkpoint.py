@@ -179,3 +179,11 @@ def test_a_ring_is_not_impossibly_large(monkeypatch, more, is_refused):
     with pytest.raises(FormatError, match="impossibly large") as caught:
         ring_paddrs(store, 0, 4 + more, is_tree=False)
     assert (caught.value.image_offset, caught.value.found) == (0, "5")
+
+
+def test_a_checkpoint_may_be_its_superblock_alone():
+    """Then it has no maps and no ephemeral objects."""
+    store, area = ring_of(8, 9, ahead=2)
+    about = SimpleNamespace(hdr=SimpleNamespace(xid=9), xp_desc_index=5, num_desc_used=1)
+    found, wrong = open_checkpoint(store, area, 5, about)
+    assert (found.map_paddrs, found.ephemerals, wrong) == ((), {}, ())

@@ -171,6 +171,28 @@ def test_a_reaper_that_counts_other_lists_is_told():
     assert read_reaper(container) == {}
 
 
+FS = 0xD
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "words"),
+    [(OMAP, 0, True), (OMAP, 16, False), (FS, 0, True), (0x1234, 0, False)],
+)
+def test_how_far_the_reaping_of_an_object_has_come(kind, flags, words):
+    """An object map that is deleted and a volume have a phase, a snapshot that is cleaned up has none.
+
+    The state of another object is not documented, which is told at it, byte 112, behind the head.
+    """
+    body = struct.pack("<QQQQIIIIQQQII", 1, 0, 0, 0, 1, 0, kind, BLOCK, 0, 77, 7, flags, 64) + bytes([1]) + bytes(63)
+    container = container_of({3: whole(8, REAPER, body)}, {8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
+    found = read_reaper(container)
+    assert found["being reaped"].endswith(" 77")
+    assert ("reaping phase" in found) == words
+    assert [(item.code, item.image_offset) for item in container.log.findings] == (
+        [("record-invalid", 3 * BLOCK + 112)] if kind == 0x1234 else []
+    )
+
+
 def cache_list(first: int, stop: int, room: int, entries) -> bytes:
     """Lay out a list of the write-back cache; an entry is its place, that on the second device, and its blocks."""
     body = struct.pack("<QQIIII", 1, 0, first, stop, room, 0)

@@ -185,3 +185,13 @@ def test_free_space_is_unknown_where_a_bitmap_lies_outside(read):
     store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB), CIB: chunk, **FIRST_FIVE})
     assert not read_space(store, checkpoint).is_free_known
     assert "the bitmap cannot be read" in {item.message for item in store.log.findings}
+
+
+@pytest.mark.parametrize(("num_blocks", "expected"), [(12, (12, 8)), (20, (20, 0)), (21, (20, 0))])
+def test_blocks_of_a_set_whose_space_manager_is_lost(num_blocks, expected):
+    """Of 20 the second device has those that the image of the first one has no room for."""
+    store = store_of({num_blocks - 1: bytes(BLOCK)})
+    superblock = SimpleNamespace(spaceman_oid=OID, is_fusion=True, num_blocks=20)
+    assert device_blocks(store, Checkpoint(XID, 0, superblock, (), {})) == expected
+    superblock.is_fusion = False
+    assert device_blocks(store, Checkpoint(XID, 0, superblock, (), {})) == (20,)

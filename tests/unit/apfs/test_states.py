@@ -9,7 +9,7 @@ import pytest
 
 from layoutscope.errors import FormatError, TruncatedError
 from layoutscope.filesystems.apfs.btree import read_omap
-from layoutscope.filesystems.apfs.container import _compare_copies, report_changes
+from layoutscope.filesystems.apfs.container import Container, _compare_copies, _report_truncation, report_changes
 from layoutscope.filesystems.apfs.fsrecords import Names, RecordTables
 from layoutscope.filesystems.apfs.nodes import rows_of
 from layoutscope.filesystems.apfs.snapshots import (
@@ -268,3 +268,21 @@ def test_a_container_that_changed_is_told(monkeypatch, after, is_told):
     assert [item.code for item in log.findings] == ["container-changed"] * is_told
     for finding in log.findings:
         assert (finding.expected, finding.found) == ("20", str(max(after or [0])))
+
+
+@pytest.mark.parametrize(("num_blocks", "is_told"), [(4, False), (5, True), (6, True)])
+def test_a_container_that_is_larger_than_the_image_is_told(num_blocks, is_told):
+    """By a whole block: of a block of which a part is missing nothing is said."""
+    store = store_of({3: bytes(BLOCK)})
+    _report_truncation(store, (num_blocks,))
+    found = [(item.code, item.image_offset, item.expected, item.found) for item in store.log.findings]
+    assert found == [("truncated", 0, f"{num_blocks * BLOCK} bytes", f"{4 * BLOCK} bytes")] * is_told
+
+
+def test_findings_about_a_superblock_are_at_its_fields():
+    """The number of blocks is at byte 40 of it."""
+    store = store_of({0: bytes(BLOCK)})
+    container = SimpleNamespace(log=store.log, checkpoint=SimpleNamespace(paddr=3))
+    for field in ("", "num_blocks"):
+        Container.at_superblock(container, field).add("structure-invalid", "error", "words")
+    assert [item.image_offset for item in store.log.findings] == [3 * BLOCK, 3 * BLOCK + 40]

@@ -115,3 +115,13 @@ def test_the_nodes_of_files_are_named_as_the_type_of_their_root_says(kind, is_vi
     source = fs_source(store, volume, None)
     assert (source.hash_type, source.root_hash) == (SHA256, HASH[:32])
     assert np.array_equal(source.view.oid, volume.view.oid) if is_virtual else source.view is None
+
+
+@pytest.mark.parametrize("key", ["a key", None])
+def test_a_password_opens_a_volume_or_is_told_not_to(monkeypatch, key):
+    monkeypatch.setattr("layoutscope.filesystems.apfs.volume.unlock", lambda *_: key)
+    volume = volume_of(encrypted=True)
+    container = SimpleNamespace(superblock=SimpleNamespace(is_crypto_sw=True))
+    assert cipher_of(container, volume, "secret") == key
+    words = ["the password opens none of the volume's keys"] * (key is None)
+    assert [item.message for item in volume.log.findings] == words

@@ -44,6 +44,7 @@ OLD = ((MAP, True, 19), (SUPERBLOCK, True, 19), (MAP, True, READ), (SUPERBLOCK, 
         (((MAP, True, 21), (0, False, 7)), READ, (21, 104)),
         (((MAP, True, 21), (SUPERBLOCK, True, 18)), READ, None),
         (((0, False, 0), (SUPERBLOCK, False, 18)), READ, None),
+        (((14, False, 21),), READ, None),  # what is damaged claims to be a node
         (((0, False, 0), (SUPERBLOCK, False, 2**60)), READ, None),
         (((MAP, True, 21), (0, False, 0)), 22, (22, 0)),
     ],

@@ -424,3 +424,12 @@ def test_a_node_of_32_kib_is_the_largest():
     volume, place = volume_of(header(len_node=32_768, num_nodes=1), *[bytes(SIZE)] * 63)
     assert open_tree(volume, place).num_nodes == 1
     assert codes(volume) == []
+
+
+@pytest.mark.parametrize(("length", "expected"), [(1, 1), (100, 100), (256, 256)])
+def test_the_map_ends_where_its_node_is_free(length, expected):
+    """The record begins at byte 248; the last offset of the node says where it ends."""
+    whole = bytearray(header(0b1000_0000, num_nodes=1, tree_depth=0, root_node=0, leaf_records=0))
+    whole[SIZE - 8 : SIZE - 6] = (248 + length).to_bytes(2, "big")
+    volume, place = volume_of(bytes(whole))
+    assert open_tree(volume, place).map_parts == ((248, expected),)

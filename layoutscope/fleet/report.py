@@ -130,8 +130,9 @@ def _maps(known: FleetViews, place: Path, page: Path, *, force: bool, left_out: 
     """Write the maps of all captures; returns their addresses by source."""
     folder = page.with_name(f"{page.stem}-maps")
     refuse_place(folder)
-    if not folder.is_dir():
-        folder.mkdir()
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise UsageError(f"{folder}: is no folder, and maps are written into it. Remove it or name another page.")
+    folder.mkdir(exist_ok=True)
     drawn = {}
     for source, capture in known.captures.items():
         goal = folder / f"{Path(capture).stem}.html"

@@ -202,6 +202,14 @@ def test_maps_lie_beside_the_page(fleet, tmp_path):
         layoutscope.write_report(fleet, tmp_path / "a.html")
 
 
+def test_a_file_in_place_of_the_folder_of_maps_stays(fleet, tmp_path):
+    """What is in the way is named, and what it is to be."""
+    (tmp_path / "a-maps").write_text("mine")
+    with pytest.raises(UsageError, match="a-maps: is no folder, and maps are written into it"):
+        layoutscope.write_report(fleet, tmp_path / "a.html", maps=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["a-maps"]
+
+
 def test_maps_are_not_written_through_a_link(fleet, tmp_path):
     """Where their folder is one, nothing gets into what it leads to."""
     (tmp_path / "letters").mkdir()

@@ -286,7 +286,15 @@ def test_a_file_that_shrinks_is_told(disks, tmp_path, verb):
 
 @pytest.mark.parametrize(
     "module",
-    ["layoutscope.bounded", "layoutscope.cli", "typer", "numpy", "layoutscope.cli.scan", "layoutscope.api.scan", "rich"],
+    [
+        "layoutscope.bounded",
+        "layoutscope.cli",
+        "typer",
+        "numpy",
+        "layoutscope.cli.scan",
+        "layoutscope.api.scan",
+        "rich",
+    ],
 )
 def test_an_interrupt_during_imports_ends_with_130(disks, module):
     """Ctrl-C while a module is loaded, from the first one on: no stack, one line."""

@@ -90,7 +90,9 @@ def test_a_description_may_say_more_of_an_extent(disk, tmp_path, peer):
     assert_same(tmp_path / "a.vmdk", disk)
 
 
-@pytest.mark.parametrize(("subformat", "file"), [("monolithicSparse", "a.vmdk"), ("twoGbMaxExtentSparse", "a-s001.vmdk")])
+@pytest.mark.parametrize(
+    ("subformat", "file"), [("monolithicSparse", "a.vmdk"), ("twoGbMaxExtentSparse", "a-s001.vmdk")]
+)
 def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, peer, subformat, file):
     """Its tables may mean something else; qemu-img refuses it as well."""
     needed("pyvmdk")
@@ -99,9 +101,9 @@ def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, peer, su
     with (tmp_path / file).open("r+b") as image:
         image.seek(4)
         image.write((17).to_bytes(4, "little"))
-    with pytest.raises(UnsupportedError, match=rf"{file}: is a VMware disk \(vmdk\) of version 17, and 1 to 3 are known"):
+    said = rf"{file}: is a VMware disk \(vmdk\) of version 17, and 1 to 3 are known"
+    with pytest.raises(UnsupportedError, match=said):
         open_image(tmp_path / "a.vmdk")
-
 
 
 @pytest.mark.parametrize(("options", "method", "reason"), [(["-c"], 0, "compressed clusters"), ([], 2, "encrypted")])

@@ -119,12 +119,12 @@ def compare_node(data: bytes, tree: str) -> tuple[int, list[str]]:
         return 0, differences + list(compare_fields(HEADER_RECORD, buffer, at, ["header record"]))
     form = FORMS[tree]
     found = locate_records(nodes, None, form.key_type.width)
-    parsed = describe_node(data, tree)[1:]
+    bounds = list(_offsets(data, int(nodes.num_records[0]) + 1))
     titles = [f"record {number}" for number in found.slot.tolist()]
     for title, slot, start, stop in zip(titles, found.slot, found.key, found.stop, strict=True):
-        if (start, stop) != (parsed[slot].start, parsed[slot].stop):
-            place = f"{parsed[slot].start} to {parsed[slot].stop}"
-            differences.append(difference(f"{title}, bytes", f"{start} to {stop}", place))
+        if (start, stop) != (bounds[slot], bounds[slot + 1]):
+            parsed = f"{bounds[slot]} to {bounds[slot + 1]}"
+            differences.append(difference(f"{title}, bytes", f"{start} to {stop}", parsed))
     everything = np.arange(len(titles))
     parts = [(form.key_type, found.key, everything)]
     parts += [(POINTER_RECORD, found.data, everything)] if kind == INDEX else _values(tree, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from layoutscope.analysis.counterfactual import ReadsOfNodes
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
-    from layoutscope.results.scan import Prediction, WalkFacts
-    from layoutscope.results.verdict import Remedy, Verdict
+    from layoutscope.results.verdict import Remedy
     from layoutscope.tables import VolumeLayout
 
 
@@ -71,12 +70,7 @@ def scan(path: str | os.PathLike[str], **options: Unpack[ScanOptions]) -> ScanRe
         if asked["strict"]:
             check_strict((*image.findings, *(item for found in findings for item in found)))
         volumes = tuple(
-            _scan_volume(
-                layout,
-                _Enumerated.of(layout, profiles, host, may_skip=drives is None),
-                sharing(layout, image.layouts),
-                found,
-            )
+            _scan_volume(layout, profiles, host, sharing(layout, image.layouts), found, may_skip=drives is None)
             for layout, found in zip(image.layouts, findings, strict=True)
         )
         about = image.about
@@ -114,20 +108,6 @@ def _same_place(layout: VolumeLayout, other: VolumeLayout) -> bool:
     return layout.facts.filesystem == other.facts.filesystem and layout.facts.image_offset == other.facts.image_offset
 
 
-class _Enumerated(NamedTuple):
-    """An enumeration, what it takes on each drive, and what follows from that."""
-
-    walk: WalkFacts | None
-    predictions: tuple[Prediction, ...]
-    verdict: Verdict | None
-
-    @classmethod
-    def of(cls, layout: VolumeLayout, profiles: Sequence[DriveProfile], host: str, *, may_skip: bool) -> _Enumerated:
-        walk, predictions = predict_enumeration(layout, profiles, host=host, may_skip=may_skip)
-        with phase("asking what it is spent for"):
-            return cls(walk, predictions, judge(layout, walk, predictions, profiles, _remedied(layout, host)))
-
-
 def _remedied(layout: VolumeLayout, host: str) -> Callable[[ReadsOfNodes, DriveProfile], tuple[Remedy, ...]]:
     """Make what tries remedies on a volume's walk: the quick ones of a plan."""
 
@@ -143,17 +123,26 @@ def _remedied(layout: VolumeLayout, host: str) -> Callable[[ReadsOfNodes, DriveP
 
 
 def _scan_volume(
-    layout: VolumeLayout, enumerated: _Enumerated, shared: tuple[VolumeLayout, ...], findings: tuple[Finding, ...]
+    layout: VolumeLayout,
+    profiles: Sequence[DriveProfile],
+    host: str,
+    shared: tuple[VolumeLayout, ...],
+    findings: tuple[Finding, ...],
+    *,
+    may_skip: bool,  # whether drives that the volume does not fit on are left out
 ) -> VolumeScan:
-    """Measure one layout; its space is told together with that of the layouts that share it."""
+    """Enumerate and measure one layout; its space is measured together with that of the layouts that share it."""
+    walk, predictions = predict_enumeration(layout, profiles, host=host, may_skip=may_skip)
+    with phase("asking what it is spent for"):
+        verdict = judge(layout, walk, predictions, profiles, _remedied(layout, host))
     with phase("measuring"):
         return VolumeScan(
             layout=layout,
             trees=tree_summaries(layout),
             space=space_use(shared) if shared else (),
             metrics=measure(layout),
-            walk=enumerated.walk,
-            predictions=enumerated.predictions,
-            verdict=enumerated.verdict,
+            walk=walk,
+            predictions=predictions,
+            verdict=verdict,
             findings=findings,
         )

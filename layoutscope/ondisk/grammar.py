@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kaitaistruct import EndOfStreamError, KaitaiStream, KaitaiStructError, ValidationFailedError
@@ -65,6 +66,7 @@ def parse(
     return parsed
 
 
+@cache
 def parser(record_type: RecordType) -> type[Struct]:
     """Return the generated class of a record type."""
     found: Any = _generated

@@ -8,6 +8,7 @@ relative to the buffer.
 from __future__ import annotations
 
 import io
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
@@ -64,6 +65,7 @@ def parse(
     return parsed
 
 
+@cache
 def parser(record_type: RecordType) -> type[Struct]:
     """Return the generated class of a record type."""
     found: Any = _generated

@@ -186,7 +186,8 @@ def _windows(
         """Tell where windows begin in their files."""
         own = kind[file]
         found: NDArray[np.int64] = edges[own, np.minimum(number, last_edge[own])]
-        return found + np.maximum(number - last_edge[own], 0) * step[own]
+        found += np.maximum(number - last_edge[own], 0) * step[own]
+        return found
 
     base = files.base[files.file]
     first = number_windows(files.start - base)

@@ -182,9 +182,9 @@ def _windows(
     def find_begins(file: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tell where windows begin in their files."""
         own = kind[file]
-        begins: NDArray[np.int64] = edges[own, np.minimum(number, last_edge[own])]
-        begins += np.maximum(number - last_edge[own], 0) * step[own]
-        return begins
+        found: NDArray[np.int64] = edges[own, np.minimum(number, last_edge[own])]
+        found += np.maximum(number - last_edge[own], 0) * step[own]
+        return found
 
     base = files.base[files.file]
     first = number_windows(files.start - base)

@@ -27,17 +27,17 @@ def footer(table):
 def test_rows_and_bytes(tmp_path, compression):
     """Rows are those of the frame; unpacked bytes are at least what the words and numbers take without repetition."""
     FRAME.write_parquet(tmp_path / "a", row_group_size=3000, compression=compression)
-    claims = read_claims(tmp_path / "a")
-    assert claims.rows == FRAME.height
-    assert 5000 * 8 < claims.unpacked_bytes < 5000 * 40
+    rows, unpacked_bytes = read_claims(tmp_path / "a")
+    assert rows == FRAME.height
+    assert 5000 * 8 < unpacked_bytes < 5000 * 40
     if compression == "uncompressed":
-        assert claims.unpacked_bytes < (tmp_path / "a").stat().st_size
+        assert unpacked_bytes < (tmp_path / "a").stat().st_size
 
 
 def test_a_table_without_rows(tmp_path):
     """No group of rows, or empty ones, are no rows."""
     FRAME.clear().write_parquet(tmp_path / "a")
-    assert read_claims(tmp_path / "a").rows == 0
+    assert read_claims(tmp_path / "a")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_every_byte_of_the_footer_may_be_wrong(table):
     for place in range(*footer(table)):
         table.write_bytes(sound[:place] + b"\xff" + sound[place + 1 :])
         try:
-            assert read_claims(table).rows == FRAME.height
+            assert read_claims(table)[0] == FRAME.height
         except ValueError:
             refused += 1
     assert refused > 20

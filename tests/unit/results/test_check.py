@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 import layoutscope.api
+import layoutscope.filesystems.apfs  # both declare the finding codes that are used here
 import layoutscope.filesystems.hfsplus  # noqa: F401  (declares its finding codes)
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import Unchecked

@@ -15,7 +15,7 @@ LONGEST_REPR: Final = 240
 """Characters of a representation; logs and consoles show it in a line or three."""
 
 LONGEST_VALUE: Final = 60
-MOST_ITEMS: Final = 4
+MAX_ITEMS: Final = 4
 PLAIN: Final = (str, int, float, bool, type(None))
 
 
@@ -74,7 +74,7 @@ def shorten(value: Any) -> str:
         text = repr(value)
         return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…{text[:1] * isinstance(value, str)}"
     if isinstance(value, tuple | list):
-        is_short = len(value) <= MOST_ITEMS and all(isinstance(item, PLAIN) for item in value)
+        is_short = len(value) <= MAX_ITEMS and all(isinstance(item, PLAIN) for item in value)
         text = repr(value) if is_short else ""
         if value and not 0 < len(text) <= LONGEST_VALUE:
             text = f"{len(value):,} of {type(value[0]).__name__}"

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
 
-MOST_TEXT_BYTES: Final = 1 << 30
+MAX_TEXT_BYTES: Final = 1 << 30
 
-MOST_PARSED_BYTES: Final = 16 << 20
+MAX_PARSED_BYTES: Final = 16 << 20
 """Of profiles and reports of fio, which have some KiB: a parser makes objects of them that take many times as much."""
 
-MOST_SECRET_BYTES: Final = 1 << 20
+MAX_SECRET_BYTES: Final = 1 << 20
 """Of a list of paths, a map of ddrescue, a profile or a password."""
 PIECE_BYTES: Final = 1 << 20
 
@@ -153,7 +153,7 @@ def _was_read(status: os.stat_result | None) -> bool:
     )
 
 
-def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict", *, most_bytes: int = MOST_TEXT_BYTES) -> str:
+def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict", *, most_bytes: int = MAX_TEXT_BYTES) -> str:
     """Read a text that is an input."""
     return io.TextIOWrapper(io.BytesIO(read_bytes(path, most_bytes)), encoding, errors).read()
 

@@ -110,7 +110,7 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{count:,} {noun}s"
 
 
-MOST_LISTED: Final = 8
+MAX_LISTED: Final = 8
 """So many names stand in one sentence; the rest is counted."""
 
 
@@ -120,8 +120,8 @@ def format_list(items: Sequence[str], between: str = ", ") -> str:
     >>> format_list(["a", "b"]), format_list(["a"] * 1000)
     ('a, b', 'a, a, a, a, a, a, a, a and 992 more')
     """
-    left = len(items) - MOST_LISTED
-    return between.join(items[:MOST_LISTED]) + (f" and {left:,} more" if left > 0 else "")
+    left = len(items) - MAX_LISTED
+    return between.join(items[:MAX_LISTED]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def format_ratio(ratio: float | None) -> str:

@@ -99,7 +99,7 @@ def entry_table(
         is_directory=table["kind"].equals("directory")[order],
         is_file=table["kind"].equals("file")[order],
         is_symlink=table["kind"].equals("symlink")[order],
-        is_hidden=_hidden(layout, hidden_names)[order],
+        is_hidden=_find_hidden(layout, hidden_names)[order],
         is_hard_link=(flags & FLAG_HARD_LINK) != 0,
         is_compressed=(flags & FLAG_COMPRESSED) != 0,
         **leaves,
@@ -136,7 +136,7 @@ def _leaves(table: Table, nodes: NodeTable) -> dict[str, NDArray[np.int32]]:
     return leaves
 
 
-def _hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.bool_]:
+def _find_hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.bool_]:
     table = layout.columns("entries")
     if not names:
         return np.zeros(len(table), bool)
@@ -274,7 +274,7 @@ class Paths:
         is_lost = ring | (~is_there & (parents != ROOT_ID))
         own = np.array([1 + _num_bytes(name) for name in self._names], np.int64)
         tops = np.array([_num_bytes(text) for text in map(self._top, range(len(ids)))], np.int64)
-        lengths, (flawed, lost) = _summed(above, np.where(ring, 0, own) + tops, is_odd & ~ring, is_lost)
+        lengths, (flawed, lost) = _sum_to_tops(above, np.where(ring, 0, own) + tops, is_odd & ~ring, is_lost)
         self._lengths = lengths.tolist()
         self._flaws = np.select([lost, lengths > MAX_PATH_BYTES, flawed], [LOST, LENGTH, NAME], "").tolist()
         self._known: dict[int, str] = {}
@@ -365,7 +365,7 @@ def _ring(above: I64) -> Mask:
     return found
 
 
-def _summed(above: I64, sizes: I64, *marks: Mask) -> tuple[I64, list[Mask]]:
+def _sum_to_tops(above: I64, sizes: I64, *marks: Mask) -> tuple[I64, list[Mask]]:
     """Add up sizes on the way from each directory to its top, and tell where any on that way is marked."""
     steps, total = np.append(above, -1), np.append(sizes, 0)
     told = [np.append(mark, False) for mark in marks]
@@ -443,10 +443,10 @@ def node_table(layout: VolumeLayout) -> NodeTable:
         size_bytes=nodes["size_bytes"].signed(),
         trees=trees,
     )
-    return _with_relations(table, layout)
+    return _add_relations(table, layout)
 
 
-def _with_relations(table: NodeTable, layout: VolumeLayout) -> NodeTable:
+def _add_relations(table: NodeTable, layout: VolumeLayout) -> NodeTable:
     """Add what each node hangs on; relations that no sound tree has are left out."""
     # Damage may make a child of its own parent, or a map locate itself: walks follow both without end.
     nodes = layout.columns("nodes")

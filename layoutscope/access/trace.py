@@ -258,7 +258,7 @@ class CheckerReads(Struct, frozen=True):
     device: NDArray[np.uint8]  # image of a Fusion set
 
 
-def fixed_place(kind: str, image_offset: int, length_bytes: int) -> FixedPlaces:
+def make_fixed_place(kind: str, image_offset: int, length_bytes: int) -> FixedPlaces:
     """Make a step of one place."""
     return FixedPlaces(kind, np.zeros(1, np.uint8), np.array([image_offset]), np.array([length_bytes]))
 

@@ -146,12 +146,12 @@ class CycleKind(NamedTuple):
 NONE: Final = np.empty(0, np.int64)
 
 
-def _chosen(num_files: int, wanted: int, rng: np.random.Generator) -> I64:
+def _choose_files(num_files: int, wanted: int, rng: np.random.Generator) -> I64:
     return np.sort(rng.permutation(num_files)[:wanted])
 
 
 def _replace(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
-    return CycleWork(_chosen(len(directory), wanted, rng), NONE, NONE)
+    return CycleWork(_choose_files(len(directory), wanted, rng), NONE, NONE)
 
 
 def _replace_directories(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
@@ -162,14 +162,14 @@ def _replace_directories(directory: I64, wanted: int, rng: np.random.Generator) 
 
 
 def _add(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
-    return CycleWork(NONE, _chosen(len(directory), wanted, rng), NONE)
+    return CycleWork(NONE, _choose_files(len(directory), wanted, rng), NONE)
 
 
 def _delete(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
-    return CycleWork(NONE, NONE, _chosen(len(directory), wanted, rng))
+    return CycleWork(NONE, NONE, _choose_files(len(directory), wanted, rng))
 
 
-def _mixed(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
+def _mix_work(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
     order = rng.permutation(len(directory))[:wanted]
     third = len(order) // 3
     return CycleWork(np.sort(order[2 * third :]), np.sort(order[:third]), np.sort(order[third : 2 * third]))
@@ -180,7 +180,7 @@ WORKLOADS: Final = {
     "replace-directories": CycleKind("replaces the files of directories drawn at random", _replace_directories),
     "add": CycleKind("adds files beside some drawn at random, of their sizes", _add),
     "delete": CycleKind("deletes files drawn at random", _delete),
-    "mixed": CycleKind("adds a third of its files, deletes a third and replaces a third", _mixed),
+    "mixed": CycleKind("adds a third of its files, deletes a third and replaces a third", _mix_work),
 }
 """What a cycle may do, by name."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 
-def aged_layout(layout: VolumeLayout, volume: AgingVolume) -> VolumeLayout:
+def build_aged_layout(layout: VolumeLayout, volume: AgingVolume) -> VolumeLayout:
     """Make the layout of a volume that has aged."""
     first_row = int(layout.nodes["row"].max() or 0) + 1  # type: ignore[arg-type]
     rows, at = {}, first_row
@@ -33,7 +33,7 @@ def aged_layout(layout: VolumeLayout, volume: AgingVolume) -> VolumeLayout:
         rows[name], at = starts, int(starts[-1])
     frames = [_nodes(layout, volume, name, rows) for name in volume.trees]
     moved = pl.concat(frames)
-    kept = layout.nodes.filter(~_followed(layout, volume))
+    kept = layout.nodes.filter(~_select_remade_nodes(layout, volume))
     nodes = pl.concat([kept, moved.select(kept.columns).cast(kept.schema)])
     entries = _entries(layout, volume, int(rows[volume.main][0]))
     num_files = layout.facts.num_files + int(volume.entries.is_file.sum()) - num_movable(layout)
@@ -50,7 +50,7 @@ def aged_layout(layout: VolumeLayout, volume: AgingVolume) -> VolumeLayout:
     return made.changed(free=free).inside(layout.container)
 
 
-def _followed(layout: VolumeLayout, volume: AgingVolume) -> pl.Expr:
+def _select_remade_nodes(layout: VolumeLayout, volume: AgingVolume) -> pl.Expr:
     """Tell which nodes are made anew: live ones of the trees that age, and free ones whose numbers are taken."""
     mine = pl.col("tree").cast(pl.String).is_in(list(volume.trees)) & (pl.col("state").cast(pl.String) == "live")
     taken = np.concatenate([level.ident for level in volume.trees[volume.main].levels])
@@ -75,7 +75,7 @@ def _nodes(layout: VolumeLayout, volume: AgingVolume, name: str, rows: dict[str,
     capacity = tree.leaf.capacity_bytes
     parts = []
     for number, level in enumerate(tree.levels):
-        load, count = _filled(tree, number)
+        load, count = _fill_level(tree, number)
         n = len(level)
         part: dict[str, Any] = {
             "row": starts[number] + np.arange(n),
@@ -103,7 +103,7 @@ def _nodes(layout: VolumeLayout, volume: AgingVolume, name: str, rows: dict[str,
     return frame.with_columns(volume=pl.lit(old["volume"], pl.UInt32), **sound)
 
 
-def _filled(tree: AgingTree, number: int) -> tuple[I64, I64]:
+def _fill_level(tree: AgingTree, number: int) -> tuple[I64, I64]:
     """Return the bytes and the records of the nodes of a level."""
     level = tree.levels[number]
     if not number:

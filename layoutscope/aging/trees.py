@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KIND_SHIFT: Final = 24
 ID_SHIFT: Final = 28
-MOST_PLACES: Final = (1 << KIND_SHIFT) - 1
+MAX_PLACES: Final = (1 << KIND_SHIFT) - 1
 
 NAME: Final = 9
 """Type of the records that a directory lists."""
@@ -33,7 +33,7 @@ TEMPORARY_LETTERS: Final = 5
 
 def key_of(number: I64, kind: int, place: I64 | int = 0) -> I64:
     """Return keys of records of one type."""
-    return (number << ID_SHIFT) + (kind << KIND_SHIFT) + np.minimum(place, MOST_PLACES)
+    return (number << ID_SHIFT) + (kind << KIND_SHIFT) + np.minimum(place, MAX_PLACES)
 
 
 def record_kind_of(key: I64) -> I64:
@@ -180,7 +180,7 @@ def split_full(
     return distinct(np.concatenate([bound, key[np.minimum(cut, len(key) - 1)]]))
 
 
-def without_empty(
+def drop_empty_nodes(
     bound: I64,  # first keys of the nodes, ascending
     key: I64,
     size: I64,
@@ -282,7 +282,7 @@ def _grow(writes: RecordWrites, rule: SplitRule, most: int, width: int) -> Grown
     if num_nodes is None:
         return None
     taken = tuple(column[: num_taken[0]].astype(np.int64) for column in (by, at, within))
-    return _in_key_order(node, (order[:num_nodes], first[:num_nodes], born[:num_nodes]), taken)
+    return _order_level(node, (order[:num_nodes], first[:num_nodes], born[:num_nodes]), taken)
 
 
 def _room(writes: RecordWrites, rule: SplitRule, num_records: int) -> tuple[int, int]:
@@ -297,7 +297,7 @@ def _room(writes: RecordWrites, rule: SplitRule, num_records: int) -> tuple[int,
     return most, max(rule.capacity_bytes // max(int(size.min(initial=rule.capacity_bytes)), 1), 1) + 1
 
 
-def _in_key_order(node: I64, nodes: tuple[ArrayLike, ArrayLike, ArrayLike], taken: tuple[I64, ...]) -> Grown:
+def _order_level(node: I64, nodes: tuple[ArrayLike, ArrayLike, ArrayLike], taken: tuple[I64, ...]) -> Grown:
     """Bring a level into key order, from the number of each node, where it begins, and when it was split off."""
     order, first, born = (np.asarray(column, np.int64) for column in nodes)
     by, at, batch = taken
@@ -321,7 +321,7 @@ def grown_tree(writes: RecordWrites, rules: tuple[SplitRule, SplitRule], index_b
     return levels
 
 
-MOST_BYTES: Final = 1 << 40
+MAX_BYTES: Final = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -355,7 +355,7 @@ def edited(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeT
 
     The tree, the nodes that were written, and the blocks of those that are gone.
     """
-    tree, moved_key, moved_turn = _with_later_begins(tree, change)
+    tree, moved_key, moved_turn = _move_begins(tree, change)
     gone = np.searchsorted(tree.key, np.sort(change.gone_key))
     key, size = np.delete(tree.key, gone), np.delete(tree.size, gone)
     order = np.argsort(change.key, kind="stable")
@@ -365,20 +365,20 @@ def edited(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeT
     whole = before.bound
     # A name that passes meets what its leaf held before the cycle deleted anything, or what it holds at the end.
     for state in ((tree.key, tree.size), (key, size)):
-        whole = split_full(whole, *_with_passing(tree, change, *state), tree.leaf)
-    bound = without_empty(whole, key, size, tree.leaf)
+        whole = split_full(whole, *_add_passing_records(tree, change, *state), tree.leaf)
+    bound = drop_empty_nodes(whole, key, size, tree.leaf)
     keys = np.concatenate([change.key, change.gone_key, change.passing_key, moved_key])
     turns = np.concatenate([change.turn, change.gone_turn, change.passing_turn, moved_turn])
     births = _births(tree, change, bound, gone)
-    levels, touches = [before.rebound(bound)], [_touched(before, bound, (keys, turns), batch, births)]
+    levels, touches = [before.rebound(bound)], [_find_changed_nodes(before, bound, (keys, turns), batch, births)]
     freed = [before.block[before.gone(bound)]]
     while len(levels[-1]) > 1:
         below = levels[-1].bound
         old = tree.levels[len(levels)] if len(levels) < len(tree.levels) else new_level()
         sizes = tree.index_sizes(below)
-        bound = without_empty(split_full(old.bound, below, sizes, tree.index), below, sizes, tree.index)
+        bound = drop_empty_nodes(split_full(old.bound, below, sizes, tree.index), below, sizes, tree.index)
         node, turn = touches[-1]
-        touches.append(_touched(old, bound, (below[node], turn), batch))
+        touches.append(_find_changed_nodes(old, bound, (below[node], turn), batch))
         levels.append(old.rebound(bound))
         freed.append(old.block[old.gone(bound)])
     freed += [level.block for level in tree.levels[len(levels) :]]
@@ -389,7 +389,7 @@ def edited(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeT
     return made, NodeTouches(level, node, turn), blocks[blocks != NOWHERE]
 
 
-def _with_later_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
+def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
     """Have leaves begin at what is left when their first records are deleted, and all nodes above with them.
 
     The tree, the first keys that such leaves hold still, and when they became the first.
@@ -425,7 +425,7 @@ def _with_later_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, 
     return replace(tree, levels=tuple(levels)), moved[:, 0], moved[:, 1]
 
 
-def _with_passing(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[I64, I64]:
+def _add_passing_records(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[I64, I64]:
     """Return records with those that pass; of these no leaf holds more than one at a time."""
     _, first = np.unique(tree.leaf_of(change.passing_key), return_index=True)
     first = first[np.argsort(change.passing_key[first])]
@@ -459,17 +459,17 @@ def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
     before = np.repeat(total[begins] - delta[order][begins], np.diff(begins, append=len(node)))
     load = total - before + tree.loads()[node]
     # One ascending array of what each node held at most, node by node.
-    most = np.maximum.accumulate(load + node * MOST_BYTES)
+    most = np.maximum.accumulate(load + node * MAX_BYTES)
     rows = np.flatnonzero(is_new)
     number = np.arange(len(rows)) - np.searchsorted(source[rows], source[rows])
     full = tree.leaf.capacity_bytes + number * int(tree.leaf.keep_share * tree.leaf.capacity_bytes)
-    at = np.searchsorted(most, source[rows] * MOST_BYTES + full, side="right")
+    at = np.searchsorted(most, source[rows] * MAX_BYTES + full, side="right")
     last = np.searchsorted(node, source[rows], side="right") - 1
     born[rows] = turn[np.maximum(np.minimum(at, last), 0)]
     return born
 
 
-def _touched(
+def _find_changed_nodes(
     old: TreeLevel, bound: I64, change: tuple[I64, I64], batch: I64, births: I64 | None = None
 ) -> tuple[I64, I64]:
     """Find the nodes that change, once for each transaction, and when first.

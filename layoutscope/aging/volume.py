@@ -290,10 +290,10 @@ def read_data(layout: VolumeLayout, numbers: I64) -> Data:
     place = np.minimum(np.searchsorted(numbers, ids), max(len(numbers) - 1, 0))
     known = numbers[place] == ids if len(numbers) else np.zeros(len(ids), bool)
     count = -(-table["length_bytes"].signed()[there] // bytes_)
-    return Data(np.where(known, place, NOWHERE), *_within(start, count, layout.facts.size_bytes // bytes_))
+    return Data(np.where(known, place, NOWHERE), *_clip_to_volume(start, count, layout.facts.size_bytes // bytes_))
 
 
-def _within(start: I64, count: I64, num_blocks: int) -> tuple[I64, I64]:
+def _clip_to_volume(start: I64, count: I64, num_blocks: int) -> tuple[I64, I64]:
     """Cut extents to the volume; damaged ones may claim more than it has, alone or together."""
     start = np.clip(start, 0, num_blocks)
     count = np.clip(count, 0, num_blocks - start)
@@ -323,7 +323,7 @@ TreeRows: TypeAlias = "tuple[I64, ...]"
 """A tree as a layout has it: rows of the table of nodes, by levels in key order."""
 
 
-def found_tree(layout: VolumeLayout, name: str) -> TreeRows | None:
+def find_tree(layout: VolumeLayout, name: str) -> TreeRows | None:
     """Find the live nodes of a tree; nothing where no leaf of it was read, or where it is on several devices.
 
     Of a damaged tree whole levels may be missing. What is above such a gap leads to none of the nodes below, and is
@@ -352,7 +352,7 @@ def node_blocks(layout: VolumeLayout, rows: I64) -> I64:
     return offset // layout.facts.block_size_bytes
 
 
-def unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> list[str]:
+def list_unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> list[str]:
     """Say in sentences what of a damaged volume does not age; nothing of a sound one."""
     owners = [owner for owner in (layout, layout.container) if owner is not None]
     if not any(owner.num_errors for owner in owners):
@@ -360,7 +360,7 @@ def unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> list[str]:
     notes = ["The volume is damaged: what was not read of it does not age."]
     nodes = layout.columns("nodes")
     for name in trees:
-        read = found_tree(layout, name)
+        read = find_tree(layout, name)
         if read is None:
             notes.append(f"No leaf of its {name} tree was read: that tree does not age.")
             continue
@@ -371,7 +371,7 @@ def unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> list[str]:
     return notes
 
 
-def made_tree(
+def make_tree(
     layout: VolumeLayout,
     read: TreeRows,
     records: tuple[I64, I64, I64],

@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.files import ADJACENT, order_metrics
-from layoutscope.metrics.space import own_nodes
+from layoutscope.metrics.space import select_own_nodes
 from layoutscope.results.kit import LeafPolicy
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def leaf_policy(layout: VolumeLayout) -> LeafPolicy:
     """Sum up the leaves of the tree that enumerations walk."""
     tree = filesystem_of(layout).traits.main_tree
     # What snapshots alone hold was written for a state that is gone.
-    nodes = own_nodes(layout, tree)
+    nodes = select_own_nodes(layout, tree)
     leaves = nodes.take(nodes["kind"].equals("leaf"))
     adjacent = next(metric.value for metric in order_metrics(layout, tree) if metric.definition is ADJACENT)
     if not leaves["xid"].is_known.any():

@@ -10,13 +10,13 @@ import numpy as np
 
 from layoutscope.aging.model import model_errors
 from layoutscope.aging.model import workload as workload_of
-from layoutscope.aging.remade import aged_layout
+from layoutscope.aging.remade import build_aged_layout
 from layoutscope.aging.volume import FullError
 from layoutscope.drive.uncertain import drawn, priors, quantiles
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure
-from layoutscope.metrics.space import own_nodes
+from layoutscope.metrics.space import select_own_nodes
 from layoutscope.progress import phase
 from layoutscope.results.forecast import Churn, ForecastMetric, ForecastPoint, ForecastRange, ForecastTime
 from layoutscope.walk.whatif import what_if
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from layoutscope.metrics import Definition
     from layoutscope.tables import VolumeLayout
 
-MOST_STEPS: Final = 40
+MAX_STEPS: Final = 40
 """Steps that are followed; of more cycles, several are one step."""
-MOST_SHARE: Final = 0.5
+MAX_SHARE: Final = 0.5
 """Share of the files that one step may be about."""
 SECONDS: Final = "seconds"
 """What times are called among the numbers of which it is known by how much the model was off."""
@@ -50,7 +50,7 @@ class Steps(NamedTuple):
 
 
 def planned(cycles: int, share: float) -> Steps:
-    """Steps how cycles are followed: no more than :data:`MOST_STEPS` steps, none with more than half of the files.
+    """Steps how cycles are followed: no more than :data:`MAX_STEPS` steps, none with more than half of the files.
 
     >>> planned(20, 0.05), planned(400, 0.05), planned(10_000, 0.05)
     (Steps(cycles_a_step=1, steps=20, at=(0, 5, 10, 15, 20)), \
@@ -58,8 +58,8 @@ Steps(cycles_a_step=10, steps=40, at=(0, 10, 20, 30, 40)), Steps(cycles_a_step=1
     >>> planned(0, 0.05).at
     (0,)
     """
-    each = min(math.ceil(cycles / MOST_STEPS), max(int(MOST_SHARE / share), 1)) if cycles else 1
-    steps = min(cycles // each, MOST_STEPS)
+    each = min(math.ceil(cycles / MAX_STEPS), max(int(MAX_SHARE / share), 1)) if cycles else 1
+    steps = min(cycles // each, MAX_STEPS)
     return Steps(each, steps, tuple(sorted({round(steps * part / POINTS) for part in range(POINTS + 1)})))
 
 
@@ -112,11 +112,11 @@ def volumes_alike(layout: VolumeLayout, host: str) -> list[Alike]:
                         )
                     except FullError:
                         # What no longer fits stays as old as it became.
-                        made |= {(way, age): aged_layout(new, volume) for age in at if age >= cycle}
+                        made |= {(way, age): build_aged_layout(new, volume) for age in at if age >= cycle}
                         break
                     under_way.advance()
                 if cycle in at:
-                    made[way, cycle] = aged_layout(new, volume) if cycle else new
+                    made[way, cycle] = build_aged_layout(new, volume) if cycle else new
     return [Alike(name, age, made[LAID_OUT[name], age]) for name, age in zip(names, ages, strict=True)]
 
 
@@ -174,7 +174,7 @@ def followed(
                     notes.append(f"After cycle {step * plan.cycles_a_step:,} no file is left.")
                     break
                 if step in drawn:
-                    drawn[step].append(look(aged_layout(layout, volume), seed))
+                    drawn[step].append(look(build_aged_layout(layout, volume), seed))
     errors = model_errors(layout.facts.filesystem, asked.host)
     points = tuple(
         _point(step * plan.cycles_a_step, found, errors if step else {}) for step, found in drawn.items() if found
@@ -184,7 +184,7 @@ def followed(
 
 def measured_layout(layout: VolumeLayout) -> tuple[int, int, tuple[Any, ...]]:
     """Count the files of a layout and the leaves that an enumeration reads, and measure it."""
-    nodes = own_nodes(layout, filesystem_of(layout).traits.main_tree)
+    nodes = select_own_nodes(layout, filesystem_of(layout).traits.main_tree)
     files = int(layout.columns("entries")["kind"].equals("file").sum())
     return files, int((nodes["level"].filled(1) == 0).sum()), measure(layout)
 
@@ -250,7 +250,7 @@ def _file_ids(layout: VolumeLayout) -> NDArray[np.uint64]:
 
 
 def _rewritten(before: VolumeLayout, later: VolumeLayout) -> float | None:
-    nodes = own_nodes(later, filesystem_of(later).traits.main_tree)
+    nodes = select_own_nodes(later, filesystem_of(later).traits.main_tree)
     xids = nodes["xid"].signed()[nodes["level"].filled(1) == 0]
     if not len(xids) or not nodes["xid"].is_known.any():
         return None

@@ -382,7 +382,7 @@ NARROW: Final = 1.02
 NAMED_SHARE: Final = 0.3
 """What contributes less than this share of the width is not named."""
 
-MOST_SHARE: Final = 0.99
+MAX_SHARE: Final = 0.99
 """What contributes more than this is said to make the whole width."""
 
 PLACEMENT: Final = "placement"
@@ -435,7 +435,7 @@ def _places(case: DriveCase) -> Iterator[str]:
 
 def share_words(share: float) -> str:
     """Tell a share of a width; all of it from where nothing else is worth a word."""
-    return "all" if share > MOST_SHARE else f"{100 * share:.0f} %"
+    return "all" if share > MAX_SHARE else f"{100 * share:.0f} %"
 
 
 def _sentences(case: DriveCase, found: Interval) -> Iterator[str]:

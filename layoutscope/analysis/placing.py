@@ -97,7 +97,7 @@ class _Trial:
 
     def best(self, reads: Recorded, device: str) -> PlacedDevice:
         """Place a device by its reads of metadata, or by all where the recording tells none apart."""
-        rows = reads.of_devices([device])
+        rows = reads.select_devices([device])
         told = rows & reads.is_metadata
         tried = reads.block[told if told.any() else rows]
         found = [
@@ -116,7 +116,7 @@ class _Trial:
     def alike(self, reads: Recorded, device: str, other: PlacedDevice) -> PlacedDevice:
         """Place a device as another one of the same disk: volumes of one container share its blocks."""
         place = replace(other.place, device=device)
-        blocks = reads.block[reads.of_devices([device])]
+        blocks = reads.block[reads.select_devices([device])]
         held = int(self._anything.hold(_at(blocks, place), place.image_device).sum())
         return PlacedDevice(place, len(blocks), len(blocks), held, is_alike=True)
 
@@ -138,11 +138,11 @@ def place(
     layout: VolumeLayout | None = None,
 ) -> tuple[Recorded, Recording]:
     """Find out where the reads of a recording are, and which of them are held against a prediction."""
-    own = reads[reads.of_devices(wanted.devices)] if wanted.devices else reads
+    own = reads[reads.select_devices(wanted.devices)] if wanted.devices else reads
     layer = FILE_SYSTEM if (own.layer == FILE_SYSTEM).any() else CHUNK
     told = reads[reads.layer == layer]
     placed = _placed(own[own.layer == layer], wanted, layout)
-    known = told.of_devices([item.place.device for item in placed])
+    known = told.select_devices([item.place.device for item in placed])
     mine, processes = _processes(told[known], wanted, layout, placed)
     used, others = told[known][mine], told[known][~mine]
     recording = Recording(
@@ -172,7 +172,7 @@ def _placed(reads: Recorded, wanted: Wanted, layout: VolumeLayout | None) -> tup
     if layout is None:
         there = Place(names[0], wanted.unit_bytes or reads.unit_bytes or USUAL_UNIT, wanted.at or 0)
         chosen = [replace(there, device=name) for name in names] if wanted.devices else [there]
-        return tuple(PlacedDevice(each, int(reads.of_devices([each.device]).sum()), 0, 0) for each in chosen)
+        return tuple(PlacedDevice(each, int(reads.select_devices([each.device]).sum()), 0, 0) for each in chosen)
     trial = _Trial(layout, wanted, reads.unit_bytes)
     tells = reads.is_metadata.any()
     found = [trial.best(reads, name) for name in names if not tells or _has_metadata(reads, name)]
@@ -186,7 +186,7 @@ def _placed(reads: Recorded, wanted: Wanted, layout: VolumeLayout | None) -> tup
 
 
 def _has_metadata(reads: Recorded, device: str) -> bool:
-    return bool((reads.is_metadata & reads.of_devices([device])).any())
+    return bool((reads.is_metadata & reads.select_devices([device])).any())
 
 
 def _processes(
@@ -194,7 +194,7 @@ def _processes(
 ) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
     """Mark the reads of the program that walks: the one named, else that with most reads of nodes."""
     if wanted.processes:
-        return reads.of_processes(wanted.processes), wanted.processes
+        return reads.select_processes(wanted.processes), wanted.processes
     if layout is None or len(np.unique(reads.process)) < 2:
         return np.ones(len(reads), bool), tuple(reads.processes[code] for code in np.unique(reads.process))
     offset, image, _ = reads.offsets([item.place for item in placed])

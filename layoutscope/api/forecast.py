@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.aging.model import workload as workload_of
-from layoutscope.aging.volume import unaged_parts
+from layoutscope.aging.volume import list_unaged_parts
 from layoutscope.analysis.aged import Asked, Drawn, churn_of, followed, measured_layout, planned, readable
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
@@ -16,7 +16,7 @@ from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, host_of, knows_offset, said_of, walk
 from layoutscope.drive import service
-from layoutscope.drive.simulation import drawn_seconds
+from layoutscope.drive.simulation import draw_seconds
 from layoutscope.drive.uncertain import num_draws, uncertain
 from layoutscope.errors import UsageError
 from layoutscope.options import Forecast, ForecastOptions, fill, options_of
@@ -138,7 +138,7 @@ def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int, h
     notes, num_held = [*assumed, narrow, *begin.policy.assumes], begin.space.num_pinned
     if layout.facts.details.get("snapshots"):
         notes.append(f"Snapshots that the volume has hold {num_held:,} blocks of it: these are not free when replaced.")
-    notes += unaged_parts(layout, begin.entry_bytes)
+    notes += list_unaged_parts(layout, begin.entry_bytes)
     if plan.cycles_a_step > 1:
         notes.append(f"{plan.cycles_a_step} cycles are followed as one.")
     if plan.steps * plan.cycles_a_step < cycles:
@@ -163,7 +163,7 @@ class _Look:
         for profile in self._profiles:
             seconds.append(service(reads, profile, phases=1).seconds)
             unknown = uncertain(profile, host, knows_offset=knows_offset(layout, 0))
-            drives.append(drawn_seconds(reads, profile, unknown, numbers=mine))
+            drives.append(draw_seconds(reads, profile, unknown, numbers=mine))
         files, nodes, metrics = measured_layout(layout)
         names = tuple(profile.name for profile in self._profiles)
         return Drawn(files, nodes, len(reads), names, tuple(seconds), tuple(drives), metrics)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from layoutscope import inputs
 from layoutscope.api.keywords import takes
 from layoutscope.drive.calibration.measuring import HELD_BACK_ERROR, Calibrated, calibrate, judged
-from layoutscope.drive.calibration.plan import MOST_LOG_BYTES, SMALL, Calibration, read_log
+from layoutscope.drive.calibration.plan import MAX_LOG_BYTES, SMALL, Calibration, read_log
 from layoutscope.errors import UsageError
 from layoutscope.options import MeasureOptions
 from layoutscope.units import format_seconds
@@ -75,7 +75,7 @@ def measured_on(
 def fitted_to_log(path: Path, name: str) -> Calibrated:
     """Make a profile of the log of a measurement, such as the kit for Macs makes."""
     try:
-        text = inputs.read_text(path, most_bytes=MOST_LOG_BYTES)
+        text = inputs.read_text(path, most_bytes=MAX_LOG_BYTES)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"{path}: cannot be read as a log of a calibration: {reason}") from error
@@ -111,7 +111,7 @@ def with_note(found: Calibrated) -> Calibrated:
 
 def mounted_parts(device: Path | str) -> list[str]:
     """Return what of a device is mounted, as far as the system tells."""
-    from layoutscope.image.raw import mounted_from
+    from layoutscope.image.raw import list_mounted
 
     try:
         if sys.platform == "darwin":
@@ -120,7 +120,7 @@ def mounted_parts(device: Path | str) -> list[str]:
             table = Path("/proc/mounts").read_text()
     except OSError:
         return []
-    return mounted_from(Path(device), table)
+    return list_mounted(Path(device), table)
 
 
 def _walk(image: str | os.PathLike[str] | None, start_offset_bytes: int) -> list[tuple[int, int]]:

@@ -32,7 +32,7 @@ from layoutscope.api.workloads import (
     work_of,
 )
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.simulation import drawn_interval
+from layoutscope.drive.simulation import draw_interval
 from layoutscope.drive.uncertain import is_measured, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.metrics import measure_trace
@@ -185,7 +185,7 @@ def _drive(
     host, start = said_of(host_of(work)), work["start_offset_bytes"]
     result = service(reads, profile, start_offset_bytes=start)
     unknown = uncertain(profile, host, knows_offset=knows_offset(layout, start))
-    interval = drawn_interval(reads, profile, unknown, start_offset_bytes=start)
+    interval = draw_interval(reads, profile, unknown, start_offset_bytes=start)
     made = {change.name: change.served(profile) for change in changes}
     asked = tuple(made[name] for name in dict.fromkeys(work["what_ifs"]) if name != PACKED)
     layouts = [made[name] for name in LAYOUTS if made[name].is_applicable]

@@ -18,7 +18,7 @@ from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, read_options
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.failing import around_failures
-from layoutscope.image.opening import ImageSet, open_images, with_reason
+from layoutscope.image.opening import ImageSet, explain_refusal, open_images
 from layoutscope.options import ReadOptions, fill, options_of
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.partition.filevault import unlocked
@@ -26,7 +26,7 @@ from layoutscope.partition.search import (
     CORE_STORAGE,
     FILEVAULT,
     Depth,
-    confirmed_size,
+    confirm_volume_size,
     may_hold_volume,
     volumes_in_gaps,
 )
@@ -161,7 +161,7 @@ def _read_once(images: ImageSet, request: ReadOptions, kept: dict[int, Any] | No
         except FormatError as error:
             raise lost or error from error
     except (ImageError, FormatError) as error:
-        raise with_reason(error, source.name, container_findings(images)) from error
+        raise explain_refusal(error, source.name, container_findings(images)) from error
     _check_states(source, layouts, request)
     # Before the reads are counted, of which these are some.
     damage += _without_partition(source, search, layouts)
@@ -192,7 +192,7 @@ def _without_partition(disk: Source, search: VolumeSearch, layouts: Sequence[Vol
     """Report volumes that no partition holds any more, if structures confirm them; they are not read for this."""
     read = [(layout.facts.image_offset, layout.facts.size_bytes) for layout in layouts]
     for found in volumes_in_gaps(disk, search, read):
-        size = confirmed_size(disk, found)
+        size = confirm_volume_size(disk, found)
         # What is larger than the gap was there before the disk was divided anew.
         if size is not None and size <= found.size_bytes:
             option = f"--volume-at {found.image_offset} reads it"

@@ -19,7 +19,7 @@ from layoutscope.api.workloads import checked, entries_of, knows_offset, met_bes
 from layoutscope.drive import service
 from layoutscope.drive.recorded import Recorded
 from layoutscope.drive.replay import check_reads, load_trace
-from layoutscope.drive.simulation import drawn_interval
+from layoutscope.drive.simulation import draw_interval
 from layoutscope.drive.uncertain import uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.options import ReplayOptions, fill, leave_out
@@ -131,7 +131,7 @@ class Serving(Struct, frozen=True):
         if not self.draws:
             return None
         unknown = uncertain(profile, said_of(host), knows_offset=knows_offset)
-        return drawn_interval(reads, profile, unknown, start_offset_bytes=self.start_offset_bytes)
+        return draw_interval(reads, profile, unknown, start_offset_bytes=self.start_offset_bytes)
 
 
 def served_by(asked: ReplayOptions, real: Real) -> Serving:

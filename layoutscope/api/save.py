@@ -14,7 +14,7 @@ from layoutscope.api.naming import with_hashed_names
 from layoutscope.api.outputs import FORCE, refuse_place, tell_written
 from layoutscope.errors import OutputError, UsageError
 from layoutscope.progress import phase
-from layoutscope.tables.capture import is_capture, own_files, write_capture
+from layoutscope.tables.capture import is_capture, list_capture_files, write_capture
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def check_capture(
         if not force:
             raise UsageError(f"{target}: exists; force=True overwrites it", options=FORCE)
         seen = ownfiles.look(target)
-        _, strangers = own_files(target)
+        _, strangers = list_capture_files(target)
         if strangers:
             raise UsageError(f"{target}: is not overwritten: {strangers[0].name} in it belongs to no capture")
         ownfiles.refuse_strangers(target, seen, is_folder=True)
@@ -96,7 +96,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     try:
         with phase("saving the capture"):
             _write(Path(path), seen, layouts, about)
-        stored = sum(file.stat().st_size for file in own_files(Path(path))[0])
+        stored = sum(file.stat().st_size for file in list_capture_files(Path(path))[0])
         tell_written(path, stored, f"{sum(len(layout.columns('entries')) for layout in layouts):,} entries")
     except OSError as error:
         raise OutputError(f"{path}: {(error.strerror or str(error)).lower()}") from error

@@ -21,7 +21,7 @@ from layoutscope.api.replay import Serving, real_reads, replayed
 from layoutscope.api.workloads import checked
 from layoutscope.drive.recorded import read_fs_usage
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
-from layoutscope.image.opening import packed_files, text_of
+from layoutscope.image.opening import list_files_in_archive, text_of
 from layoutscope.options import ValidateOptions
 from layoutscope.results.kit import KitMachine, KitResult, KitWalk
 from layoutscope.results.recorded import Wanted
@@ -90,7 +90,7 @@ def validate(kit: str | os.PathLike[str], **options: Unpack[ValidateOptions]) ->
     'it was not recorded'
     """
     path = Path(kit)
-    files = packed_files(path, FOLDER)
+    files = list_files_in_archive(path, FOLDER)
     facts = _pairs(files.get("kit.txt", b""), "=")
     if facts.get("kit") != VERSION:
         told = f"of version {facts['kit']!r}" if "kit" in facts else "without a version (kit.txt)"

@@ -13,7 +13,7 @@ from layoutscope.analysis.comparison import PLACEMENT
 from layoutscope.analysis.frames import resolve, volume_name
 from layoutscope.api.keywords import profiles_of
 from layoutscope.drive import service
-from layoutscope.drive.simulation import ALIGNED_BYTES, drawn_seconds, quick_service
+from layoutscope.drive.simulation import ALIGNED_BYTES, draw_seconds, quick_service
 from layoutscope.drive.uncertain import START, VOLUME, Host, interval_of, num_draws, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
@@ -23,7 +23,7 @@ from layoutscope.results.predict import OrderCase, OrdersCase
 from layoutscope.results.scan import Prediction
 from layoutscope.walk.data import random_records
 from layoutscope.walk.directories import components_of, entries_on_paths, missing_paths
-from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, with_properties
+from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, set_properties
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
 from layoutscope.walk.score import score
 
@@ -134,7 +134,7 @@ def host_of(work: Workload) -> HostProfile:
     """Return the host of a workload."""
     usual = host_profile(work["host"], cache_bytes=work["memory_bytes"], threads=work["threads"] or 1)
     try:
-        return with_properties(usual, work["host_properties"] or {})
+        return set_properties(usual, work["host_properties"] or {})
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -367,7 +367,7 @@ class VolumesAlike:
         seconds = np.zeros(num_draws())
         for volume, reads in enumerate(self._walks):
             mine = number[taken == volume]
-            seconds[mine] = drawn_seconds(reads, profile, unknown, numbers=mine)
+            seconds[mine] = draw_seconds(reads, profile, unknown, numbers=mine)
         placed = {
             "creation": (PLACEMENT, np.array([volume.creation for volume in self._volumes])[taken]),
             "age": (PLACEMENT, np.array([volume.age for volume in self._volumes])[taken]),

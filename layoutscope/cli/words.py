@@ -52,6 +52,6 @@ def cache(
     from layoutscope.report.text.cache import cache_text
 
     place = cache_dir or kept.default_folder()
-    images = [] if place is None else kept.kept_images(place)
+    images = [] if place is None else kept.list_cached_images(place)
     freed = kept.remove(images) if what == "clear" else None
     sys.stdout.write(cache_text(place, kept.limit_bytes(), images, freed=freed, as_json=as_json) + "\n")

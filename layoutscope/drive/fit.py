@@ -32,10 +32,10 @@ def from_datasheet(name: str, *, title: str = "", source: str = "datasheet", **f
     if missing:
         raise UsageError(f"a datasheet profile needs {', '.join(missing)}")
     known = {key: Figure(value, "datasheet", source) for key, value in figures.items()}
-    return DriveProfile(name, title or name, "hdd", assumed_figures() | known, Path())
+    return DriveProfile(name, title or name, "hdd", list_assumed_figures() | known, Path())
 
 
-def assumed_figures() -> dict[str, Figure]:
+def list_assumed_figures() -> dict[str, Figure]:
     """Return what no datasheet says."""
     values: dict[str, Any] = {
         "read_miss_ms": OVERHEAD_MS,
@@ -62,10 +62,10 @@ def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitt
         # fio's own default is a depth of 1. Deeper queues let the drive choose the nearest of several reads, so that
         # their latency says nothing about a single seek.
         if what.get("rw") == "randread" and int(what.get("iodepth", 1)) == 1:
-            covered = covered_bytes(what, fitted.capacity_bytes)
+            covered = job_range_bytes(what, fitted.capacity_bytes)
             length = int(_size(what.get("bs", "4k")))
             fitted = fit_latency(fitted, median_ms(read), length, range_bytes=covered, source="fio JSON")
-            fitted = _with_error(fitted, read)
+            fitted = _add_seek_error(fitted, read)
             told += 1
         elif what.get("rw") == "read" and read.get("bw_bytes"):
             at = _part(what.get("offset", "0"), fitted.capacity_bytes) / fitted.capacity_bytes
@@ -92,7 +92,7 @@ def _size(text: object) -> int:
     return parse_size(str(text))
 
 
-def covered_bytes(
+def job_range_bytes(
     what: Mapping[str, Any],  # options of the job; `size` and `filesize` bound it, in bytes or per cent
     capacity_bytes: int,
 ) -> int | None:
@@ -112,7 +112,7 @@ def _part(text: object, capacity_bytes: int) -> int:
     return int(_size(word))
 
 
-def _with_error(profile: DriveProfile, read: Mapping[str, Any]) -> DriveProfile:
+def _add_seek_error(profile: DriveProfile, read: Mapping[str, Any]) -> DriveProfile:
     """Say how well the average seek is known: as the mean of so many reads that differ by so much."""
     latency = read.get("clat_ns") or read.get("lat_ns") or {}
     count, deviation = float(latency.get("N", 0)), float(latency.get("stddev", 0)) / 1e6
@@ -137,7 +137,7 @@ def fit_latency(
     that of one track is the root of the part of what it is all over the drive. Flash: the latency of that size.
     """
     if profile.kind == "ssd":
-        return _fitted(profile, source, latency_bytes=[length_bytes], latency_us=[random_ms * 1000])
+        return _fit_profile(profile, source, latency_bytes=[length_bytes], latency_us=[random_ms * 1000])
     overhead = profile.number("read_miss_ms", OVERHEAD_MS)
     # A sector at a random place is half a turn away on average when the arm has come to rest.
     seek = random_ms - turn_ms(profile) / 2 - overhead
@@ -152,7 +152,7 @@ def fit_latency(
         )
     seek = shortest + (seek - shortest) / covered**0.5
     # A full stroke that goes with another average would bend the curve; without one it follows from the other two.
-    return _fitted(profile, source, average_seek_ms=seek, full_stroke_ms=None)
+    return _fit_profile(profile, source, average_seek_ms=seek, full_stroke_ms=None)
 
 
 def fit_rate(profile: DriveProfile, rate_mb_s: float, *, at: float = 0.0, source: str) -> DriveProfile:
@@ -162,15 +162,15 @@ def fit_rate(profile: DriveProfile, rate_mb_s: float, *, at: float = 0.0, source
     inner part is the inner one.
     """
     if profile.kind == "ssd":
-        return _fitted(profile, source, bandwidth_mb_s=rate_mb_s)
+        return _fit_profile(profile, source, bandwidth_mb_s=rate_mb_s)
     if at >= INNER_PART:
-        return _fitted(profile, source, inner_mb_s=min(rate_mb_s, profile.number("outer_mb_s")))
+        return _fit_profile(profile, source, inner_mb_s=min(rate_mb_s, profile.number("outer_mb_s")))
     ratio = profile.number("inner_mb_s") / profile.number("outer_mb_s")
     outer = rate_mb_s / (1 - (1 - ratio) * at)
-    return _fitted(profile, source, outer_mb_s=outer, inner_mb_s=ratio * outer)
+    return _fit_profile(profile, source, outer_mb_s=outer, inner_mb_s=ratio * outer)
 
 
-def _fitted(profile: DriveProfile, source: str, **values: Any) -> DriveProfile:
+def _fit_profile(profile: DriveProfile, source: str, **values: Any) -> DriveProfile:
     figures = {key: figure for key, figure in profile.figures.items() if key not in values}
     figures |= {key: Figure(value, "fitted", source) for key, value in values.items() if value is not None}
     return replace(profile, figures=figures)

@@ -33,11 +33,11 @@ SECTORS, CYLINDERS, HEADS, _, TRACK_SECTORS, ANGLES = range(COLUMNS)
 CELL_BYTES: Final = 4
 
 
-def mapped_runs(profile: DriveProfile) -> NDArray[np.int64]:
+def read_mapped_runs(profile: DriveProfile) -> NDArray[np.int64]:
     """Return the runs of a disk whose profile has a map."""
     name = profile.text("map_file", "")
     try:
-        runs = _runs(_packed(profile.folder, name))
+        runs = _runs(_read_packed_file(profile.folder, name))
     except (OSError, ImageError, ValueError) as error:
         raise UsageError(f"drive profile {profile.name}: {name} is no map of sectors: {error}") from error
     end = int(runs[-1, hdd.LBN]) * SECTOR_BYTES
@@ -46,7 +46,7 @@ def mapped_runs(profile: DriveProfile) -> NDArray[np.int64]:
     return runs
 
 
-def _packed(folder: Path, name: str) -> bytes:
+def _read_packed_file(folder: Path, name: str) -> bytes:
     """Read the file that a profile, which may be a stranger's, names; it lies beside it, and is no other one."""
     if name != Path(name).name:
         raise ValueError("it does not lie beside the profile")
@@ -74,7 +74,7 @@ def _runs(packed: bytes) -> NDArray[np.int64]:
     runs[:-1, hdd.SECTOR] = hdd.TURN // columns[TRACK_SECTORS].astype(np.int64)
     runs[:-1, hdd.ANGLE] = angle
     runs[:-1, hdd.TRACK_SECTORS] = columns[TRACK_SECTORS]
-    return _with_tracks(runs)
+    return _fill_in_tracks(runs)
 
 
 def _check(columns: NDArray[np.uint32], cylinder: NDArray[np.uint32], head: NDArray[np.uint32]) -> None:
@@ -85,7 +85,7 @@ def _check(columns: NDArray[np.uint32], cylinder: NDArray[np.uint32], head: NDAr
         raise ValueError(f"it has cylinder {cylinder.max():,} and head {head.max():,}")
 
 
-def _with_tracks(runs: NDArray[np.int64]) -> NDArray[np.int64]:
+def _fill_in_tracks(runs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Fill in where the track of each run begins and ends."""
     place = runs[:-1, [hdd.CYLINDER, hdd.HEAD]]
     starts = np.flatnonzero(np.append(True, (np.diff(place, axis=0) != 0).any(axis=1)))
@@ -198,7 +198,7 @@ def num_segments(profile: DriveProfile, segment: int) -> int:
 
 def outer_track_sectors(profile: DriveProfile) -> int:
     """Return how many sectors an outer track holds."""
-    zones = listed_zones(profile) if "zones" in profile else datasheet_zones(profile)
+    zones = read_listed_zones(profile) if "zones" in profile else datasheet_zones(profile)
     return int(zones.sectors[0])
 
 
@@ -210,9 +210,9 @@ def behind_sectors(profile: DriveProfile, segment: int) -> int:
 def _build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[NDArray[np.int64], int]:
     """Return the runs between two sectors and the number of cylinders of the disk."""
     if profile.geometry == "map":
-        runs = mapped_runs(profile)
+        runs = read_mapped_runs(profile)
         return runs, int(runs[:-1, hdd.CYLINDER].max()) + 1
-    zones = listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
+    zones = read_listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
     check_cylinders(profile.name, num_cylinders(zones))
     # The look-ahead goes past the last read, as far as a segment reaches and to the end of a track.
     margin = 2 * int(zones.sectors.max()) + segment_sectors(profile)
@@ -229,7 +229,7 @@ def guess_table(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     return np.minimum(guess, len(runs) - 2).astype(np.int64), shift
 
 
-def listed_zones(profile: DriveProfile) -> Zones:
+def read_listed_zones(profile: DriveProfile) -> Zones:
     """Take the zones from a profile that lists them; the skews in sectors by zone, or in turns for all."""
     table = np.array(profile.numbers("zones"), np.float64)
     if table.shape[1] > ZONE_SKEWS:
@@ -350,4 +350,4 @@ def total_cylinders(profile: DriveProfile) -> int:
         return 0
     if "cylinders" in profile:
         return int(profile.number("cylinders"))
-    return num_cylinders(listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile))
+    return num_cylinders(read_listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile))

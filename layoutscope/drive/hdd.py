@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SECTOR_BYTES: Final = 512
 TURN: Final = 1 << 32
 MASK: Final = TURN - 1
-MOST_THINK_S: Final = 30 * 86400
+MAX_THINK_S: Final = 30 * 86400
 """Of all reads together: 64 bits count turns for about half a year."""
 
 # Columns of Surface.runs.

@@ -73,16 +73,16 @@ def _join(profile: DriveProfile, parts: Parts, member: NDArray[np.int64]) -> Par
         inner = _split(drive, inner)
         pieces.append(Parts(inner.read, inner.member + first, inner.offset, inner.length_bytes))
         first += len(single_drives(drive))
-    return _sorted(pieces)
+    return _sort_pieces(pieces)
 
 
-def _sorted(pieces: list[Parts]) -> Parts:
+def _sort_pieces(pieces: list[Parts]) -> Parts:
     order = np.argsort(np.concatenate([piece.read for piece in pieces]), kind="stable")
     names = ("read", "member", "offset", "length_bytes")
     return Parts(*(np.concatenate([getattr(piece, name) for piece in pieces])[order] for name in names))
 
 
-def counted_pieces(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def number_pieces(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the row that each piece comes from, and its number within that row."""
     return owners(counts), ordinals(counts)
 
@@ -91,7 +91,7 @@ def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[n
     """Cut at the borders of chunks; chunk i lies on drive i modulo width."""
     end = parts.offset + parts.length_bytes
     first = parts.offset // chunk_bytes
-    row, step = counted_pieces(np.maximum(-(-end // chunk_bytes) - first, 1))
+    row, step = number_pieces(np.maximum(-(-end // chunk_bytes) - first, 1))
     chunk = first[row] + step
     begin = np.maximum(parts.offset[row], chunk * chunk_bytes)
     length = np.minimum(end[row], (chunk + 1) * chunk_bytes) - begin
@@ -105,7 +105,7 @@ def concatenation(parts: Parts, bounds: NDArray[np.int64]) -> tuple[Parts, NDArr
     end = parts.offset + parts.length_bytes
     first = np.searchsorted(bounds, parts.offset, side="right") - 1
     last = np.searchsorted(bounds, end, side="left") - 1
-    row, step = counted_pieces(np.maximum(last - first, 0) + 1)
+    row, step = number_pieces(np.maximum(last - first, 0) + 1)
     member = first[row] + step
     begin = np.maximum(parts.offset[row], bounds[member])
     length = np.minimum(end[row], bounds[member + 1]) - begin

@@ -39,7 +39,7 @@ def is_extracted(table: Mapping[str, Any]) -> bool:
     return all(isinstance(table.get(name), dict) for name in EXTRACTED)
 
 
-def extracted_values(table: Mapping[str, Any]) -> dict[str, Any]:
+def list_extracted_values(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures of a profile, all of them measured.
 
     A read that begins with the sector that the look-ahead reads next may wait for it, whatever the table says: a drive
@@ -209,7 +209,7 @@ MAX_UNPACKED_BYTES: Final = 1 << 30
 """A trace of 60 million reads; a map of all tracks of a large disk is a tenth of it."""
 
 
-MOST_FIGURES: Final = 256
+MAX_FIGURES: Final = 256
 LARGEST: Final = 25.0
 """Of a variance of logarithms; no figure is known to less than a factor of e^5."""
 _NAME: Final = re.compile(r"([a-z_]+)(?:\[(\d{1,4})\])?")
@@ -254,7 +254,7 @@ def read_spread(profile: str, table: object, values: Mapping[str, Any]) -> Sprea
     """Read the table ``spread`` of a profile."""
     known = table if isinstance(table, dict) else {}
     names, rows = known.get("figures"), known.get("covariance")
-    if not isinstance(names, list) or not 0 < len(names) <= MOST_FIGURES or not _are_covariances(rows, len(names)):
+    if not isinstance(names, list) or not 0 < len(names) <= MAX_FIGURES or not _are_covariances(rows, len(names)):
         raise UsageError(f"drive profile {profile}: spread is no list of figures with the covariance of each pair")
     if len(names) != len(set(map(str, names))):
         raise UsageError(f"drive profile {profile}: spread names a figure twice")
@@ -320,7 +320,7 @@ FIGURES: Final[Mapping[str, str]] = {
 }
 """Every figure a profile may have, and what it means."""
 
-MOST_SETS: Final = 8
+MAX_SETS: Final = 8
 """How deep sets may stand in sets."""
 
 
@@ -524,9 +524,9 @@ def load_profile(name: str | Path) -> DriveProfile:
         return parse_profile(read_profile(path), name=path.stem, folder=path.parent)
     known = list_profiles()
     if str(name) in known:
-        return _shipped(str(name))
+        return _load_shipped(str(name))
     asked = _plain(str(name))
-    by_model = {_plain(model): profile for profile in map(_shipped, known) for model in profile.models}
+    by_model = {_plain(model): profile for profile in map(_load_shipped, known) for model in profile.models}
     found = [profile for model, profile in by_model.items() if asked.startswith(model)]
     if found:
         return found[0]
@@ -535,7 +535,7 @@ def load_profile(name: str | Path) -> DriveProfile:
     raise UsageError(f"unknown drive profile {str(name)!r}{like}; there are {', '.join(known)}, {take}")
 
 
-def _shipped(name: str) -> DriveProfile:
+def _load_shipped(name: str) -> DriveProfile:
     folder = profile_folder()
     return parse_profile((folder / f"{name}.toml").read_text("utf-8"), name=name, folder=folder)
 
@@ -554,7 +554,7 @@ def read_profile(path: Path) -> str:
         If it cannot be read, or is no text.
     """
     try:
-        return inputs.read_text(path, most_bytes=inputs.MOST_PARSED_BYTES)
+        return inputs.read_text(path, most_bytes=inputs.MAX_PARSED_BYTES)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"{path}: cannot be read as a drive profile: {reason}") from error
@@ -581,7 +581,7 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
     UsageError
         If it is malformed, or a set that is a member of itself.
     """
-    if name in sets or len(sets) > MOST_SETS:
+    if name in sets or len(sets) > MAX_SETS:
         raise UsageError(f"drive profile {name} is a member of itself, or of too many sets: {', '.join(sets)}")
     try:
         table = tomllib.loads(text)
@@ -590,7 +590,7 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
     check_tables(name, table)
     words: dict[str, Any] = {"take_for": table.get("take_for", ""), "models": tuple(table.get("models", ()))}
     if is_extracted(table):
-        return replace(_extracted_profile(table, name, folder), **words)
+        return replace(_make_extracted_profile(table, name, folder), **words)
     sources = table.get("sources", {})
     figures = {key: _figure(name, key, entry, sources) for key, entry in table.get("figures", {}).items()}
     check_figures(name, {key: figure.value for key, figure in figures.items()})
@@ -603,10 +603,10 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
     return DriveProfile(name, table.get("name", name), kind, figures, folder, members, table.get("note", ""), **words)
 
 
-def _extracted_profile(table: Mapping[str, Any], name: str, folder: Path) -> DriveProfile:
+def _make_extracted_profile(table: Mapping[str, Any], name: str, folder: Path) -> DriveProfile:
     """Make a profile of the figures that go with a simulator's results."""
     try:
-        values = extracted_values(table)
+        values = list_extracted_values(table)
     except KeyError as error:
         raise UsageError(f"drive profile {name} lacks {error}") from error
     except (TypeError, ValueError, ArithmeticError) as error:

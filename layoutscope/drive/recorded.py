@@ -100,7 +100,7 @@ class Recorded(Displayed, Struct, frozen=True):
         arrays = ("block", "length_bytes", "device", "process", "is_metadata", "layer", "issued_us", "done_us")
         return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
 
-    def of_devices(self, names: Sequence[str]) -> NDArray[np.bool_]:
+    def select_devices(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """Mark the reads of some devices, named with or without their folder."""
         wanted = {name.removeprefix("/dev/") for name in names}
         found: NDArray[np.bool_] = np.isin(
@@ -108,7 +108,7 @@ class Recorded(Displayed, Struct, frozen=True):
         )
         return found
 
-    def of_processes(self, names: Sequence[str]) -> NDArray[np.bool_]:
+    def select_processes(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """Mark the reads of some processes."""
         found: NDArray[np.bool_] = np.isin(
             self.process, [code for code, name in enumerate(self.processes) if name in set(names)]
@@ -119,7 +119,7 @@ class Recorded(Displayed, Struct, frozen=True):
         """Return where the reads are on an image, on which image of a set, and which of them have a place."""
         offset, image, known = np.zeros(len(self), np.int64), np.zeros(len(self), np.uint8), np.zeros(len(self), bool)
         for place in places:
-            rows = self.of_devices([place.device])
+            rows = self.select_devices([place.device])
             offset[rows] = self.block[rows] * place.unit_bytes + place.image_offset
             image[rows], known[rows] = place.image_device, True
         return offset, image, known & (offset >= 0)
@@ -238,7 +238,7 @@ def read_snoop(data: bytes) -> Recorded:
         if here is not None or titles is None or not line.strip():
             counts["other"] += bool(line.strip())
             continue
-        found = _read_of(titles, line)
+        found = _parse_read(titles, line)
         if isinstance(found, Read):
             reads.append(found)
         else:
@@ -255,7 +255,7 @@ def read_snoop(data: bytes) -> Recorded:
     )
 
 
-def _read_of(titles: Sequence[str], line: str) -> Read | str:
+def _parse_read(titles: Sequence[str], line: str) -> Read | str:
     """Turn a line into a read, or say what else it is."""
     try:
         cells = _cells(titles, line.split())

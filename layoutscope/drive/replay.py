@@ -21,7 +21,7 @@ import numpy as np
 
 from layoutscope import inputs
 from layoutscope.access.trace import AccessTrace
-from layoutscope.drive.hdd import MOST_THINK_S, SECTOR_BYTES
+from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES
 from layoutscope.drive.profile import unpacked
 from layoutscope.drive.recorded import Place, Recorded, read_fs_usage, read_snoop, titles_of
 from layoutscope.errors import ImageError, UsageError
@@ -60,11 +60,11 @@ def read_trace(
 
 def load_trace(path: str | Path, *, form: str = "") -> AccessTrace | Recorded:
     """Read a trace file, or a recording as far as it goes without an image; see :func:`read_trace`."""
-    data = _unpacked(Path(path))
+    data = _read_unpacked(Path(path))
     name = form or guess_form(Path(path).name, data)
     if name not in FORMS:
         raise UsageError(f"unknown trace format {name!r}; there are {', '.join(FORMS)}")
-    trace = _parsed(path, name, data)
+    trace = _parse_trace(path, name, data)
     if len(trace) == 0:
         tried = f"the format {name}" if form else f"any format that was tried: {', '.join(FORMS)}"
         raise ImageError(f"{path}: holds no reads in {tried}{_first_unparsed(trace)}")
@@ -77,7 +77,7 @@ def _first_unparsed(trace: AccessTrace | Recorded) -> str:
     return f"; line {number} begins as one and is cut or damaged" if number else ""
 
 
-def _parsed(path: str | Path, name: str, data: bytes) -> AccessTrace | Recorded:
+def _parse_trace(path: str | Path, name: str, data: bytes) -> AccessTrace | Recorded:
     """Read a trace; whatever its numbers and words are, what cannot be understood is an error of the file."""
     try:
         with np.errstate(invalid="raise", over="raise"):
@@ -99,19 +99,19 @@ def check_reads(path: str | Path, trace: AccessTrace) -> None:
         raise ImageError(f"{path}: read {row + 1} is none that a drive could serve: {what}")
 
 
-MOST_TRACE_BYTES: Final = 4 * GIB
+MAX_TRACE_BYTES: Final = 4 * GIB
 """Of a trace as it is stored: a hundred million lines."""
 
 MAX_READ_BYTES: Final = 1 << 40
 MAX_DRIVE_BYTES: Final = 10**16
-MAX_THINK_US: Final = MOST_THINK_S * 1e6
+MAX_THINK_US: Final = MAX_THINK_S * 1e6
 MAX_DEVICES: Final = 256
 """What is beyond them is no trace of a drive."""
 
 
-def _unpacked(path: Path) -> bytes:
+def _read_unpacked(path: Path) -> bytes:
     try:
-        data = inputs.read_bytes(path, MOST_TRACE_BYTES)
+        data = inputs.read_bytes(path, MAX_TRACE_BYTES)
         return unpacked(data) if path.suffix == ".zst" else data
     except (OSError, ValueError) as error:
         reason = str(getattr(error, "strerror", None) or error)
@@ -159,7 +159,7 @@ def read_csv(data: bytes) -> AccessTrace:
         if name in table:
             column: NDArray[np.float64] = getattr(trace, name)
             column[:] = [float(text) if name == "think_us" else int(text) for text in _zeros(table[name])]
-    return _with_names(trace, table)
+    return _restore_names(trace, table)
 
 
 def _zeros(texts: Iterable[str]) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _column(table: Columns, names: Iterable[str]) -> NDArray[np.int64]:
     raise ImageError(f"a CSV trace needs a column {' or '.join(names)}; it has {', '.join(table)}")
 
 
-def _with_names(trace: AccessTrace, table: Columns) -> AccessTrace:
+def _restore_names(trace: AccessTrace, table: Columns) -> AccessTrace:
     """Take over the columns of causes and trees, which are words in a table."""
     from msgspec.structs import replace
 
@@ -205,7 +205,7 @@ def read_fio(data: bytes) -> AccessTrace:
         elif len(line) == 4 and line[1] == "read":
             reads.append((int(line[2]), int(line[3]), wait))
             wait = 0
-    return _from_rows(np.array(reads, np.float64).reshape(-1, 3))
+    return _build_from_rows(np.array(reads, np.float64).reshape(-1, 3))
 
 
 def read_blkparse(data: bytes) -> AccessTrace:
@@ -222,10 +222,10 @@ def read_blkparse(data: bytes) -> AccessTrace:
         elif event["action"] == begun:
             think = max(second - completed, 0.0) * 1e6 if completed >= 0 else 0.0
             rows.append((int(event["sector"]) * SECTOR_BYTES, int(event["sectors"]) * SECTOR_BYTES, think))
-    return _from_rows(np.array(rows, np.float64).reshape(-1, 3))
+    return _build_from_rows(np.array(rows, np.float64).reshape(-1, 3))
 
 
-def _from_rows(rows: NDArray[np.float64]) -> AccessTrace:
+def _build_from_rows(rows: NDArray[np.float64]) -> AccessTrace:
     trace = AccessTrace.from_reads(rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64))
     trace.think_us[:] = rows[:, 2]
     return trace

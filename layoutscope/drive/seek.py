@@ -29,7 +29,7 @@ def seek_curve(profile: DriveProfile, cylinders: int, reach: int | None = None) 
     """
     reach = cylinders if reach is None else reach
     if "seek_ms" not in profile:
-        return _fitted(cylinders, three_points(profile), reach)
+        return _fit_times(cylinders, three_points(profile), reach)
     known = np.array(profile.numbers("seek_distance_cylinders"), np.float64)
     curve = table_curve(np.arange(reach, dtype=np.float64), known, np.array(profile.numbers("seek_ms"), np.float64))
     curve[0] = 0
@@ -39,24 +39,24 @@ def seek_curve(profile: DriveProfile, cylinders: int, reach: int | None = None) 
 def seek_ticks(profile: DriveProfile, cylinders: int, ticks_per_ms: float, reach: int) -> NDArray[np.int64]:
     """Return the time of a seek by distance, in ticks, as far as the arm goes."""
     if "seek_ms" not in profile:
-        return _fitted_ticks(cylinders, three_points(profile), ticks_per_ms, reach)
-    return _rounded(seek_curve(profile, cylinders, reach), ticks_per_ms)
+        return _fit_ticks(cylinders, three_points(profile), ticks_per_ms, reach)
+    return _round_to_ticks(seek_curve(profile, cylinders, reach), ticks_per_ms)
 
 
 @lru_cache(maxsize=8)
-def _fitted_ticks(
+def _fit_ticks(
     cylinders: int, points: tuple[float, float, float], ticks_per_ms: float, reach: int
 ) -> NDArray[np.int64]:
-    ticks = _rounded(_fitted(cylinders, points, reach), ticks_per_ms)
+    ticks = _round_to_ticks(_fit_times(cylinders, points, reach), ticks_per_ms)
     ticks.setflags(write=False)
     return ticks
 
 
-def _rounded(times_ms: NDArray[np.float64], ticks_per_ms: float) -> NDArray[np.int64]:
+def _round_to_ticks(times_ms: NDArray[np.float64], ticks_per_ms: float) -> NDArray[np.int64]:
     return np.rint(times_ms * ticks_per_ms).astype(np.int64)
 
 
-def _fitted(cylinders: int, points: tuple[float, float, float], reach: int) -> NDArray[np.float64]:
+def _fit_times(cylinders: int, points: tuple[float, float, float], reach: int) -> NDArray[np.float64]:
     curve = three_point_curve(np.arange(reach, dtype=np.float64), *points, cylinders - 1)
     curve[0] = 0
     return curve

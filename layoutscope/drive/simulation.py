@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from layoutscope.display import Displayed
 from layoutscope.drive import hdd
 from layoutscope.drive.geometry import build_surface, num_segments, turn_ms, with_buffer_of
-from layoutscope.drive.hdd import MOST_THINK_S, SECTOR_BYTES, TURN, new_drives, serve_in_order, serve_queue
+from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES, TURN, new_drives, serve_in_order, serve_queue
 from layoutscope.drive.members import Parts, single_drives, split
 from layoutscope.drive.profile import fusion_set, load_profile
 from layoutscope.drive.uncertain import (
@@ -28,7 +28,7 @@ from layoutscope.drive.uncertain import (
     T_95,
     UNSAID,
     Interval,
-    drawn_drive,
+    draw_drive,
     interval_of,
     model_drives,
     model_error,
@@ -86,7 +86,7 @@ class ServiceResult(Displayed, Struct, frozen=True):
         From the start to the end of the last read and of what the host does behind it: `service_s` + `host_s`.
     seconds_low, seconds_high : float
         Between which times nine in ten draws of what is not known of the drive and the host lie
-        (:func:`scaled_seconds`); they reach to `seconds` where that lies outside.
+        (:func:`scale_seconds`); they reach to `seconds` where that lies outside.
     service_s : float
         Sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`.
     seek_s, rotation_s, transfer_s : float
@@ -265,12 +265,12 @@ def on_host(result: ServiceResult, profile: DriveProfile, host: Host) -> Service
         Whose drivers take the time between the reads.
     """
     served_s = [seconds - result.host_s for seconds in result.phases_s]
-    likely = scaled_seconds(result.causes_s, served_s, profile, uncertain(profile, host), result.buffers)
+    likely = scale_seconds(result.causes_s, served_s, profile, uncertain(profile, host), result.buffers)
     found = interval_of(likely, {}).reaching(result.seconds)
     return replace(result, seconds_low=found.low_s, seconds_high=found.high_s, draws_s=tuple(likely.tolist()))
 
 
-def scaled_seconds(
+def scale_seconds(
     causes_s: Mapping[str, float],
     phases: Sequence[float],
     profile: DriveProfile,
@@ -439,7 +439,7 @@ def _other_buffers(work: Placed, profile: DriveProfile) -> tuple[float, ...]:
         taken = (starts + np.arange(SAMPLE_PIECES // STRETCHES)).ravel()
     sample = replace(work, pieces=work.pieces[taken])
     own = max(_ticks(sample, surface, profile), 1.0)
-    drawn = (drawn_drive(profile, unknown, number) for number in range(GEOMETRIES))
+    drawn = (draw_drive(profile, unknown, number) for number in range(GEOMETRIES))
     return tuple(np.resize([_ticks(sample, surface, drive) / own for drive in drawn], num_draws()).tolist())
 
 
@@ -487,10 +487,10 @@ def lay_out(
     starts_outside: bool = True,
 ) -> Placed:
     """Lay the pieces of the reads out on the drives."""
-    if not abs(think_us).sum() <= MOST_THINK_S * 1e6:
+    if not abs(think_us).sum() <= MAX_THINK_S * 1e6:
         longest = int(abs(think_us).argmax())
         raise UsageError(
-            f"the reads stretch over more than {MOST_THINK_S // 86400} days, which none that belong together do: "
+            f"the reads stretch over more than {MAX_THINK_S // 86400} days, which none that belong together do: "
             f"read {longest + 1} comes {think_us[longest] / 1e6:.3g} s after the one before"
         )
     drives = single_drives(profile)
@@ -509,7 +509,7 @@ def lay_out(
     number[rotating] = np.arange(len(rotating))
     pieces = _sector_parts(parts, number[parts.member], np.rint(flash * per_ms).astype(np.int64))
     think = np.rint(think_us * per_ms / 1000).astype(np.int64)
-    surface = touched_surface(disk, pieces, starts_outside=starts_outside)
+    surface = build_touched_surface(disk, pieces, starts_outside=starts_outside)
     num_drives, num_disks = len(drives), len(rotating)
     return Placed(parts, len(think), flash, moved, disk, num_drives, num_disks, pieces, think, surface, queue_depth)
 
@@ -518,12 +518,12 @@ def serve(work: Placed, angle: int) -> ReadTimes:
     """Run the pieces of the reads from a start angle, one read after another or several at a time."""
     if work.disk is None or work.surface is None:
         nothing = np.zeros((len(work.flash_ms), 5))
-        return _by_read(work, work.flash_ms, nothing, np.zeros(len(nothing), np.uint8))
+        return _times_by_read(work, work.flash_ms, nothing, np.zeros(len(nothing), np.uint8))
     run = _run_queue if work.queue_depth > 1 else _run_disks
     times, outcomes = run(work, work.disk, work.surface, angle)
     milliseconds = times / (TURN / turn_ms(work.disk))
     milliseconds[:, hdd.TRAVEL] = times[:, hdd.TRAVEL]
-    return _by_read(work, milliseconds[:, hdd.SERVICE], milliseconds, outcomes)
+    return _times_by_read(work, milliseconds[:, hdd.SERVICE], milliseconds, outcomes)
 
 
 def _flash_parts(
@@ -559,14 +559,14 @@ def _run_queue(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -
     return serve_queue(new_drives(surface, 1, num_segments(disk, surface.segment_sectors)), work.pieces, window, angle)
 
 
-def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64], *, starts_outside: bool = True) -> Surface:
+def build_touched_surface(disk: DriveProfile, pieces: NDArray[np.int64], *, starts_outside: bool = True) -> Surface:
     """Lay out the part of the disk that the pieces lie in, and where the arm comes from."""
     on_disk = pieces[pieces[:, 1] >= 0]
     first = 0 if starts_outside or not len(on_disk) else int(on_disk[:, 2].min())
     return build_surface(disk, first, int(on_disk[:, 3].max(initial=1)))
 
 
-def _by_read(
+def _times_by_read(
     work: Placed, service_ms: NDArray[np.float64], times: NDArray[np.float64], outcomes: NDArray[np.uint8]
 ) -> ReadTimes:
     """Give each read the times of its slowest piece."""
@@ -623,15 +623,15 @@ WARM_UP: Final = 256
 """Reads at the start of each stretch that do not count: there the buffer lacks what the reads before had left in it."""
 
 
-def drawn_interval(
+def draw_interval(
     trace: AccessTrace, profile: DriveProfile, unknown: Uncertain, *, start_offset_bytes: int = 0
 ) -> Interval:
     """Predict between which times a drive like that takes for a trace."""
-    seconds = drawn_seconds(trace, profile, unknown, start_offset_bytes=start_offset_bytes)
+    seconds = draw_seconds(trace, profile, unknown, start_offset_bytes=start_offset_bytes)
     return interval_of(seconds, {**unknown.columns(), START: (START, unknown.angle)}, LAYOUT)
 
 
-def drawn_seconds(
+def draw_seconds(
     trace: AccessTrace,
     profile: DriveProfile,
     unknown: Uncertain,
@@ -648,12 +648,12 @@ def drawn_seconds(
     host_s = trace.host_us / 1e6 * unknown.of(HOST)
     scale = 1.0
     if len(sample) < len(trace):
-        known, part = (_served_as_named(reads, profile, start_offset_bytes).sum() for reads in (trace, sample))
+        known, part = (_serve_nominal(reads, profile, start_offset_bytes).sum() for reads in (trace, sample))
         scale = known / max(part, 1e-9)
     seconds = np.zeros(num_draws())
     # No drive takes any time for no reads: the many small volumes of a disk are read as they are mounted.
     wanted = numbers if len(sample) else numbers[:0]
-    for number, service_ms in _served_by_draws(
+    for number, service_ms in _serve_each_draw(
         sample, profile, unknown, start_offset_bytes=start_offset_bytes, numbers=wanted
     ):
         seconds[number] = service_ms.sum() / 1000
@@ -667,7 +667,7 @@ def quick_service(
     result = service(trace, profile, start_offset_bytes=start_offset_bytes, phases=1)
     unknown = uncertain(profile, host, knows_offset=knows_offset)
     if len(trace) <= QUICK_READS:
-        likely = drawn_seconds(trace, profile, unknown, start_offset_bytes=start_offset_bytes)
+        likely = draw_seconds(trace, profile, unknown, start_offset_bytes=start_offset_bytes)
     else:
         drive_s = result.service_s * _ratios(trace, profile, unknown, start_offset_bytes)
         likely = drive_s * unknown.of(MODEL) + result.host_s * unknown.of(HOST)
@@ -678,10 +678,10 @@ def quick_service(
 def _ratios(trace: AccessTrace, profile: DriveProfile, unknown: Uncertain, start_offset_bytes: int) -> F64:
     """Say how many times as long as the named drive each drawn one takes, apart by what the sample leaves open."""
     sample = evenly_taken(trace, QUICK_READS, QUICK_STRETCHES)
-    own = _counted(_served_as_named(sample, profile, start_offset_bytes))
+    own = _sum_by_stretch(_serve_nominal(sample, profile, start_offset_bytes))
     drawn = np.zeros((num_draws(), QUICK_STRETCHES))
-    for number, service_ms in _served_by_draws(sample, profile, unknown, start_offset_bytes=start_offset_bytes):
-        drawn[number] = _counted(service_ms)
+    for number, service_ms in _serve_each_draw(sample, profile, unknown, start_offset_bytes=start_offset_bytes):
+        drawn[number] = _sum_by_stretch(service_ms)
     ratio = drawn.sum(axis=1) / max(own.sum(), 1e-12)
     # The error of a ratio of two sums over a sample of clusters (Cochran, "Sampling techniques", 1977, chapter 6).
     off = drawn - ratio[:, None] * own
@@ -691,12 +691,12 @@ def _ratios(trace: AccessTrace, profile: DriveProfile, unknown: Uncertain, start
     return np.asarray(ratio * np.exp(np.where(ratio < np.median(ratio), -error, error)))
 
 
-def _counted(service_ms: F64) -> F64:
+def _sum_by_stretch(service_ms: F64) -> F64:
     """Sum up the reads of each stretch behind its warm-up, in seconds."""
     return np.asarray(service_ms.reshape(QUICK_STRETCHES, -1)[:, WARM_UP:].sum(axis=1) / 1000)
 
 
-def _served_by_draws(
+def _serve_each_draw(
     trace: AccessTrace,
     profile: DriveProfile,
     unknown: Uncertain,
@@ -711,15 +711,15 @@ def _served_by_draws(
     for first in each(range(shared), f"drawing drives like {profile.name}"):
         mine = [number for number in wanted if number % shared == first]
         if mine:
-            drive = drawn_drive(profile, unknown, first)
-            work = _placed(trace, drive, _start(trace, drive, unknown, first, start_offset_bytes))
+            drive = draw_drive(profile, unknown, first)
+            work = _place_work(trace, drive, _start(trace, drive, unknown, first, start_offset_bytes))
             for number in mine:
-                yield number, serve(_varied(work, unknown, number), round(unknown.angle[number] * TURN)).service_ms
+                yield number, serve(_vary_work(work, unknown, number), round(unknown.angle[number] * TURN)).service_ms
 
 
-def _served_as_named(trace: AccessTrace, profile: DriveProfile, start_offset_bytes: int = 0) -> F64:
+def _serve_nominal(trace: AccessTrace, profile: DriveProfile, start_offset_bytes: int = 0) -> F64:
     """Return the milliseconds of each read on the drive as it is named, served as on those that are drawn."""
-    return serve(_placed(trace, _for_devices(profile, trace), start_offset_bytes), 0).service_ms
+    return serve(_place_work(trace, _for_devices(profile, trace), start_offset_bytes), 0).service_ms
 
 
 def _for_devices(profile: DriveProfile, trace: AccessTrace) -> DriveProfile:
@@ -755,7 +755,7 @@ def evenly_taken(trace: AccessTrace, reads: int, count: int) -> AccessTrace:
     return trace[(starts[:, None] + np.arange(long)).ravel()]
 
 
-def _placed(trace: AccessTrace, drive: DriveProfile, start_offset_bytes: int) -> Placed:
+def _place_work(trace: AccessTrace, drive: DriveProfile, start_offset_bytes: int) -> Placed:
     device = trace.device
     if drive.kind != "fusion" and device.any():
         device = np.zeros_like(device)
@@ -781,7 +781,7 @@ def _room(trace: AccessTrace, drive: DriveProfile) -> int:
     )
 
 
-def _varied(work: Placed, unknown: Uncertain, number: int) -> Placed:
+def _vary_work(work: Placed, unknown: Uncertain, number: int) -> Placed:
     """Change what needs no other geometry: seeks, overhead, the bus, the computer."""
     if work.surface is None:
         return work

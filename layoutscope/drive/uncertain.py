@@ -158,10 +158,10 @@ def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, l
     factor, choice = {}, dict(_choices(profile))
     for name, figures in FIGURES.items():
         known = next((leaf.figures[each] for leaf in leaves for each in figures if each in leaf), None)
-        told = known is None or any(each in measured_together(leaves[0]) for each in figures)
+        told = known is None or any(each in list_measured_together(leaves[0]) for each in figures)
         width = 1.0 if told or known is None else inputs[name][kind_of(leaves[0], known)]
         if width > 1:
-            factor[name] = _in_turn(factors(f"drive.{name}", width, GEOMETRIES if name in SCALED else 0))
+            factor[name] = _spread_over_draws(factors(f"drive.{name}", width, GEOMETRIES if name in SCALED else 0))
     error = model_error(profile.geometry, left_out)
     if error:
         factor[MODEL] = factors("drive.model", error)
@@ -169,13 +169,13 @@ def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, l
         factor[HOST] = host_factors(host)
     angle = drawn("start.angle", {"span": [0.0, 1.0]})
     anywhere = priors()["placement"]["offset"]
-    offset = None if knows_offset else _in_turn(drawn("placement.offset", anywhere, GEOMETRIES))
+    offset = None if knows_offset else _spread_over_draws(drawn("placement.offset", anywhere, GEOMETRIES))
     spreads = [leaf.spread.figures for leaf in leaves if leaf.spread is not None]
-    together = {figure: _in_turn(np.exp(uniform_normal(figure))) for figures in spreads for figure in figures}
+    together = {figure: _spread_over_draws(np.exp(uniform_normal(figure))) for figures in spreads for figure in figures}
     return Uncertain(factor, choice, angle, offset, together)
 
 
-def _in_turn(values: NDArray[Any]) -> NDArray[Any]:
+def _spread_over_draws(values: NDArray[Any]) -> NDArray[Any]:
     """Give each draw the value of its geometry."""
     return np.resize(values, num_draws())
 
@@ -186,7 +186,7 @@ def kind_of(drive: DriveProfile, figure: Figure) -> str:
     return "assumed" if figure.kind == "datasheet" and stands_for_class else figure.kind
 
 
-def measured_together(drive: DriveProfile) -> set[str]:
+def list_measured_together(drive: DriveProfile) -> set[str]:
     """Return the figures whose errors a profile itself tells, by what was measured of the drive."""
     return set() if drive.spread is None else {split_name(figure)[0] for figure in drive.spread.figures}
 
@@ -204,13 +204,15 @@ def _choices(profile: DriveProfile) -> Mapping[str, NDArray[Any]]:
     rotating = [leaf for leaf in single_drives(profile) if leaf.kind == "hdd"]
     assumed = {name for leaf in rotating for name, figure in leaf.figures.items() if figure.kind == "assumed"}
     if "rpm" in assumed:
-        found["rpm"] = _in_turn(drawn("drive.rotation", inputs["rotation"], GEOMETRIES))
+        found["rpm"] = _spread_over_draws(drawn("drive.rotation", inputs["rotation"], GEOMETRIES))
     for name in ("join", "look_ahead"):
         if name in assumed:
-            found[name] = _in_turn(drawn(f"drive.{name}", inputs[name], GEOMETRIES))
+            found[name] = _spread_over_draws(drawn(f"drive.{name}", inputs[name], GEOMETRIES))
     if is_any_set(profile):
-        found["chunk_bytes"] = _in_turn(drawn("drive.chunk", inputs["set"], GEOMETRIES))
-        found["mirror"] = _in_turn(drawn("drive.mirror", {"span": [0.0, 1.0]}, GEOMETRIES) < inputs["set"]["mirror"])
+        found["chunk_bytes"] = _spread_over_draws(drawn("drive.chunk", inputs["set"], GEOMETRIES))
+        found["mirror"] = _spread_over_draws(
+            drawn("drive.mirror", {"span": [0.0, 1.0]}, GEOMETRIES) < inputs["set"]["mirror"]
+        )
     return found
 
 
@@ -255,22 +257,22 @@ def host_factors(host: Host) -> F64:
     return np.asarray(wall)
 
 
-def drawn_drive(profile: DriveProfile, unknown: Uncertain, number: int) -> DriveProfile:
+def draw_drive(profile: DriveProfile, unknown: Uncertain, number: int) -> DriveProfile:
     """Return the drive of one draw, but for seeks, overhead and buses, which need no other geometry."""
     figures = {name: values[number] for name, values in unknown.factor.items()}
     choice = {name: values[number] for name, values in unknown.choice.items()}
     if choice.get("mirror"):
         # One disk of a mirror serves a read alone, wherever it lies; each is as large as the set.
         one = replace(profile.members[0], name=profile.name)
-        return _changed(one, number, figures, choice).with_figures(capacity_bytes=profile.capacity_bytes)
-    made = _changed(profile, number, figures, choice)
+        return _change_profile(one, number, figures, choice).with_figures(capacity_bytes=profile.capacity_bytes)
+    made = _change_profile(profile, number, figures, choice)
     return made.with_figures(chunk_bytes=int(choice["chunk_bytes"])) if "chunk_bytes" in choice else made
 
 
-def _changed(
+def _change_profile(
     profile: DriveProfile, number: int, figures: Mapping[str, float], choice: Mapping[str, Any]
 ) -> DriveProfile:
-    members = tuple(_changed(member, number, figures, choice) for member in profile.members)
+    members = tuple(_change_profile(member, number, figures, choice) for member in profile.members)
     if members:
         return replace(profile, members=members)
     if profile.spread is not None:
@@ -433,7 +435,7 @@ def contributions(
             tables.setdefault(group, []).append(_standard(values))
     names = list(tables)
     explained = {
-        chosen: _explained(log, [table for name in chosen for table in tables[name]])
+        chosen: _explained_share(log, [table for name in chosen for table in tables[name]])
         for count in range(len(names) + 1)
         for chosen in combinations(names, count)
     }
@@ -444,7 +446,7 @@ def contributions(
     return tuple(sorted(((name, share * scale) for name, share in added.items()), key=lambda item: -item[1]))
 
 
-def _explained(log: F64, tables: list[F64]) -> float:
+def _explained_share(log: F64, tables: list[F64]) -> float:
     """Return what share of the variance some inputs explain, less what chance would."""
     if not tables:
         return 0.0
@@ -468,12 +470,12 @@ def _mean_gain(name: str, names: list[str], explained: Mapping[tuple[str, ...], 
 def _standard(values: NDArray[Any]) -> F64:
     """Return columns with mean 0: the logarithm of a number; of words, and of yes or no, one for each of them."""
     kinds = np.unique(values)
-    if values.dtype.kind in "iuf" and len(kinds) > MOST_WORDS:
+    if values.dtype.kind in "iuf" and len(kinds) > MAX_WORDS:
         table = np.log(np.maximum(values.astype(np.float64), 1e-9))[:, None]
     else:
         table = (values[:, None] == kinds[None, 1:]).astype(np.float64)
     return np.asarray(table - table.mean(axis=0))
 
 
-MOST_WORDS: Final = 6
+MAX_WORDS: Final = 6
 """Up to so many different values an input is taken for a choice."""

@@ -79,17 +79,17 @@ def batch(
     need_polars()
     system.need_unix()
     own = fill(FleetOptions, options)
-    work = _checked(leave_out(options, own), own)
+    work = _check_options(leave_out(options, own), own)
     folder = FleetFolder(Path(output))
     folder.begin(resume=own["resume"])
     with folder.locked():
         found = find_sources(several(sources), folder.path)
         for source in found:
             inputs.note(source.path)  # other processes read it: what is printed here must not go there
-        limits, engine = _shared_out(own)
+        limits, engine = _choose_engine(own)
         folder.prepare({"sources": len(found)})
         jobs = [FleetJob(source, str(folder.path.absolute()), limits, work) for source in found]
-        documents = _known(folder, jobs)
+        documents = _find_unchanged_rows(folder, jobs)
         left = [job for job in jobs if job.source.identifier not in documents]
         kept = len(documents)
         documents |= _done(folder, engine.run(left), len(left), on_source)
@@ -101,7 +101,7 @@ def batch(
     return result
 
 
-def _checked(given: dict[str, Any], own: FleetOptions) -> dict[str, Any]:
+def _check_options(given: dict[str, Any], own: FleetOptions) -> dict[str, Any]:
     """Refuse slips of the pen once, in place of in every row; returns what each process is asked."""
     from layoutscope.walk.orders import ORDERS
 
@@ -126,7 +126,7 @@ def _checked(given: dict[str, Any], own: FleetOptions) -> dict[str, Any]:
     return {**plain, "orders": orders, "hash_names": own["hash_names"]}
 
 
-def _shared_out(own: FleetOptions) -> tuple[FleetLimits, FleetEngine]:
+def _choose_engine(own: FleetOptions) -> tuple[FleetLimits, FleetEngine]:
     """Say who reads the sources, and what each process may take."""
     workers = usual_workers() if own["workers"] is None else own["workers"]
     memory = usual_memory_bytes(max(1, workers)) if own["memory_bytes"] is None else own["memory_bytes"]
@@ -150,7 +150,7 @@ def _engine(own: FleetOptions, workers: int) -> FleetEngine:
     return SchedulerEngine(scheduler or HERE, workers, has_dashboard=has_dashboard)
 
 
-def _known(folder: FleetFolder, jobs: Sequence[FleetJob]) -> dict[str, dict[str, Any]]:
+def _find_unchanged_rows(folder: FleetFolder, jobs: Sequence[FleetJob]) -> dict[str, dict[str, Any]]:
     """Find the rows of sources that need not be read again; what failed is tried again, its cause may have passed."""
     known = {job.source.identifier: (job, folder.row(job.source.identifier)) for job in jobs}
     return {

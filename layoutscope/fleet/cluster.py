@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HERE: Final = "local"
 """The address of a cluster that is made on this machine for the batch."""
 
-MOST_LOSSES: Final = 20
+MAX_LOSSES: Final = 20
 """A source whose workers were lost so often is given up; Dask itself tries a few times each."""
 
 WAITING_PER_WORKER: Final = 4
@@ -79,9 +79,9 @@ class SchedulerEngine:
 
     def __init__(self, address: str, workers: int, *, has_dashboard: bool = False) -> None:
         self._address, self._workers, self._has_dashboard = address, workers, has_dashboard
-        _need("distributed", "a cluster")
+        _require_package("distributed", "a cluster")
         if has_dashboard:
-            _need("bokeh", "Dask's page")
+            _require_package("bokeh", "Dask's page")
 
     def run(self, jobs: Sequence[FleetJob]) -> Iterator[dict[str, Any]]:
         """Yield the document of each job when it is done."""
@@ -147,10 +147,10 @@ class _Running:
             future = next(self._done)
             job, losses = self._under_way.pop(future)
             document = self._document(future, job)
-            if document is None and losses + 1 < MOST_LOSSES:
+            if document is None and losses + 1 < MAX_LOSSES:
                 self._submit(job, losses + 1)
             else:
-                words = f"its workers were lost {MOST_LOSSES} times"
+                words = f"its workers were lost {MAX_LOSSES} times"
                 yield document or row_document(job, outcome("failed", EXIT_FAILED, words))
             self._fill()
 
@@ -182,7 +182,7 @@ class _Running:
         self._done.add(future)
 
 
-def _need(package: str, what: str) -> None:
+def _require_package(package: str, what: str) -> None:
     from importlib.util import find_spec
 
     if find_spec(package) is None:

@@ -185,17 +185,17 @@ def attempt(job: FleetJob, workers: WorkerPool | None = None) -> dict[str, Any]:
     try:
         work = folder.new_work(source.identifier)
     except OSError as error:
-        return row_document(job, outcome("failed", EXIT_FAILED, _unwritten(error)), key)
+        return row_document(job, outcome("failed", EXIT_FAILED, _describe_unwritten(error)), key)
     try:
         if source.refused or source.failed:
             status = "refused" if source.refused else "failed"
             found = outcome(status, EXIT_FAILED, f"{source.shown}: {source.refused or source.failed}")
         else:
-            found = _read(job, work, workers)
+            found = _read_by_worker(job, work, workers)
         document = row_document(job, {**found, "seconds": monotonic() - began}, key)
         folder.commit(document, work / CAPTURE)
     except OSError as error:
-        document = row_document(job, outcome("failed", EXIT_FAILED, _unwritten(error)), key)
+        document = row_document(job, outcome("failed", EXIT_FAILED, _describe_unwritten(error)), key)
     except LayoutscopeError as error:
         document = row_document(job, outcome("failed", EXIT_FAILED, str(error)), key)
     finally:
@@ -208,11 +208,11 @@ def row_document(job: FleetJob, found: dict[str, Any], key: dict[str, Any] | Non
     return {"source": job.source.identifier, "path": job.source.path, "key": key or job.key(), **found}
 
 
-def _unwritten(error: OSError) -> str:
+def _describe_unwritten(error: OSError) -> str:
     return f"{UNWRITTEN}: {(error.strerror or str(error)).lower()}"
 
 
-def _read(job: FleetJob, work: Path, workers: WorkerPool | None) -> dict[str, Any]:
+def _read_by_worker(job: FleetJob, work: Path, workers: WorkerPool | None) -> dict[str, Any]:
     """Have a worker read the source; return what it wrote, or what became of it."""
     pool = workers or WorkerPool()
     try:

@@ -150,7 +150,7 @@ def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[
     """List what is to be read, each once, in the order in which it is found."""
     walk = _Walk(output)
     found: dict[str, FleetSource] = {}
-    for path, is_named in _listed(asked):
+    for path, is_named in _expand_lists(asked):
         if "\0" in path:
             raise UsageError(f"{path}: has a zero byte, which no path has; a list has a path per line")
         # Its captures would be read as further disks, and its tables would be about nothing else.
@@ -164,7 +164,7 @@ def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[
     return list(found.values())
 
 
-def _listed(asked: Iterable[str | os.PathLike[str]]) -> list[tuple[str, bool]]:
+def _expand_lists(asked: Iterable[str | os.PathLike[str]]) -> list[tuple[str, bool]]:
     """Put the lines of lists and the matches of patterns in their places; true for what is named, not matched."""
     names: list[tuple[str, bool]] = []
     for each in (os.fspath(item) for item in asked):

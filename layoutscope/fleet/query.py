@@ -80,7 +80,7 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
         if not FleetFolder(folder).is_ours():
             raise UsageError(f"{folder}: is no batch; its {FLEET_MANIFEST} is none of layoutscope's")
         FleetFolder(folder).note()
-        return _answered(folder, sql, limits)
+        return _answer_query(folder, sql, limits)
     duckdb()
     name, volume = split_volume(os.fspath(path))
     if name.startswith("@") or (Path(name).is_dir() and not is_capture(Path(name))):
@@ -96,7 +96,7 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
             raise UsageError(f"{name}: is not one image")
         if not found.sources[0].has_capture:
             raise ImageError(found.sources[0].message)
-        return _answered(Path(work) / "one", sql, limits)
+        return _answer_query(Path(work) / "one", sql, limits)
 
 
 def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
@@ -112,7 +112,7 @@ def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
         raise UsageError(f"{folder}: is a batch, whose images were read; {late[0].replace('_', '-')} is told to batch")
 
 
-def _answered(folder: Path, sql: str, limits: Limits) -> QueryResult:
+def _answer_query(folder: Path, sql: str, limits: Limits) -> QueryResult:
     """Answer a question; where a capture cannot be read, from the others."""
     with FleetViews(folder, sql, limits) as known:
         known.check(sql)

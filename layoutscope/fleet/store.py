@@ -313,8 +313,8 @@ class FleetFolder:
             for name in ("volumes", "metrics", "predictions", "findings"):
                 rows[name] += [{"source": identifier, **row} for row in document.get(name, ())]
             if not number % ROWS_TOGETHER:
-                _to_frames(rows, pieces)
-        _to_frames(rows, pieces)
+                _convert_to_frames(rows, pieces)
+        _convert_to_frames(rows, pieces)
         self._put_tables(pieces)
 
     def _put_tables(self, pieces: dict[str, list[pl.DataFrame]]) -> None:
@@ -351,19 +351,19 @@ class FleetFolder:
             raise OutputError(f"{self.path}: {FULL}", options=RESUME)
 
 
-def _to_frames(rows: dict[str, list[dict[str, Any]]], pieces: dict[str, list[pl.DataFrame]]) -> None:
+def _convert_to_frames(rows: dict[str, list[dict[str, Any]]], pieces: dict[str, list[pl.DataFrame]]) -> None:
     """Turn rows into columns, which take a small part of their memory."""
     from layoutscope.frames import pl
 
     for name, found in rows.items():
         schema = pl.Schema({column.name: column.dtype for column in FLEET_TABLES[name]})
         pieces[name].append(
-            pl.DataFrame({column: [_told(row.get(column)) for row in found] for column in schema}, schema=schema)
+            pl.DataFrame({column: [_plain_value(row.get(column)) for row in found] for column in schema}, schema=schema)
         )
         found.clear()
 
 
-def _told(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return plain_text(value) if isinstance(value, str) else value
 
 

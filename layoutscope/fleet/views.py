@@ -189,7 +189,7 @@ _OF_LAYOUT: Final = (
 )
 
 
-def _of_all(name: str) -> tuple[Column, ...]:
+def _columns_of_all(name: str) -> tuple[Column, ...]:
     return (*_OF_LAYOUT, *(column for column in TABLES[name] if column.name != "volume"))
 
 
@@ -199,7 +199,7 @@ VIEWS: Final[dict[str, tuple[Column, ...]]] = {
     "metrics": FLEET_TABLES["metrics"],
     "predictions": FLEET_TABLES["predictions"],
     "findings": FLEET_TABLES["findings"],
-    **{name: _of_all(name) for name in CAPTURED},
+    **{name: _columns_of_all(name) for name in CAPTURED},
 }
 """Columns of each view, in order."""
 
@@ -291,7 +291,7 @@ class FleetViews:
         if doubled is not None:
             raise UsageError(f"two columns are called {doubled}; give one of them another name with AS")
         if not all(map(_is_plain, kinds)):
-            told = zip(map(_quoted, names), kinds, strict=True)
+            told = zip(map(_quote_name, names), kinds, strict=True)
             found = found.project(
                 ", ".join(name if _is_plain(kind) else f"{name}::VARCHAR AS {name}" for name, kind in told)
             )
@@ -345,7 +345,7 @@ class FleetViews:
             held = {row[0] for row in self._connection.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()}  # noqa: S608
         except duckdb().Error as error:
             raise LayoutscopeError(f"{path}: cannot be read as a table: {one_line(error)}") from None
-        return f"SELECT {', '.join(_selected(column, held) for column in VIEWS[view])} FROM {read}"  # noqa: S608
+        return f"SELECT {', '.join(_select_column(column, held) for column in VIEWS[view])} FROM {read}"  # noqa: S608
 
     def _find_captured(self, names: Sequence[str]) -> None:
         """Find the tables of each volume's layout: that at the N-th place of its source is in the folder N."""
@@ -386,11 +386,11 @@ class FleetViews:
         """Make the view of one table of all captures, or make it anew of fewer."""
         columns, files = VIEWS[name], self._files[name]
         if not files:
-            empty = ", ".join(f"NULL::{SQL_TYPES[column.kind]} AS {_quoted(column.name)}" for column in columns)
+            empty = ", ".join(f"NULL::{SQL_TYPES[column.kind]} AS {_quote_name(column.name)}" for column in columns)
             self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT {empty} WHERE false")
             return
         own = ", ".join(f"of.{column.name}::{SQL_TYPES[column.kind]} AS {column.name}" for column in _OF_LAYOUT)
-        told = ", ".join(_selected(column, {column.name}, "held.") for column in columns[len(_OF_LAYOUT) :])
+        told = ", ".join(_select_column(column, {column.name}, "held.") for column in columns[len(_OF_LAYOUT) :])
         read = f"read_parquet({_files(files)}, filename = 'file') AS held"
         named = f"held.file = {_text(f'{self.folder}/')} || of.folder || '/{name}.parquet'"
         selected = f"SELECT {own}, {told} FROM {read} JOIN places AS of ON {named}"  # noqa: S608
@@ -424,7 +424,7 @@ class FleetViews:
         self._make_captured(name)
 
     def _is_readable(self, name: str, path: str) -> bool:
-        told = ", ".join(_selected(column, {column.name}) for column in VIEWS[name][len(_OF_LAYOUT) :])
+        told = ", ".join(_select_column(column, {column.name}) for column in VIEWS[name][len(_OF_LAYOUT) :])
         every = f"SELECT bit_xor(hash(COLUMNS(*))) FROM (SELECT {told} FROM read_parquet({_files([path])}))"  # noqa: S608
         try:
             self._fetched(every)
@@ -472,16 +472,16 @@ def _is(path: str, kind: Any) -> bool:
     return False
 
 
-def _selected(column: Column, held: set[str], of: str = "") -> str:
+def _select_column(column: Column, held: set[str], of: str = "") -> str:
     """Select a column in its type; times without their zone, which is UTC."""
-    name, kind = _quoted(column.name), SQL_TYPES[column.kind]
+    name, kind = _quote_name(column.name), SQL_TYPES[column.kind]
     if column.name not in held:
         return f"NULL::{kind} AS {name}"
     told = f"make_timestamp(epoch_us({of}{name}))" if column.kind == "time" else f"{of}{name}::{kind}"
     return f"{told} AS {name}"
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -69,7 +69,7 @@ def read_source(
         # What cannot be read says so itself; what follows would call it no image.
         if not is_address(path) and not os.path.isdir(path):  # noqa: PTH112  (names may be no UTF-8)
             os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
-        return _scanned(path, dict(options), work)
+        return _scan_and_save(path, dict(options), work)
     except MemoryError:
         return outcome("failed", EXIT_FAILED, LACKS_MEMORY)
     except LayoutscopeError as error:
@@ -90,7 +90,7 @@ def outcome(status: str, exit_code: int, message: str = "") -> dict[str, Any]:
     return {"status": status, "exit_code": exit_code, "message": message}
 
 
-def _scanned(path: str, options: dict[str, Any], work: Path) -> dict[str, Any]:
+def _scan_and_save(path: str, options: dict[str, Any], work: Path) -> dict[str, Any]:
     from layoutscope.api.save import save
     from layoutscope.api.scan import scan
 
@@ -99,10 +99,10 @@ def _scanned(path: str, options: dict[str, Any], work: Path) -> dict[str, Any]:
     result = scan(path, identify=True, on_locked=locked.append, **options)
     save(result, work / CAPTURE, hash_names=hash_names)
     tables = _tables(result, orders, options)
-    return {**_said(result, locked), **tables}
+    return {**_describe_end(result, locked), **tables}
 
 
-def _said(result: ScanResult, locked: list[str]) -> dict[str, Any]:
+def _describe_end(result: ScanResult, locked: list[str]) -> dict[str, Any]:
     """Say how a scan ended, in a word and in a line."""
     from layoutscope.results.locked import is_locked
 
@@ -147,7 +147,7 @@ def _tables(result: ScanResult, orders: list[str], options: Mapping[str, Any]) -
             }
             for item in (*volume.metrics, *walked)
         ]
-        rows["predictions"] += [{"volume": name, **row} for row in _predicted(volume, orders, options)]
+        rows["predictions"] += [{"volume": name, **row} for row in _predict_each(volume, orders, options)]
         rows["findings"] += [{"volume": name, **_finding(item)} for item in volume.findings]
     return rows
 
@@ -157,7 +157,7 @@ def _finding(item: Any) -> dict[str, Any]:
     return {name: getattr(item, name) for name in names}
 
 
-def _predicted(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Serve each order on each drive that the volume fits on; the scan's own walk is one of them."""
     from layoutscope.api.keywords import profiles_of
     from layoutscope.api.predict import DEFAULT_DRIVES, fits

@@ -87,19 +87,19 @@ def read_extents(
     out = room.bytes(int(lengths.sum()))
     if not len(out):
         return out
-    extents = _in_address_order(starts, lengths)
+    extents = _sort_by_address(starts, lengths)
     bounds = _request_bounds(extents, source.gap_budget)
     shared = np.flatnonzero(np.diff(bounds) > 1)
     done = 0
     for first, last in zip(bounds[shared].tolist(), bounds[shared + 1].tolist(), strict=True):
-        _read_alone(source, extents.part(done, first), out)
+        _read_singly(source, extents.part(done, first), out)
         _scatter(source, extents.part(first, last), out, room)
         done = last
-    _read_alone(source, extents.part(done, len(extents.starts)), out)
+    _read_singly(source, extents.part(done, len(extents.starts)), out)
     return out
 
 
-def _read_alone(source: ExtentReader, extents: _Extents, out: NDArray[np.uint8]) -> None:
+def _read_singly(source: ExtentReader, extents: _Extents, out: NDArray[np.uint8]) -> None:
     """Fetch extents that have a request each."""
     if len(extents.starts):
         source.read_pieces(extents.starts, extents.lengths, extents.targets, out.data)
@@ -118,7 +118,7 @@ def _check(source: ExtentReader, starts: NDArray[np.int64], lengths: NDArray[np.
         )
 
 
-def _in_address_order(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> _Extents:
+def _sort_by_address(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> _Extents:
     """Sort; extents that follow one another on disk and in the result become one, up to a request's size."""
     targets = np.cumsum(lengths) - lengths
     used = np.flatnonzero(lengths > 0)
@@ -140,11 +140,11 @@ def _request_bounds(extents: _Extents, gap_budget: float) -> NDArray[np.int64]:
     # Clones name blocks twice, and so do damaged pointers: extents may overlap, and no gap is negative.
     gaps = np.maximum(starts[1:] - ends[:-1], 0)
     # Requests end at multiples of the largest one, which bounds the memory for one, however much lies together.
-    is_break = ~_bridged(gaps, gap_budget * int(lengths.sum())) | (np.diff(starts // MAX_REQUEST_BYTES) > 0)
+    is_break = ~_choose_bridged_gaps(gaps, gap_budget * int(lengths.sum())) | (np.diff(starts // MAX_REQUEST_BYTES) > 0)
     return np.concatenate([[0], np.flatnonzero(is_break) + 1, [len(starts)]])
 
 
-def _bridged(gaps: NDArray[np.int64], budget_bytes: float) -> NDArray[np.bool_]:
+def _choose_bridged_gaps(gaps: NDArray[np.int64], budget_bytes: float) -> NDArray[np.bool_]:
     """Mark the gaps that are read over: the small ones first, as far as the budget goes."""
     order = order_of(gaps)
     ascending = gaps[order]

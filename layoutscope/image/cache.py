@@ -111,7 +111,7 @@ class _Followed(io.RawIOBase):
         return data
 
 
-def _damaged(name: str, packed: BinaryIO, error: Exception) -> ImageError:
+def _describe_damage(name: str, packed: BinaryIO, error: Exception) -> ImageError:
     """Say why data do not decompress, and how far they were read; the words of a library would say nothing."""
     if isinstance(error, EOFError):
         return ImageError(f"damaged {name} data: the file ends early, at byte {packed.tell():,}")
@@ -135,9 +135,9 @@ def _zstd_chunks(packed: BinaryIO) -> Iterator[bytes]:
                 yield held
                 held = chunk
     except zstandard.ZstdError as error:
-        raise _damaged("zstd", packed, error) from error
+        raise _describe_damage("zstd", packed, error) from error
     if not held.endswith(_END_MARK):
-        raise _damaged("zstd", packed, EOFError())
+        raise _describe_damage("zstd", packed, EOFError())
     yield held.removesuffix(_END_MARK)
 
 
@@ -147,7 +147,7 @@ def _gzip_chunks(packed: BinaryIO) -> Iterator[bytes]:
             while chunk := reader.read(CHUNK_BYTES):
                 yield chunk
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise _damaged("gzip", packed, error) from error
+        raise _describe_damage("gzip", packed, error) from error
 
 
 def _xz_chunks(packed: BinaryIO) -> Iterator[bytes]:
@@ -172,7 +172,7 @@ def _stream_chunks(
             while not data and (more := packed.read(_INPUT_BYTES)):
                 data = more.lstrip(b"\0")
     except (lzma.LZMAError, OSError, EOFError, ValueError) as error:
-        raise _damaged(name, packed, error) from error
+        raise _describe_damage(name, packed, error) from error
 
 
 def _one_stream(packed: BinaryIO, decoder: lzma.LZMADecompressor | bz2.BZ2Decompressor, data: bytes) -> Iterator[bytes]:
@@ -201,7 +201,7 @@ def compression_of(head: bytes) -> Compression | None:
     return next((way for way in COMPRESSIONS if head.startswith(way.magics)), None)
 
 
-def in_blocks(chunks: Iterator[bytes], block_bytes: int) -> Iterator[bytes]:
+def cut_into_blocks(chunks: Iterator[bytes], block_bytes: int) -> Iterator[bytes]:
     """Cut chunks of any length into blocks of one length; the last one may be shorter."""
     waiting = bytearray()
     for chunk in chunks:
@@ -291,7 +291,7 @@ def limit_bytes() -> int:
     return limit
 
 
-def kept_name(name: str, status: os.stat_result) -> str:
+def cached_name(name: str, status: os.stat_result) -> str:
     """Name an image after its file and what identifies that."""
     import hashlib
 
@@ -344,7 +344,7 @@ def _has_tag(folder: Path) -> bool:
     return False
 
 
-def kept_images(folder: Path) -> list[KeptImage]:
+def list_cached_images(folder: Path) -> list[KeptImage]:
     """List the images that are kept in a folder, those first that were used last; other files are not ours."""
     is_cache(folder)
     found = []
@@ -352,11 +352,11 @@ def kept_images(folder: Path) -> list[KeptImage]:
         match = _OWN.fullmatch(path.name)
         with suppress(OSError):
             if match is not None and _is_sealed(path):
-                found.append(_kept(match["name"], path))
+                found.append(_describe_kept(match["name"], path))
     return sorted(found, key=lambda item: item.used, reverse=True)
 
 
-def _kept(name: str, path: Path) -> KeptImage:
+def _describe_kept(name: str, path: Path) -> KeptImage:
     status = path.stat()
     return KeptImage(name, path, status.st_size, disk_bytes(status), status.st_mtime)
 
@@ -365,18 +365,18 @@ def _is_sealed(path: Path) -> bool:
     """Whether an image is what its seal says: in the state of then, or with the same contents, which are read."""
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return False
-    digest, is_untouched = sealed_digest(path)
+    digest, is_untouched = read_sealed_digest(path)
     if not digest or is_untouched:
         return is_untouched
     try:
-        with open_kept(path) as image:
+        with open_cached(path) as image:
             is_same = digest_of(image) == digest
     except ImageError:
         return False
     return is_same and seal(path, digest)
 
 
-def open_kept(path: Path) -> RawFile:
+def open_cached(path: Path) -> RawFile:
     """Open an image that is kept; by that alone it is not an input that somebody named."""
     if not inputs.is_input(path):
         _served.add(os.path.realpath(path))
@@ -403,7 +403,7 @@ def seal(path: Path, digest: str, image: Path | None = None) -> bool:
     place = _seal_of(path)
     seen = ownfiles.look(place)
     # What says something else is nobody's seal, and stays.
-    if seen and not ownfiles.is_own(place) and not sealed_digest(path)[0]:
+    if seen and not ownfiles.is_own(place) and not read_sealed_digest(path)[0]:
         return False
     try:
         text = f"{digest} {_state_of(image or path)}\n{path.name}\n"
@@ -414,7 +414,7 @@ def seal(path: Path, digest: str, image: Path | None = None) -> bool:
     return True
 
 
-def sealed_digest(path: Path) -> tuple[str, bool]:
+def read_sealed_digest(path: Path) -> tuple[str, bool]:
     """Return the digest that an image was sealed with, and whether its file is as it was then; empty without a seal."""
     try:
         # What is behind a link is not of the cache.
@@ -454,7 +454,7 @@ def make_room(folder: Path, new_bytes: int) -> bool:
                 ownfiles.remove(path, seen)
     if new_bytes > limit:
         return False
-    rest = kept_images(folder)
+    rest = list_cached_images(folder)
     while rest and sum(item.stored_bytes for item in rest) + new_bytes > limit:
         # Who has it open goes on reading it: a name is removed, not the file.
         remove([rest.pop()])
@@ -471,7 +471,7 @@ def remove(images: Iterable[KeptImage]) -> int:
         seen = {path: ownfiles.look(path) for path in (item.path, _seal_of(item.path))}
         with suppress(OSError, OutputError):
             # As it was sealed still, now that its state is known.
-            if sealed_digest(item.path)[1]:
+            if read_sealed_digest(item.path)[1]:
                 ownfiles.remove(item.path, seen[item.path])
                 freed += item.stored_bytes
                 ownfiles.remove(_seal_of(item.path), seen[_seal_of(item.path)])
@@ -557,25 +557,25 @@ def unpack(
 ) -> RawFile:
     """Decompress an image."""
     if cache_dir is None or not isinstance(source, RawFile):
-        return _to_temporary(source, way)
+        return _decompress_to_temporary(source, way)
     is_cache(cache_dir)
-    kept = cache_dir / kept_name(Path(source.name).name, source.status())
+    kept = cache_dir / cached_name(Path(source.name).name, source.status())
     with contextlib.suppress(ImageError):
-        image = open_kept(kept)
-        digest, is_untouched = sealed_digest(kept)
+        image = open_cached(kept)
+        digest, is_untouched = read_sealed_digest(kept)
         if is_untouched or (digest and digest_of(image) == digest):
             touch(kept, digest)
-            return _named(image, source)
+            return _name_image(image, source)
         image.close()
-    return _named(_to_cache(source, way, kept), source)
+    return _name_image(_decompress_to_cache(source, way, kept), source)
 
 
-def _named(image: RawFile, source: Source) -> RawFile:
+def _name_image(image: RawFile, source: Source) -> RawFile:
     image.name = source.name
     return image
 
 
-def _to_temporary(source: Source, way: Compression) -> RawFile:
+def _decompress_to_temporary(source: Source, way: Compression) -> RawFile:
     try:
         folder = Path(tempfile.gettempdir())
     except FileNotFoundError as error:
@@ -586,10 +586,10 @@ def _to_temporary(source: Source, way: Compression) -> RawFile:
     # The name is gone at once: whatever ends this process, nothing is left behind.
     with tempfile.TemporaryFile(dir=folder, prefix="layoutscope-") as target:
         _decompress(source, way, cast("BinaryIO", target), folder)
-        return _named(RawFile(Path(source.name), os.dup(target.fileno())), source)
+        return _name_image(RawFile(Path(source.name), os.dup(target.fileno())), source)
 
 
-def _to_cache(source: RawFile, way: Compression, kept: Path) -> RawFile:
+def _decompress_to_cache(source: RawFile, way: Compression, kept: Path) -> RawFile:
     """Decompress into the cache; what does not belong there is served all the same, and has no name any more."""
     with contextlib.ExitStack() as stack:
         try:
@@ -604,14 +604,14 @@ def _to_cache(source: RawFile, way: Compression, kept: Path) -> RawFile:
         os.fsync(target.fileno())
         target.close()
         image = RawFile(partial)
-        is_same = kept.name == kept_name(Path(source.name).name, source.status())
+        is_same = kept.name == cached_name(Path(source.name).name, source.status())
         # What has the name by now, and is not as it was sealed, is not replaced.
         is_kept = is_same and not os.path.lexists(kept) and make_room(kept.parent, disk_bytes(image.status()))
         # Only a whole image that is sealed gets the name by which the next run finds it.
-        return _moved(image, partial, kept, digest) if is_kept and seal(kept, digest, partial) else image
+        return _move_into_cache(image, partial, kept, digest) if is_kept and seal(kept, digest, partial) else image
 
 
-def _moved(image: RawFile, partial: Path, kept: Path, digest: str) -> RawFile:
+def _move_into_cache(image: RawFile, partial: Path, kept: Path, digest: str) -> RawFile:
     """Give an image its name, unless another process was first."""
     with contextlib.suppress(FileExistsError):
         try:
@@ -630,7 +630,7 @@ def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path
     written = _Written()
     try:
         with phase("decompressing", source.size_bytes) as unpacked:
-            for chunk in in_blocks(way.chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
+            for chunk in cut_into_blocks(way.chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
                 _write_sparse(target, chunk, written)
                 _check_bounds(source, written, folder)
                 unpacked.at(packed.tell())

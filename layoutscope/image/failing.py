@@ -29,10 +29,10 @@ Result = TypeVar("Result")
 COPY_FIRST: Final = "copy it with GNU ddrescue first, and read the copy with ddrescue_map"
 COPIED: Final = {"ddrescue_map": "--ddrescue-map"}
 
-MOST_ATTEMPTS: Final = 64
+MAX_ATTEMPTS: Final = 64
 """How often an image is read again because areas failed that had been counted on."""
 
-MOST_FAILED_READS: Final = 256
+MAX_FAILED_READS: Final = 256
 """How many requests may fail; each can take a failing disk half a minute, and wears it out."""
 
 COARSE_BYTES: Final = 64 * 1024
@@ -134,7 +134,7 @@ class FailingSource(Source):
 
     def _is_given(self, image_offset: int, target: memoryview) -> bool:
         """Ask for a range as a whole."""
-        if self._num_failed >= MOST_FAILED_READS:
+        if self._num_failed >= MAX_FAILED_READS:
             raise FailingError(
                 f"{self.name}: the disk fails too often: {self._num_failed} reads failed, the last of them at byte "
                 f"{int(self._failed[-1].sum()) if len(self._failed) else image_offset:,}; "
@@ -173,7 +173,7 @@ class FailingSource(Source):
 
 def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Result:
     """Do a work on images anew until nothing fails of which it did not know."""
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         known = _unread_bytes(sources)
         try:
             result = work()
@@ -186,7 +186,7 @@ def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Re
         if _unread_bytes(sources) == known:
             return result
     raise FailingError(
-        f"{sources[0].name}: the disk fails too often: other areas failed in each of {MOST_ATTEMPTS} readings; "
+        f"{sources[0].name}: the disk fails too often: other areas failed in each of {MAX_ATTEMPTS} readings; "
         f"{COPY_FIRST}",
         options=COPIED,
     )

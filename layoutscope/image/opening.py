@@ -123,7 +123,7 @@ def open_image(
                 source = _decompress(source, way, None if cache_dir is None else Path(cache_dir))
         if map_file is not None:
             source = RescuedSource(source, read_map(Path(map_file), source.size_bytes))
-        source = _decrypted(source, password)
+        source = _open_if_encrypted(source, password)
         source = unwrap(source)
         refuse_containers(source)
     except LayoutscopeError:
@@ -132,7 +132,7 @@ def open_image(
     return source
 
 
-def _decrypted(source: Source, password: str | None) -> Source:
+def _open_if_encrypted(source: Source, password: str | None) -> Source:
     """Open an encrypted disk image with its password; the source itself where it is none."""
     try:
         header = header_of(source.read(0, min(ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
@@ -162,7 +162,7 @@ def unwrap(source: Source) -> Source:
             inside = _unwrap_once(source)
         except FormatError as error:
             source.close()
-            raise with_reason(error, source.name, source.findings) from error
+            raise explain_refusal(error, source.name, source.findings) from error
         except LayoutscopeError:
             source.close()
             raise
@@ -173,7 +173,9 @@ def unwrap(source: Source) -> Source:
     raise UnsupportedError(f"{source.name}: holds disk images within disk images", code="nested-containers")
 
 
-def with_reason(error: ImageError | FormatError, name: str, findings: Iterable[Finding]) -> ImageError | FormatError:
+def explain_refusal(
+    error: ImageError | FormatError, name: str, findings: Iterable[Finding]
+) -> ImageError | FormatError:
     """Begin a refusal with what explains it: the files that hold the disk are incomplete or contradict themselves."""
     reasons = [f"{item.message}{item.sides}" for item in findings if item.level != "info"]
     if not reasons:
@@ -190,7 +192,7 @@ def _unwrap_once(source: Source) -> Source:
     head = head_of(source)
     found = signature_of(head, trailer_of(source))
     if found is None:
-        return _open_wrapped(source, head)
+        return _unwrap_file(source, head)
     if not found.reader:
         return source
     if found.reader == "asif":
@@ -198,7 +200,7 @@ def _unwrap_once(source: Source) -> Source:
     return OWN_READERS[found.reader](source) if found.reader in OWN_READERS else foreign.open_foreign(source, found)
 
 
-def _open_wrapped(source: Source, head: bytes) -> Source:
+def _unwrap_file(source: Source, head: bytes) -> Source:
     """Open the disk in a file that is told by more than a signature; the source itself where it is none."""
     piece = wrappers.find_piece(source, head)
     if piece is not None:
@@ -266,8 +268,8 @@ def open_images(path: str | os.PathLike[str], request: ReadOptions) -> Iterator[
         yield ImageSet(*devices)
 
 
-MOST_MEMBERS: Final = 10_000
-MOST_MEMBER_BYTES: Final = 1 << 29
+MAX_MEMBERS: Final = 10_000
+MAX_MEMBER_BYTES: Final = 1 << 29
 MOST_UNPACKED_BYTES: Final = 1 << 30
 """Of an archive of a few megabytes; what holds more was made to fill a memory."""
 
@@ -278,13 +280,13 @@ PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 """A name of a file or a folder in such an archive."""
 
 
-def packed_files(path: Path, folder: str) -> dict[str, bytes]:
+def list_files_in_archive(path: Path, folder: str) -> dict[str, bytes]:
     """Return the files of a folder that is packed, or that lies there as one, by their names in it."""
     if path.is_dir():
         inputs.note(path)
         return _lying(path)
     try:
-        return _packed(path, folder)
+        return _list_packed_files(path, folder)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise ImageError(f"{path}: is no archive, or is cut: {str(error) or 'it ends in the middle'}") from error
     except OSError as error:
@@ -292,7 +294,7 @@ def packed_files(path: Path, folder: str) -> dict[str, bytes]:
         raise ImageError(f"{path}: {reason[:1].lower()}{reason[1:]}") from error
 
 
-def _packed(path: Path, folder: str) -> dict[str, bytes]:
+def _list_packed_files(path: Path, folder: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     unpacked = 0
     inputs.note(path)
@@ -305,16 +307,16 @@ def _packed(path: Path, folder: str) -> dict[str, bytes]:
     ):
         for number, member in enumerate(archive, 1):
             unpacked += member.size
-            if number > MOST_MEMBERS or member.size > MOST_MEMBER_BYTES or unpacked > MOST_UNPACKED_BYTES:
+            if number > MAX_MEMBERS or member.size > MAX_MEMBER_BYTES or unpacked > MOST_UNPACKED_BYTES:
                 raise ImageError(
-                    f"{path}: member {number:,}, {_shown(member.name)}, has {member.size:,} bytes: too large"
+                    f"{path}: member {number:,}, {_escape_name(member.name)}, has {member.size:,} bytes: too large"
                 )
             if member.isdir():
                 continue
             name = _name_inside(path, member, folder)
             content = archive.extractfile(member)
             if name in found or content is None:
-                raise ImageError(f"{path}: {_shown(member.name)} is in the archive twice")
+                raise ImageError(f"{path}: {_escape_name(member.name)} is in the archive twice")
             found[name] = content.read()
         # Behind the end of the archive stands the packer's checksum.
         while stream.read(PIECE_BYTES):
@@ -342,17 +344,17 @@ class _Bounded(io.BufferedIOBase):
 def _name_inside(path: Path, member: tarfile.TarInfo, folder: str) -> str:
     """Return the name of a member in its folder."""
     if not member.isreg():
-        raise ImageError(f"{path}: {_shown(member.name)} is a link or a device, which no such archive has")
+        raise ImageError(f"{path}: {_escape_name(member.name)} is a link or a device, which no such archive has")
     first, *rest = member.name.removeprefix("./").split("/")
     if first != folder or not rest or not all(PART.fullmatch(part) for part in rest):
-        raise ImageError(f"{path}: {_shown(member.name)} does not lie in the folder {folder!r} of the archive")
+        raise ImageError(f"{path}: {_escape_name(member.name)} does not lie in the folder {folder!r} of the archive")
     return "/".join(rest)
 
 
 def _lying(folder: Path) -> dict[str, bytes]:
     """Read the files of a folder on this machine, which may be links of its owner's."""
     return {
-        place.relative_to(folder).as_posix(): inputs.read_bytes(place, MOST_MEMBER_BYTES) for place in _plain(folder)
+        place.relative_to(folder).as_posix(): inputs.read_bytes(place, MAX_MEMBER_BYTES) for place in _plain(folder)
     }
 
 
@@ -360,7 +362,7 @@ def _plain(folder: Path) -> Iterator[Path]:
     yield from sorted(place for place in map(Path, inputs.walk_files(str(folder))) if place.is_file())
 
 
-def _shown(name: str) -> str:
+def _escape_name(name: str) -> str:
     return repr(name[:80])
 
 

@@ -396,7 +396,7 @@ def _size(path: Path) -> tuple[int, bool]:
         return device.size_bytes, False
 
 
-def mounted_from(path: Path, table: str) -> list[str]:
+def list_mounted(path: Path, table: str) -> list[str]:
     """Return what of a device is mounted, by a table of mounts: ``/proc/mounts``, or what ``mount`` prints on macOS."""
     # /dev/rdisk4 is the same disk as /dev/disk4, and /dev/disk4s2 a part of it; so are /dev/sdb1 and /dev/nvme0n1p1.
     name = path.name.removeprefix("r") if path.name.startswith("rdisk") else path.name

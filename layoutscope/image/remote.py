@@ -99,7 +99,7 @@ class _Socket(io.RawIOBase):
     def __init__(self, place: SplitResult, deadline: _Deadline) -> None:
         self.deadline = deadline
         host = place.hostname or ""
-        self._socket = _connected(host, place.port or _PORTS[place.scheme], deadline)
+        self._socket = _connect(host, place.port or _PORTS[place.scheme], deadline)
         if place.scheme == "https":
             self._socket.settimeout(deadline.left())
             try:
@@ -148,7 +148,7 @@ class _Unclosed(io.BufferedIOBase):
         return self._lines.readinto(buffer)
 
 
-def _connected(host: str, port: int, deadline: _Deadline) -> socket.socket:
+def _connect(host: str, port: int, deadline: _Deadline) -> socket.socket:
     places = socket.getaddrinfo(host.encode("idna").decode("ascii"), port, type=socket.SOCK_STREAM)
     failure: OSError = OSError("has no address")
     for number, (family, kind, protocol, _, place) in enumerate(places):
@@ -183,7 +183,7 @@ class WebFile:
         self.name = address
         self.facts: dict[str, str] = {}
         self.size_bytes = -1
-        self._configured = _configured()
+        self._read_header_settings = _read_header_settings()
         self._idle: queue.SimpleQueue[tuple[tuple[str, str], _Socket]] = queue.SimpleQueue()
         try:
             self._origin = self._target = _place(address)
@@ -282,7 +282,7 @@ class WebFile:
                     is_whole = answer.isclosed() and not answer.will_close
                     self._target = place
                     return data
-                place = _redirected(place, answer)
+                place = _follow_redirect(place, answer)
             finally:
                 if is_whole:
                     self._idle.put(((place.scheme, place.netloc), connection))
@@ -298,7 +298,7 @@ class WebFile:
             connection = kept or _Socket(place, deadline)
             connection.deadline = deadline
             try:
-                return connection, _answered(connection, request)
+                return connection, _send_request(connection, request)
             except BaseException as error:
                 connection.close()
                 # Servers close connections that were idle for a while: that is no failure.
@@ -329,7 +329,7 @@ class WebFile:
             "Range": f"bytes={wanted.first}-{wanted.stop - 1}",
         }
         if (place.scheme, place.netloc) == (self._origin.scheme, self._origin.netloc):
-            fields |= self._configured
+            fields |= self._read_header_settings
             if place.username is not None:
                 secret = f"{unquote(place.username)}:{unquote(place.password or '')}".encode()
                 fields["Authorization"] = f"Basic {base64.b64encode(secret).decode('ascii')}"
@@ -346,13 +346,15 @@ class WebFile:
         _refuse_status(answer, wanted)
         packed = answer.headers.get("Content-Encoding", "identity")
         if packed.strip().lower() != "identity":
-            raise _unlike(wanted, f"a packed answer (Content-Encoding: {_shown(packed)})")
+            raise _unlike(wanted, f"a packed answer (Content-Encoding: {_shorten_words(packed)})")
         wrapped = answer.headers.get("Transfer-Encoding", "chunked")
         if wrapped.strip().lower() != "chunked":
-            raise _unlike(wanted, f"an answer in another form (Transfer-Encoding: {_shown(wrapped)})")
+            raise _unlike(wanted, f"an answer in another form (Transfer-Encoding: {_shorten_words(wrapped)})")
         came = _CONTENT_RANGE.fullmatch(told)
         if came is None:
-            raise _unlike(wanted, f"{f'Content-Range: {_shown(told)}' if told else 'an answer without Content-Range'}")
+            raise _unlike(
+                wanted, f"{f'Content-Range: {_shorten_words(told)}' if told else 'an answer without Content-Range'}"
+            )
         first, last, total = map(int, came.groups())
         self._know(answer, total)
         stop = min(wanted.stop, total)
@@ -360,7 +362,7 @@ class WebFile:
             raise _unlike(wanted, f"bytes {first:,} to {last:,} of {total:,}")
         for length in answer.headers.get_all("Content-Length", []):
             if not _LENGTH.fullmatch(length.strip()) or int(length) != stop - first:
-                raise _unlike(wanted, f"a length of {_shown(length)} bytes")
+                raise _unlike(wanted, f"a length of {_shorten_words(length)} bytes")
         data = bytearray(stop - first)
         filled = 0
         while filled < len(data):
@@ -373,7 +375,7 @@ class WebFile:
 
     def _know(self, answer: http.client.HTTPResponse, total: int) -> None:
         """Take the length and the validators of the first answer, with which all others are compared."""
-        facts = {name: _shown(answer.headers[name]) for name in VALIDATORS if name in answer.headers}
+        facts = {name: _shorten_words(answer.headers[name]) for name in VALIDATORS if name in answer.headers}
         if self.size_bytes < 0:
             self.size_bytes, self.facts = total, facts
         changed = "changed on its server while it was read: its"
@@ -385,7 +387,7 @@ class WebFile:
             raise ServerError(f"{changed} {name} was {self.facts[name]}, and is {facts[name]}")
 
 
-def _answered(connection: _Socket, request: bytes) -> http.client.HTTPResponse:
+def _send_request(connection: _Socket, request: bytes) -> http.client.HTTPResponse:
     connection.send(request)
     answer = http.client.HTTPResponse(connection, method="GET")  # type: ignore[arg-type]  # it takes what has makefile
     answer.begin()
@@ -417,7 +419,7 @@ def _unlike(wanted: _Range, came: str) -> ServerError:
     return ServerError(f"the server failed: {wanted} were asked for, and {came} came")
 
 
-def _redirected(place: SplitResult, answer: http.client.HTTPResponse) -> SplitResult:
+def _follow_redirect(place: SplitResult, answer: http.client.HTTPResponse) -> SplitResult:
     """Follow a redirection, but to no other scheme and to none that is less safe."""
     location = answer.headers.get("Location", "")
     if not location:
@@ -425,7 +427,7 @@ def _redirected(place: SplitResult, answer: http.client.HTTPResponse) -> SplitRe
     try:
         found = _place(urljoin(place.geturl(), location))
     except ValueError:
-        raise ServerError(f"its server redirects to {_shown(location)}, which is not followed") from None
+        raise ServerError(f"its server redirects to {_shorten_words(location)}, which is not followed") from None
     if place.scheme == "https" and found.scheme == "http":
         raise ServerError(f"its server redirects from https to http ({_origin(found)}), which is not followed")
     return found
@@ -435,17 +437,19 @@ def _place(address: str) -> SplitResult:
     """Split an address."""
     place = urlsplit(address)
     if place.scheme not in _PORTS or not place.hostname or place.port == 0:
-        raise ValueError("it has no host" if place.scheme in _PORTS else f"its scheme is {_shown(place.scheme)}")
+        raise ValueError(
+            "it has no host" if place.scheme in _PORTS else f"its scheme is {_shorten_words(place.scheme)}"
+        )
     place.hostname.encode("idna")
     return place
 
 
 def _origin(place: SplitResult) -> str:
     """Name a server without the password of an address."""
-    return _shown(f"{place.scheme}://{place.netloc.rpartition('@')[2]}")
+    return _shorten_words(f"{place.scheme}://{place.netloc.rpartition('@')[2]}")
 
 
-def _shown(text: str) -> str:
+def _shorten_words(text: str) -> str:
     """Show the words of a server in a message: they may be long, and hold anything."""
     escaped = text.encode("ascii", "backslashreplace").decode("ascii")
     plain = "".join(each if each.isprintable() else repr(each)[1:-1] for each in escaped)
@@ -454,10 +458,10 @@ def _shown(text: str) -> str:
 
 def _reason(error: Exception) -> str:
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return _shown(text) or type(error).__name__
+    return _shorten_words(text) or type(error).__name__
 
 
-def _configured() -> dict[str, str]:
+def _read_header_settings() -> dict[str, str]:
     """Return the header fields that fsspec's settings have for web servers, such as a token to log in."""
     try:
         from fsspec.config import conf
@@ -596,7 +600,7 @@ class _StoredFile:
 
     def __init__(self, address: str) -> None:
         self.name = address
-        self._files, self._path = _opened(address)
+        self._files, self._path = _open_by_fsspec(address)
         self.size_bytes = int(_facts(address)["size"])
 
     def read_ranges(self, ranges: list[tuple[int, int]]) -> list[bytes]:
@@ -633,7 +637,7 @@ def _facts(address: str) -> dict[str, Any]:
         file = WebFile(whole_address(address), 1)
         file.close()
         return {"size": file.size_bytes, **file.facts}
-    files, path = _opened(whole_address(address))
+    files, path = _open_by_fsspec(whole_address(address))
     # What was asked before may be kept for long, and this asks whether it still holds.
     files.invalidate_cache()
     facts: dict[str, Any] = _again(whole_address(address), lambda: files.info(path))
@@ -648,7 +652,7 @@ def _is_web(address: str) -> bool:
     return address.startswith(("http://", "https://"))
 
 
-def _opened(address: str) -> tuple[Any, str]:
+def _open_by_fsspec(address: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:

@@ -176,11 +176,11 @@ def _siblings(path: Path, stem: str, suffix: str) -> dict[str, Path]:
     # A folder that may not be listed shows no other parts; the image in it may be read all the same.
     with suppress(PermissionError):
         names = inputs.list_folder(path.parent)
-        found |= _of_set(path.parent, names, stem, suffix)
+        found |= _choose_parts_of_set(path.parent, names, stem, suffix)
     return found
 
 
-def _of_set(folder: Path, names: list[str], stem: str, suffix: str) -> dict[str, Path]:
+def _choose_parts_of_set(folder: Path, names: list[str], stem: str, suffix: str) -> dict[str, Path]:
     """Choose the files whose names differ from a part only in the suffix, by suffix."""
     kind = str.isdigit if suffix.isdigit() else str.isalpha
     found = {}

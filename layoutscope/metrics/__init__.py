@@ -22,11 +22,11 @@ from layoutscope.metrics.space import (
     NEAREST,
     clump_metrics,
     distance_metrics,
+    locate_pieces,
     main_tree,
     metadata_pieces,
     nearest_neighbour_ratio,
-    own_nodes,
-    placed_pieces,
+    select_own_nodes,
     span_metrics,
     zone_metric,
 )
@@ -61,7 +61,7 @@ def measure_trace(trace: AccessTrace, layout: VolumeLayout) -> tuple[Metric, ...
 
 def _metrics(layout: VolumeLayout) -> Iterator[Metric]:
     yield from _locality(layout)
-    for tree in _measured_trees(layout):
+    for tree in _list_measured_trees(layout):
         yield from order_metrics(layout, tree)
         yield from health_metrics(layout, tree)
     yield from distance_metrics(layout)
@@ -74,14 +74,16 @@ def _locality(layout: VolumeLayout) -> Iterator[Metric]:
     yield from clump_metrics(pieces, "metadata")
     yield from span_metrics(pieces, volume_bytes, "metadata")
     main = main_tree(layout)
-    yield Metric(NEAREST, nearest_neighbour_ratio(placed_pieces(layout, own_nodes(layout, main)), volume_bytes), main)
+    yield Metric(
+        NEAREST, nearest_neighbour_ratio(locate_pieces(layout, select_own_nodes(layout, main)), volume_bytes), main
+    )
     if filesystem_of(layout).traits.has_metadata_zone:
         yield zone_metric(layout)
 
 
-def _measured_trees(layout: VolumeLayout) -> list[str]:
+def _list_measured_trees(layout: VolumeLayout) -> list[str]:
     """Trees with at least two nodes at level 0, the enumerated one first."""
-    nodes = own_nodes(layout)
+    nodes = select_own_nodes(layout)
     tree = nodes.take(nodes["level"].filled(1) == 0)["tree"]
     main = main_tree(layout)
     shared = [tree.name for tree in filesystem_of(layout).traits.trees if tree.holds_several]

@@ -15,7 +15,7 @@ from layoutscope.arrays.ragged import is_head as is_head_of
 from layoutscope.display import Displayed
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric, median_and_percentiles
-from layoutscope.metrics.space import clump_bytes, main_tree, merged_pieces, node_edges, node_pieces, own_nodes
+from layoutscope.metrics.space import clump_bytes, main_tree, merge_pieces, node_edges, node_pieces, select_own_nodes
 from layoutscope.native import Kernel
 from layoutscope.tables.schema import LIVE_STATES
 from layoutscope.units import MIB, format_bytes
@@ -94,7 +94,7 @@ class Forks(NamedTuple):
 
 def fork_fragments(extents: Table, block_size_bytes: int) -> Forks:
     """Count the blocks and the contiguous pieces of each fork; holes count for nothing."""
-    held = _by_fork(extents.take(extents["image_offset"].is_known))
+    held = _sort_by_fork(extents.take(extents["image_offset"].is_known))
     start, length = held["image_offset"].data, held["length_bytes"].data
     is_head = is_head_of(held["file_id"].data, held["fork"].data)
     first, is_apart = np.flatnonzero(is_head), is_head
@@ -108,7 +108,7 @@ def fork_fragments(extents: Table, block_size_bytes: int) -> Forks:
     return Forks(held["file_id"].data[first], -(-size_bytes // block_size_bytes), fragments)
 
 
-def _by_fork(extents: Table) -> Table:
+def _sort_by_fork(extents: Table) -> Table:
     """Extents of each fork together and in the fork's order; readers give them so, unless the volume is damaged."""
     file_id, forks, logical = (extents[name].data for name in ("file_id", "fork", "logical_offset"))
     is_head = is_head_of(file_id, forks)
@@ -201,7 +201,7 @@ RANK_DISTANCE = Definition(
 
 def order_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     """Compare key order with disk order of one tree's leaves."""
-    nodes = own_nodes(layout, tree)
+    nodes = select_own_nodes(layout, tree)
     leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["key_rank"].is_known)
     # The table has nodes by number or address. Leaves that no index leads to have no rank, and no order of keys.
     start, stop = node_edges(layout, leaves.take(order_of(leaves["key_rank"].data)))
@@ -295,7 +295,7 @@ def _summary(layout: VolumeLayout, tree: str, live: Table) -> TreeSummary:
         free_nodes=free,
         snapshot_nodes=len(nodes) - int(nodes["state"].is_in(LIVE_STATES).sum()),
         size_bytes=int(held.length.sum()),
-        pieces=len(merged_pieces(held, 0).start),
+        pieces=len(merge_pieces(held, 0).start),
         clumped_share=float(clumps.max() / clumps.sum()) if len(clumps) else 0.0,
         records=int(leaves["num_records"].present().sum()),
     )
@@ -337,7 +337,7 @@ AGE = Definition(
 
 def health_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     """Fill by level and height of one tree; density and age where they apply."""
-    nodes = own_nodes(layout, tree)
+    nodes = select_own_nodes(layout, tree)
     yield _fill(nodes, tree)
     levels = nodes["level"].present()
     yield Metric(HEIGHT, float(int(levels.max()) + 1) if len(levels) else None, tree)

@@ -63,7 +63,7 @@ def live_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
     return nodes.take(chosen)
 
 
-def own_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
+def select_own_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
     """Nodes in use that this view holds: without those of snapshots alone, which have places in other trees."""
     nodes = live_nodes(layout, tree)
     return nodes.take(nodes["state"].is_in(LIVE_STATES))
@@ -91,17 +91,17 @@ def node_density(
 
 def node_pieces(layout: VolumeLayout, tree: str | None = None) -> Pieces:
     """Pieces of the nodes in use, in address order."""
-    return placed_pieces(layout, live_nodes(layout, tree))
+    return locate_pieces(layout, live_nodes(layout, tree))
 
 
-def placed_pieces(layout: VolumeLayout, nodes: Table) -> Pieces:
+def locate_pieces(layout: VolumeLayout, nodes: Table) -> Pieces:
     """Pieces of some nodes, in address order."""
     fragments = layout.columns("node_fragments")
     if not len(fragments):
-        return _sorted(nodes, "size_bytes")
+        return _sort_pieces(nodes, "size_bytes")
     row, owner = nodes["row"].data, fragments["node_row"].data
-    whole = _sorted(nodes.take(~np.isin(row, owner)), "size_bytes")
-    return in_order(whole, _sorted(fragments.take(np.isin(owner, row)), "length_bytes"))
+    whole = _sort_pieces(nodes.take(~np.isin(row, owner)), "size_bytes")
+    return in_order(whole, _sort_pieces(fragments.take(np.isin(owner, row)), "length_bytes"))
 
 
 def metadata_pieces(layout: VolumeLayout, device: int | None = None) -> Pieces:
@@ -110,7 +110,7 @@ def metadata_pieces(layout: VolumeLayout, device: int | None = None) -> Pieces:
     rest = regions.take(~regions["type"].is_in(NOT_METADATA))
     if device is not None:
         nodes, rest = (table.take(is_on(table, device)) for table in (nodes, rest))
-    return in_order(placed_pieces(layout, nodes), _sorted(rest, "length_bytes"))
+    return in_order(locate_pieces(layout, nodes), _sort_pieces(rest, "length_bytes"))
 
 
 def is_on(table: Table, device: int) -> NDArray[np.bool_]:
@@ -118,7 +118,7 @@ def is_on(table: Table, device: int) -> NDArray[np.bool_]:
     return np.asarray(table["device"].filled(0) == device)
 
 
-def _sorted(table: Table, size: str) -> Pieces:
+def _sort_pieces(table: Table, size: str) -> Pieces:
     start = table["image_offset"].data
     return in_order(Pieces(start, start + table[size].data))
 
@@ -135,7 +135,7 @@ def in_order(*many: Pieces) -> Pieces:
 JOIN_PIECES: Final = Kernel("join_pieces", "llnLL")
 
 
-def merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
+def merge_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
     """Join pieces whose gap is at most so many bytes into maximal runs."""
     start, stop = (np.ascontiguousarray(each) for each in pieces)
     joined = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
@@ -229,14 +229,14 @@ def clump_metrics(pieces: Pieces, subject: str) -> Iterator[Metric]:
 
 def clump_bytes(pieces: Pieces, gap_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Metadata bytes of each clump."""
-    solid = merged_pieces(pieces, 0)
-    first = np.searchsorted(solid.start, merged_pieces(solid, gap_bytes).start)
+    solid = merge_pieces(pieces, 0)
+    first = np.searchsorted(solid.start, merge_pieces(solid, gap_bytes).start)
     return np.add.reduceat(solid.length, first) if len(first) else np.empty(0, np.int64)
 
 
 def span_bytes(pieces: Pieces, low: float = 0.01, high: float = 0.99) -> float | None:
     """Width of the address range that holds the bytes between two quantiles; None without metadata."""
-    solid = merged_pieces(pieces, 0)
+    solid = merge_pieces(pieces, 0)
     if not len(solid.start):
         return None
     held = np.cumsum(solid.length)
@@ -293,7 +293,7 @@ def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
     for device in range(max((int(column.max(initial=0)) for column in devices), default=0) + 1):
         claimed = Pieces(np.empty(0, np.int64), np.empty(0, np.int64))
         for use, pieces in zip(USES, _pieces(layouts, device), strict=True):
-            both = merged_pieces(in_order(claimed, pieces), 0)
+            both = merge_pieces(in_order(claimed, pieces), 0)
             held[use] += int(both.length.sum() - claimed.length.sum())
             claimed = both
     held["unaccounted"] = max(layouts[0].facts.size_bytes - sum(held.values()), 0)
@@ -302,11 +302,13 @@ def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
 
 def _pieces(layouts: Sequence[VolumeLayout], device: int) -> tuple[Pieces, ...]:
     kinds: tuple[tuple[str, ...], ...] = (DATA_REGIONS, ("pending-free",), ("unclaimed",))
-    data, pending, unclaimed = ([_of(_typed(layout, names), device) for layout in layouts] for names in kinds)
+    data, pending, unclaimed = (
+        [_pieces_of_table(_select_kinds(layout, names), device) for layout in layouts] for names in kinds
+    )
     return (
         in_order(*(metadata_pieces(layout, device) for layout in layouts)),
-        in_order(*(_solid(_of(layout.columns("extents"), device)) for layout in layouts), *data),
-        in_order(*(_of(layout.columns("free"), device) for layout in layouts)),
+        in_order(*(_solid(_pieces_of_table(layout.columns("extents"), device)) for layout in layouts), *data),
+        in_order(*(_pieces_of_table(layout.columns("free"), device) for layout in layouts)),
         in_order(*pending),
         in_order(*unclaimed),
     )
@@ -314,15 +316,15 @@ def _pieces(layouts: Sequence[VolumeLayout], device: int) -> tuple[Pieces, ...]:
 
 def _solid(pieces: Pieces) -> Pieces:
     """Join pieces that touch: most files lie one behind the other."""
-    return merged_pieces(in_order(pieces), 0)
+    return merge_pieces(in_order(pieces), 0)
 
 
-def _typed(layout: VolumeLayout, kinds: tuple[str, ...]) -> Table:
+def _select_kinds(layout: VolumeLayout, kinds: tuple[str, ...]) -> Table:
     regions = layout.columns("regions")
     return regions.take(regions["type"].is_in(kinds))
 
 
-def _of(table: Table, device: int) -> Pieces:
+def _pieces_of_table(table: Table, device: int) -> Pieces:
     """Runs of bytes on one device as they stand in a table; holes are none."""
     held = table.take(table["image_offset"].is_known & is_on(table, device))
     start = held["image_offset"].data
@@ -396,7 +398,7 @@ def _up(value: int, unit: int) -> int:
 
 
 def _region(layout: VolumeLayout, kind: str) -> int:
-    return int(_typed(layout, (kind,))["length_bytes"].data.sum())
+    return int(_select_kinds(layout, (kind,))["length_bytes"].data.sum())
 
 
 def _overflow(layout: VolumeLayout) -> int:
@@ -444,11 +446,11 @@ def edge_distance(
 def distance_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the three distances; the object map's only where there is one."""
     tree = main_tree(layout)
-    yield _metric(TO_CHILD, tree, _between(layout, tree, "parent_row"))
+    yield _metric(TO_CHILD, tree, _distances_to_reference(layout, tree, "parent_row"))
     is_mapped = filesystem_of(layout).traits.maps_every_node
     if is_mapped and layout.columns("nodes")["locator_row"].is_known.any():
-        yield _metric(OMAP_TO_TARGET, tree, _between(layout, tree, "locator_row"))
-    yield _metric(TO_DATA, "files", _to_data(layout))
+        yield _metric(OMAP_TO_TARGET, tree, _distances_to_reference(layout, tree, "locator_row"))
+    yield _metric(TO_DATA, "files", _distances_to_data(layout))
 
 
 def _metric(definition: Definition, subject: str, distance: NDArray[np.int64]) -> Metric:
@@ -458,9 +460,9 @@ def _metric(definition: Definition, subject: str, distance: NDArray[np.int64]) -
     return Metric(definition, middle, subject, parts)
 
 
-def _between(layout: VolumeLayout, tree: str, reference: str) -> NDArray[np.int64]:
+def _distances_to_reference(layout: VolumeLayout, tree: str, reference: str) -> NDArray[np.int64]:
     """Distance from each node of a tree to the node that a column refers to."""
-    nodes, others = own_nodes(layout, tree), layout.columns("nodes")
+    nodes, others = select_own_nodes(layout, tree), layout.columns("nodes")
     nodes = nodes.take(nodes[reference].is_known)
     place = find(others["row"].data.astype(np.int64), nodes[reference].data.astype(np.int64))
     # A node that lies nowhere is at no distance.
@@ -476,7 +478,7 @@ def _edges(nodes: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 APART_FROM_INODES: Final = Kernel("apart_from_inodes", "lblllbiIillL")
 
 
-def _to_data(layout: VolumeLayout) -> NDArray[np.int64]:
+def _distances_to_data(layout: VolumeLayout) -> NDArray[np.int64]:
     """Distance from the inode's leaf to the first extent of each file; hard links count once."""
     extents, entries, nodes = (layout.columns(name) for name in ("extents", "entries", "nodes"))
     is_first = extents["fork"].equals("data") & (extents["logical_offset"].data == 0) & extents["image_offset"].is_known

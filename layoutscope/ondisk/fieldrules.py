@@ -69,7 +69,7 @@ def _always(want: Want) -> Callable[[Any], Want]:
 def equals(expected: object) -> Want:
     """Demand a value; an array has one for each structure."""
     values = np.asarray(expected)
-    return Want(lambda found: found == (values if values.ndim == 0 else _beside(values, found)), expected)
+    return Want(lambda found: found == (values if values.ndim == 0 else _compare_beside(values, found)), expected)
 
 
 def one_of(*expected: int) -> Want:
@@ -109,7 +109,7 @@ ZERO: Final = Want(_zero, 0)
 NOT_ZERO: Final = Want(lambda found: ~_zero(found), "not 0")
 
 
-def _beside(values: NDArray[Any], found: NDArray[Any]) -> NDArray[Any]:
+def _compare_beside(values: NDArray[Any], found: NDArray[Any]) -> NDArray[Any]:
     return values.reshape(-1, *[1] * (found.ndim - 1))
 
 
@@ -149,7 +149,7 @@ def check_fields(
                 rule.level,
                 f"{name}: {rule.message}",
                 expected=expected,
-                found=_shown(values[row, *items]),
+                found=_format_value(values[row, *items]),
             )
 
 
@@ -157,7 +157,7 @@ def _item(field: Field, items: Sequence[int]) -> str:
     return f"{field}{''.join(f'[{number}]' for number in items)}"
 
 
-def _shown(value: Any) -> object:
+def _format_value(value: Any) -> object:
     return f"{value.tobytes()[:16].hex()}..." if isinstance(value, np.void) else value
 
 
@@ -198,7 +198,7 @@ class Causes(Struct, frozen=True):
     about: Callable[[Finding], About]  # which object a finding is about
 
 
-def told_once(findings: Iterable[Finding]) -> list[Finding]:
+def deduplicate(findings: Iterable[Finding]) -> list[Finding]:
     """Leave out what is said of a byte again, or at a lower level, as reading does of what a check tells of."""
     every = list(dict.fromkeys(findings))
     worst: dict[tuple[str, int, int | None], int] = {}
@@ -212,7 +212,7 @@ def told_once(findings: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def with_causes(
+def name_causes_of(
     findings: Sequence[Finding],
     causes: Causes,
     # the volume that each finding is of, empty for the container; findings of one volume without it

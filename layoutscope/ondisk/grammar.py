@@ -61,7 +61,7 @@ def parse(
     try:
         parsed._read()
     except KaitaiStructError as error:
-        raise _explained(error, parsed, structure, image_offset) from error
+        raise _explain_error(error, parsed, structure, image_offset) from error
     return parsed
 
 
@@ -86,7 +86,7 @@ def parse_prefix(
         parsed._read()  # noqa: SLF001
     except KaitaiStructError as error:
         if not all("end" in parsed._debug.get(name, {}) for name in members):  # noqa: SLF001
-            raise _explained(error, parsed, record_type.type_name, image_offset) from error
+            raise _explain_error(error, parsed, record_type.type_name, image_offset) from error
     return parsed
 
 
@@ -112,9 +112,9 @@ def _value(item: Any, path: list[str]) -> Any:
     return item if isinstance(item, bool | bytes) else int(item)
 
 
-def _explained(error: KaitaiStructError, parsed: Struct, structure: str, image_offset: int) -> FormatError:
+def _explain_error(error: KaitaiStructError, parsed: Struct, structure: str, image_offset: int) -> FormatError:
     """Word a parser's error, with the address of the field that it stopped at."""
-    at = image_offset + _failed_at(parsed)
+    at = image_offset + _find_failed_field(parsed)
     if isinstance(error, EndOfStreamError):
         return TruncatedError("ends past its buffer", structure=structure, image_offset=at)
     if not isinstance(error, ValidationFailedError):
@@ -123,12 +123,12 @@ def _explained(error: KaitaiStructError, parsed: Struct, structure: str, image_o
         _reason(parsed),
         structure=structure,
         image_offset=at,
-        expected=_shown(getattr(error, "expected", "")),
-        found=_shown(getattr(error, "actual", "")),
+        expected=_format_field(getattr(error, "expected", "")),
+        found=_format_field(getattr(error, "actual", "")),
     )
 
 
-def _failed_at(parsed: Any) -> int:
+def _find_failed_field(parsed: Any) -> int:
     """Start of the field that was being read, in bytes from the start of the buffer."""
     starts: list[int] = [0, *(spot["start"] for spot in parsed._debug.values() if "start" in spot)]  # noqa: SLF001
     return max(starts)
@@ -143,7 +143,7 @@ def _reason(parsed: Any) -> str:
     return f"unexpected value of {'.'.join(names)}" if names else "unexpected value"
 
 
-def _shown(value: object) -> str:
+def _format_field(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 

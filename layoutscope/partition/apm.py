@@ -33,12 +33,12 @@ def block_sizes(source: Source) -> list[int]:
     """List the block sizes for which a partition map stands in block 1, the one of the driver descriptor first."""
     # Maps of compact discs count in blocks of 2,048 bytes, and hybrid discs have one map for each size of block, each
     # of which says where the same partitions lie. The driver descriptor's size is that of the disk itself.
-    declared = _declared_block_size(source)
+    declared = _read_block_size(source)
     sizes = sorted({*BLOCK_SIZES, declared} - {0}, key=lambda size: (size != declared, BLOCK_SIZES.index(size)))
     return [size for size in sizes if parse_at(source, APM_PARTITION_ENTRY, size) is not None]
 
 
-def _declared_block_size(source: Source) -> int:
+def _read_block_size(source: Source) -> int:
     """Return the block size of the driver descriptor, 0 if there is none or it makes no sense."""
     block0: grammar.Apm.DriverDescriptorMap | None = parse_at(source, DRIVER_DESCRIPTOR_MAP, 0)
     return block0.len_block if block0 is not None and block0.len_block in BLOCK_SIZES else 0
@@ -72,7 +72,7 @@ def read_apm(
 def _regions(source: Source, block_size: int, count: int) -> tuple[MapRegion, ...]:
     length = min(count * block_size, source.size_bytes - block_size)
     regions = (MapRegion("apm", block_size, length, "partition map"),)
-    if _declared_block_size(source):
+    if _read_block_size(source):
         return (MapRegion("apm", 0, min(block_size, 512), "driver descriptor map"), *regions)
     return regions
 
@@ -99,14 +99,16 @@ def _partitions(
         start, size = (entry.start_block + before) * block_size, (entry.num_blocks - before) * block_size
         type_name = _text(entry.partition_type)
         if size and start < source.size_bytes:
-            yield Partition("APM", number, start, size, _text(entry.partition_name), type_name, _declared(type_name))
+            yield Partition(
+                "APM", number, start, size, _text(entry.partition_name), type_name, _promised_kind(type_name)
+            )
         elif size:
             found = f"{start:,} to {start + size:,}"
             message = f"partition {number} does not lie in the image"
             log.at("partition map entry", number * block_size).add("partition-outside", "error", message, found=found)
 
 
-def _declared(type_name: str) -> str:
+def _promised_kind(type_name: str) -> str:
     """Name the kind of volume that a type promises."""
     promised = promised_by("apm", type_name)
     if promised is not None:

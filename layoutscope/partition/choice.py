@@ -44,7 +44,7 @@ def choose(
 ) -> tuple[VolumeCandidate, ...]:
     """Return the volumes that were asked for, all readable ones by default."""
     if volume_at is not None:
-        return (_at(source, search, volume_at),)
+        return (_open_at(source, search, volume_at),)
     found = search.candidates
     if partition is not None:
         found = tuple(candidate for candidate in found if candidate.partition == partition)
@@ -61,7 +61,7 @@ def _available(search: VolumeSearch) -> str:
     return f"there are partitions {', '.join(numbers)}" if numbers else "the image has no partition map"
 
 
-def _at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCandidate:
+def _open_at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCandidate:
     known = [candidate for candidate in search.readable if candidate.image_offset == volume_at]
     if known:
         return known[0]

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 UNIT_BYTES: Final = 8192
 """Size of metadata blocks, and of what is encrypted together."""
 
-MOST_UNITS: Final = 8192
+MAX_UNITS: Final = 8192
 """Twice as much metadata as volumes have."""
 
-MOST_LABEL_BYTES: Final = 1 << 20
-MOST_TEXT_BYTES: Final = 1 << 24
+MAX_LABEL_BYTES: Final = 1 << 20
+MAX_TEXT_BYTES: Final = 1 << 24
 """Of what tells how volumes are encrypted; pictures of users may be in it."""
 
 HEADER_BYTES: Final = 512
@@ -129,9 +129,9 @@ def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalV
     )
     try:
         start, label = _disk_label(stretch, header)
-        text = _read(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
+        text = _read_stretch(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
         volume = replace(volume, group_name=_value(text, "com.apple.corestorage.lvg.name", "string"))
-        metadata = _decrypted(stretch, header, start + label.ofs_descriptor)
+        metadata = _decrypt_metadata(stretch, header, start + label.ofs_descriptor)
     except (FormatError, ValueError):
         # AES-XTS refuses two equal keys.
         return volume
@@ -154,12 +154,12 @@ def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalV
 
 def _header(stretch: Source, *, is_lost: bool) -> tuple[CoreStorage.PhysicalVolumeHeader, tuple[Finding, ...]] | None:
     """Parse the header, or its copy in the last sector where that is what is whole."""
-    first = None if is_lost else _parsed_header(stretch, 0)
+    first = None if is_lost else _parse_header(stretch, 0)
     if first is None and not is_lost:
         return None
     if first is not None and first[1] == first[0].checksum:
         return first[0], ()
-    copy = _parsed_header(stretch, stretch.size_bytes - HEADER_BYTES) if stretch.size_bytes > HEADER_BYTES else None
+    copy = _parse_header(stretch, stretch.size_bytes - HEADER_BYTES) if stretch.size_bytes > HEADER_BYTES else None
     where = "physical volume header", stretch.origin
     if copy is not None and copy[1] == copy[0].checksum:
         message = "the header of the physical volume is damaged; its copy in the last sector is used"
@@ -172,7 +172,7 @@ def _header(stretch: Source, *, is_lost: bool) -> tuple[CoreStorage.PhysicalVolu
     return header, (Finding("checksum-mismatch", "warning", *where, message, *sides),)
 
 
-def _parsed_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVolumeHeader, int] | None:
+def _parse_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVolumeHeader, int] | None:
     """Parse a header and compute its checksum; None where none is."""
     if parse_at(stretch, PHYSICAL_VOLUME_HEADER, offset) is None or offset > stretch.size_bytes - HEADER_BYTES:
         return None
@@ -203,23 +203,23 @@ def _labels(
     for block in header.metadata_block:
         start = block * header.len_block
         try:
-            data = _read(stretch, start, UNIT_BYTES)
+            data = _read_stretch(stretch, start, UNIT_BYTES)
         except FormatError:
             continue
         label = grammar.parse(
             grammar.CoreStorage.DiskLabel, data[: DISK_LABEL.width], structure="disk label", image_offset=start
         )
-        if label.head.block_type == KINDS.disk_label and label.len_label <= MOST_LABEL_BYTES * 8:
+        if label.head.block_type == KINDS.disk_label and label.len_label <= MAX_LABEL_BYTES * 8:
             is_whole = int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0]) == label.head.checksum
             yield is_whole, label.head.transaction_id, start, label
 
 
 def count_copies(stretch: Source) -> int:
     """Count the whole copies of header and disk label of a physical volume; 0 where its first sector is not one."""
-    first = _parsed_header(stretch, 0)
+    first = _parse_header(stretch, 0)
     if first is None or first[1] != first[0].checksum:
         return 0
-    copy = _parsed_header(stretch, stretch.size_bytes - HEADER_BYTES)
+    copy = _parse_header(stretch, stretch.size_bytes - HEADER_BYTES)
     is_copied = copy is not None and copy[1] == copy[0].checksum
     return 1 + is_copied + sum(is_whole for is_whole, *_ in _labels(stretch, first[0]))
 
@@ -234,7 +234,7 @@ def _elsewhere(text: bytes, label: CoreStorage.DiskLabel) -> str:
     return f"which is spread over {format_count(max(count, number + 1), 'physical volume')}, of which this is one"
 
 
-def _read(stretch: Source, offset: int, length: int) -> bytes:
+def _read_stretch(stretch: Source, offset: int, length: int) -> bytes:
     if not 0 <= offset <= stretch.size_bytes - length:
         raise FormatError("it lies outside", structure=WHAT, image_offset=stretch.origin)
     return stretch.read(offset, length)
@@ -283,27 +283,27 @@ NAMED: Final = (
 """Types of the blocks that are looked at."""
 
 
-def _decrypted(stretch: Source, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int) -> _Metadata:
+def _decrypt_metadata(stretch: Source, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int) -> _Metadata:
     """Read the encrypted metadata: of both copies what is whole, where the first one is not."""
-    data = _read(stretch, descriptor_at, VOLUME_GROUPS_DESCRIPTOR.width)
+    data = _read_stretch(stretch, descriptor_at, VOLUME_GROUPS_DESCRIPTOR.width)
     # The descriptor lies in the clear; what it leads to is encrypted with keys that stand beside it, in the header.
     # That hides nothing; it is how the format is (libfvde, documentation of the format).
     descriptor = grammar.parse(
         grammar.CoreStorage.VolumeGroupsDescriptor, data, structure="descriptor", image_offset=descriptor_at
     )
-    count = min(descriptor.num_blocks * header.len_block // UNIT_BYTES, MOST_UNITS)
+    count = min(descriptor.num_blocks * header.len_block // UNIT_BYTES, MAX_UNITS)
     parts: list[NDArray[np.uint8]] = []
     findings: list[Finding] = []
     for block in (descriptor.primary_block, descriptor.secondary_block):
         start = block * header.len_block
         try:
-            stored = np.frombuffer(_read(stretch, start, count * UNIT_BYTES), np.uint8).reshape(-1, UNIT_BYTES)
+            stored = np.frombuffer(_read_stretch(stretch, start, count * UNIT_BYTES), np.uint8).reshape(-1, UNIT_BYTES)
         except FormatError:
             continue
         units = _plain_units(stored, bytes(header.key) + bytes(header.physical_volume_id))
         whole, bad = _whole_blocks(units)
         parts.append(units[whole])
-        findings += _damaged(len(whole), bad, stretch.origin + start)
+        findings += _report_damaged_copy(len(whole), bad, stretch.origin + start)
         if len(whole) and not len(bad):
             break
     if not parts:
@@ -340,7 +340,7 @@ def _whole_blocks(units: NDArray[np.uint8]) -> tuple[I64, I64]:
     return rows[is_whole], rows[~is_whole]
 
 
-def _damaged(num_whole: int, bad: I64, image_offset: int) -> list[Finding]:
+def _report_damaged_copy(num_whole: int, bad: I64, image_offset: int) -> list[Finding]:
     """Say what is wrong with a copy of the metadata."""
     if len(bad):
         first = image_offset + int(bad[0]) * UNIT_BYTES
@@ -359,7 +359,7 @@ def _logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: int) ->
         block = grammar.parse(
             grammar.CoreStorage.LogicalVolume, data[: LOGICAL_VOLUME.width], structure="logical volume", image_offset=0
         )
-        about = _unpacked(data[block.ofs_text :][: block.len_piece], block.len_stored, block.len_text)
+        about = _decompress_text(data[block.ofs_text :][: block.len_piece], block.len_stored, block.len_text)
         name, size = (_value(about, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
         own = _value(about, "com.apple.corestorage.lv.uuid", "string")
         if own in found or not (name or size):
@@ -454,15 +454,15 @@ def _text(metadata: _Metadata, data: bytes) -> bytes:
         )
         pieces.append(found[1][CONTINUATION.width :][: more.len_piece])
         following = more.next_object_id
-    return _unpacked(b"".join(pieces), head.len_stored, head.len_text)
+    return _decompress_text(b"".join(pieces), head.len_stored, head.len_text)
 
 
-def _unpacked(text: bytes, stored_bytes: int, text_bytes: int) -> bytes:
+def _decompress_text(text: bytes, stored_bytes: int, text_bytes: int) -> bytes:
     """Decompress a text that is shorter as it is stored; empty where that fails."""
     if stored_bytes == text_bytes:
         return text
     try:
-        return zlib.decompressobj().decompress(text, MOST_TEXT_BYTES)
+        return zlib.decompressobj().decompress(text, MAX_TEXT_BYTES)
     except zlib.error:
         return b""
 

@@ -37,7 +37,7 @@ KEY_BYTES: Final = 16
 MOST_ROUNDS: Final = 10_000_000
 """Rounds of PBKDF2 that all keys of a volume may ask for together; macOS asks for some 100,000 of each."""
 
-MOST_KEY_FILE_BYTES: Final = 1 << 24
+MAX_KEY_FILE_BYTES: Final = 1 << 24
 """Pictures of users are in it; AES-XTS ends at 16 MiB."""
 
 
@@ -84,10 +84,11 @@ def _takes_secret(candidate: VolumeCandidate) -> bool:
 
 def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[bytes]:
     """Unwrap the keys of the volume that a password opens."""
-    users = [_parsed(grammar.CoreStorage.PassphraseWrappedKey, PASSPHRASE_WRAPPED_KEY.width, data, image_offset)
-             for data in _listed(text, "PassphraseWrappedKEKStruct")]  # fmt: skip
-    wrapped = [_parsed(grammar.CoreStorage.WrappedVolumeKey, WRAPPED_VOLUME_KEY.width, data, image_offset)
-               for data in _listed(text, "KEKWrappedVolumeKeyStruct")]  # fmt: skip
+    users = [_parse_structure(
+        grammar.CoreStorage.PassphraseWrappedKey, PASSPHRASE_WRAPPED_KEY.width, data, image_offset)
+             for data in _list_data_of_key(text, "PassphraseWrappedKEKStruct")]  # fmt: skip
+    wrapped = [_parse_structure(grammar.CoreStorage.WrappedVolumeKey, WRAPPED_VOLUME_KEY.width, data, image_offset)
+               for data in _list_data_of_key(text, "KEKWrappedVolumeKeyStruct")]  # fmt: skip
     rounds = sum(user.num_rounds for user in users)
     if not all(user.num_rounds for user in users) or rounds > MOST_ROUNDS:
         raise FormatError(
@@ -102,11 +103,11 @@ def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[byte
 WHAT: Final = "FileVault 2 key"
 
 
-def _parsed(parser: Any, width: int, data: bytes, image_offset: int) -> Any:
+def _parse_structure(parser: Any, width: int, data: bytes, image_offset: int) -> Any:
     return grammar.parse(parser, data[:width], structure=WHAT, image_offset=image_offset)
 
 
-def _listed(text: bytes, name: str) -> Iterator[bytes]:
+def _list_data_of_key(text: bytes, name: str) -> Iterator[bytes]:
     """Yield the data that stand behind a key in XML; keys that wrap nothing have none."""
     for found in re.finditer(rb"<key>" + name.encode() + rb"</key>\s*<data[^>]*>([^<]*)<", text):
         try:
@@ -143,7 +144,7 @@ def _contents(source: Source, layout: VolumeLayout) -> Iterator[bytes]:
         forks = extents.listed("fork")
         own = own[[forks[number] == "data" for number in own.tolist()]]
         starts, lengths = extents["image_offset"].data[own], extents["length_bytes"].data[own]
-        if 0 < size <= MOST_KEY_FILE_BYTES and int(lengths.sum()) <= MOST_KEY_FILE_BYTES * 2:
+        if 0 < size <= MAX_KEY_FILE_BYTES and int(lengths.sum()) <= MAX_KEY_FILE_BYTES * 2:
             yield b"".join(source.read(*each) for each in zip(starts.tolist(), lengths.tolist(), strict=True))[:size]
 
 

@@ -79,15 +79,15 @@ def read_gpt(source: Source) -> PartitionTable | None:
         except _AbsentError:
             continue
         except UnreadError as error:
-            table = _from_backup(disk, sector_size, error, None)
+            table = _use_backup(disk, sector_size, error, None)
             if table.partitions:
                 return table
             continue
         except FormatError as error:
-            return _from_backup(disk, sector_size, error, None)
+            return _use_backup(disk, sector_size, error, None)
         if primary.problem is not None:
-            return _from_backup(disk, sector_size, primary.problem, primary)
-        return _with_backup(disk, primary)
+            return _use_backup(disk, sector_size, primary.problem, primary)
+        return _compare_with_backup(disk, primary)
     return None
 
 
@@ -96,7 +96,7 @@ def read_backup_gpt(source: Source) -> PartitionTable | None:
     disk = _Disk(source)
     for sector_size in _sector_sizes(source):
         error = FormatError("is absent", structure="GPT header", image_offset=sector_size)
-        table = _from_backup(disk, sector_size, error, None)
+        table = _use_backup(disk, sector_size, error, None)
         if table.partitions:
             return table
     return None
@@ -171,7 +171,7 @@ def _compare(structure: str, image_offset: int, stored: int, computed: int) -> C
     )
 
 
-def _with_backup(disk: _Disk, primary: _Copy) -> PartitionTable:
+def _compare_with_backup(disk: _Disk, primary: _Copy) -> PartitionTable:
     """Use a sound primary, and say what is odd about the backup."""
     log = FindingLog()
     place, end = primary.header.alternate_lba * primary.sector_size, disk.source.size_bytes
@@ -198,7 +198,7 @@ def _with_backup(disk: _Disk, primary: _Copy) -> PartitionTable:
     return _table(disk, primary, log, backup.regions)
 
 
-def _from_backup(disk: _Disk, sector_size: int, damage: FormatError, primary: _Copy | None) -> PartitionTable:
+def _use_backup(disk: _Disk, sector_size: int, damage: FormatError, primary: _Copy | None) -> PartitionTable:
     """Use the backup; without a sound one the damaged primary, so far as it goes."""
     log = FindingLog()
     backup = _find_backup(disk, sector_size, primary)
@@ -235,7 +235,7 @@ def _table(disk: _Disk, copy: _Copy, log: FindingLog, other_regions: tuple[MapRe
 
 def _partitions(disk: _Disk, copy: _Copy, log: FindingLog) -> Iterator[Partition]:
     base, end = copy.regions[1].image_offset, disk.source.size_bytes
-    positions = _used_entries(copy)
+    positions = _find_used_entries(copy)
     if len(positions) > MAX_PARTITIONS:
         message = f"{len(positions)} partitions; the first {MAX_PARTITIONS} are looked at"
         log.at("GPT entries", base).add("partition-limit", "error", message)
@@ -257,7 +257,7 @@ def _partitions(disk: _Disk, copy: _Copy, log: FindingLog) -> Iterator[Partition
         yield Partition("GPT", number, start, stop - start, _name(name.tobytes()), type_name, declared)
 
 
-def _used_entries(copy: _Copy) -> NDArray[np.int64]:
+def _find_used_entries(copy: _Copy) -> NDArray[np.int64]:
     """Return where the entries start, in bytes, whose type is not all zeros."""
     # Entries are at least 128 bytes apart, and further if a later version of the table needs it: the header's length
     # counts (UEFI, 5.3.2). One whose type is all zeros is unused, and used ones may follow it.

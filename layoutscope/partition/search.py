@@ -58,12 +58,16 @@ def search_unmapped(
 
     The volumes by their offset in the image, and what was searched, in words.
     """
-    places, words = (_left(source.size_bytes, taken), EVERYTHING) if whole else _bounded(source.size_bytes)
+    places, words = (
+        (_list_unclaimed_stretches(source.size_bytes, taken), EVERYTHING)
+        if whole
+        else _list_searched_stretches(source.size_bytes)
+    )
     disk = Window(source, 0, source.size_bytes)
     sure: list[Content] = []
     unsure: list[Content] = []
     for start, length in places:
-        for content in found_in(
+        for content in find_volume_starts(
             disk,
             start,
             length,
@@ -81,14 +85,14 @@ def is_doubtful(content: Content) -> bool:
     return any(item.code == "start-uncertain" for item in content.findings)
 
 
-def _left(size_bytes: int, taken: I64) -> list[tuple[int, int]]:
+def _list_unclaimed_stretches(size_bytes: int, taken: I64) -> list[tuple[int, int]]:
     """List the stretches that hold nothing known, from the sector in which each begins."""
     left = lookup.subtract(np.array([[0, size_bytes]]), taken)
     starts = left[:, 0] // SECTOR_BYTES * SECTOR_BYTES
     return list(zip(starts.tolist(), (left.sum(axis=1) - starts).tolist(), strict=True))
 
 
-def _bounded(size_bytes: int) -> tuple[list[tuple[int, int]], str]:
+def _list_searched_stretches(size_bytes: int) -> tuple[list[tuple[int, int]], str]:
     """List the stretches that are searched unless all of the disk is, and describe them."""
     steps = {AFTER_EFI * SECTOR_BYTES, *range(THOROUGH_BYTES, LAST_STEP + 1, MIB)}
     single = [place for place in sorted(steps) if place < size_bytes - END_BYTES]
@@ -102,7 +106,7 @@ def _bounded(size_bytes: int) -> tuple[list[tuple[int, int]], str]:
     return [*places, (end, END_BYTES)], f"the first {first}{likely} and the last {last}"
 
 
-def found_in(
+def find_volume_starts(
     disk: Window,
     start: int,  # start, length: what is searched, sector by sector, in bytes
     length: int,
@@ -189,7 +193,7 @@ def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: b
         return content  # whatever lies around what tells it is needed by nobody
     if content is None and thorough:
         content = _readable(stretch, thorough=True) or _core_storage(stretch, is_lost=True)
-    content = content or _unknown(stretch)
+    content = content or _describe_unknown(stretch)
     return content._replace(findings=_unread_start(stretch) + content.findings)
 
 
@@ -202,7 +206,7 @@ def _unread_start(stretch: Window) -> tuple[Finding, ...]:
     return ()
 
 
-def _unknown(stretch: Window) -> Content:
+def _describe_unknown(stretch: Window) -> Content:
     return Content("unknown", "unknown", 0, stretch.size_bytes)
 
 
@@ -218,7 +222,7 @@ def _is_left_in_physical_volume(stretch: Window, content: Content) -> bool:
     read, as the physical volume may be what was there before.
     """
     if not content.volume_offset and count_copies(stretch) > 1:
-        confirmed = found_in(stretch, 0, min(PLACE_BYTES, stretch.size_bytes))
+        confirmed = find_volume_starts(stretch, 0, min(PLACE_BYTES, stretch.size_bytes))
         return not any(not item.volume_offset and not item.findings for item in confirmed)
     return False
 
@@ -296,7 +300,7 @@ Depth = Literal["maps", "usual", "everywhere"]
 _MBR_SECTOR_SIZES: Final = (512, 4096)
 _RARE_SECTOR_SIZES: Final = (2048, 1024)
 """Units of boot records that are tried where the usual ones lead nowhere: of optical drives, and of old enclosures."""
-MOST_GAPS: Final = 64
+MAX_GAPS: Final = 64
 _STARTS: Final = (1, 4096, 1024**2)
 """Bytes that partitions are aligned to: behind the one before, at a whole physical sector, or at a whole MiB."""
 _NEAR_BYTES: Final = 1024**2
@@ -335,32 +339,32 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
     if not any(found.contents for found in maps) and bare.kind == "unknown":
         # Only a protective record may be left of a disk whose first sectors were overwritten.
         lost = gpt.read_backup_gpt(source)
-        maps += [_probed(source, lost)] if lost is not None else []
+        maps += [_probe_partitions(source, lost)] if lost is not None else []
     if not maps:
         # With a map, copies of headers near its start would be left over from before the disk was divided.
-        return _without_map(source, recognise(source, 0, source.size_bytes), depth)
-    found = _mapped(source, maps)
+        return _search_without_map(source, recognise(source, 0, source.size_bytes), depth)
+    found = _search_by_maps(source, maps)
     if any(item.has_readable for item in maps):
-        return _with_gaps(source, found) if depth == "everywhere" else found
+        return _add_volumes_in_gaps(source, found) if depth == "everywhere" else found
     known = [item for each in maps for item, content in each.contents if content.kind != "unknown"]
-    return _with_unmapped(source, found, known, depth, has_map=True)
+    return _add_unmapped(source, found, known, depth, has_map=True)
 
 
-def _without_map(source: Source, content: Content, depth: Depth) -> VolumeSearch:
+def _search_without_map(source: Source, content: Content, depth: Depth) -> VolumeSearch:
     """Find the volumes of an image without a map: one that its ends tell of, and what is beside it."""
     found = _bare(content, [])
     if not found.readable:
         known = found.candidates if content.kind != "unknown" else ()
-        return _with_unmapped(source, found, known, depth, has_map=False)
+        return _add_unmapped(source, found, known, depth, has_map=False)
     if content.volume_offset:
         found = replace(found, findings=(*found.findings, missing_entry(source, content, "GPT", has_map=False)))
     if not is_doubtful(content):
-        return _with_unmapped(source, found, found.candidates, depth, has_map=False)
-    better = _with_unmapped(source, _bare(Content("unknown", "unknown", 0, 0), []), (), depth, has_map=False)
+        return _add_unmapped(source, found, found.candidates, depth, has_map=False)
+    better = _add_unmapped(source, _bare(Content("unknown", "unknown", 0, 0), []), (), depth, has_map=False)
     return better if better.readable else found
 
 
-def _with_unmapped(
+def _add_unmapped(
     source: Source,
     found: VolumeSearch,
     known: Sequence[Partition | VolumeCandidate],
@@ -374,7 +378,7 @@ def _with_unmapped(
         return found
     found_contents, words = search_unmapped(source, taken, whole=depth == "everywhere")
     contents = [item for item in found_contents if not (is_doubtful(item) and known)]
-    candidates = [_named_by_start(content) for content in contents]
+    candidates = [_name_by_start(content) for content in contents]
     scheme = next(iter(found.schemes), "GPT")
     findings = [
         finding
@@ -394,10 +398,10 @@ def _with_unmapped(
     )
 
 
-def _with_gaps(source: Source, found: VolumeSearch) -> VolumeSearch:
+def _add_volumes_in_gaps(source: Source, found: VolumeSearch) -> VolumeSearch:
     """Add the volumes that lie in all that no partition takes up; what reaches into one was there before it."""
     spaces = [item for item in found.partitions if may_hold_volume(item)]
-    added = _with_unmapped(source, found, spaces, "everywhere", has_map=True)
+    added = _add_unmapped(source, found, spaces, "everywhere", has_map=True)
     taken = stretches((item.image_offset, item.size_bytes) for item in spaces)
     stale = {
         item.image_offset
@@ -411,7 +415,7 @@ def _with_gaps(source: Source, found: VolumeSearch) -> VolumeSearch:
     )
 
 
-def _named_by_start(content: Content) -> VolumeCandidate:
+def _name_by_start(content: Content) -> VolumeCandidate:
     """Name a volume that no map names by where it starts."""
     stack = (f"byte {content.volume_offset}", *(layer for layer in content.layers if not layer.startswith("byte ")))
     return VolumeCandidate(
@@ -433,18 +437,18 @@ def _maps(source: Source) -> list[_Probed]:
         [table for size in apm.block_sizes(source) for table in apm.read_apm(source, size)],
         [mbr.read_mbr(source, size) for size in sizes],
     )
-    found = [[_probed(source, table) for table in tables if table is not None] for tables in schemes]
+    found = [[_probe_partitions(source, table) for table in tables if table is not None] for tables in schemes]
     if found[-1] and not any(item.num_recognised[0] for tables in found for item in tables):
         rare = (mbr.read_mbr(source, size) for size in _RARE_SECTOR_SIZES)
-        found[-1] += [_probed(source, table) for table in rare if table is not None]
+        found[-1] += [_probe_partitions(source, table) for table in rare if table is not None]
     # Nothing tells the unit of an APM or MBR for certain: the right one makes sense of most partitions.
     return [max(tables, key=lambda item: item.num_recognised) for tables in found if tables]
 
 
-def _probed(source: Source, table: PartitionTable) -> _Probed:
+def _probe_partitions(source: Source, table: PartitionTable) -> _Probed:
     wanted = [partition for partition in table.partitions if may_hold_volume(partition)]
     contents = ((item, _content(source, item)) for item in wanted)
-    return _Probed(table, tuple((item, _at_named_start(content)) for item, content in contents))
+    return _Probed(table, tuple((item, _drop_start_doubts(content)) for item, content in contents))
 
 
 def _content(source: Source, partition: Partition) -> Content:
@@ -460,7 +464,7 @@ def _member_content(source: Source, image_offset: int, size_bytes: int) -> Conte
     return member_content(source, image_offset, size_bytes, lambda at, size: recognise(source, at, size))
 
 
-def _at_named_start(content: Content) -> Content:
+def _drop_start_doubts(content: Content) -> Content:
     """Drop doubts about where a volume starts if that is where its map has it, and nothing contradicts that."""
     if content.volume_offset:
         return content
@@ -501,7 +505,7 @@ def _bare(content: Content, maps: list[_Probed]) -> VolumeSearch:
     return VolumeSearch((candidate,), (), content.regions, (*content.findings, *stale), ())
 
 
-def _mapped(source: Source, maps: list[_Probed]) -> VolumeSearch:
+def _search_by_maps(source: Source, maps: list[_Probed]) -> VolumeSearch:
     candidates: dict[int, VolumeCandidate] = {}
     partitions: dict[tuple[int, int], Partition] = {}
     regions: list[MapRegion] = []
@@ -515,12 +519,12 @@ def _mapped(source: Source, maps: list[_Probed]) -> VolumeSearch:
             if partition.type_name != "gpt_protective":
                 partitions.setdefault((partition.image_offset, partition.size_bytes), partition)
         for partition, content in found.contents:
-            candidate = _in_partition(replace(partition, declared="") if leads else partition, content)
+            candidate = _name_by_partition(replace(partition, declared="") if leads else partition, content)
             if candidates.setdefault(candidate.image_offset, candidate) is candidate:
                 regions += content.regions
-                told += [*content.findings, *_broken_promise(partition, content)]
+                told += [*content.findings, *_report_broken_promise(partition, content)]
         # A map beside one that leads to volumes may be out of step with it, as a hybrid MBR often is: nothing is lost.
-        findings += [_beside(item) if leads and item.level == "error" else item for item in told]
+        findings += [_soften_map_finding(item) if leads and item.level == "error" else item for item in told]
         leads = leads or found.has_readable
     schemes = tuple(dict.fromkeys(partition.scheme for partition in partitions.values()))
     regions.sort(key=lambda region: region.image_offset)
@@ -529,13 +533,13 @@ def _mapped(source: Source, maps: list[_Probed]) -> VolumeSearch:
     )
 
 
-def _beside(finding: Finding) -> Finding:
+def _soften_map_finding(finding: Finding) -> Finding:
     """Tell of what is wrong in a map that is not needed."""
     message = f"{finding.message.removesuffix(': the image is cut off')}; another map leads to the volumes"
     return replace(finding, level="warning", message=message)
 
 
-def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:
+def _name_by_partition(partition: Partition, content: Content) -> VolumeCandidate:
     """Name the volume of a partition; one that its type promises is tried even if nothing is recognised."""
     kind, label = content.kind, content.label
     if kind == "unknown" and partition.declared:
@@ -555,7 +559,7 @@ def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:
     )
 
 
-def _broken_promise(partition: Partition, content: Content) -> list[Finding]:
+def _report_broken_promise(partition: Partition, content: Content) -> list[Finding]:
     """Report a partition that holds nothing like what its type promises, or something else."""
     if not partition.declared or _keeps(partition, content):
         return []
@@ -583,11 +587,11 @@ def volumes_in_gaps(
 
     At most one for each gap, told by a few bytes at its start, so that reading it may fail.
     """
-    for start, stop in islice(_gaps(source, search, read), MOST_GAPS):
-        yield from islice(_in_gap(source, start, stop), 1)
+    for start, stop in islice(_gaps(source, search, read), MAX_GAPS):
+        yield from islice(_search_gap(source, start, stop), 1)
 
 
-def _in_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandidate]:
+def _search_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandidate]:
     """Yield what begins like a volume where partitions usually begin, then what is one near the start of a gap."""
     aligned = {-(-start // unit) * unit for unit in _STARTS}
     for place in sorted(each for each in {*aligned, *(each + _APPLE_GAP for each in aligned)} if each < stop):
@@ -595,15 +599,15 @@ def _in_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandidate]:
         if found.kind in filesystem_names() and not found.findings:
             stack, at = (*found.layers, found.label), place + found.volume_offset
             yield VolumeCandidate(found.kind, found.label, at, found.size_bytes, stack)
-    for found in found_in(Window(source, 0, stop), start, min(_NEAR_BYTES, stop - start)):
+    for found in find_volume_starts(Window(source, 0, stop), start, min(_NEAR_BYTES, stop - start)):
         if not found.findings:
-            yield replace(_named_by_start(found), size_bytes=stop - found.volume_offset)
+            yield replace(_name_by_start(found), size_bytes=stop - found.volume_offset)
 
 
-def confirmed_size(disk: Source, found: VolumeCandidate) -> int | None:
+def confirm_volume_size(disk: Source, found: VolumeCandidate) -> int | None:
     """Return the size of a volume in bytes, by its own structures; None if they do not confirm that it begins there."""
     stretch = Window(disk, 0, disk.size_bytes)
-    known = found_in(stretch, found.image_offset, min(PLACE_BYTES, found.size_bytes))
+    known = find_volume_starts(stretch, found.image_offset, min(PLACE_BYTES, found.size_bytes))
     whole = (item.size_bytes for item in known if item.volume_offset == found.image_offset and not item.findings)
     return next(whole, None)
 

@@ -45,7 +45,7 @@ from layoutscope.results.plan import MissingFiles
 from layoutscope.tables import Values
 from layoutscope.units import GIB, MIB, format_count
 from layoutscope.walk.data import WalkPart, data_trace, files_in_turn, places_by_turn, read_in_turn
-from layoutscope.walk.directories import buffers, listed_entries, lookups, stat_walk
+from layoutscope.walk.directories import buffers, drop_unlisted_entries, lookups, stat_walk
 from layoutscope.walk.host import host_profile, host_time
 from layoutscope.walk.orders import Work
 from layoutscope.walk.visits import metadata_reads
@@ -362,7 +362,7 @@ class Striped:
 def files_by_place(case: Case) -> AccessTrace:
     """Walk the whole volume, then read each file in the order in which their first extents lie."""
     model = case.model
-    descent = listed_entries(model, case.descent)
+    descent = drop_unlisted_entries(model, case.descent)
     walked, per_buffer = stat_walk(model, descent, buffers(model, descent)).laid_out()
     files, _ = files_in_turn(model, descent, model.entries.is_file)
     place = first_places_on_disk(case.layout, model.entries.file_id[files])
@@ -512,7 +512,7 @@ def new_on_the_way(case: Case, files: I64) -> tuple[I64, I64]:
 def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
     """List, then stat in the order of inode numbers: directory by directory, or everything after all listings."""
     model = case.model
-    descent = listed_entries(model, case.descent)
+    descent = drop_unlisted_entries(model, case.descent)
     cut = buffers(model, descent)
     walk = replace(stat_walk(model, descent, cut), wanted=np.zeros(len(model.entries), bool))
     if is_whole:
@@ -542,7 +542,7 @@ def some_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
     needed, owner = new_on_the_way(case, descent.entry[is_below])
     found, each = lookups(model, needed)
     cut = buffers(model, descent)
-    listed, per_buffer = stat_walk(model, listed_entries(model, descent), cut).laid_out()
+    listed, per_buffer = stat_walk(model, drop_unlisted_entries(model, descent), cut).laid_out()
     turns = [2 * is_below[owner], 2 * cut.directory + 1]
     touches = interleaved([found, listed], places_by_turn(turns, [np.full(len(needed), each), per_buffer]))
     return metadata_reads(model, [(concatenated([touches]), _one_thread(len(touches)))])

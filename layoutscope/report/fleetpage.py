@@ -202,13 +202,13 @@ def fleet_page(fleet: FleetPage) -> str:
     """Return the whole page; the same input gives the same text."""
     script, style = asset("fleet.js"), asset("fleet.css")
     return Template(asset("fleet.html")).substitute(
-        title=_shown(fleet.title),
+        title=_format_text(fleet.title),
         style=style,
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
         sections="".join(_sections(fleet, Ranking(fleet))),
-        made=_shown(fleet.made),
+        made=_format_text(fleet.made),
     )
 
 
@@ -216,30 +216,30 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def _shown(text: str) -> str:
+def _format_text(text: str) -> str:
     return escape(escape_text(text))
 
 
 def _sections(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
-    yield f'<section id="what"><p class="headline">{_shown(ranking.headline())}</p>\n'
-    yield f'<p class="muted">{_shown(ranking.about())}</p></section>\n'
+    yield f'<section id="what"><p class="headline">{_format_text(ranking.headline())}</p>\n'
+    yield f'<p class="muted">{_format_text(ranking.about())}</p></section>\n'
     slowest = ranking.places[:SLOWEST]
     if len(slowest) > 1:
         title = "The slowest first" if len(ranking.places) <= SLOWEST else f"The {SLOWEST} slowest"
         yield f'<section id="worst"><h2>{title}</h2>\n<ol>\n'
         for place in slowest:
             card = fleet.volumes[place]
-            yield f'<li><a href="#v{place}">{_shown(card.called)}</a> '
-            yield f'<span class="small muted path">{_shown(card.path)}</span>'
+            yield f'<li><a href="#v{place}">{_format_text(card.called)}</a> '
+            yield f'<span class="small muted path">{_format_text(card.path)}</span>'
             state = "" if card.status == STATUSES[0] else f"{card.status}; of what was read "
-            told = _shown(f"{state}{ranking.time(place)}: {ranking.reason(place)}")
+            told = _format_text(f"{state}{ranking.time(place)}: {ranking.reason(place)}")
             yield f'<span class="muted">{told}</span></li>\n'
         yield "</ol></section>\n"
     if fleet.volumes:
         yield from _table(fleet, ranking)
         yield from _charts(fleet, ranking)
     if fleet.failures or fleet.left_out:
-        yield from _failed(fleet)
+        yield from _list_failed(fleet)
 
 
 def _table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
@@ -255,7 +255,7 @@ def _table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
     numbers = ["Size", "Entries", *numbers, *(item.title for item in fleet.metrics), "Age, days"]
     for title in ("Volume", "State", "Kind", "Layout", *numbers):
         ordered = ' aria-sort="descending"' if title == "1,000 entries" else ""
-        label = _shown(title) if title == "Layout" else f'<button type="button">{_shown(title)}</button>'
+        label = _format_text(title) if title == "Layout" else f'<button type="button">{_format_text(title)}</button>'
         yield f'<th scope="col"{" class=n" if title in numbers else ""}{ordered}>{label}</th>'
     yield "</tr></thead><tbody>\n"
     paces = ranking.paces
@@ -266,30 +266,30 @@ def _table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
 
 def _row(fleet: FleetPage, place: int, pace: float | None) -> str:
     card = fleet.volumes[place]
-    called = _shown(card.called)
+    called = _format_text(card.called)
     if card.map_page:
         called = f'<a href="{escape(quote(card.map_page))}">{called}</a>'
     times = [pace, *(card.seconds.get(drive) for drive in fleet.drives)] if fleet.drives else []
     values = [(card.metrics.get(item.key), item.unit) for item in fleet.metrics]
     cells = [
-        f'<td class="name" title="{_shown(card.volume)}">{called}<span>{_shown(card.path)}</span></td>',
-        f'<td class="status status-{_shown(card.status)}">{_shown(card.status)}</td>',
-        f"<td>{_shown(card.kind)}</td>",
+        f'<td class="name" title="{_format_text(card.volume)}">{called}<span>{_format_text(card.path)}</span></td>',
+        f'<td class="status status-{_format_text(card.status)}">{_format_text(card.status)}</td>',
+        f"<td>{_format_text(card.kind)}</td>",
         f"<td>{strip(card)}</td>",
         _number(card.size_bytes, format_bytes(card.size_bytes)),
         _number(card.entries, f"{card.entries:,}"),
         *(_number(value, "" if value is None else format_seconds(value)) for value in times),
-        *(_number(value, _valued(value, unit)) for value, unit in values),
+        *(_number(value, _format_value(value, unit)) for value, unit in values),
         _number(card.age_days, "" if card.age_days is None else _days(card.age_days)),
     ]
     return f'<tr id="v{place}">{"".join(cells)}</tr>\n'
 
 
 def _number(value: float | None, text: str) -> str:
-    return f'<td class="n" data-v="{"" if value is None else f"{value:.10g}"}">{_shown(text)}</td>'
+    return f'<td class="n" data-v="{"" if value is None else f"{value:.10g}"}">{_format_text(text)}</td>'
 
 
-def _valued(value: float | None, unit: str) -> str:
+def _format_value(value: float | None, unit: str) -> str:
     if value is None:
         return ""
     if unit == "share":
@@ -341,17 +341,17 @@ def _kinds(fleet: FleetPage) -> list[str]:
 
 def _charts(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
     colours = {kind: place for place, kind in enumerate(_kinds(fleet))}
-    drawn = "".join(_drawn(fleet, ranking, [colours.get(card.kind, KINDS - 1) for card in fleet.volumes]))
+    drawn = "".join(_draw_ranking(fleet, ranking, [colours.get(card.kind, KINDS - 1) for card in fleet.volumes]))
     if not drawn:
         return
     yield '<section id="charts"><h2>How they are distributed</h2>\n<div class="legend">'
     for kind, place in colours.items():
         filled = f'<rect class="f{place}" width="10" height="10"/>'
-        yield f'<span><svg viewBox="0 0 10 10">{filled}</svg>{_shown(kind)}</span>'
+        yield f'<span><svg viewBox="0 0 10 10">{filled}</svg>{_format_text(kind)}</span>'
     yield f'</div>\n<div class="charts">\n{drawn}</div></section>\n'
 
 
-def _drawn(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iterator[str]:
+def _draw_ranking(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iterator[str]:
     volumes = fleet.volumes
     for drive in fleet.drives:
         known = [(volumes[place], colours[place]) for place in ranking.places if drive in volumes[place].seconds]
@@ -360,7 +360,7 @@ def _drawn(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iterat
     for item in fleet.metrics:
         held = zip(volumes, colours, strict=True)
         values = [(card.metrics[item.key], colour) for card, colour in held if item.key in card.metrics]
-        yield from _histogram(item.title, values, float, partial(_valued, unit=item.unit))
+        yield from _histogram(item.title, values, float, partial(_format_value, unit=item.unit))
     yield from _scatter(fleet, ranking, colours)
 
 
@@ -385,8 +385,8 @@ def _histogram(
         stacks[min(BARS - 1, int((scale(value) - scale(low)) / span * BARS))][kind] += 1
     most, middle = max(map(sum, stacks)), told(median(value for value, _ in known))
     said = f"{title}: from {told(low)} to {told(high)}, median {middle}"
-    yield f'<figure class="card"><h3>{_shown(title)}</h3><svg viewBox="0 0 {WIDTH} {TALL}" role="img" '
-    yield f'aria-label="{_shown(said)}">'
+    yield f'<figure class="card"><h3>{_format_text(title)}</h3><svg viewBox="0 0 {WIDTH} {TALL}" role="img" '
+    yield f'aria-label="{_format_text(said)}">'
     step = (WIDTH - LEFT - 4) / BARS
     for place, stack in enumerate(stacks):
         top = float(FOOT)
@@ -397,16 +397,16 @@ def _histogram(
                 yield f'<rect class="f{kind}" x="{LEFT + place * step:.1f}" y="{top:.1f}" '
                 yield f'width="{step - 1:.1f}" height="{height:.1f}"><title>{count:,}</title></rect>'
     yield from _axes((told(low), told(high)), [(8.0, f"{most:,}")])
-    yield f'</svg><p class="small muted">median {_shown(middle)}</p></figure>\n'
+    yield f'</svg><p class="small muted">median {_format_text(middle)}</p></figure>\n'
 
 
 def _axes(below: tuple[str, str], beside: Sequence[tuple[float, str]]) -> Iterator[str]:
     yield f'<path class="axis" d="M{LEFT} {FOOT}H{WIDTH - 4}"/>'
-    yield f'<text x="{LEFT}" y="{TALL - 4}">{_shown(below[0])}</text>'
+    yield f'<text x="{LEFT}" y="{TALL - 4}">{_format_text(below[0])}</text>'
     if below[1] != below[0]:
-        yield f'<text x="{WIDTH - 4}" y="{TALL - 4}" text-anchor="end">{_shown(below[1])}</text>'
+        yield f'<text x="{WIDTH - 4}" y="{TALL - 4}" text-anchor="end">{_format_text(below[1])}</text>'
     for y, text in beside:
-        yield f'<text x="{LEFT - 4}" y="{y + 4:.1f}" text-anchor="end">{_shown(text)}</text>'
+        yield f'<text x="{LEFT - 4}" y="{y + 4:.1f}" text-anchor="end">{_format_text(text)}</text>'
 
 
 def _scatter(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iterator[str]:
@@ -418,21 +418,21 @@ def _scatter(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iter
     oldest = max(age for _, age, _ in known) or 1.0
     low, high = min(pace for _, _, pace in known), max(pace for _, _, pace in known)
     span = math.log(high / low) or 1.0
-    yield f'<figure class="card"><h3>Age against 1,000 entries on {_shown(drive_words(fleet.drives[0]))}</h3>'
+    yield f'<figure class="card"><h3>Age against 1,000 entries on {_format_text(drive_words(fleet.drives[0]))}</h3>'
     yield f'<svg viewBox="0 0 {WIDTH} {TALL}" role="img" aria-label="age against time, a point a volume">'
     for place, age, pace in known:
         x = LEFT + 8 + age / oldest * (WIDTH - LEFT - 18)
         y = FOOT - 6 - math.log(pace / low) / span * (FOOT - 16)
         said = f"{fleet.volumes[place].called}: {_days(age)} days, {format_seconds(pace)}"
         yield f'<a href="#v{place}"><circle class="f{colours[place]}" cx="{x:.1f}" cy="{y:.1f}" r="3">'
-        yield f"<title>{_shown(said)}</title></circle></a>"
+        yield f"<title>{_format_text(said)}</title></circle></a>"
     yield from _axes(
         ("0 days", f"{_days(oldest)} days"), [(10.0, format_seconds(high)), (FOOT - 6.0, format_seconds(low))]
     )
     yield "</svg></figure>\n"
 
 
-def _failed(fleet: FleetPage) -> Iterator[str]:
+def _list_failed(fleet: FleetPage) -> Iterator[str]:
     yield '<section id="failures"><h2>Not complete</h2>\n'
     if fleet.failures:
         yield '<div class="rows" tabindex="0" role="region" aria-label="sources that are not complete"><table>'
@@ -440,9 +440,9 @@ def _failed(fleet: FleetPage) -> Iterator[str]:
         yield "<tbody>\n"
         for path, status, message in fleet.failures:
             why = message.removeprefix(f"{path}: ")
-            yield f'<tr><td class="status status-{_shown(status)}">{_shown(status)}</td>'
-            yield f'<td class="name">{_shown(path)}</td><td class="name">{_shown(why)}</td></tr>\n'
+            yield f'<tr><td class="status status-{_format_text(status)}">{_format_text(status)}</td>'
+            yield f'<td class="name">{_format_text(path)}</td><td class="name">{_format_text(why)}</td></tr>\n'
         yield "</tbody></table></div>\n"
     for line in fleet.left_out:
-        yield f'<p class="small">left out: {_shown(line)}</p>\n'
+        yield f'<p class="small">left out: {_format_text(line)}</p>\n'
     yield "</section>\n"

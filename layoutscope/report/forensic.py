@@ -166,15 +166,15 @@ def _file(facts: VolumeFacts, row: dict[str, Any], forks: dict[str, list[tuple[i
         f"<parent_object>{element('inode', row['parent_id'])}</parent_object>" if row["path"] != "/" else "",
         element("filename", row["path"].removeprefix("/")),
         element("name_type", letter),
-        _known("filesize", row["size_bytes"]),
+        _format_known("filesize", row["size_bytes"]),
         "<alloc_inode>1</alloc_inode><alloc_name>1</alloc_name>",
         "<compressed>1</compressed>" if row["flags"] & FLAG_COMPRESSED else "",
         element("inode", row["file_id"]),
-        _known("mode", None if row["mode"] is None else row["mode"] & PERMISSIONS),
-        _known("nlink", row["link_count"]),
-        _known("uid", row["user_id"]),
-        _known("gid", row["group_id"]),
-        *(_known(name, None if row[column] is None else _time(row[column])) for name, column in _TIMES.items()),
+        _format_known("mode", None if row["mode"] is None else row["mode"] & PERMISSIONS),
+        _format_known("nlink", row["link_count"]),
+        _format_known("uid", row["user_id"]),
+        _format_known("gid", row["group_id"]),
+        *(_format_known(name, None if row[column] is None else _time(row[column])) for name, column in _TIMES.items()),
         _byte_runs(facts, forks[DATA]) if DATA in forks else "",
         *(
             f"<ls:fork name={quoteattr(text(fork))}>{_byte_runs(facts, runs)}</ls:fork>"
@@ -185,7 +185,7 @@ def _file(facts: VolumeFacts, row: dict[str, Any], forks: dict[str, list[tuple[i
     return f"<fileobject>{''.join(parts)}</fileobject>\n"
 
 
-def _known(name: str, value: object) -> str:
+def _format_known(name: str, value: object) -> str:
     return "" if value is None else element(name, value)
 
 

@@ -24,7 +24,7 @@ from layoutscope.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-MOST_ROWS: Final = 200
+MAX_ROWS: Final = 200
 """Rows of a table that are shown; a page of a notebook has to hold them all."""
 
 STRIP_COLUMNS: Final = 128
@@ -83,7 +83,7 @@ def _members(thing: Any) -> Iterator[str]:
 def _objects(items: Sequence[Any]) -> str:
     """Show objects of one kind, a row each."""
     names = items[0].__struct_fields__
-    rows = ([_cell(getattr(item, name)) for name in names] for item in items[:MOST_ROWS])
+    rows = ([_cell(getattr(item, name)) for name in names] for item in items[:MAX_ROWS])
     return table(names, rows, len(items))
 
 
@@ -97,7 +97,7 @@ def _is_frame(value: Any) -> bool:
 
 def _folded(name: str, frame: Any) -> str:
     """Show a frame behind its name and height."""
-    shown = table(frame.columns, frame.head(MOST_ROWS).iter_rows(), frame.height)
+    shown = table(frame.columns, frame.head(MAX_ROWS).iter_rows(), frame.height)
     return _folds(f"{name}: {frame.height:,} rows", shown)
 
 
@@ -110,7 +110,7 @@ def table(columns: Iterable[str], rows: Iterable[Sequence[Any]], height: int = 0
     click = escape(SORT, quote=True)
     head = "".join(f'<th onclick="{click}">{escape(name)}</th>' for name in columns)
     body = "".join(f"<tr>{''.join(map(_td, row))}</tr>" for row in rows)
-    more = f"<p>{MOST_ROWS:,} of {height:,} rows</p>" if height > MOST_ROWS else ""
+    more = f"<p>{MAX_ROWS:,} of {height:,} rows</p>" if height > MAX_ROWS else ""
     return f"<table class='layoutscope'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 

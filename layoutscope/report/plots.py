@@ -14,7 +14,7 @@ from msgspec import Struct
 from layoutscope.analysis.explanation import drive_words
 from layoutscope.drive.seek import seek_curve
 from layoutscope.report import escape_text
-from layoutscope.report.map.page import asset, packed_plotly, started
+from layoutscope.report.map.page import asset, pack_plotly, started
 from layoutscope.report.map.pyramid import script_json
 from layoutscope.units import GIB, KIB, MIB, TIB
 
@@ -283,7 +283,7 @@ def _page(figure: Figure, title: str) -> str:
     return Template(asset("plots.html")).substitute(
         title=escape(title),
         payload=script_json(json.loads(figure.to_json())),
-        plotly=packed_plotly(),
+        plotly=pack_plotly(),
         script=started(asset("plots.js")),
     )
 

@@ -89,12 +89,12 @@ def _result(image: str, volume: str, finding: Finding, codes: list[str]) -> dict
                 **_location(image, volume, cause),
                 "message": {"text": f"{cause.code}: {cause.structure}: {cause.message}"},
             }
-            for cause in finding.causes[:MOST_CAUSES]
+            for cause in finding.causes[:MAX_CAUSES]
         ]
     return made
 
 
-MOST_CAUSES: Final = 10
+MAX_CAUSES: Final = 10
 """So many causes of one finding are listed."""
 
 

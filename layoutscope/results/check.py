@@ -142,13 +142,13 @@ class CheckResult(Shown, Struct, frozen=True):
         """
         known = Counter(
             [
-                *(("", _told(finding)) for finding in before.findings),
-                *((item.volume, _told(finding)) for item in before.volumes for finding in item.findings),
+                *(("", _finding_key(finding)) for finding in before.findings),
+                *((item.volume, _finding_key(finding)) for item in before.volumes for finding in item.findings),
             ]
         )
 
         def is_new(volume: str, finding: Finding) -> bool:
-            key = volume, _told(finding)
+            key = volume, _finding_key(finding)
             known[key] -= 1
             return known[key] < 0
 
@@ -156,7 +156,7 @@ class CheckResult(Shown, Struct, frozen=True):
 
     def _with(self, is_kept: Callable[[str, Finding], bool]) -> CheckResult:
         volumes = tuple(
-            replace(item, findings=_with_causes_kept(each for each in item.findings if is_kept(item.volume, each)))
+            replace(item, findings=_drop_lost_causes(each for each in item.findings if is_kept(item.volume, each)))
             for item in self.volumes
         )
         return replace(self, volumes=volumes, findings=tuple(each for each in self.findings if is_kept("", each)))
@@ -167,7 +167,7 @@ class CheckResult(Shown, Struct, frozen=True):
         return EXIT_COMPLETE if self.is_clean else EXIT_DAMAGED
 
 
-def _with_causes_kept(findings: Iterator[Finding]) -> tuple[Finding, ...]:
+def _drop_lost_causes(findings: Iterator[Finding]) -> tuple[Finding, ...]:
     """Let what follows from findings that are left out alone stand by itself."""
     told = tuple(findings)
     kept = set(told)
@@ -175,7 +175,7 @@ def _with_causes_kept(findings: Iterator[Finding]) -> tuple[Finding, ...]:
     return tuple(replace(item, causes=left) for item, left in zip(told, causes, strict=True))
 
 
-def _told(finding: Finding) -> tuple[str, ...]:
+def _finding_key(finding: Finding) -> tuple[str, ...]:
     return finding.code, finding.level, finding.structure, finding.message, finding.expected, finding.found
 
 

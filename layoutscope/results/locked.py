@@ -44,13 +44,13 @@ def warnings_of(layout: VolumeLayout) -> list[str]:
 
 def how_to_open(layouts: Sequence[VolumeLayout]) -> str:
     """Say which volumes are locked and which option opens them, in one sentence; empty where none is."""
-    which, secret = _locked(layouts)
+    which, secret = _describe_locked(layouts)
     return f"{which}; {_options(secret)}" if secret else which
 
 
 def locked_error(layouts: Sequence[VolumeLayout], name: str = "") -> LockedError | None:
     """Make the error that says the same of an image, with the keyword that opens them; None where none is locked."""
-    which, secret = _locked(layouts)
+    which, secret = _describe_locked(layouts)
     if not which:
         return None
     told = "; ".join(filter(None, (f"{name}: {which}" if name else which, secret and f"{secret}=TEXT opens it")))
@@ -62,7 +62,7 @@ def _options(secret: str) -> str:
     return f"--{secret} - asks for what opens it (--{secret}-file and {known} tell it, too)"
 
 
-def _locked(layouts: Sequence[VolumeLayout]) -> tuple[str, str]:
+def _describe_locked(layouts: Sequence[VolumeLayout]) -> tuple[str, str]:
     """Say which volumes are locked, and what the secret that opens them is called; both empty where none is."""
     locked = [layout for layout in layouts if is_locked(layout)]
     if not locked:

@@ -7,10 +7,10 @@ from layoutscope.tables.layout import (
     TreeFacts,
     VolumeFacts,
     VolumeLayout,
+    attach_containers,
     coverage_of,
     findings_table,
     layout_findings,
-    with_containers,
 )
 from layoutscope.tables.schema import LIVE_STATES, TABLES, Column
 
@@ -27,10 +27,10 @@ __all__ = [
     "Values",
     "VolumeFacts",
     "VolumeLayout",
+    "attach_containers",
     "build_table",
     "coverage_of",
     "findings_table",
     "layout_findings",
     "stacked",
-    "with_containers",
 ]

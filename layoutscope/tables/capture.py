@@ -24,7 +24,7 @@ from layoutscope.errors import ImageError
 from layoutscope.frames import pl
 from layoutscope.tables import VolumeFacts, VolumeLayout
 from layoutscope.tables.frames import parquet
-from layoutscope.tables.layout import TreeFacts, with_containers
+from layoutscope.tables.layout import TreeFacts, attach_containers
 from layoutscope.tables.parquet import read_claims
 from layoutscope.tables.schema import CONDITIONS, NUMBERS, OPTIONAL, REFERENCE, TABLES
 from layoutscope.units import format_bytes
@@ -75,7 +75,7 @@ def is_capture(path: Path) -> bool:
     return path.is_dir() and (path / MANIFEST).is_file()
 
 
-def own_files(folder: Path) -> tuple[list[Path], list[Path]]:
+def list_capture_files(folder: Path) -> tuple[list[Path], list[Path]]:
     """Tell the files of a capture from what else lies in its folder.
 
     The manifest and the tables of any version; everything else, which is all there is where the manifest is none of a
@@ -143,9 +143,9 @@ def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]
     try:
         manifest = _manifest(folder)
         volumes = enumerate(manifest["volumes"])
-        with _without_panics():
+        with _suppress_panics():
             layouts = [_layout(folder / str(number), volume) for number, volume in volumes]
-            return tuple(with_containers(layouts)), manifest
+            return tuple(attach_containers(layouts)), manifest
     except _damage() as error:
         raise ImageError(f"{folder}: is a damaged capture: {type(error).__name__} {error}".splitlines()[0]) from error
 
@@ -158,7 +158,7 @@ def _damage() -> tuple[type[BaseException], ...]:
 
 
 @contextmanager
-def _without_panics() -> Iterator[None]:
+def _suppress_panics() -> Iterator[None]:
     """Keep the standard error clean: on some damaged files polars prints a stack of its own before it raises."""
     standard_error = 2
     try:
@@ -266,9 +266,9 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     _check_claims(path, name)
     # By our own descriptor, which leaves the time of access alone; polars would open a path itself.
     with inputs.open_file(path) as file:
-        frame = _widened(pl.read_parquet(file))
+        frame = _widen_volume_number(pl.read_parquet(file))
     if name == "nodes" and "condition" not in frame.columns:
-        frame = _with_condition(frame)
+        frame = _add_condition(frame)
     if dict(frame.schema) != {column.name: column.dtype for column in TABLES[name]}:
         raise ValueError(f"the columns of {name} are not those of this version")
     _check_lengths(name, frame)
@@ -279,14 +279,14 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     return frame
 
 
-def _widened(frame: pl.DataFrame) -> pl.DataFrame:
+def _widen_volume_number(frame: pl.DataFrame) -> pl.DataFrame:
     """Give the number of the volume its present type: it had 8 bits, which 255 volumes fill."""
     if frame.schema.get("volume") == pl.UInt8:
         return frame.with_columns(pl.col("volume").cast(pl.UInt32))
     return frame
 
 
-def _with_condition(nodes: pl.DataFrame) -> pl.DataFrame:
+def _add_condition(nodes: pl.DataFrame) -> pl.DataFrame:
     """Add the condition of nodes to a capture from before there was one: of a damaged node, nothing was verified."""
     is_locked, is_unverified = pl.col("kind").cast(pl.String) == "locked", pl.col("valid").cast(pl.String) == "no"
     damaged = pl.when(is_unverified).then(pl.lit("damaged")).otherwise(pl.lit("sound"))

@@ -96,7 +96,7 @@ class Values(Displayed):
         """Number the words in the order of their first rows."""
         words = (*self.words, "")
         codes = self.data if self.known is None else np.where(self.known, self.data, len(self.words))
-        numbers, first = _numbered(codes, len(words))
+        numbers, first = _number_codes(codes, len(words))
         return numbers, tuple(words[code] for code in codes[first].tolist())
 
     def series(self, name: str, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
@@ -298,11 +298,11 @@ def _category_numbers(column: pl.Series) -> tuple[NDArray[np.uint32], tuple[str,
     ([0, 1, 2, 0], ('b', 'a', ''))
     """
     found = column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
-    numbers, first = _numbered(found, int(found.max(initial=0)) + 1)
+    numbers, first = _number_codes(found, int(found.max(initial=0)) + 1)
     return numbers, tuple(column[row] or "" for row in first.tolist())
 
 
-def _numbered(codes: NDArray[Any], num_codes: int) -> tuple[NDArray[np.uint32], I64]:
+def _number_codes(codes: NDArray[Any], num_codes: int) -> tuple[NDArray[np.uint32], I64]:
     """Number codes in the order of their first rows; return each row's number, and the first row of each number."""
     first = np.full(num_codes, -1)
     # Of several values for one place the last one stays: backwards, that is the first.
@@ -448,7 +448,7 @@ class Table:
 
     def take(self, rows: Any) -> Table:
         """Return some rows, given by their places or by a mask; each column is taken when it is asked for."""
-        chosen = np.arange(self._height)[rows] if not _is_mask(rows) else _chosen(rows)
+        chosen = np.arange(self._height)[rows] if not _is_mask(rows) else _rows_of_mask(rows)
         height = chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
         return Table(self.name, height, lambda name: self._of(name).take(chosen))
 
@@ -496,7 +496,7 @@ def _is_mask(rows: Any) -> bool:
     return isinstance(rows, np.ndarray) and rows.dtype == np.bool_
 
 
-def _chosen(mask: NDArray[np.bool_]) -> NDArray[np.int64] | slice:
+def _rows_of_mask(mask: NDArray[np.bool_]) -> NDArray[np.int64] | slice:
     """Places of the rows of a mask; those that follow one another are not copied."""
     first, count = int(mask.argmax()) if len(mask) else 0, int(np.count_nonzero(mask))
     return slice(first, first + count) if mask[first : first + count].all() else np.flatnonzero(mask)
@@ -511,13 +511,13 @@ def stacked(tables: Sequence[Table]) -> Table:
         parts = [table[name] for table in tables]
         known = np.concatenate([part.is_known for part in parts])
         words = list(dict.fromkeys(word for part in parts for word in part.words))
-        data = [_renamed(part, words) if words else part.data for part in parts]
+        data = [_renumber_codes(part, words) if words else part.data for part in parts]
         return Values(np.concatenate(data), known, words)
 
     return Table(tables[0].name, sum(map(len, tables)), column)
 
 
-def _renamed(column: Values, words: Sequence[str]) -> NDArray[Any]:
+def _renumber_codes(column: Values, words: Sequence[str]) -> NDArray[Any]:
     """Codes of a column by their places among the words of several."""
     places = np.array([words.index(word) for word in column.words] or [0], _code_type(words))
     found: NDArray[Any] = places[column.data]
@@ -584,24 +584,24 @@ def _column(column: Column, columns: Mapping[str, Any], height: int) -> AnyColum
             raise ValueError(f"a table misses column {column.name!r}")
     value = columns.get(column.name, DEFAULTS.get(column.name) if columns else None)
     if isinstance(value, Later):
-        return Later(height, lambda: _made(column, value.make(), height))
-    return _made(column, value, height)
+        return Later(height, lambda: _make_column(column, value.make(), height))
+    return _make_column(column, value, height)
 
 
-def _made(column: Column, value: Any, height: int) -> AnyColumn:
+def _make_column(column: Column, value: Any, height: int) -> AnyColumn:
     if not _has_length(value):
-        return _filled(column, value, height)
+        return _make_constant_column(column, value, height)
     if isinstance(value, tuple):
         return _categories(np.asarray(value[0]), value[1])
     if not isinstance(value, Values | TextColumn | np.ndarray):
-        value = _listed(column, value)
+        value = _make_listed_column(column, value)
     if isinstance(value, TextColumn):
         return value
-    found = value if isinstance(value, Values) else _with_nulls(column, value)
+    found = value if isinstance(value, Values) else _attach_nulls(column, value)
     return found if column.kind == "Categorical" else _cast(column, found)
 
 
-def _filled(column: Column, value: Any, height: int) -> AnyColumn:
+def _make_constant_column(column: Column, value: Any, height: int) -> AnyColumn:
     """Make a column of one value, which takes no memory; the value may be unknown."""
     known = None if value is not None else np.broadcast_to(np.False_, height)
     if column.kind in NUMBERS:
@@ -614,7 +614,7 @@ def _filled(column: Column, value: Any, height: int) -> AnyColumn:
     return TextColumn(one_text.data, one_text.length, np.broadcast_to(np.int64(0), height), known)
 
 
-def _listed(column: Column, value: Any) -> AnyColumn:
+def _make_listed_column(column: Column, value: Any) -> AnyColumn:
     """Make a column of a list, or of a series."""
     listed = list(value)
     if column.kind in ("String", "Binary"):
@@ -628,7 +628,7 @@ def _listed(column: Column, value: Any) -> AnyColumn:
         return Values.of(pl.Series(listed, dtype=column.dtype))
     known = np.array([number is not None for number in listed], np.bool_)
     numbers = np.array([number or 0 for number in listed], NUMBERS[column.kind])
-    return _with_nulls(column, numbers, known)
+    return _attach_nulls(column, numbers, known)
 
 
 def _categories(codes: NDArray[Any], names: Sequence[str]) -> Values:
@@ -639,7 +639,7 @@ def _categories(codes: NDArray[Any], names: Sequence[str]) -> Values:
     return Values(codes.astype(_code_type(words), copy=False), None, words)
 
 
-def _with_nulls(column: Column, data: NDArray[Any], known: NDArray[np.bool_] | None = None) -> Values:
+def _attach_nulls(column: Column, data: NDArray[Any], known: NDArray[np.bool_] | None = None) -> Values:
     if column.unit == REFERENCE and data.dtype == np.uint32:
         present = data != NULL_ROW
     elif column.name == "image_offset":

@@ -306,7 +306,7 @@ def layout_findings(layout: VolumeLayout) -> tuple[Finding, ...]:
     return tuple(Finding(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
 
 
-def with_containers(layouts: Sequence[VolumeLayout]) -> list[VolumeLayout]:
+def attach_containers(layouts: Sequence[VolumeLayout]) -> list[VolumeLayout]:
     """Let volumes know the container that they lie in: the layout of no volume that starts where they do."""
     own = {(one.facts.filesystem, one.facts.image_offset): one for one in layouts if one.facts.volume is None}
     shared = [own.get((one.facts.filesystem, one.facts.image_offset)) for one in layouts]

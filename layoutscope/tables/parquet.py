@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAGIC: Final = b"PAR1"
 LENGTH_BYTES: Final = 4
-MOST_NESTED: Final = 16
+MAX_NESTED: Final = 16
 """Structures within structures; those of Parquet go five deep."""
 
 _MOST_VARINT_BYTES: Final = 10
@@ -58,13 +58,13 @@ def _claims(data: mmap.mmap) -> tuple[int, int]:
         if any(_number(chunk, 5) != count for chunk in chunks):
             raise ValueError("has columns of unequal lengths")
         rows += count
-        unpacked += sum(_unpacked_bytes(data, chunk, stop - length) for chunk in chunks)
+        unpacked += sum(_sum_page_bytes(data, chunk, stop - length) for chunk in chunks)
     if rows != _number(footer, 3):
         raise ValueError("counts its rows in two ways")
     return rows, unpacked
 
 
-def _unpacked_bytes(data: mmap.mmap, chunk: dict[int, Any], end: int) -> int:
+def _sum_page_bytes(data: mmap.mmap, chunk: dict[int, Any], end: int) -> int:
     """Sum the lengths of a column's pages, whose values must be those that it claims."""
     start = min(_number(chunk, field) for field in (9, 11) if chunk.get(field))
     stop = start + _number(chunk, 7)
@@ -124,7 +124,7 @@ class _Reader:
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
         """Read a structure, its fields' numbers as differences to the one before."""
-        if depth > MOST_NESTED:
+        if depth > MAX_NESTED:
             raise ValueError("nests its headers too deeply")
         found: dict[int, Any] = {}
         field = 0
@@ -152,7 +152,7 @@ class _Reader:
         # Four bits have no place for larger counts than 14.
         count = self._varint() if head >> 4 == 15 else head >> 4
         # Every value takes a byte or more, so that no more of them are made than the file is long.
-        if count > self._stop - self.at or depth > MOST_NESTED:
+        if count > self._stop - self.at or depth > MAX_NESTED:
             raise ValueError("has a list that is longer than its headers")
         return [self._value(head & 15, depth + 1, in_list=True) for _ in range(count)]
 

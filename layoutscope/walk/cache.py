@@ -72,7 +72,7 @@ def plain_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDAr
     wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, model), size, 0), 2 * size)
     place = first_places(wanted, 2 * size + 1)
     place = place[wanted[place] < 2 * size]
-    reads, origin = with_ways(touches[place], model, size)
+    reads, origin = add_paths(touches[place], model, size)
     return reads, place[origin]
 
 
@@ -107,7 +107,7 @@ def read_limited(
     return Touches(node, cause, touches.directory_id[place], touches.host_us[place]), place
 
 
-def with_ways(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
+def add_paths(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
     """Put before each node what must be read first; every node once."""
     parent = np.full(size, -1, np.int32)
     mapper = np.full(size, -1, np.int32)
@@ -143,12 +143,12 @@ def _step(
     return result, origin[source], place % 3 < 2
 
 
-def cached_by_mount(model: Model) -> NDArray[np.int32]:
+def list_mount_cached_nodes(model: Model) -> NDArray[np.int32]:
     """Return the nodes that are cached once the volume is mounted, those on the way to others among them."""
     found = model.driver.mounted(model.layout.facts, model.nodes, model.entries)
     searched = found.searched[found.searched >= 0]
     ids = np.zeros(len(searched), np.uint64)
-    ways, _ = with_ways(touches(searched, "inode", ids), model, len(model.nodes))
+    ways, _ = add_paths(touches(searched, "inode", ids), model, len(model.nodes))
     return distinct(np.concatenate([ways.node, found.read])).astype(np.int32)
 
 

@@ -12,8 +12,8 @@ from layoutscope.access.driver import descend, turns_of
 from layoutscope.access.trace import columns, concatenated, interleaved
 from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.errors import UsageError
-from layoutscope.walk.cache import cached_by_mount, read_limited
-from layoutscope.walk.directories import buffers, listed_entries, lookups, reached, stat_walk, way_to
+from layoutscope.walk.cache import list_mount_cached_nodes, read_limited
+from layoutscope.walk.directories import buffers, drop_unlisted_entries, lookups, reached, stat_walk, way_to
 from layoutscope.walk.readahead import (
     PAGE_BYTES,
     FilePieces,
@@ -48,7 +48,7 @@ def copy(model: Model, start_id: int) -> FileTouches:
 
     All entries of a directory are stat'ed before its first file is read; a sub-directory is walked in its turn.
     """
-    descent = listed_entries(model, descend(model.entries, start_id))
+    descent = drop_unlisted_entries(model, descend(model.entries, start_id))
     cut = buffers(model, descent)
     walked, per_buffer = stat_walk(model, descent, cut).laid_out()
     walk = WalkPart(walked, descent.turn[cut.directory], per_buffer)
@@ -173,7 +173,7 @@ def file_reads(
     """
     needed, window = concatenated([touched for touched, _ in passes]), np.concatenate([each for _, each in passes])
     made = requests(model).followed_by(parts.device, parts.image_offset, parts.length_bytes)
-    known, size = cached_by_mount(model), len(model.nodes) + len(parts)
+    known, size = list_mount_cached_nodes(model), len(model.nodes) + len(parts)
     if model.host.cache_bytes is None:
         reads, touch = read_pages_once(made, needed, model, size, known)
     else:
@@ -224,11 +224,11 @@ def random_records(size_bytes: int, count: int, record_bytes: int, seed: int) ->
     state, drawn = seed & _MASK, []
     for _ in range(count):
         state = (state + 0x9E3779B97F4A7C15) & _MASK
-        drawn.append(_mixed(state) % places * record_bytes)
+        drawn.append(_scramble(state) % places * record_bytes)
     return np.array(drawn, np.int64)
 
 
-def _mixed(state: int) -> int:
+def _scramble(state: int) -> int:
     mixed = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
     mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB & _MASK
     return mixed ^ (mixed >> 31)

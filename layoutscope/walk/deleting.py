@@ -18,7 +18,7 @@ from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import CODE, FixedPlaces, concatenated, regions_of, touches
 from layoutscope.arrays.ragged import ranges
 from layoutscope.display import Displayed
-from layoutscope.walk.cache import cached_by_mount
+from layoutscope.walk.cache import list_mount_cached_nodes
 from layoutscope.walk.programs import deferred
 from layoutscope.walk.visits import clock_at, named, read_pages_once, requested, requests
 
@@ -43,7 +43,7 @@ def delete(model: Model, start_id: int) -> AccessTrace:
     size = len(model.nodes) + sum(map(len, pieces))
 
     def freed(entries: I64, turn: I64, under: I64) -> tuple[Touches, I64]:
-        found, when = _freed(model, entries, turn, (first_page, first_header))
+        found, when = _list_extent_reads(model, entries, turn, (first_page, first_header))
         if not model.driver.bitmap_region:
             # That the start was listed changes the time of its last use, and so begins the first transaction.
             begun = _of(np.arange(first_header + len(header), size, dtype=np.int32), "structure")
@@ -54,7 +54,7 @@ def delete(model: Model, start_id: int) -> AccessTrace:
                 _streams(model, entries, turn),
             ]
             return concatenated([needed for needed, _ in parts]), np.concatenate([then for _, then in parts])
-        neighbours, emptied = _emptied(model, entries, turn, under)
+        neighbours, emptied = _list_emptied_neighbours(model, entries, turn, under)
         # The map of nodes loses a bit when the first of them is free; what comes later finds it there.
         rest = np.arange(first_header, first_header + (len(header) if len(emptied) else 0), dtype=np.int32)
         linked = _of(np.concatenate([neighbours[:2], rest, neighbours[2:]]).astype(np.int32), "index")
@@ -65,7 +65,7 @@ def delete(model: Model, start_id: int) -> AccessTrace:
     made = requests(model)
     for each in pieces:
         made = made.followed_by(each.device, each.image_offset, each.length_bytes)
-    reads, touch = read_pages_once(made, needed, model, size, cached_by_mount(model))
+    reads, touch = read_pages_once(made, needed, model, size, list_mount_cached_nodes(model))
     trace, source = requested(model, made, reads, clock_at(needed, touch))
     return named(trace, reads.node[source] - len(model.nodes), pieces)
 
@@ -102,7 +102,9 @@ def least_written(model: Model, start_id: int) -> LeastWritten:
             changed[above] = True
             above = nodes.parent[above]
     pages = _bitmap_pages(model)
-    freed, _ = _freed(model, np.flatnonzero(gone), np.arange(int(gone.sum())), (len(nodes), len(nodes) + len(pages)))
+    freed, _ = _list_extent_reads(
+        model, np.flatnonzero(gone), np.arange(int(gone.sum())), (len(nodes), len(nodes) + len(pages))
+    )
     bits = np.unique(freed.node[freed.node >= len(nodes)]) - len(nodes)
     length = int(nodes.size_bytes[changed].sum()) + int(pages.length_bytes[bits].sum())
     return LeastWritten(int(changed.sum()) + len(bits), length)
@@ -127,7 +129,7 @@ def _rest_of_header(model: Model) -> FixedPlaces:
     return whole.cut(PAGE_BYTES).chosen(slice(None) if model.driver.bitmap_region else slice(0))
 
 
-def _freed(model: Model, entries: I64, turn: I64, numbers: tuple[int, int]) -> tuple[Touches, I64]:
+def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int, int]) -> tuple[Touches, I64]:
     """Look for the extents of each file, the last one first, in overflow tree and bitmap; tell when that is done."""
     table = model.layout.columns("extents")
     offset, length = table["image_offset"].filled(-1).astype(np.int64), table["length_bytes"].data
@@ -209,7 +211,7 @@ def _files(model: Model, entries: I64) -> tuple[NDArray[np.uint64], I64]:
     return file, order[::-1][last]
 
 
-def _emptied(model: Model, entries: I64, turn: I64, under: I64) -> tuple[NDArray[np.int32], I64]:
+def _list_emptied_neighbours(model: Model, entries: I64, turn: I64, under: I64) -> tuple[NDArray[np.int32], I64]:
     """Find the neighbours that are linked anew when a node has lost its last record, and when that is.
 
     Both are read, as they are by then; the last child takes its index node along.

@@ -159,7 +159,7 @@ def lookups(model: Model, entries: NDArray[np.int64]) -> tuple[Touches, int]:
     return searches.of(entries, model.entries.parent_id[entries]), len(searches.nodes)
 
 
-def listed_entries(model: Model, descent: Descent) -> Descent:
+def drop_unlisted_entries(model: Model, descent: Descent) -> Descent:
     """Leave away what the host does not list: entries beyond the directory record's count."""
     if not model.driver.stops_at_valence:
         return descent
@@ -170,7 +170,7 @@ def listed_entries(model: Model, descent: Descent) -> Descent:
 
 def fts(model: Model, start_id: int, *, stat: bool) -> Visits:
     """List each directory, stat its entries buffer by buffer, then descend."""
-    descent = listed_entries(model, descend(model.entries, start_id))
+    descent = drop_unlisted_entries(model, descend(model.entries, start_id))
     walk = stat_walk(model, descent, buffers(model, descent), reached(model, start_id))
     return walk if stat else replace(walk, wanted=walk.wanted & type_asks_for_stat(model))
 
@@ -202,7 +202,7 @@ def type_asks_for_stat(model: Model) -> NDArray[np.bool_]:
 
 def names(model: Model, start_id: int) -> Visits:
     """List a directory to its end, then look each sub-directory up and list it in turn."""
-    descent = listed_entries(model, descend(model.entries, start_id))
+    descent = drop_unlisted_entries(model, descend(model.entries, start_id))
     cut = buffers(model, descent)
     walk = stat_walk(model, descent, cut, reached(model, start_id))
     before = np.where(cut.is_first & (cut.directory > 0), descent.entry[cut.directory], -1)
@@ -212,21 +212,21 @@ def names(model: Model, start_id: int) -> Visits:
 def bulk(model: Model, descent: Descent, *, start_id: int, descend_by_stat: bool = False) -> Visits:
     """Get attributes together with the names; with `descend_by_stat` each sub-directory is then looked up as well."""
     table, costs = model.entries, model.costs
-    descent = listed_entries(model, descent)
+    descent = drop_unlisted_entries(model, descent)
     cut = buffers(model, descent)
     walk = stat_walk(model, descent, cut, reached(model, start_id))
     wanted = walk.wanted & type_asks_for_stat(model) if descend_by_stat else np.zeros(len(table), bool)
     return replace(
         walk,
         start_us=np.full(len(cut), costs.search_us, np.float32),
-        listed=_with_attributes(model),
+        listed=_list_with_inodes(model),
         ahead=None,
         behind=None,
         wanted=wanted,
     )
 
 
-def _with_attributes(model: Model) -> Searches:
+def _list_with_inodes(model: Model) -> Searches:
     """A listing that fetches each entry's inode as it goes."""
     table, costs = model.entries, model.costs
     search_us = 0.0 if model.driver.inode_beside_name else costs.search_us
@@ -272,7 +272,7 @@ def looked_up(
     components: NDArray[np.int64],  # entries of each path from its start on; -1 for none
 ) -> tuple[Touches, NDArray[np.uint16]]:
     """Look up what was not seen before of each path, as :func:`paths` does."""
-    order, thread = _in_step(len(components), model.host.threads)
+    order, thread = _interleave_threads(len(components), model.host.threads)
     components = components[order]
     exists = components >= 0
     found, threads = components[exists], np.broadcast_to(thread[:, None], components.shape)[exists]
@@ -281,7 +281,7 @@ def looked_up(
     return made, np.repeat(threads[new], each)
 
 
-def _in_step(count: int, threads: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+def _interleave_threads(count: int, threads: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
     """Order of the paths when each thread does one of its slice in turn, and the thread of each."""
     size = -(-count // max(threads, 1)) or 1
     thread, step = np.divmod(np.arange(count), size)
@@ -301,10 +301,10 @@ def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_I
     result = np.full((len(split), depth), -1, np.int64)
     reached = dict.fromkeys(range(len(split)), start_id)
     for level in range(depth):
-        known = _by_name(model, set(reached.values()))
+        known = _index_by_name(model, set(reached.values()))
         below: dict[int, int] = {}
         for row, parent in reached.items():
-            entry = known.get((parent, _folded(split[row][level], model))) if level < len(split[row]) else None
+            entry = known.get((parent, _fold_name(split[row][level], model))) if level < len(split[row]) else None
             if entry is not None:
                 result[row, level] = entry
                 below[row] = int(model.entries.file_id[entry])
@@ -326,7 +326,7 @@ def missing_paths(wanted: Sequence[str], found: NDArray[np.int64]) -> tuple[str,
     return tuple(path for path, count in zip(wanted, there, strict=True) if count < len(components_of(path)))
 
 
-def _by_name(model: Model, parents: set[int]) -> dict[tuple[int, str], int]:
+def _index_by_name(model: Model, parents: set[int]) -> dict[tuple[int, str], int]:
     """The first entry of each name in some directories, by directory and name as it is compared."""
     entries = model.entries
     places = np.flatnonzero(np.isin(entries.parent_id, np.array(list(parents), np.uint64)))
@@ -334,11 +334,11 @@ def _by_name(model: Model, parents: set[int]) -> dict[tuple[int, str], int]:
     known: dict[tuple[int, str], int] = {}
     for entry, parent, name in rows:
         if name is not None:
-            known.setdefault((parent, _folded(path_component(name), model)), entry)
+            known.setdefault((parent, _fold_name(path_component(name), model)), entry)
     return known
 
 
-def _folded(name: str, model: Model) -> str:
+def _fold_name(name: str, model: Model) -> str:
     """Return a name as the file system compares it."""
     facts = model.layout.facts
     if not name.isascii():
@@ -364,11 +364,11 @@ def repeated(model: Model, once: Callable[[Model], tuple[Touches, Beside]], time
     if is_kept:
         later = once(replace(model, names_are_cached=True))
     else:
-        later = _partly_answered(model, first, kept_share(looked_up, room or 0) * model.host.name_cache_keeps)
+        later = _partly_answered(model, first, cached_share(looked_up, room or 0) * model.host.name_cache_keeps)
     return [first, *[later] * (times - 1)]
 
 
-def kept_share(names: int, room: int) -> float:
+def cached_share(names: int, room: int) -> float:
     """Return the share of names that a cache still has when they are all asked for again, one after the other.
 
     A cache that drops the least recently used would have none of them. Of one that drops any of its names with the same

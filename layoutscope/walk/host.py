@@ -191,13 +191,13 @@ def changed(profile: HostProfile, name: str, value: Any) -> HostProfile:
     for item, own in _drivers(profile):
         part = name.removeprefix(f"{item.name}.")
         if part != name and part in Costs.__struct_fields__:
-            return _with_own(profile, item, own, costs=replace(own.costs, **{part: value}))
+            return _set_property(profile, item, own, costs=replace(own.costs, **{part: value}))
         if hasattr(own, name):
-            return _with_own(profile, item, own, **{name: value})
+            return _set_property(profile, item, own, **{name: value})
     raise TypeError(f"no host property {name!r}")
 
 
-def _with_own(profile: HostProfile, item: FileSystem, own: DriverProperties, **changes: object) -> HostProfile:
+def _set_property(profile: HostProfile, item: FileSystem, own: DriverProperties, **changes: object) -> HostProfile:
     made = replace(own, **changes)  # type: ignore[type-var]  # a protocol cannot ask for a dataclass
     return replace(profile, own={**profile.own, item.name: made})
 
@@ -208,11 +208,11 @@ UNLIMITED: Final = ("cache_bytes", "name_cache_entries")
 """Properties that may have no limit."""
 
 
-def with_properties(profile: HostProfile, given: Mapping[str, object]) -> HostProfile:
+def set_properties(profile: HostProfile, given: Mapping[str, object]) -> HostProfile:
     """Return a host with some properties changed.
 
     >>> from layoutscope.walk.host import LINUX, property_values
-    >>> other = with_properties(LINUX, {"read_ahead_bytes": "1MiB", "apfs_looks_up_dstream": "no"})
+    >>> other = set_properties(LINUX, {"read_ahead_bytes": "1MiB", "apfs_looks_up_dstream": "no"})
     >>> other.read_ahead_bytes, property_values(other)["apfs_looks_up_dstream"]
     (1048576, False)
     """
@@ -235,12 +235,12 @@ def read_value(
     if name in UNLIMITED and value.strip().lower() == "unlimited":
         return None
     try:
-        return _read(value, usual)
+        return _parse_value(value, usual)
     except (KeyError, ValueError, OverflowError) as error:
         raise ValueError(f"{name}: {value!r} is no {_kind(usual)}") from error
 
 
-def _read(text: str, usual: object) -> object:
+def _parse_value(text: str, usual: object) -> object:
     if isinstance(usual, bool):
         return TRUTH[text.strip().lower()]
     if isinstance(usual, float):

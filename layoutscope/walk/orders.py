@@ -27,8 +27,8 @@ from layoutscope.walk.directories import (
     buffers,
     bulk,
     components_of,
+    drop_unlisted_entries,
     entries_on_paths,
-    listed_entries,
     looked_up,
     lookups,
     paths,
@@ -38,7 +38,7 @@ from layoutscope.walk.directories import (
 )
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.programs import followed_by, in_turn, names_alone
-from layoutscope.walk.visits import Visits, fsck, metadata_reads, mount, walked_reads
+from layoutscope.walk.visits import Visits, fsck, metadata_reads, mount, read_once_uncached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -68,7 +68,7 @@ def archive(model: Model, start_id: int) -> FileTouches:
     Of a hard link's names the first one is read; where symbolic links lead is read, too.
     """
     table = model.entries
-    descent = listed_entries(model, descend(table, start_id))
+    descent = drop_unlisted_entries(model, descend(table, start_id))
     entry, turns = turns_of(descent, len(table))
     turn = np.full(len(table) + 1, -1, np.int64)
     turn[entry] = turns
@@ -97,10 +97,10 @@ def _space_left(model: Model, descent: Descent, shown: NDArray[np.int64]) -> NDA
     table = model.entries
     name = _path_bytes(model, descent)[shown]
     # A long name stands in a member of its own, with a zero byte behind it.
-    header = np.where(name > NAME_BYTES, 2 * BLOCK_BYTES + _rounded(name + 1), BLOCK_BYTES)
+    header = np.where(name > NAME_BYTES, 2 * BLOCK_BYTES + _round_up_to_pages(name + 1), BLOCK_BYTES)
     is_first = np.zeros(len(shown), bool)
     is_first[np.unique(table.file_id[shown], return_index=True)[1]] = True
-    data = np.where(table.is_file[shown] & is_first, _rounded(table.size_bytes[shown]), 0)
+    data = np.where(table.is_file[shown] & is_first, _round_up_to_pages(table.size_bytes[shown]), 0)
     # The header of the start comes first.
     at = BLOCK_BYTES + np.cumsum(header + data) - data
     left = np.zeros(len(table), np.int64)
@@ -108,7 +108,7 @@ def _space_left(model: Model, descent: Descent, shown: NDArray[np.int64]) -> NDA
     return left
 
 
-def _rounded(size: NDArray[np.int64]) -> NDArray[np.int64]:
+def _round_up_to_pages(size: NDArray[np.int64]) -> NDArray[np.int64]:
     found: NDArray[np.int64] = -(-size // BLOCK_BYTES) * BLOCK_BYTES
     return found
 
@@ -141,16 +141,16 @@ def git_status(model: Model, start_id: int) -> tuple[Touches, NDArray[np.uint16]
     Several threads share the first part, as of `paths`; git has one for each 500 files,
     20 at most.
     """
-    descent = _without_own(model.entries, listed_entries(model, descend(model.entries, start_id)))
-    files = _in_index_order(model.entries, descent, start_id)
+    descent = _drop_git_directory(model.entries, drop_unlisted_entries(model, descend(model.entries, start_id)))
+    files = _order_by_path(model.entries, descent, start_id)
     components = _components(model.entries, descent, files)
     stats, threads = looked_up(model, components)
-    way, later = reached(model, start_id), _untracked(model, descent, np.unique(components))
+    way, later = reached(model, start_id), _list_untracked(model, descent, np.unique(components))
     before, behind = (np.zeros(len(each), np.uint16) for each in (way, later))
     return concatenated([way, stats, later]), np.concatenate([before, threads, behind])
 
 
-def _without_own(entries: EntryTable, descent: Descent) -> Descent:
+def _drop_git_directory(entries: EntryTable, descent: Descent) -> Descent:
     """Leave git's own directory out."""
     first, count = int(descent.first[0]), int(descent.count[0])
     names = entries.names(slice(first, first + count)).to_list()
@@ -163,7 +163,7 @@ def _without_own(entries: EntryTable, descent: Descent) -> Descent:
     return descent.take(np.flatnonzero(~is_inside))
 
 
-def _in_index_order(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.int64]:
+def _order_by_path(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.int64]:
     """Entries of all files, sorted by the bytes of their paths."""
     names = entries.names()
     # What readdir hands out on Linux, and what git makes of it on macOS (core.precomposeUnicode).
@@ -197,7 +197,7 @@ def _components(entries: EntryTable, descent: Descent, files: NDArray[np.int64])
     return np.stack(columns[::-1], axis=1)
 
 
-def _untracked(model: Model, descent: Descent, known: NDArray[np.int64]) -> Touches:
+def _list_untracked(model: Model, descent: Descent, known: NDArray[np.int64]) -> Touches:
     """List directories, each when its name comes; those that hold no tracked file are looked up first."""
     entry, turns = turns_of(descent, len(model.entries))
     turn = np.full(len(model.entries) + 1, -1, np.int64)
@@ -232,7 +232,7 @@ def changed_folders(
     row[every.entry] = np.arange(len(every))
     chosen = every.take(row[folder])
     listed, per_buffer = bulk(model, chosen, start_id=ROOT_ID).laid_out()
-    listings = named[buffers(model, listed_entries(model, chosen)).directory]
+    listings = named[buffers(model, drop_unlisted_entries(model, chosen)).directory]
     turns = [2 * owner[exists][new], 2 * listings + 1]
     return interleaved([found, listed], places_by_turn(turns, [np.full(len(new), each), per_buffer]))
 
@@ -295,7 +295,7 @@ class Order(Struct, frozen=True):
             raise ValueError(f"the order {self.name} is done once, with nothing cached")
 
 
-def by_touches(
+def make_run(
     needed: Callable[[Model, Work], Visits | Touches | tuple[Touches, NDArray[np.uint16]] | data.FileTouches],
 ) -> Callable[[Model, Work], AccessTrace]:
     """Make an order's run of what it touches, before any cache, and of the threads that do so if they are several."""
@@ -303,7 +303,7 @@ def by_touches(
     def run(model: Model, work: Work) -> AccessTrace:
         found = needed(model, work)
         if isinstance(found, Visits) and not work.is_repeated and model.host.cache_bytes is None:
-            return walked_reads(model, found)
+            return read_once_uncached(model, found)
 
         def once(one: Model) -> tuple[Touches, NDArray[Any]]:
             again = found if one is model else needed(one, work)
@@ -353,10 +353,10 @@ def _readdir_stat(model: Model, work: Work) -> Visits:
 def _fts(model: Model, work: Work) -> Visits:
     if not (work.stat and model.host.listing_carries_attributes):
         return _readdir_stat(model, work)
-    return _at_once(model, work, descend_by_stat=True)
+    return _visit_at_once(model, work, descend_by_stat=True)
 
 
-def _at_once(model: Model, work: Work, *, descend_by_stat: bool = False) -> Visits:
+def _visit_at_once(model: Model, work: Work, *, descend_by_stat: bool = False) -> Visits:
     start = work.start_directory_id
     return directories.bulk(model, descend(model.entries, start), start_id=start, descend_by_stat=descend_by_stat)
 
@@ -382,13 +382,13 @@ def _ls(model: Model, work: Work, *, is_deep: bool = True) -> Visits | data.File
 
 def _search(model: Model, work: Work) -> AccessTrace:
     # Linux has no call that searches a catalog: there a search by name is find.
-    return (_searchfs if model.host.listing_carries_attributes else by_touches(_find))(model, work)
+    return (_searchfs if model.host.listing_carries_attributes else make_run(_find))(model, work)
 
 
 def _backup(model: Model, work: Work) -> Visits | data.FileTouches:
     # Linux backs up with rsync; macOS with Time Machine, which gets attributes together with the names.
     if model.host.listing_carries_attributes:
-        return _at_once(model, work)
+        return _visit_at_once(model, work)
     return programs.backup(model, work.start_directory_id)
 
 
@@ -397,14 +397,14 @@ def _catalog(model: Model, _: Work) -> Touches:
 
 
 def _searchfs(model: Model, work: Work) -> AccessTrace:
-    return visits.all_nodes(model) if model.driver.scans_by_number else by_touches(_catalog)(model, work)
+    return visits.all_nodes(model) if model.driver.scans_by_number else make_run(_catalog)(model, work)
 
 
 def _paths(model: Model, work: Work) -> tuple[Touches, NDArray[np.uint16]]:
     return paths(model, work.paths or (), ROOT_ID)
 
 
-def _read(model: Model, work: Work) -> data.FileTouches:
+def _read_files(model: Model, work: Work) -> data.FileTouches:
     return data.read(model, work.file_id or 0, work.records, work.record_bytes)
 
 
@@ -412,18 +412,18 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
     {
         order.name: order
         for order in (
-            Order("readdir-stat", by_touches(_readdir_stat), does="names and attributes: readdir, and stat of each"),
+            Order("readdir-stat", make_run(_readdir_stat), does="names and attributes: readdir, and stat of each"),
             Order(
                 "fts",
-                by_touches(_fts),
+                make_run(_fts),
                 takes=("stat",),
                 does="names and attributes as fts(3) gets them: find -ls, chown -R",
             ),
-            Order("du", by_touches(_du), does="names and attributes as du adds them up, entry by entry"),
-            Order("backup", by_touches(_backup), does="all names and attributes, to find what changed"),
+            Order("du", make_run(_du), does="names and attributes as du adds them up, entry by entry"),
+            Order("backup", make_run(_backup), does="all names and attributes, to find what changed"),
             Order(
                 "backup-events",
-                by_touches(lambda model, work: changed_folders(model, work.paths or ())),
+                make_run(lambda model, work: changed_folders(model, work.paths or ())),
                 needs="paths",
                 does="names and attributes of the folders of a list, which changed",
             ),
@@ -447,40 +447,40 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
                 is_done_once=True,
                 does="what the maker's checker reads of a sound volume",
             ),
-            Order("find", by_touches(_find), does="names as find prints them: no stat where no test needs one"),
-            Order("ls", by_touches(_ls), does="names and attributes as ls -lR prints them, folder by folder"),
+            Order("find", make_run(_find), does="names as find prints them: no stat where no test needs one"),
+            Order("ls", make_run(_ls), does="names and attributes as ls -lR prints them, folder by folder"),
             Order(
                 "ls-folder",
-                by_touches(lambda model, work: _ls(model, work, is_deep=False)),
+                make_run(lambda model, work: _ls(model, work, is_deep=False)),
                 is_whole=False,
                 does="names and attributes of one folder: ls -l",
             ),
             Order(
                 "archive",
-                by_touches(lambda model, work: archive(model, work.start_directory_id)),
+                make_run(lambda model, work: archive(model, work.start_directory_id)),
                 does="names, attributes and contents as tar puts them in",
             ),
             Order(
                 "git-status",
-                by_touches(lambda model, work: git_status(model, work.start_directory_id)),
+                make_run(lambda model, work: git_status(model, work.start_directory_id)),
                 does="what git status looks at where all files are tracked",
             ),
             Order("search", _search, is_done_once=True, does="all names, as a search by name goes through them"),
-            Order("bulk", by_touches(_at_once), does="names and attributes at once: getattrlistbulk"),
+            Order("bulk", make_run(_visit_at_once), does="names and attributes at once: getattrlistbulk"),
             Order(
                 "names",
-                by_touches(lambda model, work: directories.names(model, work.start_directory_id)),
+                make_run(lambda model, work: directories.names(model, work.start_directory_id)),
                 does="names alone: readdir without stat",
             ),
-            Order("catalog", by_touches(_catalog), does="the whole tree in the order of its keys"),
+            Order("catalog", make_run(_catalog), does="the whole tree in the order of its keys"),
             Order("searchfs", _searchfs, is_done_once=True, does="the whole tree as searchfs reads it"),
-            Order("paths", by_touches(_paths), needs="paths", does="paths of a list, looked up one by one"),
+            Order("paths", make_run(_paths), needs="paths", does="paths of a list, looked up one by one"),
             Order(
                 "copy",
-                by_touches(lambda model, work: data.copy(model, work.start_directory_id)),
+                make_run(lambda model, work: data.copy(model, work.start_directory_id)),
                 does="names, attributes and the contents of all files",
             ),
-            Order("read", by_touches(_read), needs="file", takes=("records",), does="the contents of one file"),
+            Order("read", make_run(_read_files), needs="file", takes=("records",), does="the contents of one file"),
         )
     }
 )

@@ -17,7 +17,15 @@ from layoutscope.access.driver import Descent, descend, turns_of
 from layoutscope.access.trace import concatenated, interleaved
 from layoutscope.arrays.ragged import ranges
 from layoutscope.walk.data import FileTouches, places_by_turn
-from layoutscope.walk.directories import buffers, bulk, listed_entries, lookups, reached, stat_walk, type_asks_for_stat
+from layoutscope.walk.directories import (
+    buffers,
+    bulk,
+    drop_unlisted_entries,
+    lookups,
+    reached,
+    stat_walk,
+    type_asks_for_stat,
+)
 from layoutscope.walk.readahead import file_map, pieces, sequential_windows
 from layoutscope.walk.visits import Searches
 
@@ -47,14 +55,14 @@ def deferred(model: Model, start_id: int, also: Also | None = None, *, stat: boo
     A directory of more than :data:`SORTED_ABOVE` entries is gone through by inode number, at most
     :data:`LISTED_AT_ONCE` of them at a time.
     """
-    descent = listed_entries(model, descend(model.entries, start_id))
+    descent = drop_unlisted_entries(model, descend(model.entries, start_id))
     turn = _turns(model.entries, descent, start_id)
     listed, per_buffer, cut = names_alone(model, descent)
     shown = in_turn(model, descent, turn)
     if not stat:
         shown = shown[type_asks_for_stat(model)[shown]]
     found, each = lookups(model, shown)
-    when = _when_listed(cut, descent, turn)
+    when = _turns_of_buffers(cut, descent, turn)
     turns, counts, parts = [when, 2 * turn[shown]], [per_buffer, np.full(len(shown), each)], [listed, found]
     if also is not None:
         under = np.zeros(len(model.entries) + 1, np.int64)
@@ -82,7 +90,7 @@ def ls(model: Model, start_id: int, *, is_deep: bool = True) -> Visits | FileTou
 
     So do ``ls -lR``, and ``ls -l`` for one directory; names sort as their bytes do, as in the C locale.
     """
-    return _listed_by_name(model, start_id, _by_name(model.entries, start_id, b"") if is_deep else None)
+    return _visit_by_name(model, start_id, _sort_by_name(model.entries, start_id, b"") if is_deep else None)
 
 
 def ls_at_once(model: Model, start_id: int, *, is_deep: bool = True) -> Visits:
@@ -91,7 +99,9 @@ def ls_at_once(model: Model, start_id: int, *, is_deep: bool = True) -> Visits:
     So does BSD's ``ls``, whose fts sorts what it hands out. Where links lead is read when they are printed, and left
     out here.
     """
-    return bulk(model, _by_name(model.entries, start_id, b"") if is_deep else _one(model, start_id), start_id=start_id)
+    return bulk(
+        model, _sort_by_name(model.entries, start_id, b"") if is_deep else _one(model, start_id), start_id=start_id
+    )
 
 
 def _one(model: Model, start_id: int) -> Descent:
@@ -112,7 +122,7 @@ def _turns(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.i
     return turn
 
 
-def _when_listed(cut: Buffers, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
+def _turns_of_buffers(cut: Buffers, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
     """Doubled turns of buffers: odd, so that those of entries lie between them."""
     first, count = descent.first[cut.directory], descent.count[cut.directory]
     # The start of the walk has no turn of its own, and is listed before all others.
@@ -130,11 +140,11 @@ def backup(model: Model, start_id: int) -> Visits | FileTouches:
 
     So does ``rsync -an``, which finds nothing to copy.
     """
-    return _listed_by_name(model, start_id, _by_name(model.entries, start_id, b"/"))
+    return _visit_by_name(model, start_id, _sort_by_name(model.entries, start_id, b"/"))
 
 
-def _listed_by_name(model: Model, start_id: int, directories: Descent | None) -> Visits | FileTouches:
-    descent = listed_entries(model, _one(model, start_id) if directories is None else directories)
+def _visit_by_name(model: Model, start_id: int, directories: Descent | None) -> Visits | FileTouches:
+    descent = drop_unlisted_entries(model, _one(model, start_id) if directories is None else directories)
     walk = stat_walk(model, descent, buffers(model, descent), reached(model, start_id))
     links = np.flatnonzero(model.entries.is_symlink)
     if directories is None:
@@ -145,7 +155,7 @@ def _listed_by_name(model: Model, start_id: int, directories: Descent | None) ->
         targets = np.full(len(model.entries), -1, np.int32)
         targets[links] = model.entries.xattr_node[links]
         return replace(walk, looked_up=followed_by(walk.looked_up, targets, "xattr"))
-    return _with_link_data(model, walk, links)
+    return _read_link_targets(model, walk, links)
 
 
 def followed_by(
@@ -157,7 +167,7 @@ def followed_by(
     return Searches((*searches.nodes, nodes), (*searches.causes, cause), (*searches.host_us, 0.0))
 
 
-def _with_link_data(model: Model, walk: Visits, links: NDArray[np.int64]) -> FileTouches:
+def _read_link_targets(model: Model, walk: Visits, links: NDArray[np.int64]) -> FileTouches:
     """Read the blocks of links' targets, numbered on behind the nodes, after the look-up of each."""
     files = file_map(model, links)
     file, begin, end = sequential_windows(files, model.host.read_ahead_bytes)
@@ -175,7 +185,7 @@ def _with_link_data(model: Model, walk: Visits, links: NDArray[np.int64]) -> Fil
     return FileTouches(needed, window, parts)
 
 
-def _by_name(entries: EntryTable, start_id: int, end: bytes) -> Descent:
+def _sort_by_name(entries: EntryTable, start_id: int, end: bytes) -> Descent:
     """Directories as programs go down into them that sort: those of one parent by name, with `end` behind it."""
     as_listed, place = descend(entries, start_id), _directories_by_name(entries, end)
     own = descend(entries.chosen(place), start_id).entry

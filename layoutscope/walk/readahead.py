@@ -74,7 +74,7 @@ def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
         stop[order],
         table["image_offset"].signed()[order],
         table["device"].filled(0)[order],
-        _looked_up(model, table)[order],
+        _list_extent_leaves(model, table)[order],
     )
 
 
@@ -107,7 +107,7 @@ def _sizes(
     return np.where(packed, last, np.minimum(listed, last))
 
 
-def _looked_up(model: Model, table: Table) -> NDArray[np.int32]:
+def _list_extent_leaves(model: Model, table: Table) -> NDArray[np.int32]:
     """Leaves in which extents must be looked up: not those that stand beside the inode."""
     node = model.nodes.nodes_of(table["node_row"])
     if model.driver.inode_holds_extents:

@@ -76,14 +76,14 @@ def score(real: AccessTrace, predicted: AccessTrace, layout: VolumeLayout | None
         shared_pairs=int(follows.sum()),
         missed=bytes_by_owner(missed * size, layout) if layout else {},
         extra=bytes_by_owner(extra * size, layout) if layout else {},
-        pairs_by_cause=_by_cause(there, follows, predicted, size),
+        pairs_by_cause=_count_by_cause(there, follows, predicted, size),
     )
 
 
 NOT_PREDICTED: Final = "not predicted"
 
 
-def _by_cause(
+def _count_by_cause(
     there: NDArray[np.int64], follows: NDArray[np.bool_], predicted: AccessTrace, block_bytes: int
 ) -> dict[str, tuple[int, int]]:
     """Count steps by the predicted cause of the block that they lead to, the most frequent first."""
@@ -135,7 +135,7 @@ def _steps_predicted(there: NDArray[np.int64], here: NDArray[np.int64]) -> NDArr
 def bytes_by_owner(image_offset: NDArray[np.int64], layout: VolumeLayout) -> dict[str, int]:
     """Count addresses by what lies there: a tree with its level, file data, other metadata, or unknown."""
     names = np.full(len(image_offset), "unknown", dtype=object)
-    for table, length_bytes, label in _labelled(layout):
+    for table, length_bytes, label in _label_places(layout):
         start = table["image_offset"].signed()
         order = np.argsort(start)
         place = np.searchsorted(start[order], image_offset, side="right") - 1
@@ -149,7 +149,7 @@ def bytes_by_owner(image_offset: NDArray[np.int64], layout: VolumeLayout) -> dic
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
-def _labelled(layout: VolumeLayout) -> list[tuple[Table, str, NDArray[np.object_]]]:
+def _label_places(layout: VolumeLayout) -> list[tuple[Table, str, NDArray[np.object_]]]:
     nodes, split, extents, regions = map(layout.columns, ("nodes", "node_fragments", "extents", "regions"))
     kinds = [f"{tree} {kind}" for tree, kind in zip(nodes.listed("tree"), nodes.listed("kind"), strict=True)]
     return [

@@ -20,13 +20,13 @@ from layoutscope.access.trace import (
     Touches,
     columns,
     concatenated,
-    fixed_place,
+    make_fixed_place,
     merged,
     touches,
 )
 from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.native import Kernel
-from layoutscope.walk.cache import NodeCache, cached_by_mount, read_limited, read_once
+from layoutscope.walk.cache import NodeCache, list_mount_cached_nodes, read_limited, read_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,7 +198,7 @@ def metadata_reads(
     uncounted: int = 0,
 ) -> AccessTrace:
     """Apply the host's cache to touches of metadata."""
-    known = cached_by_mount(model)
+    known = list_mount_cached_nodes(model)
     needed = concatenated([touched for touched, _ in passes])
     made = requests(model)
     if model.host.cache_bytes is None:
@@ -212,11 +212,11 @@ def metadata_reads(
     return requested(model, made, reads[counted], clock_at(needed, touch, begin), thread[touch])[0]
 
 
-def walked_reads(model: Model, visits: Visits) -> AccessTrace:
+def read_once_uncached(model: Model, visits: Visits) -> AccessTrace:
     """Apply an unlimited cache to a walk that is done once."""
     made = requests(model)
     reads, at_us = visited(visits, model)
-    new = _lacking(made, reads.node, cached_by_mount(model))
+    new = _lacking(made, reads.node, list_mount_cached_nodes(model))
     return requested(model, made, reads[new], np.concatenate([at_us[:1], at_us[1:-1][new], at_us[-1:]]))[0]
 
 
@@ -317,7 +317,7 @@ def requests(model: Model) -> Requests:
     unit = _units(nodes, page_bytes)
     node, device, offset, length = _pieces(model.layout, nodes)
     order = np.lexsort((np.arange(len(node)), nodes.node_id[node], unit[node])) if page_bytes else np.arange(len(node))
-    owner, device, offset, length = _joined(unit[node][order], device[order], offset[order], length[order])
+    owner, device, offset, length = _join_adjacent(unit[node][order], device[order], offset[order], length[order])
     if host.node_read_bytes:
         owner, device, offset, length = _cut(owner, device, offset, length, host.node_read_bytes)
     n_units = int(unit.max(initial=-1)) + 1
@@ -353,7 +353,7 @@ def _pieces(
     return node[order], device[order], offset[order], length[order]
 
 
-def _joined(
+def _join_adjacent(
     owner: NDArray[np.int64], device: NDArray[np.uint8], offset: NDArray[np.int64], length: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """Join pieces of one unit that touch on the drive."""
@@ -387,7 +387,7 @@ def _cut(
 def mount(model: Model) -> AccessTrace:
     """Read what a mount of the volume reads, with nothing cached, and what comes before it with a disk that is new."""
     steps = model.driver.mount(model.layout, model.nodes, model.entries)
-    scan = fixed_place("partition-scan", 0, model.host.partition_scan_bytes)
+    scan = make_fixed_place("partition-scan", 0, model.host.partition_scan_bytes)
     return stepped(model, [scan, *steps] if model.host.partition_scan_bytes else steps)
 
 

@@ -56,37 +56,37 @@ def walked_trees(layout: VolumeLayout) -> tuple[str, ...]:
     return tuple(name for name in filesystem_of(layout).traits.walked_trees if name in present)
 
 
-def _walked_maps(layout: VolumeLayout) -> list[str]:
+def _list_walked_maps(layout: VolumeLayout) -> list[str]:
     """Return those of them that tell where nodes of the others lie."""
     return [tree.name for tree in filesystem_of(layout).traits.trees if tree.is_walked and tree.role == "map"]
 
 
-def _packed(case: WhatIf) -> WhatIf:
+def _pack_nodes(case: WhatIf) -> WhatIf:
     """Index nodes from the root down, then maps, then leaves in key order, one behind the other."""
-    places = _walked(case.layout)
+    places = _walked_places(case.layout)
     moved = case.layout.columns("nodes").take(places)
     tree, level = moved["tree"], moved["level"].signed()
     is_leaf = (level == 0) & tree.equals(filesystem_of(case.layout).traits.main_tree)
     codes, words = tree.numbered()
     spelled = np.argsort(np.argsort(np.array(words, np.str_)))[codes] if words else codes
-    keys = (moved["key_rank"].signed(), -level, spelled, tree.is_in(_walked_maps(case.layout)), is_leaf)
-    return _laid_out(case, places[np.lexsort(keys)])
+    keys = (moved["key_rank"].signed(), -level, spelled, tree.is_in(_list_walked_maps(case.layout)), is_leaf)
+    return _lay_end_to_end(case, places[np.lexsort(keys)])
 
 
-def _clumped(case: WhatIf) -> WhatIf:
+def _clump_nodes(case: WhatIf) -> WhatIf:
     """The same nodes in the same order on disk, without the data between them."""
-    places = _walked(case.layout)
-    return _laid_out(case, places[_by_address(case.layout.columns("nodes").take(places))])
+    places = _walked_places(case.layout)
+    return _lay_end_to_end(case, places[_order_by_address(case.layout.columns("nodes").take(places))])
 
 
 def _walk_order(case: WhatIf) -> WhatIf:
     """In the order in which the work reads them first; what it does not read, behind."""
     reads = trace(case.layout, host=case.host) if case.reads is None else case.reads
-    places = _walked(case.layout)
+    places = _walked_places(case.layout)
     moved = case.layout.columns("nodes").take(places)
     offset = moved["image_offset"].signed()
     turn = first_reads(reads, moved["device"].filled(0), offset)
-    return _laid_out(case, places[np.lexsort((offset, turn))])
+    return _lay_end_to_end(case, places[np.lexsort((offset, turn))])
 
 
 def first_reads(reads: AccessTrace, device: NDArray[np.uint8], image_offset: NDArray[Any]) -> NDArray[np.int64]:
@@ -104,25 +104,25 @@ def first_reads(reads: AccessTrace, device: NDArray[np.uint8], image_offset: NDA
     return turn
 
 
-def _walked(layout: VolumeLayout) -> I64:
+def _walked_places(layout: VolumeLayout) -> I64:
     """Places of the nodes that enumerations read, in the table of nodes."""
     nodes = layout.columns("nodes")
     is_walked = nodes["state"].is_in(LIVE_STATES) & nodes["tree"].is_in(walked_trees(layout))
     return np.flatnonzero(nodes["level"].is_known & is_walked & are_walked(nodes))
 
 
-def _by_address(nodes: Table) -> I64:
+def _order_by_address(nodes: Table) -> I64:
     return np.lexsort((nodes["image_offset"].signed(), nodes["device"].filled(0)))
 
 
-def _laid_out(case: WhatIf, places: I64) -> WhatIf:
+def _lay_end_to_end(case: WhatIf, places: I64) -> WhatIf:
     """Lay nodes, given by their places in the table, end to end from where the first of them lies now."""
     nodes, fragments = case.layout.columns("nodes"), case.layout.columns("node_fragments")
     before, device = nodes["image_offset"].signed(), nodes["device"].filled(0).copy()
     offset = before.copy()
     if len(places):
         order = nodes.take(places)
-        first = places[_by_address(order)[0]]
+        first = places[_order_by_address(order)[0]]
         offset[places] = before[first] + starts_of(order["size_bytes"].data)
         device[places] = device[first]
     are_located = nodes["locator_row"].is_known.any() and not filesystem_of(case.layout).traits.maps_every_node
@@ -153,11 +153,11 @@ def _no_snapshots(case: WhatIf) -> WhatIf:
         return case
     if not filesystem_of(case.layout).traits.maps_every_node:
         return replace(case, layout=case.layout.changed(nodes=live))
-    leaves = live.take(live["tree"].is_in(_walked_maps(case.layout)) & _is_leaf(live))
+    leaves = live.take(live["tree"].is_in(_list_walked_maps(case.layout)) & _is_leaf(live))
     leaves = leaves.take(np.argsort(leaves["key_rank"].signed(), kind="stable"))
     rows, locator = leaves["row"].data, live["locator_row"]
     needed = np.bincount(locator.present(), minlength=int(rows.max(initial=0)) + 1)
-    target = _merged_leaves(needed[rows], int(leaves["num_records"].filled(0).max(initial=0)) or 1)
+    target = _merge_leaves(needed[rows], int(leaves["num_records"].filled(0).max(initial=0)) or 1)
     merged = np.arange(max(len(needed), int(locator.filled(0).max(initial=0)) + 1), dtype=np.uint32)
     merged[rows] = rows[target]
     replaced = live.changed("locator_row", Values(merged[locator.filled(0)], locator.known))
@@ -169,7 +169,7 @@ def _is_leaf(nodes: Table) -> Mask:
     return found
 
 
-def _merged_leaves(counts: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
+def _merge_leaves(counts: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
     """Leaf that takes each leaf's records when neighbours are merged up to a capacity."""
     target = np.zeros(len(counts), np.int64)
     head, held = 0, 0
@@ -192,7 +192,7 @@ class Change(NamedTuple):
 
 WHAT_IFS: Final = {
     "packed": Change(
-        _packed,
+        _pack_nodes,
         "the same nodes lie one behind the other in key order",
         "the nodes lie one behind the other in key order already",
     ),
@@ -202,7 +202,7 @@ WHAT_IFS: Final = {
         "the nodes lie in that order already",
     ),
     "clumped-like-hfs": Change(
-        _clumped,
+        _clump_nodes,
         "the nodes keep their order on disk, but no data lie between them",
         "no data lie between the nodes",
     ),

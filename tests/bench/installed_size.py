@@ -15,7 +15,7 @@ import venv
 from importlib.metadata import distributions
 from pathlib import Path
 
-MOST_BYTES = 250_000_000
+MAX_BYTES = 250_000_000
 BROUGHT_ALONG = ("pip", "setuptools")
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,8 +43,8 @@ def report(environment: Path) -> int:
     for name, size in sorted(sizes.items(), key=lambda item: -item[1]):
         sys.stdout.write(f"{size / 1e6:8.1f} MB  {name}\n")
     total = sum(sizes.values())
-    sys.stdout.write(f"{total / 1e6:8.1f} MB  in all; at most {MOST_BYTES / 1e6:.0f}\n")
-    return int(total > MOST_BYTES)
+    sys.stdout.write(f"{total / 1e6:8.1f} MB  in all; at most {MAX_BYTES / 1e6:.0f}\n")
+    return int(total > MAX_BYTES)
 
 
 def sizes_of(environment: Path) -> dict[str, int]:

@@ -10,7 +10,7 @@ import pytest
 
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
-from layoutscope.report.map.difference import changed_shares, difference
+from layoutscope.report.map.difference import difference, share_by_change
 from layoutscope.report.map.pyramid import held_by
 from layoutscope.report.map.scans import disks, state_names
 from tests.browser.conftest import cells_of
@@ -112,7 +112,7 @@ def test_a_difference_is_that_of_the_tables_at_every_zoom(visit, states):
     """At ten zooms each cell holds exactly the bytes that changed there; the page asks and complains of nothing."""
     (earlier, later), path = states
     (disk,) = difference(disks([earlier]), disks([later]), ("a", "b"))
-    shares = changed_shares(disk)
+    shares = share_by_change(disk)
     seen = visit(path)
     draw = np.random.default_rng(5)
     for zoom in range(10):

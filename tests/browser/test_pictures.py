@@ -10,7 +10,7 @@ from tests.docs.pictures import PICTURES, SHOWN, name_of, take, write_page
 
 TILE = 16
 MOST_LEVELS = 24
-MOST_TILES = 0.02
+MAX_TILES = 0.02
 """Fonts and anti-aliasing differ between machines: at most so many tiles may differ by more than so many levels."""
 
 COMPARE = """async ([one, other, tile]) => {
@@ -51,7 +51,7 @@ def _differing(browser, one: bytes, other: bytes) -> float:
 def test_pictures_are_those_of_the_page(browser, page, size, dark):
     """Taken again they are the same but for fonts; ``python -m tests.docs.pictures`` renews them."""
     kept = (PICTURES / name_of(size, dark=dark)).read_bytes()
-    assert _differing(browser, kept, take(browser, page, size, dark=dark)) <= MOST_TILES
+    assert _differing(browser, kept, take(browser, page, size, dark=dark)) <= MAX_TILES
 
 
 def test_another_picture_is_told_apart(browser):

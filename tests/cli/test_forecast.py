@@ -16,7 +16,7 @@ from fixtures.apfs.writer import write as write_apfs
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope.aging.model import model_errors, workload
-from layoutscope.aging.remade import aged_layout
+from layoutscope.aging.remade import build_aged_layout
 from layoutscope.analysis.aged import churn_of, planned, readable
 from layoutscope.errors import LayoutscopeError, UsageError
 
@@ -191,7 +191,7 @@ def later(layout, *shares):
     for seed, share in enumerate(shares):
         wanted = round(share * int(volume.entries.is_file.sum()))
         volume.age(workload("replace"), wanted, np.random.default_rng(seed))
-        states.append(aged_layout(layout, volume))
+        states.append(build_aged_layout(layout, volume))
     return states
 
 

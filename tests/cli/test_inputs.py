@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from layoutscope import inputs
-from layoutscope.drive.calibration.plan import MOST_LOG_BYTES
+from layoutscope.drive.calibration.plan import MAX_LOG_BYTES
 from layoutscope.image.failing import _MAX_MAP_BYTES
 
 LONGEST = {
-    ("drives", "fit", "mine", "--fio", "FILE"): inputs.MOST_PARSED_BYTES,
-    ("drives", "fit", "mine", "--reads", "FILE"): MOST_LOG_BYTES,
-    ("drives", "FILE.toml"): inputs.MOST_PARSED_BYTES,
-    ("scan", "IMAGE", "--password-file", "FILE"): inputs.MOST_SECRET_BYTES,
+    ("drives", "fit", "mine", "--fio", "FILE"): inputs.MAX_PARSED_BYTES,
+    ("drives", "fit", "mine", "--reads", "FILE"): MAX_LOG_BYTES,
+    ("drives", "FILE.toml"): inputs.MAX_PARSED_BYTES,
+    ("scan", "IMAGE", "--password-file", "FILE"): inputs.MAX_SECRET_BYTES,
     ("scan", "IMAGE", "--ddrescue-map", "FILE"): _MAX_MAP_BYTES,
 }
 

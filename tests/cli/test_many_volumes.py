@@ -12,7 +12,7 @@ from fixtures.hfsplus.writer import render
 from layoutscope import read_layouts, save, scan
 from layoutscope.drive import simulation
 from layoutscope.tables.capture import digests
-from layoutscope.units import MOST_LISTED
+from layoutscope.units import MAX_LISTED
 from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
 
 COUNT = 258
@@ -114,7 +114,7 @@ def test_the_screen_and_the_messages_stay_short(run, capture):
     for words in (("forecast", capture, "--cycles", "1"), ("scan", f"{capture}:none")):
         told = run(*words)
         assert told.exit_code == 2
-        assert f"'Fixture' and {COUNT - MOST_LISTED} more" in told.stderr
+        assert f"'Fixture' and {COUNT - MAX_LISTED} more" in told.stderr
 
 
 def test_no_drive_is_drawn_for_volumes_that_read_nothing(capture, monkeypatch):
@@ -123,7 +123,7 @@ def test_no_drive_is_drawn_for_volumes_that_read_nothing(capture, monkeypatch):
     def refuse(*given):
         raise AssertionError(f"a drive was drawn: {given}")
 
-    monkeypatch.setattr(simulation, "drawn_drive", refuse)
+    monkeypatch.setattr(simulation, "draw_drive", refuse)
     found = scan(f"{capture}:1", drives=("generic-7200",))
     (volume,) = found.volumes
     assert volume.walk.reads == 0

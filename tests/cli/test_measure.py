@@ -16,7 +16,7 @@ import pytest
 from layoutscope.api.measure import OF_A_FILE
 from layoutscope.drive.calibration.plan import read_log
 from layoutscope.image import raw
-from layoutscope.image.raw import mounted_from
+from layoutscope.image.raw import list_mounted
 
 SIZE = 96 << 20
 ROOT = Path(__file__).parents[2]
@@ -146,11 +146,11 @@ def test_mounted_parts_are_found():
     linux = (
         "/dev/sdb1 /mnt ext4 rw 0 0\n/dev/sdba1 /x ext4 rw 0 0\nproc /proc proc rw 0 0\n/dev/nvme0n1p2 / ext4 rw 0 0\n"
     )
-    assert mounted_from(Path("/dev/sdb"), linux) == ["sdb1"]
-    assert mounted_from(Path("/dev/nvme0n1"), linux) == ["nvme0n1p2"]
+    assert list_mounted(Path("/dev/sdb"), linux) == ["sdb1"]
+    assert list_mounted(Path("/dev/nvme0n1"), linux) == ["nvme0n1p2"]
     macos = "/dev/disk4s2 on /Volumes/A (hfs, local)\n/dev/disk41s1 on /Volumes/B (apfs, local)\n"
-    assert mounted_from(Path("/dev/rdisk4"), macos) == ["disk4s2"]
-    assert mounted_from(Path("/dev/rdisk5"), macos) == []
+    assert list_mounted(Path("/dev/rdisk4"), macos) == ["disk4s2"]
+    assert list_mounted(Path("/dev/rdisk5"), macos) == []
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.docs.held import HELD
 
 PAGE = "docs/page.md"
 KINDS = {"definition", "format", "option", "count", "advice"}
-MOST_EXCEPTIONS = 10
+MAX_EXCEPTIONS = 10
 
 
 def found(text):
@@ -29,7 +29,7 @@ def test_every_claim_is_shown():
 def test_exceptions_are_few_and_each_is_used():
     """Each exception covers a claim that nothing else shows, has a reason, and is of a kind that needs no proof."""
     exceptions = reviewed()["exception"]
-    assert len(exceptions) <= MOST_EXCEPTIONS
+    assert len(exceptions) <= MAX_EXCEPTIONS
     assert {each["kind"] for each in exceptions} <= KINDS
     assert all(len(each["reason"].split()) >= 3 for each in exceptions)
     excepted = [claim.block for claim in all_claims() if claim.shown in KINDS]

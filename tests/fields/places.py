@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 KIND: Final = slice(24, 26)
 SUBTYPE: Final = slice(28, 30)
 LIST_END: Final = 0xFFFF
-MOST_ENTRIES: Final = 64
+MAX_ENTRIES: Final = 64
 
 Places = dict[str, dict[int, dict[str, list[Field]]]]
 """Fields by the kind of their object, its start, and their address."""
@@ -100,7 +100,7 @@ def _unnamed(data: bytes, kind: str) -> Iterator[Field]:
             ("val_free_list", BTREE_NODE.val_free_list, lambda ofs: end - ofs),
         ):
             offset = number(head.ofs_data.offset)
-            for _ in range(MOST_ENTRIES):
+            for _ in range(MAX_ENTRIES):
                 if offset == LIST_END:
                     break
                 at = place_of(offset)

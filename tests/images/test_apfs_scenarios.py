@@ -215,8 +215,8 @@ def test_older_checkpoints_are_read(read, written, name):
             {n.paddr for n in state.nodes if n.tree == "fs"} for state in (expected.live, expected.states[xid])
         )
         kept = {n.paddr for s in expected.snapshots for n in expected.states[s.xid].nodes if n.tree == "fs"}
-        given_up = None if is_newest else len(then - now - kept)
-        assert volume.facts.details.get("nodes given up since") == given_up
+        count_dropped_nodes = None if is_newest else len(then - now - kept)
+        assert volume.facts.details.get("nodes given up since") == count_dropped_nodes
         names = volume.entries.filter((pl.col("parent_id") > ROOT_PARENT) & (pl.col("flags") & FLAG_PRIVATE == 0))[
             "name"
         ]

@@ -277,9 +277,9 @@ class Spread(FillingSource):
 
 USUAL = 409_640 * SECTOR
 """Where the first volume of most Macs starts, behind 200 MiB of an EFI partition."""
-MOST_READS = 600
+MAX_READS = 600
 """16 of 4 MiB from the start, 450 single ones, one of the end, and what confirms a few volumes."""
-MOST_BYTES = 64 * MIB + 450 * BLOCK + MIB + 8 * MIB
+MAX_BYTES = 64 * MIB + 450 * BLOCK + MIB + 8 * MIB
 
 
 @pytest.mark.parametrize(
@@ -293,8 +293,8 @@ def test_the_search_of_a_large_disk_is_bounded(size, start, volumes):
     at = start if start < size - 100 * MIB else size - len(data) - 35 * SECTOR
     source = Spread(size, {0: mbr((0xEE, 1, 2**32 - 1)), at: data})
     assert [item.image_offset for item in find_volumes(source).readable] == [at]
-    assert source.counter.reads < MOST_READS
-    assert source.counter.bytes < MOST_BYTES
+    assert source.counter.reads < MAX_READS
+    assert source.counter.bytes < MAX_BYTES
 
 
 def test_nothing_is_searched_where_a_partition_holds_a_volume(volumes):

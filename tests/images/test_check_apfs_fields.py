@@ -67,7 +67,7 @@ def test_broken_rule_is_found_at_its_field(name, field, victims):
     assert (rule.code, field) in {(item.code, re.split(r"[:\\[]", item.message)[0]) for item in found}
 
 
-COPIED = [each for each in objects.copied_fields() if each.offset >= NX_SUPERBLOCK.xp_desc_next.offset][::5]
+COPIED = [each for each in objects.list_copied_fields() if each.offset >= NX_SUPERBLOCK.xp_desc_next.offset][::5]
 
 
 @pytest.mark.parametrize("field", COPIED, ids=str)

@@ -7,7 +7,7 @@ import pytest
 import layoutscope
 from tests.losses.images import APFS_PLANS, HFSPLUS_PLANS, written_images
 
-MOST_OF_A_KIND = 3
+MAX_OF_A_KIND = 3
 """Older checkpoints and snapshots of an image that are read, the newest first."""
 
 
@@ -18,8 +18,8 @@ def views(path, **options):
     checkpoints = [state.xid for state in states if state.kind == "checkpoint" and state.is_complete]
     yield {}
     yield {"sweep": True}
-    yield from ({"snapshot": label} for label in snapshots[-MOST_OF_A_KIND:])
-    yield from ({"xid": xid} for xid in checkpoints[1 : MOST_OF_A_KIND + 1])
+    yield from ({"snapshot": label} for label in snapshots[-MAX_OF_A_KIND:])
+    yield from ({"xid": xid} for xid in checkpoints[1 : MAX_OF_A_KIND + 1])
 
 
 def disagreements(path, view, **options):

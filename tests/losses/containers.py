@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from tests.losses.disks import Files, Known, Number, Part
 
 MOST_SECONDS: Final = 20
-MOST_BYTES: Final = 3 << 29
+MAX_BYTES: Final = 3 << 29
 DAMAGED: Final = 3
 CHANGES: Final = (1, 1, 1, 2, 3)
 INTERNAL: Final = re.compile(
@@ -356,7 +356,7 @@ class Campaign:
         found = _in_child(lambda: verdict(base, known, self.folder, sweep=sweep, torn=torn))
         answer, peak, seconds = found[0], found[1], time.monotonic() - start
         judged = answer if answer is not None else ("failed", f"no answer within {MOST_SECONDS} s, or it crashed")
-        if peak > MOST_BYTES:
+        if peak > MAX_BYTES:
             judged = "failed", f"took {peak:,} bytes: {judged}"
         return Judged(base.name, number, done, *judged, seconds, peak)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fixtures.hfsplus.plan import VolumePlan as HfsPlusPlan
 
-MOST_BYTES = 1 << 27
+MAX_BYTES = 1 << 27
 """Larger reference images are left out."""
 
 SYSTEM: Final = VolumePlan("System", apfs.many(30), role=VolumeRole.SYSTEM, group=apfs.GROUP)
@@ -106,4 +106,4 @@ def _apfs_images(name: str, plan: ContainerPlan, folder: Path) -> list[Sound]:
 def reference_images() -> list[Path]:
     """List small sound images of drivers and of macOS with entries that need no password."""
     paths = sorted([*cache_dir().glob("driver/*.img"), *cache_dir().glob("apple/*.raw")])
-    return [path for path in paths if path.stat().st_size <= MOST_BYTES and "encrypted" not in path.name]
+    return [path for path in paths if path.stat().st_size <= MAX_BYTES and "encrypted" not in path.name]

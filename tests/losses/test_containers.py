@@ -88,7 +88,7 @@ def test_mutants_are_judged(bases, tmp_path):
 def test_what_hangs_or_takes_memory_fails(bases, tmp_path, monkeypatch):
     """A case that sleeps is ended, and one that took more than it may is a fault whatever it found."""
     campaign = Campaign([bases["bare-hfs"]], tmp_path, 6)
-    monkeypatch.setattr(containers, "MOST_BYTES", 0)
+    monkeypatch.setattr(containers, "MAX_BYTES", 0)
     assert campaign.judge(0).verdict == "failed"
     monkeypatch.undo()
     monkeypatch.setattr(containers, "MOST_SECONDS", 0.2)

@@ -115,5 +115,5 @@ def test_more_gaps_than_are_listed(victims, monkeypatch):
     nodes = [spot for spot in spots(victim, "fs index") if int.from_bytes(victim.read(spot.at + 34, 2), "little") == 1]
     done = [Damage(spot, "zeroed", False, spot.at, bytes(spot.length)) for spot in nodes]
     assert len(done) > 1
-    monkeypatch.setattr("layoutscope.filesystems.apfs.fsrecords.MOST_LISTED", 1)
+    monkeypatch.setattr("layoutscope.filesystems.apfs.fsrecords.MAX_LISTED", 1)
     assert losses(victim, *done) == [0, 0]

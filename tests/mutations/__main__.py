@@ -87,7 +87,7 @@ GRACE_SECONDS = 10.0
 """A test that takes this and ten times what it took before is one that does not end."""
 MAX_SECONDS = 600.0
 """A mutant that keeps its tests waiting for so long is noticed, too."""
-MOST_MEMORY = 8 * 1024**3
+MAX_MEMORY = 8 * 1024**3
 NO_CHANGE = -1
 """The number of a mutant that is none."""
 NO_TESTS = 5
@@ -95,7 +95,7 @@ NO_TESTS = 5
 
 BATCHES = re.compile("_?(BATCH|CHUNK|STRETCH)_|.*_AT_ONCE$")
 LIMITS = re.compile(f"_?(MAX|MOST)_|{BATCHES.pattern}")
-MOST_OF_TABLE = 10
+MAX_OF_TABLE = 10
 """Numbers of one statement of a module that are changed: those of a long table would outnumber the code around it."""
 
 COMPARISONS = {
@@ -147,7 +147,7 @@ def mutants_of(path: str) -> Iterator[Mutant]:
     outside: Counter[range] = Counter()
     for number, (lines, what, is_inside) in enumerate(_all_changes(ast.parse(Path(path).read_text()))):
         outside[lines] += not is_inside
-        if is_inside or outside[lines] <= MOST_OF_TABLE:
+        if is_inside or outside[lines] <= MAX_OF_TABLE:
             yield Mutant(path, number, lines, what, is_inside)
 
 
@@ -440,7 +440,7 @@ def _begin(folder: Path) -> None:
     for stream in (1, 2):
         os.dup2(output, stream)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
 
 
 def start(arguments: Sequence[str], plugin: Callable[[], object], folder: Path, mutant: Mutant | None = None) -> int:

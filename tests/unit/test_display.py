@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 import layoutscope
 from layoutscope.display import Displayed, brief, shorten
 from layoutscope.findings import Finding
-from layoutscope.report.notebook import MOST_ROWS, density_strip, html_of, table
+from layoutscope.report.notebook import MAX_ROWS, density_strip, html_of, table
 from layoutscope.results.inspect import FieldLine, Inspection, Owner, StructureLines
 from layoutscope.tables import VolumeLayout
 from tests.layouts import layout, leaves
@@ -136,9 +136,9 @@ def test_names_from_an_image_are_text(results):
 
 def test_long_tables_say_how_long_they_are():
     """A frame of millions of rows shows its first ones."""
-    rows = [(number,) for number in range(MOST_ROWS)]
-    assert f"{MOST_ROWS:,} of 1,234,567 rows" in table(("n",), rows, 1_234_567)
-    assert " rows<" not in table(("n",), rows, MOST_ROWS)
+    rows = [(number,) for number in range(MAX_ROWS)]
+    assert f"{MAX_ROWS:,} of 1,234,567 rows" in table(("n",), rows, 1_234_567)
+    assert " rows<" not in table(("n",), rows, MAX_ROWS)
 
 
 def test_numbers_sort_as_numbers():

@@ -221,7 +221,7 @@ def test_logs_of_timed_reads(limit):
     assert len(read_log(head + "pairs,0,4096,0,1\n" * 3, "a.csv")) == 3
     with pytest.raises(UsageError, match="line 3 has a number that no drive gives"):
         read_log(head + f"pairs,0,4096,0,{2**62 + 1}\n", "a.csv")
-    limit("drive.calibration.plan.MOST_LINES", 3)
+    limit("drive.calibration.plan.MAX_LINES", 3)
     with pytest.raises(UsageError, match="or there are too many lines"):
         read_log(head + "pairs,0,4096,0,1\n" * 3, "a.csv")
 
@@ -300,10 +300,10 @@ def test_metadata_of_core_storage(limit):
 
     data = physical_volume(PhysicalVolumePlan())
     assert "'Macintosh HD'" in str(refused(data))
-    limit("partition.corestorage.MOST_UNITS", 0)
+    limit("partition.corestorage.MAX_UNITS", 0)
     assert "'Macintosh HD'" not in str(refused(data))
-    limit("partition.corestorage.MOST_UNITS", 8192)
-    limit("partition.corestorage.MOST_LABEL_BYTES", 0)
+    limit("partition.corestorage.MAX_UNITS", 8192)
+    limit("partition.corestorage.MAX_LABEL_BYTES", 0)
     assert "'Macintosh HD'" not in str(refused(data))
 
 
@@ -416,7 +416,7 @@ def test_roots_that_are_tried(victim, limit):
     struct.pack_into(">I", data, header + 16, 2**31)
     (victim / "rootless.img").write_bytes(data)
     assert len(scan(victim / "rootless.img", drives=(), sweep=True).volumes[0].layout.entries)
-    limit("filesystems.hfsplus.rescue.MOST_ROOTS", 0)
+    limit("filesystems.hfsplus.rescue.MAX_ROOTS", 0)
     result = scan(victim / "rootless.img", drives=(), sweep=True)
     assert result.exit_code == 3
 
@@ -433,7 +433,7 @@ def test_headers_that_are_tried(victim, limit):
     for at in range(free - 64 * 512, free, 512):
         data[at : at + 4] = b"H+\0\4"
     (victim / "full.img").write_bytes(data)
-    limit("filesystems.hfsplus.rescue.MOST_HEADERS", 10)
+    limit("filesystems.hfsplus.rescue.MAX_HEADERS", 10)
     scan(victim / "full.img", drives=(), sweep=True)
     assert len(tried) == 10
 
@@ -453,7 +453,7 @@ def test_nodes_that_are_compared_with_the_journal(tmp_path, limit):
 
     (tmp_path / "a.img").write_bytes(render(PLANS["journal"])[0].to_bytearray())
     whole = scan(tmp_path / "a.img", drives=(), sweep=True)
-    limit("filesystems.hfsplus.sweep.MOST_COMPARED", 0)
+    limit("filesystems.hfsplus.sweep.MAX_COMPARED", 0)
     without = scan(tmp_path / "a.img", drives=(), sweep=True)
     assert len(without.volumes[0].layout.entries) == len(whole.volumes[0].layout.entries) > 0
 

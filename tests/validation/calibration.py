@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.api.measure import measured_on
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.calibration.assemble import Disk, fitted_disk, track_numbers
+from layoutscope.drive.calibration.assemble import Disk, fit_disk, track_numbers
 from layoutscope.drive.geometry import build_surface, turn_ms
 from layoutscope.drive.hdd import SECTOR_BYTES, TURN
 from tests.unit.drive.fakes import FakeDrive
@@ -87,7 +87,7 @@ def judge(witness: Witness, name: str, jitter_ms: float) -> dict[str, Any]:
     return {
         "drive": name, "jitter_us": round(jitter_ms * 1000), "reads": len(found.log),
         "seconds": float(found.log.ns.sum()) / 1e9, "known": found.known, "uniform": uniform.ratio - 1,
-        "curve": curve_error(drive, fitted_disk(found.log)), "walks": walks,
+        "curve": curve_error(drive, fit_disk(found.log)), "walks": walks,
     }  # fmt: skip
 
 

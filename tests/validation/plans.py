@@ -13,7 +13,7 @@ import numpy as np
 
 from fixtures.fileset import populate, replaced, sizes
 from layoutscope.aging.model import CycleKind, CycleWork, Done
-from layoutscope.aging.remade import aged_layout
+from layoutscope.aging.remade import build_aged_layout
 from layoutscope.aging.volume import RECORDS, AgingEntries
 from layoutscope.filesystems.apfs.driver import POLICIES as APFS_POLICIES
 from layoutscope.filesystems.apfs.writing import CHUNK_BLOCKS, MAP_BYTES, TREES, read_apfs
@@ -162,7 +162,7 @@ def aging(file_set: FileSet, placement: Placement, ages: Sequence[int]) -> Itera
         if cycle:
             _replace_files(volume, population, cycle)
         if cycle in ages:
-            yield aged_layout(layout, volume)
+            yield build_aged_layout(layout, volume)
 
 
 def _created(placement: Placement, population: Population) -> AgingVolume:

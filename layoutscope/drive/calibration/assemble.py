@@ -53,7 +53,7 @@ class Tracks(Struct, frozen=True):
     error: NDArray[np.float64]  # by how much angles miss those of such tracks, root mean square, in turns
 
 
-def measured_turn(log: ReadLog) -> float:
+def fit_turn_ms(log: ReadLog) -> float:
     """Return the milliseconds of a turn.
 
     Each read of a step lies lower than the one before it by a stride, and is complete a turn later, less what that
@@ -105,7 +105,7 @@ def rough_tracks(log: ReadLog, turn_ms: float) -> F64:
     return stream_rates(log) * turn_ms * 1.1
 
 
-def fitted_tracks(log: ReadLog, turn_ms: float) -> Tracks:
+def fit_tracks(log: ReadLog, turn_ms: float) -> Tracks:
     """Return what tracks hold and how they are skewed, at each place where some were read downwards."""
     part = log.of("tracks")
     if not len(part):
@@ -139,7 +139,7 @@ def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[floa
     best = (np.inf, 0.0, 0.0, 0.0)
     for rough in stride / share * np.linspace(1 - reach, 1 + reach, 33):
         best = min(best, _best_skew(ends, angle, float(rough)))
-    return _straightened(ends, angle, best)
+    return _fit_line_between_steps(ends, angle, best)
 
 
 def _best_skew(ends: NDArray[np.int64], angle: F64, size: float) -> tuple[float, float, float, float]:
@@ -154,7 +154,7 @@ def _best_skew(ends: NDArray[np.int64], angle: F64, size: float) -> tuple[float,
     return float(misfit[at]), size, float(at[0] / SKEWS), float(begins[at[1]])
 
 
-def _straightened(
+def _fit_line_between_steps(
     ends: NDArray[np.int64], angle: F64, best: tuple[float, float, float, float]
 ) -> tuple[float, float, float]:
     """Return size and skew between the steps of which they were tried, by the line through what these leave."""
@@ -211,7 +211,7 @@ def terms(tracks: F64, knee: float, bends: F64) -> F64:
     return np.stack([*formula, *hats], axis=1)
 
 
-def fitted_curve(tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
+def fit_curve(tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
     """Fit the curve."""
     if len(tracks) < FEWEST:
         raise UsageError(f"{len(tracks)} reads at known distances are too few for a seek curve; {FEWEST} are needed")
@@ -286,7 +286,7 @@ def _logistic(value: F64) -> F64:
 ZONES: Final = 63
 """Zones of a profile; between places that were measured tracks are taken to shrink evenly."""
 SEEKS: Final = 32
-MOST_CYLINDERS: Final = 4e6
+MAX_CYLINDERS: Final = 4e6
 LEAST_TRACKS: Final = 20.0
 """How far from the read before a read must lie that tells of seeks, where it is none of the pairs: not read ahead."""
 UNKNOWN_SEGMENTS: Final = 4
@@ -335,18 +335,18 @@ def moves(log: ReadLog, tracks: Tracks, turn_ms: float) -> tuple[F64, F64]:
     return distance[told], (log.ms - transfer)[told]
 
 
-def fitted_disk(log: ReadLog) -> Disk:
+def fit_disk(log: ReadLog) -> Disk:
     """Fit turn, tracks and seeks to a log."""
-    turn = measured_turn(log)
-    tracks = fitted_tracks(log, turn)
-    return Disk(turn, tracks, fitted_curve(*moves(log, tracks, turn), turn))
+    turn = fit_turn_ms(log)
+    tracks = fit_tracks(log, turn)
+    return Disk(turn, tracks, fit_curve(*moves(log, tracks, turn), turn))
 
 
 def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
     """Return the figures of a profile but for the buffer."""
     tracks = disk.tracks
     total = float(track_numbers(tracks, np.array([log.capacity_bytes]), log.capacity_bytes)[0])
-    heads = int(np.ceil(total / MOST_CYLINDERS))
+    heads = int(np.ceil(total / MAX_CYLINDERS))
     starts = np.linspace(0, log.capacity_bytes, ZONES + 1)[:-1]
     middles = starts + log.capacity_bytes / ZONES / 2
     sectors = np.maximum(np.rint(np.interp(middles, tracks.offset, tracks.track_bytes) / SECTOR_BYTES), 1)
@@ -441,7 +441,7 @@ def overheads(figures: dict[str, Any], share: float, step_ms: float) -> dict[str
     return {"read_miss_ms": miss, "seek_ms": [min(seeks[0], step_ms), *seeks[1:]]}
 
 
-def held_segments(log: ReadLog) -> int:
+def count_segments(log: ReadLog) -> int:
     """Return how many segments the buffer has: of reads that came back, the last one first, so many were held."""
     back = log.of("back")
     if not len(back):
@@ -455,7 +455,7 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
     figures = disk_figures(log, disk)
     near = log.of("before", "skips", "late", "hits", "hits-large", "again", "stream", "paced", "behind")
     late = late_ms(log, len(near))
-    known = figures | {"segments": held_segments(log)}
+    known = figures | {"segments": count_segments(log)}
     step_ms = longest_step_ms(log, disk)
     chosen = most_alike(near, late, known, buffer_settings(known, step_ms))
     sizes = [{"segment_sectors": round(chosen["segment_sectors"] * share)} for share in FINER]
@@ -471,12 +471,12 @@ def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Iter
     if not len(seen):
         return tried[0]
     misfits = [
-        unlike(seen, modelled_ms(seen, late, profile_of("tried", "hdd", figures | setting))) for setting in tried
+        unlike(seen, serve_log_ms(seen, late, profile_of("tried", "hdd", figures | setting))) for setting in tried
     ]
     return tried[int(np.argmin(misfits))]
 
 
-def modelled_ms(log: ReadLog, late: F64, profile: DriveProfile) -> F64:
+def serve_log_ms(log: ReadLog, late: F64, profile: DriveProfile) -> F64:
     """Serve the reads of a log on a drive, from several angles, for a computer that is late."""
     reads = replay_of(log)
     parts = split(profile, reads.image_offset, reads.length_bytes, reads.device)

@@ -17,11 +17,11 @@ from layoutscope.drive.calibration.assemble import (
     Disk,
     buffered,
     disk_profile,
-    fitted_disk,
-    fitted_tracks,
+    fit_disk,
+    fit_tracks,
+    fit_turn_ms,
     hit_figures,
     longest_step_ms,
-    measured_turn,
     moves,
     profile_of,
     refit_curve,
@@ -91,10 +91,10 @@ def calibrate(plan: Calibration, name: str, walk: Sequence[tuple[int, int]] = ()
         plan.walk(walk)
         return judged(plan.log, name)
     plan.turn()
-    turn = measured_turn(plan.log)
+    turn = fit_turn_ms(plan.log)
     plan.rates()
     plan.tracks(rough_tracks(plan.log, turn))
-    tracks = fitted_tracks(plan.log, turn)
+    tracks = fit_tracks(plan.log, turn)
     plan.hits()
     plan.streams()
     plan.skips()
@@ -114,19 +114,19 @@ def judged(log: ReadLog, name: str) -> Calibrated:
     """Make the profile of a log, of `calibrate` or the kit for Macs, and hold it against what was held back."""
     if len(log.of("sizes")):
         return _flash(log, name)
-    disk = fitted_disk(log)
+    disk = fit_disk(log)
     profile = disk_profile(log, name, disk)
-    curves = redrawn_curves(log, disk)
+    curves = bootstrap_curves(log, disk)
     figures, draws = redrawn(log, curves, longest_step_ms(log, disk), profile)
     covariance = np.cov(np.log(np.maximum(draws, 1e-9)).T)
     spread = Spread(figures, tuple(tuple(row) for row in covariance.tolist()))
     distance, times = moves(log, disk.tracks, disk.turn_ms)
-    held = [_held_uniform(log, disk)] if len(log.of("uniform")) else []
+    held = [_compare_uniform(log, disk)] if len(log.of("uniform")) else []
     return Calibrated(
-        profile=_with_window(log, replace(profile, spread=spread)),
+        profile=_fit_queue_window(log, replace(profile, spread=spread)),
         log=log,
-        known=known_within(curves, disk.turn_ms, moves_of(log, disk, _walked(log))),
-        held_back=tuple(held) + _held_walk(log, profile),
+        known=mean_half_range(curves, disk.turn_ms, moves_of(log, disk, _list_walked(log))),
+        held_back=tuple(held) + _compare_walk(log, profile),
         tracks=distance,
         residual_ms=times - disk.curve.at(distance) - disk.turn_ms / 2,
     )
@@ -134,11 +134,11 @@ def judged(log: ReadLog, name: str) -> Calibrated:
 
 def is_known(log: ReadLog, walk: Sequence[tuple[int, int]]) -> bool:
     """Tell whether what is predicted of a walk, or without one of reads all over the drive, is known well enough."""
-    disk = fitted_disk(log)
-    return known_within(redrawn_curves(log, disk), disk.turn_ms, moves_of(log, disk, walk)) < KNOWN
+    disk = fit_disk(log)
+    return mean_half_range(bootstrap_curves(log, disk), disk.turn_ms, moves_of(log, disk, walk)) < KNOWN
 
 
-def redrawn_curves(log: ReadLog, disk: Disk) -> list[SeekCurve]:
+def bootstrap_curves(log: ReadLog, disk: Disk) -> list[SeekCurve]:
     """Fit the curve to pairs that are drawn again from those that were read (the bootstrap)."""
     distance, times = moves(log, disk.tracks, disk.turn_ms)
     random = np.random.default_rng(SEED)
@@ -146,7 +146,7 @@ def redrawn_curves(log: ReadLog, disk: Disk) -> list[SeekCurve]:
     return [refit_curve(disk.curve, distance[drawn], times[drawn], disk.turn_ms) for drawn in draws]
 
 
-def known_within(curves: Sequence[SeekCurve], turn_ms: float, tracks: NDArray[np.float64]) -> float:
+def mean_half_range(curves: Sequence[SeekCurve], turn_ms: float, tracks: NDArray[np.float64]) -> float:
     """Return half of the 90 % interval of the mean of reads at some distances, as a share."""
     means = [float(curve.at(tracks).mean()) + turn_ms / 2 for curve in curves]
     return float(NORMAL_95 * np.std(means) / np.mean(means))
@@ -163,7 +163,7 @@ def moves_of(log: ReadLog, disk: Disk, walk: Sequence[tuple[int, int]]) -> NDArr
     return np.abs(np.diff(track_numbers(disk.tracks, offsets, log.capacity_bytes)))
 
 
-def _walked(log: ReadLog) -> list[tuple[int, int]]:
+def _list_walked(log: ReadLog) -> list[tuple[int, int]]:
     part = log.of("walk")
     return list(zip(part.offset.tolist(), part.length.tolist(), strict=True))
 
@@ -191,10 +191,10 @@ def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
     steps = np.diff(log.of("turn").done_ms)
     jitter = float(np.median(np.abs(steps - np.median(steps))))
     late = np.rint(random.normal(0, jitter, len(log)) * 1e6).astype(np.int64)
-    return measured_turn(replace(log, ns=log.ns + late))
+    return fit_turn_ms(replace(log, ns=log.ns + late))
 
 
-def _held_uniform(log: ReadLog, disk: Disk) -> HeldBack:
+def _compare_uniform(log: ReadLog, disk: Disk) -> HeldBack:
     """Compare reads anywhere with the curve, half a turn and the transfer."""
     part = log.of("uniform")
     number = track_numbers(disk.tracks, part.offset, log.capacity_bytes)
@@ -203,7 +203,7 @@ def _held_uniform(log: ReadLog, disk: Disk) -> HeldBack:
     return HeldBack("uniform", len(expected), float(part.ms[1:].mean()), float(expected.mean()))
 
 
-def _held_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
+def _compare_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
     """Compare the walk of an image with what the drive model makes of it."""
     part = log.of("walk")
     if not len(part):
@@ -212,7 +212,7 @@ def _held_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
     return (HeldBack("walk", len(part), float(part.ms.mean()), float(expected.mean())),)
 
 
-def _with_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
+def _fit_queue_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
     """Say among how many commands the drive chooses: as many as make many reads at once that much quicker."""
     deep, alone = log.of(f"depth{DEPTHS[-1]}"), log.of("uniform")
     if not len(deep) or not len(alone):
@@ -248,4 +248,4 @@ def _flash(log: ReadLog, name: str) -> Calibrated:
     profile = replace(profile, spread=Spread(names, tuple(tuple(row) for row in covariance.tolist())))
     error = float(NORMAL_95 * np.sqrt(covariance[0, 0]))
     nothing = np.empty(0)
-    return Calibrated(profile, log, error, _held_walk(log, profile), nothing, nothing)
+    return Calibrated(profile, log, error, _compare_walk(log, profile), nothing, nothing)

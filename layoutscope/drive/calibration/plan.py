@@ -26,8 +26,8 @@ HEADER: Final = ("step", "offset", "length", "at_ns", "ns")
 FILE: Final = "file"
 """In place of a step: the reads are those of a file."""
 
-MOST_LINES: Final = 1_000_000
-MOST_LOG_BYTES: Final = 128 << 20
+MAX_LINES: Final = 1_000_000
+MAX_LOG_BYTES: Final = 128 << 20
 _LARGEST: Final = 1 << 62
 
 
@@ -111,7 +111,7 @@ def read_log(text: str, name: str) -> ReadLog:
             raise UsageError(f"{name}: is no log of a calibration; it begins with {','.join(HEADER)}")
         for number, (step, *fields) in enumerate(lines, 2):
             offset, length, at_ns, ns = map(int, fields)
-            if min(offset, length, at_ns, ns) < 0 or max(offset, length, at_ns, ns) > _LARGEST or number > MOST_LINES:
+            if min(offset, length, at_ns, ns) < 0 or max(offset, length, at_ns, ns) > _LARGEST or number > MAX_LINES:
                 raise UsageError(f"{name}: line {number} has a number that no drive gives, or there are too many lines")
             if step == "capacity":
                 capacity = length

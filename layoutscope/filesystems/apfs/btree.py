@@ -20,10 +20,10 @@ from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.source import (
     Places,
     TreeSource,
-    joined_places,
+    concatenate_places,
+    drop_repeated_names,
     locate_nodes,
     low_keys,
-    named_once,
     object_of,
 )
 from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
@@ -140,14 +140,14 @@ def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
         source.store.log.survive(error, code="tree-unreadable")
         shape = None
     if shape is None:
-        source.store.lost.append(_lost_root(source, root))
+        source.store.lost.append(_make_unreadable_root(source, root))
         return None
     if shape.hash_type and source.root_hash:
         root = replace(root, child_hash=np.frombuffer(source.root_hash, np.uint8)[None, :])
     return OpenTree(source, shape), root
 
 
-def _lost_root(source: TreeSource, root: Places) -> NodeRows:
+def _make_unreadable_root(source: TreeSource, root: Places) -> NodeRows:
     """Make a row of a root that cannot be used: what led to it tells its address, its size and its transaction."""
     size, block = int(root.size_bytes[0]), source.blocks.block_size
     is_possible = size > 0 and size % block == 0 and size <= LARGEST_NODE
@@ -236,12 +236,12 @@ def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace
     check = check_nodes(source, expected, places, head, buffer.reshape(-1, shape.sizes.node))
     usable = {"num_keys": np.where(check.is_sound, head["num_keys"], 0)}
     found = nodes.slots(buffer, head | usable, shape.sizes)
-    check = _with_torn(source, places, check, found)
+    check = _check_bounds(source, places, check, found)
     keys = low_keys(source, buffer, found.slots.key_start)
     return ReadNodes(tree, level, first, places, head, check, buffer, found.slots, keys)
 
 
-def _with_torn(source: TreeSource, places: Places, check: NodeCheck, found: nodes.Located) -> NodeCheck:
+def _check_bounds(source: TreeSource, places: Places, check: NodeCheck, found: nodes.Located) -> NodeCheck:
     """Say which nodes and records lie outside of themselves; such a node does not count as read."""
     torn = found.torn & check.is_sound
     for number in np.flatnonzero(torn).tolist():
@@ -262,7 +262,7 @@ def _with_torn(source: TreeSource, places: Places, check: NodeCheck, found: node
     return replace(check, valid=valid, is_sound=check.is_sound & ~torn, is_damaged=damaged)
 
 
-def children_of(
+def decode_children(
     batch: ReadNodes,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
     """Decode the records of a batch of index nodes: the node's position in it, the child, its low key and its hash."""
@@ -355,19 +355,19 @@ def read_levels(
             tally.add(batch)
             yield batch
             if level:
-                children.append(_children(batch))
+                children.append(_locate_children(batch))
         if not level:
             if known is None:
                 tally.compare(first)
             return
-        places = named_once(source, joined_places(children))
+        places = drop_repeated_names(source, concatenate_places(children))
         if not len(places):
             return
 
 
-def _children(batch: ReadNodes) -> Places:
+def _locate_children(batch: ReadNodes) -> Places:
     """Locate the children of a batch of index nodes, in key order."""
-    node, oids, low, hashes = children_of(batch)
+    node, oids, low, hashes = decode_children(batch)
     return locate_nodes(batch.tree.source, oids, (node + batch.first, low, hashes))
 
 
@@ -498,7 +498,7 @@ class Pool(Struct):
         if parts:
             self.nodes = join(parts[0].tree, parts if self.nodes is None else [self.nodes, *parts])
             self.order = np.argsort(self.nodes.paddr, kind="stable")
-        self.children = _stacked([self.children, *children])
+        self.children = _concatenate_columns([self.children, *children])
 
     def find(self, places: Places, level: int) -> NDArray[np.int64]:
         """Rows of nodes by address, number and level; -1 for those that were not read."""
@@ -517,14 +517,14 @@ class Pool(Struct):
         return owners(counts), ranges(first, counts)
 
 
-def _stacked(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+def _concatenate_columns(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
     filled = [part for part in parts if part]
     return {name: np.concatenate([part[name] for part in filled]) for name in filled[0]} if filled else {}
 
 
 def index_records(batch: ReadNodes, first_row: int) -> dict[str, NDArray[Any]]:
     """Give what a batch of index nodes names, for a pool in which its first node has a given row."""
-    owner, oid, low_key, child_hash = children_of(batch)
+    owner, oid, low_key, child_hash = decode_children(batch)
     return dict(zip(_CHILD_COLUMNS, (owner + first_row, oid, low_key, child_hash), strict=True))
 
 
@@ -534,14 +534,14 @@ def read_shared(source: TreeSource, pool: Pool) -> NodeRows:
     What was found in another state already is not written down once more.
     """
     apart, log = source.apart(), source.store.log
-    nodes = _read_pooled(apart, pool)
+    nodes = _read_pool(apart, pool)
     known = set(log.findings)
     log.extend([item for item in apart.store.log.findings if item not in known])
     source.store.lost.extend(apart.store.lost)
     return nodes
 
 
-def _read_pooled(source: TreeSource, pool: Pool) -> NodeRows:
+def _read_pool(source: TreeSource, pool: Pool) -> NodeRows:
     opened = read_root(source)
     if opened is None:
         return join(source.tree, [])
@@ -554,7 +554,7 @@ def _read_pooled(source: TreeSource, pool: Pool) -> NodeRows:
             here = pool.nodes.take(rows)
             parts.append(replace(here, parent=places.parent, omap_leaf=places.omap_leaf, low_key=places.low_key))
         if level:
-            places = _children_in(source, pool, rows, base)
+            places = _locate_pool_children(source, pool, rows, base)
             base += len(rows)
     nodes = join(source.tree, parts)
     tally.num_keys = int(nodes.num_records[nodes.level == 0].sum())
@@ -578,8 +578,10 @@ def _fetch_new(tally: Tally, pool: Pool, places: Places, level: int) -> None:
         pool.add(parts, children)
 
 
-def _children_in(source: TreeSource, pool: Pool, rows: NDArray[np.int64], base: int) -> Places:
+def _locate_pool_children(source: TreeSource, pool: Pool, rows: NDArray[np.int64], base: int) -> Places:
     """Locate, as of this state, the children of index nodes, in key order."""
     owner, record = pool.named_by(rows)
     columns = {name: values[record] for name, values in pool.children.items()}
-    return named_once(source, locate_nodes(source, columns["oid"], (owner + base, columns["low_key"], columns["hash"])))
+    return drop_repeated_names(
+        source, locate_nodes(source, columns["oid"], (owner + base, columns["low_key"], columns["hash"]))
+    )

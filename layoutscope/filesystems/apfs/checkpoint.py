@@ -139,7 +139,7 @@ def open_checkpoint(
     try:
         rows = _map_rows(store, area, paddr, superblock)
         are_maps = _are_maps(area, rows, xid)
-        ephemerals = _mapped(store, area, rows[are_maps])
+        ephemerals = _decode_maps(store, area, rows[are_maps])
     except FormatError as error:
         return Checkpoint(xid, paddr, superblock, (), {}), (error,)
     sound: dict[int, Ephemeral] = {}
@@ -179,7 +179,7 @@ def _are_maps(area: DescriptorArea, rows: NDArray[np.int64], xid: int) -> NDArra
     return result
 
 
-def _mapped(store: Store, area: DescriptorArea, rows: NDArray[np.int64]) -> dict[int, Ephemeral]:
+def _decode_maps(store: Store, area: DescriptorArea, rows: NDArray[np.int64]) -> dict[int, Ephemeral]:
     """Decode the maps in some rows of the ring."""
     ephemerals: dict[int, Ephemeral] = {}
     for row in rows.tolist():

@@ -19,7 +19,7 @@ from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.btree import read_omap
 from layoutscope.filesystems.apfs.checkpoint import find_younger, read_descriptor_area, ring_paddrs
-from layoutscope.filesystems.apfs.nodes import lost_of
+from layoutscope.filesystems.apfs.nodes import find_unusable
 from layoutscope.filesystems.apfs.source import Store
 from layoutscope.filesystems.apfs.spaceman import device_blocks
 from layoutscope.filesystems.apfs.verify import read_object
@@ -156,7 +156,7 @@ def _open_state(
     header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
     omap = read_omap(apart, "container-omap", header.tree_oid, checkpoint.xid)
     if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
-        store.lost.extend([*apart.lost, *lost_of(omap.nodes)])
+        store.lost.extend([*apart.lost, *find_unusable(omap.nodes)])
         found = apart.log.findings
         where = found[0].image_offset if found else store.blocks.at(superblock.omap_oid)
         raise FormatError("its tree cannot be read", structure="container object map", image_offset=where)
@@ -339,7 +339,7 @@ def locate(source: Source, places: Iterable[int]) -> Iterator[Located]:
             copies[place] = parse_superblock(source, place)
         except FormatError:
             continue
-        for base in _assumed_starts(place, copies[place]):
+        for base in _list_possible_starts(place, copies[place]):
             bases.setdefault(base, []).append(place)
     left = set(copies)
     for base in sorted(bases, key=lambda base: (-len(bases[base]), base)):
@@ -351,7 +351,7 @@ def locate(source: Source, places: Iterable[int]) -> Iterator[Located]:
             yield found
     for place in sorted(left, key=lambda place: -copies[place].hdr.xid)[:1]:
         # A copy that nothing confirms is more likely one of many in the ring than the single one in block 0.
-        base = max(_assumed_starts(place, copies[place]), key=lambda base: base != place)
+        base = max(_list_possible_starts(place, copies[place]), key=lambda base: base != place)
         yield Located(base, _size_bytes(copies[place]), _witnesses(source, base, place, copies[place])[1])
 
 
@@ -371,7 +371,7 @@ def _ring_block(superblock: ApfsContainer.NxSuperblock) -> int | None:
     return int(superblock.xp_desc_base) + row
 
 
-def _assumed_starts(place: int, superblock: ApfsContainer.NxSuperblock) -> list[int]:
+def _list_possible_starts(place: int, superblock: ApfsContainer.NxSuperblock) -> list[int]:
     """List where a container may start that has a superblock at a place."""
     block = _ring_block(superblock)
     ring = [] if block is None else [place - block * int(superblock.len_block)]

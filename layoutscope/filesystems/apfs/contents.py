@@ -15,11 +15,11 @@ from layoutscope.filesystems.apfs.btree import Pool
 from layoutscope.filesystems.apfs.fsrecords import RecordTree
 from layoutscope.filesystems.apfs.keybag import container_keybag, volume_keybag_run
 from layoutscope.filesystems.apfs.snapshots import Rolling, read_rolling
-from layoutscope.filesystems.apfs.spaceman import MAX_BLOCKS, Details, Region, as_runs, inside, node_runs, type_name
+from layoutscope.filesystems.apfs.spaceman import MAX_BLOCKS, Details, Region, inside, node_runs, to_runs, type_name
 from layoutscope.filesystems.apfs.verify import report_damaged
 from layoutscope.filesystems.apfs.volume import (
     is_encrypted,
-    locked_nodes,
+    list_locked_nodes,
     program,
     read_fext_tree,
     read_fs_nodes,
@@ -155,12 +155,12 @@ class VolumeParts(Struct, frozen=True, dict=True):
 
     def claimed(self, block_size: int) -> NDArray[np.int64]:
         """Blocks that the volume uses."""
-        return self._remembered("claimed", lambda: lookup.union(self.claims(block_size)))
+        return self._compute_once("claimed", lambda: lookup.union(self.claims(block_size)))
 
     def claims(self, block_size: int) -> list[NDArray[np.int64]]:
         """Sets of blocks that the volume uses: for nodes, for regions, for data that is counted, for data of files."""
-        nodes = self._remembered("nodes", lambda: node_runs(self._trees(), block_size))
-        return [nodes, as_runs(self.regions), self.data_runs(), self.file_runs(block_size)]
+        nodes = self._compute_once("nodes", lambda: node_runs(self._trees(), block_size))
+        return [nodes, to_runs(self.regions), self.data_runs(), self.file_runs(block_size)]
 
     def _trees(self) -> list[NodeRows]:
         """All trees of all states, each once."""
@@ -180,13 +180,13 @@ class VolumeParts(Struct, frozen=True, dict=True):
 
     def data_runs(self) -> NDArray[np.int64]:
         """Blocks of data that the live volume or a snapshot refers to."""
-        return self._remembered("data", self._data_runs)
+        return self._compute_once("data", self._data_runs)
 
     def file_runs(self, block_size: int) -> NDArray[np.int64]:
         """Blocks of data that files of this state hold."""
-        return self._remembered("files", lambda: self._file_runs(block_size))
+        return self._compute_once("files", lambda: self._file_runs(block_size))
 
-    def _remembered(self, key: str, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+    def _compute_once(self, key: str, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
         # An attribute that is not a field: a copy with another state begins without it.
         known: dict[str, NDArray[np.int64]] = vars(self).setdefault("known", {})
         if key not in known:
@@ -216,10 +216,10 @@ def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDA
     is_hole = first == 0
     if is_hole.any():
         first, length = first[~is_hole], length[~is_hole]
-    return first, _in_blocks(length, block_size)
+    return first, _round_up_to_blocks(length, block_size)
 
 
-def _in_blocks(length: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
+def _round_up_to_blocks(length: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
     """Round lengths up to whole blocks; a power of two needs no division."""
     if block_size & (block_size - 1):
         return -(-length // block_size)
@@ -298,7 +298,7 @@ def _read_states(
 ) -> tuple[RecordTree, dict[str, NodeRows]]:
     """Read the file-system tree of the chosen state, and the nodes that only others have."""
     if _is_locked(states["live"], cipher):
-        nodes = {name: locked_nodes(state) for name, state in states.items()}
+        nodes = {name: list_locked_nodes(state) for name, state in states.items()}
         return RecordTree(nodes[chosen]), nodes
     # States that are sealed read their nodes otherwise than those that are not, even where they share them.
     pools = {_hash_type(state): Pool() for state in states.values()}
@@ -359,7 +359,7 @@ def _streams(records: RecordTables) -> Streams:
     if not parts:
         nothing = np.empty(0, np.uint64)
         return Streams(index_of(nothing), nothing, np.empty(0, np.int64), np.empty(0, np.uint32), tuple(forks))
-    stream_id, file_id, size, fork = parts[0] if len(parts) == 1 else _joined(parts)
+    stream_id, file_id, size, fork = parts[0] if len(parts) == 1 else _concatenate_parts(parts)
     if not is_strictly_ascending(stream_id):
         order = np.argsort(stream_id, kind="stable")
         stream_id, file_id, size, fork = stream_id[order], file_id[order], size[order], fork[order]
@@ -369,7 +369,7 @@ def _streams(records: RecordTables) -> Streams:
     return Streams(index, file_id, size, fork, tuple(forks), is_plain)
 
 
-def _joined(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _concatenate_parts(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 
@@ -450,7 +450,7 @@ def devices(container: Container) -> NDArray[np.int64]:
 def account(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> Account:
     """Compare everything that is claimed with the bitmaps."""
     block_size = container.blocks.block_size
-    claims = [node_runs([*parts.trees, *parts.lost], block_size), as_runs(parts.regions)]
+    claims = [node_runs([*parts.trees, *parts.lost], block_size), to_runs(parts.regions)]
     claims += [volume.claimed(block_size) for volume in volumes]
     _report_data_in_metadata(container, parts, volumes)
     # Blocks in the free queues are still used in the bitmaps, so that nothing overwrites what earlier checkpoints hold.
@@ -462,7 +462,7 @@ def account(container: Container, parts: ContainerParts, volumes: list[VolumePar
 def _report_data_in_metadata(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> None:
     """Blocks of file data that a node or region claims as well."""
     block_size = container.blocks.block_size
-    metadata = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
+    metadata = [node_runs(parts.trees, block_size), to_runs(parts.regions)]
     data = []
     for volume in volumes:
         claims = volume.claims(block_size)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from layoutscope.access.driver import INODE, NAME, Costs, Driver, Mounted, Search, no_places, roots
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, fixed_place, regions_of
+from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, make_fixed_place, regions_of
 from layoutscope.aging.model import Policy
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.units import KIB
@@ -85,9 +85,9 @@ def _superblock(layout: VolumeLayout) -> Iterator[MountStep]:
     start, block_bytes = layout.facts.image_offset, layout.facts.block_size_bytes
     if layout.container is None:
         return
-    yield fixed_place("container-superblock", start, FIRST_BYTES)
+    yield make_fixed_place("container-superblock", start, FIRST_BYTES)
     if block_bytes != FIRST_BYTES:
-        yield fixed_place("container-superblock", start, block_bytes)
+        yield make_fixed_place("container-superblock", start, block_bytes)
 
 
 def ring(layout: VolumeLayout) -> Iterator[FixedPlaces]:
@@ -133,12 +133,12 @@ LIVE: Final = ("live", "inferred")
 
 def apfsck_reads(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> CheckerReads:  # noqa: ARG001  (as others)
     """Say what apfsck reads, whose blocks the page cache keeps."""
-    pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_checked_volume(layout, nodes)]
+    pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_list_checked_volume(layout, nodes)]
     pieces += _ephemeral(layout, "spaceman")
     pieces += [regions_of(layout.container, kind) for kind in ("spaceman-cab", "spaceman-cib")]
-    pieces += [*_own_nodes(layout.container, "spaceman")]
+    pieces += [*_list_own_nodes(layout.container, "spaceman")]
     pieces += [regions_of(layout.container, "internal-pool-bitmap")]
-    return _placed(pieces, layout.facts.block_size_bytes, is_cached=True)
+    return _place_block_reads(pieces, layout.facts.block_size_bytes, is_cached=True)
 
 
 def fsck_apfs_reads(
@@ -152,25 +152,25 @@ def fsck_apfs_reads(
     pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_ephemeral(layout, "spaceman")]
     kinds = ("spaceman-cab", "spaceman-cib", "spaceman-bitmap", "internal-pool-bitmap")
     pieces += [regions_of(layout.container, kind) for kind in kinds]
-    pieces += [*_own_nodes(layout.container, "spaceman"), *_checked_volume(layout, nodes, printed(year))]
-    return _placed(pieces, layout.facts.block_size_bytes, is_cached=caches)
+    pieces += [*_list_own_nodes(layout.container, "spaceman"), *_list_checked_volume(layout, nodes, printed(year))]
+    return _place_block_reads(pieces, layout.facts.block_size_bytes, is_cached=caches)
 
 
 def _checkpoint(layout: VolumeLayout) -> Iterator[FixedPlaces]:
     """Read block 0, the descriptor area, and the container's object map."""
     if layout.container is None:
         return
-    yield fixed_place("container-superblock", layout.facts.image_offset, layout.facts.block_size_bytes)
+    yield make_fixed_place("container-superblock", layout.facts.image_offset, layout.facts.block_size_bytes)
     yield from ring(layout)
     yield regions_of(layout.container, "object-map")
-    yield from _own_nodes(layout.container, "container-omap")
+    yield from _list_own_nodes(layout.container, "container-omap")
 
 
 def _ephemeral(layout: VolumeLayout, owner: str) -> list[FixedPlaces]:
     return [regions_of(layout.container, "checkpoint-data", lambda name: name == owner)]
 
 
-def _own_nodes(layout: VolumeLayout | None, tree: str) -> Iterator[FixedPlaces]:
+def _list_own_nodes(layout: VolumeLayout | None, tree: str) -> Iterator[FixedPlaces]:
     if layout is None:
         return
     table = layout.columns("nodes")
@@ -198,7 +198,9 @@ FIRST_YEAR, SECOND_YEAR = 2017, 2018
 """Years of macOS 10.13 and 10.14, whose checkers print their own orders."""
 
 
-def _checked_volume(layout: VolumeLayout, nodes: NodeTable, order: Sequence[str] = APFSCK) -> Iterator[FixedPlaces]:
+def _list_checked_volume(
+    layout: VolumeLayout, nodes: NodeTable, order: Sequence[str] = APFSCK
+) -> Iterator[FixedPlaces]:
     """Read superblock and object map, then the parts of a volume in some order; snapshots the oldest first."""
     yield regions_of(layout, "volume-superblock", lambda owner: owner == "live")
     yield regions_of(layout, "object-map")
@@ -213,14 +215,14 @@ def _checked_volume(layout: VolumeLayout, nodes: NodeTable, order: Sequence[str]
             yield _state(layout, nodes, part, view)
             continue
         yield _state(layout, nodes, "snapmeta", view)
-        yield from _of_snapshots(layout, nodes, ~live)
+        yield from _list_snapshot_reads(layout, nodes, ~live)
 
 
-def _of_snapshots(layout: VolumeLayout, nodes: NodeTable, kept: NDArray[np.bool_]) -> Iterator[FixedPlaces]:
+def _list_snapshot_reads(layout: VolumeLayout, nodes: NodeTable, kept: NDArray[np.bool_]) -> Iterator[FixedPlaces]:
     """Read each snapshot's superblock, extent references and tree, the oldest first."""
     parent, rank = nodes.parent.astype(np.int64), nodes.key_rank
     superblocks = regions_of(layout, "volume-superblock", lambda owner: owner != "live")
-    references = _kept_references(layout, nodes, kept)
+    references = _list_snapshot_references(layout, nodes, kept)
     for number, view in enumerate(_snapshots(layout, nodes)):
         yield superblocks.chosen(slice(number, number + 1))
         for rows in references[number : number + 1]:
@@ -231,7 +233,9 @@ def _of_snapshots(layout: VolumeLayout, nodes: NodeTable, kept: NDArray[np.bool_
 _View = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int64]"]
 
 
-def _kept_references(layout: VolumeLayout, nodes: NodeTable, kept: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+def _list_snapshot_references(
+    layout: VolumeLayout, nodes: NodeTable, kept: NDArray[np.bool_]
+) -> list[NDArray[np.int64]]:
     """Return the nodes of each snapshot's own tree of extent references, the oldest first."""
     own = np.flatnonzero(kept & (nodes.tree == nodes.tree_code("extentref")))
     top = np.arange(len(nodes))
@@ -279,7 +283,7 @@ def _nodes(tree: str, layout: VolumeLayout, rows: NDArray[np.int64]) -> FixedPla
     return FixedPlaces(tree, device, table["image_offset"].signed()[rows], table["size_bytes"].signed()[rows])
 
 
-def _placed(pieces: Sequence[FixedPlaces], block_bytes: int, *, is_cached: bool) -> CheckerReads:
+def _place_block_reads(pieces: Sequence[FixedPlaces], block_bytes: int, *, is_cached: bool) -> CheckerReads:
     """Read places block by block."""
     blocks = [each.cut(block_bytes) for each in pieces if len(each)]
     kinds = tuple(dict.fromkeys(each.kind for each in blocks))
@@ -382,21 +386,21 @@ def driver(host: HostProfile) -> Driver:
         extents_tree="extentref",
         # A mount that needs the space manager has read it.
         first_write=no_places if own.apfs_mount_reads_space else first_write,
-        compared_by=_compared_by,
-        mounted=_mounted,
+        compared_by=_normalize_for_comparison,
+        mounted=_find_mounted_nodes,
         mount=partial(apfs_by_macos, own.apfs_mount_trims) if own.apfs_mount_reads_space else apfs_by_linux,
         check=on_macos if own.apfs_mount_reads_space else apfsck_reads,
     )
 
 
-def _compared_by(name: str, facts: VolumeFacts) -> str:
+def _normalize_for_comparison(name: str, facts: VolumeFacts) -> str:
     """Return what a name is compared by, and hashed: decomposed, and folded where case does not count."""
     folded = not facts.case_sensitive
     # Volumes of the first developer versions compare the bytes of names.
     return compared_form(name, folded=folded) if folded or "normalization-insensitive" in facts.features else name
 
 
-def _mounted(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:
+def _find_mounted_nodes(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:
     """Roots of the trees, and the leaves with the inodes of the root and of the private directory."""
     first = [entries.inode_node[np.flatnonzero(entries.file_id == number)[:1]] for number in (ROOT_ID, PRIVATE_ID)]
     # That of the extents is read when the first of them is freed.

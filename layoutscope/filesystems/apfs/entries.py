@@ -89,8 +89,8 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "dstream_node_row": _rows(inode.of(_dstream_leaves(inodes, nodes), NO_NODE), first_row),
         "listing_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "right", first_row),
         "listing_end_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "left", first_row),
-        "valence": _masked(children.view(np.uint32), is_directory & known),
-        "link_id": _masked(drecs["sibling_id"], drecs["sibling_id"] != 0) if drecs["sibling_id"].any() else None,
+        "valence": _mask_values(children.view(np.uint32), is_directory & known),
+        "link_id": _mask_values(drecs["sibling_id"], drecs["sibling_id"] != 0) if drecs["sibling_id"].any() else None,
     }
     return build_table("entries", columns)
 
@@ -116,7 +116,7 @@ class _Matched(Struct, frozen=True):
         return found
 
 
-def _masked(values: NDArray[Any], keep: NDArray[np.bool_]) -> Values:
+def _mask_values(values: NDArray[Any], keep: NDArray[np.bool_]) -> Values:
     return Values(values, keep)
 
 
@@ -165,16 +165,16 @@ def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: N
     if "expanded_size" in xattrs:
         rows = np.flatnonzero(xattrs["expanded_size"] >= 0)
         expanded = _Attributes(xattrs["obj_id"][rows], xattrs["expanded_size"][rows])
-        size = _from_attributes(size, compressed, file_id, expanded)
+        size = _take_attribute_sizes(size, compressed, file_id, expanded)
         rows = np.flatnonzero(xattrs["name"].equal_to(SYMLINK_NAME))
         # The target ends with a zero byte that stat does not count.
         targets = _Attributes(xattrs["obj_id"][rows], xattrs["len_xdata"][rows].astype(np.int64) - 1)
-        size = _from_attributes(size, kind == KINDS.index("symlink"), file_id, targets)
+        size = _take_attribute_sizes(size, kind == KINDS.index("symlink"), file_id, targets)
     size[kind == KINDS.index("directory")] = 0
     return size
 
 
-def _from_attributes(
+def _take_attribute_sizes(
     size: NDArray[np.int64], wanted: NDArray[np.bool_], file_id: NDArray[np.uint64], attributes: _Attributes
 ) -> NDArray[np.int64]:
     """Take the sizes of wanted files from attributes of theirs, where they have one."""
@@ -263,7 +263,7 @@ def _possible(sizes: NDArray[np.int64], drecs: Columns, log: FindingLog) -> NDAr
         return sizes
     message = f"{len(wrong):,} files have a size of 2**63 bytes or more; the first is file {drecs['file_id'][wrong[0]]}"
     log.at(f"entry of directory {drecs['obj_id'][wrong[0]]}").add("record-invalid", "error", message)
-    return _masked(sizes, sizes >= 0)
+    return _mask_values(sizes, sizes >= 0)
 
 
 def _report_missing(drecs: Columns, known: NDArray[np.bool_], log: FindingLog) -> None:
@@ -281,7 +281,7 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
     extents, owners, blocks = parts.file_extents(), streams(parts.fs.records), parts.state.store.blocks
     if not len(extents["obj_id"]):
         return build_table("extents", {})
-    owned = _owned(owners.index, extents["obj_id"])
+    owned = _find_owners(owners.index, extents["obj_id"])
     known = owned.is_known
     stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
     # Block 0 holds the superblock; an extent there stands for a hole.
@@ -363,7 +363,7 @@ class _Owned(NamedTuple):
         return np.where(self.is_known, values[self.owner], np.asarray(otherwise, values.dtype))
 
 
-def _owned(streams: Index, wanted: NDArray[np.uint64]) -> _Owned:
+def _find_owners(streams: Index, wanted: NDArray[np.uint64]) -> _Owned:
     """Give each extent to all owners of its stream, the extents of an owner together."""
     first, is_known = streams.find(wanted)
     if is_strictly_ascending(streams.keys):

@@ -281,7 +281,7 @@ class RecordTables(Struct):
     num_records: int = 0
     num_decoded: int = 0
 
-    _known: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    _name_entries_in_range: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def get(self, name: str) -> Columns:
         """Return the table of a record type, without rows if there are no such records."""
@@ -300,9 +300,9 @@ class RecordTables(Struct):
 
     def remembered(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
         """Return what was made under this key, or make it; for what follows from the tables alone."""
-        if key not in self._known:
-            self._known[key] = make()
-        found: T = self._known[key]
+        if key not in self._name_entries_in_range:
+            self._name_entries_in_range[key] = make()
+        found: T = self._name_entries_in_range[key]
         return found
 
     def let_go(self) -> None:
@@ -497,8 +497,8 @@ def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Po
 
 
 NO_LIMIT: Final = 2**64 - 1
-MOST_NAMED: Final = 10
-MOST_LISTED: Final = 100
+MAX_NAMED: Final = 10
+MAX_LISTED: Final = 100
 
 
 class Entries(NamedTuple):
@@ -576,14 +576,14 @@ def report_losses(source: TreeSource, records: RecordTables | None, log: Finding
 
 def tell_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
     """Say of missing subtrees of a tree, as :func:`find_losses` lists them, what they held."""
-    for loss in losses[:MOST_LISTED]:
+    for loss in losses[:MAX_LISTED]:
         what = _objects(source, loss, records)
         name = f"{source.tree} tree, node {loss.node_id}"
         message = f"what it holds is missing: {what}"
         log.at_byte(name, loss.image_offset, loss.device).add("subtree-missing", "error", message)
-    if len(losses) > MOST_LISTED:
-        further = losses[MOST_LISTED]
-        message = f"{len(losses) - MOST_LISTED:,} further subtrees are missing"
+    if len(losses) > MAX_LISTED:
+        further = losses[MAX_LISTED]
+        message = f"{len(losses) - MAX_LISTED:,} further subtrees are missing"
         log.at_byte(f"{source.tree} tree", further.image_offset, further.device).add(
             "subtree-missing", "error", message
         )
@@ -596,10 +596,10 @@ def _objects(source: TreeSource, loss: Loss, records: RecordTables | None) -> st
     # The number of a record's type stands in the low bits of the sorting number.
     low, high = loss.low >> 4, loss.high >> 4
     text = f"objects from {low}" + ("" if loss.high == NO_LIMIT else f" to {high}")
-    return text + _known(low, high, records) if records is not None else text
+    return text + _name_entries_in_range(low, high, records) if records is not None else text
 
 
-def _known(low: int, high: int, records: RecordTables) -> str:
+def _name_entries_in_range(low: int, high: int, records: RecordTables) -> str:
     """Name the files and directories in a range of numbers that directory entries elsewhere still name."""
     drecs: dict[str, Any] = records.get("dir_rec")
     if "file_id" not in drecs:
@@ -608,7 +608,7 @@ def _known(low: int, high: int, records: RecordTables) -> str:
     kind = int(grammar.ApfsInode.ModeFormat.directory) >> 12
     directories = np.unique(drecs["file_id"][inside & (drecs["entry_type"] == kind)])
     others = int(inside.sum()) - len(directories)
-    numbers = ", ".join(str(number) for number in directories[:MOST_NAMED].tolist())
-    more = " and more" if len(directories) > MOST_NAMED else ""
+    numbers = ", ".join(str(number) for number in directories[:MAX_NAMED].tolist())
+    more = " and more" if len(directories) > MAX_NAMED else ""
     named = f" ({numbers}{more})" if numbers else ""
     return f"; entries elsewhere name {len(directories)} directories{named} and {others} other files there"

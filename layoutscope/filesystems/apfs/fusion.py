@@ -24,11 +24,11 @@ from layoutscope.filesystems.apfs.spaceman import (
     Details,
     Region,
     Space,
-    as_runs,
     inside,
     node_runs,
     read_space,
     rest,
+    to_runs,
     type_name,
 )
 from layoutscope.filesystems.apfs.verify import read_object
@@ -77,7 +77,7 @@ def main_first(first: Half, second: Half | None, log: FindingLog) -> Halves:
             log.at_byte(lost.structure, lost.image_offset, int(not is_main)).add(
                 "checkpoint-invalid", "warning", message
             )
-            return _ordered(halves, first_is_main=is_main == (number == 0))
+            return _order_halves(halves, first_is_main=is_main == (number == 0))
     one, two = known
     if not one.is_fusion or _set_of(one) != _set_of(two) or one.is_fusion_main == two.is_fusion_main:
         raise FormatError(
@@ -85,7 +85,7 @@ def main_first(first: Half, second: Half | None, log: FindingLog) -> Halves:
             structure="container superblock",
             image_offset=first[1],
         )
-    return _ordered(halves, first_is_main=bool(one.is_fusion_main))
+    return _order_halves(halves, first_is_main=bool(one.is_fusion_main))
 
 
 def _superblock_of(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock | FormatError:
@@ -96,7 +96,7 @@ def _superblock_of(source: Source, image_offset: int) -> ApfsContainer.NxSuperbl
         return error
 
 
-def _ordered(halves: tuple[Half, Half], *, first_is_main: bool) -> Halves:
+def _order_halves(halves: tuple[Half, Half], *, first_is_main: bool) -> Halves:
     return halves if first_is_main else (halves[1], halves[0])
 
 
@@ -139,7 +139,7 @@ def middle_tree(container: Container) -> tuple[list[NodeRows], DirtyRuns, Detail
     if not oid:
         return [], DirtyRuns(), {}
     nodes, leaves = read_nodes(TreeSource(container.store, "fusion-middle", oid, container.xid))
-    parts = [_cached(container, batch) for batch in leaves]
+    parts = [_decode_cached_runs(container, batch) for batch in leaves]
     target, paddr, count, is_dirty = (np.concatenate(column) for column in zip(_NONE_CACHED, *parts, strict=True))
     start, stop = target[is_dirty], target[is_dirty] + count[is_dirty].astype(np.uint64)
     # Keys ascend; where two runs overlap all the same, a block belongs to the later one.
@@ -158,7 +158,7 @@ def with_dirty(container: Container, dirty: DirtyRuns) -> Container:
     return replace(container, store=Store.over(blocks, container.log)) if len(dirty) else container
 
 
-def _cached(container: Container, batch: ReadNodes) -> Cached:
+def _decode_cached_runs(container: Container, batch: ReadNodes) -> Cached:
     """Decode the runs of one batch; one that lies on the wrong device is a finding, and left out."""
     slots = batch.slots
     values = batch.columns(
@@ -260,7 +260,7 @@ def read_container_parts(container: Container) -> ContainerParts:
     lost = list(container.store.lost)
     regions = inside([*regions, *_checkpoint_regions(container, [*trees, *lost])], container.store)
     if space:
-        regions = _without_pending(regions, space) + _pending(space, regions)
+        regions = _mark_pending_blocks(regions, space) + _pending(space, regions)
     return ContainerParts(space, trees, regions, details, dirty, lost)
 
 
@@ -275,17 +275,17 @@ def _rare_structures(container: Container) -> tuple[list[NodeRows], list[Region]
     return [*evicted, *middle], regions, dirty, details | moves | cached | held
 
 
-def _without_pending(regions: list[Region], space: Space) -> list[Region]:
+def _mark_pending_blocks(regions: list[Region], space: Space) -> list[Region]:
     """Spare blocks of the internal pool that wait in its free queue are shown as waiting."""
-    pending = as_runs(space.pending)
+    pending = to_runs(space.pending)
     kept = [item for item in regions if item.type != "internal-pool"]
-    pool = as_runs([item for item in regions if item.type == "internal-pool"])
+    pool = to_runs([item for item in regions if item.type == "internal-pool"])
     return kept + rest("internal-pool", "space manager", pool, pending)
 
 
 def _pending(space: Space, regions: list[Region]) -> list[Region]:
     """Blocks that wait to become free, where nothing current lies."""
-    taken = as_runs([item for item in regions if item.type != "internal-pool"])
+    taken = to_runs([item for item in regions if item.type != "internal-pool"])
     waiting = []
     for item in space.pending:
         runs = np.array([[item.paddr, item.num_blocks]], np.int64)
@@ -319,19 +319,19 @@ def _checkpoint_regions(container: Container, trees: list[NodeRows]) -> list[Reg
         Region(names[int(area.kind[row])], f"checkpoint {area.xid[row]}", int(area.paddr[row]))
         for row in sorted(area.blocks)
     ]
-    regions += rest("checkpoint-descriptor", "unused", _as_ring(area.paddr), as_runs(regions))
+    regions += rest("checkpoint-descriptor", "unused", _form_ring(area.paddr), to_runs(regions))
     held = node_runs(trees, block_size)
     objects = [
         Region("checkpoint-data", type_name(item.type), item.paddr, item.size_bytes // block_size)
         for item in container.checkpoint.ephemerals.values()
     ]
     # Nodes of the space manager's free queues are ephemeral objects too; these are in the table of nodes already.
-    objects = [region for region in objects if not len(lookup.intersect(as_runs([region]), held))]
-    taken = lookup.union([held, as_runs(objects)])
-    return regions + objects + rest("checkpoint-data", "unused", _as_ring(container.data_paddrs), taken)
+    objects = [region for region in objects if not len(lookup.intersect(to_runs([region]), held))]
+    taken = lookup.union([held, to_runs(objects)])
+    return regions + objects + rest("checkpoint-data", "unused", _form_ring(container.data_paddrs), taken)
 
 
-def _as_ring(paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _form_ring(paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
     return lookup.runs_of(paddrs.astype(np.int64), np.ones(len(paddrs), np.int64))
 
 
@@ -367,11 +367,11 @@ def read_evictions(container: Container) -> tuple[list[NodeRows], Details]:
     if not oid:
         return [], details
     nodes, leaves = read_nodes(TreeSource(container.store, "evict-mapping", oid, container.xid))
-    details["blocks to be moved"] = sum(_moved(container, batch) for batch in leaves)
+    details["blocks to be moved"] = sum(_count_moved_blocks(container, batch) for batch in leaves)
     return [nodes], details
 
 
-def _moved(container: Container, batch: ReadNodes) -> int:
+def _count_moved_blocks(container: Container, batch: ReadNodes) -> int:
     """Count the blocks of a batch of leaves that move; a run that leaves the container is a finding."""
     slots = batch.slots
     keys = batch.columns("key", EVICT_MAPPING_KEY, (EVICT_MAPPING_KEY.paddr,))

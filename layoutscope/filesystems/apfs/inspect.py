@@ -115,7 +115,7 @@ def _compare_node(data: bytes, tree: str) -> tuple[int, list[str]]:
         # A damaged flag: records of this tree have no fixed sizes, so nothing says where they end.
         return int(str(head.value("num_keys"))), differences
     # Only tables of contents with fixed sizes need to be told these.
-    key_bytes, val_bytes = _fixed_sizes(tree, is_leaf=is_leaf) if is_fixed else (0, 0)
+    key_bytes, val_bytes = _fixed_entry_sizes(tree, is_leaf=is_leaf) if is_fixed else (0, 0)
     located = toc.slots(buffer, toc.node_heads(buffer, zero), toc.Sizes(len(data), key_bytes, val_bytes))
     found, count = located.slots, len(located.slots) + len(located.strays.number)
     parsed = list(_slots(data, tree, head, end))
@@ -167,7 +167,7 @@ def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]
             return
         found = {field.path: int(str(field.value)) for field in entry.fields if field.length_bytes}
         if record_type is records.KVOFF:
-            key_len, val_len = _fixed_sizes(tree, is_leaf=bool(named["is_leaf"]))
+            key_len, val_len = _fixed_entry_sizes(tree, is_leaf=bool(named["is_leaf"]))
             found = {
                 "key.ofs_data": found["ofs_key"],
                 "key.len_data": key_len,
@@ -180,7 +180,7 @@ def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]
         yield _Slot((start, start + found["key.len_data"]), value)
 
 
-def _fixed_sizes(tree: str, *, is_leaf: bool) -> tuple[int, int]:
+def _fixed_entry_sizes(tree: str, *, is_leaf: bool) -> tuple[int, int]:
     key, val = _FIXED.get(tree, _FIXED["omap"])
     return key.width, (val if is_leaf else records.CHILD_VAL).width
 
@@ -194,7 +194,7 @@ def _record(data: bytes, tree: str, slot: _Slot, head: Described, number: int) -
     if slot.val[0] < slot.val[1]:
         parts.append(describe_structure(grammar.parser(val_type), data, *slot.val, "value"))
     found = combined(f"record {number}{name}", *parts)
-    return replace(found, fields=tuple(map(_with_name, found.fields)))
+    return replace(found, fields=tuple(map(_show_name, found.fields)))
 
 
 def _types(data: bytes, tree: str, slot: _Slot) -> tuple[RecordType, RecordType, str]:
@@ -220,7 +220,7 @@ def _is_plain_drec(data: bytes, slot: _Slot) -> bool:
     return not plain.error and isinstance(length, int) and records.DREC_KEY.width + length == slot.key[1] - slot.key[0]
 
 
-def _with_name(field: FieldValue) -> FieldValue:
+def _show_name(field: FieldValue) -> FieldValue:
     """Show a name as text; names on disk are UTF-8 with a zero byte at the end."""
     if field.path.rpartition(".")[2] == "name" and isinstance(field.value, bytes):
         return replace(field, value=field.value.rstrip(b"\0").decode("utf-8", "backslashreplace"))

@@ -69,14 +69,14 @@ class WrappedKey(Struct, frozen=True):
 def read_keybag(container: Container, start_paddr: int, num_blocks: int, owner: bytes, structure: str) -> list[Entry]:
     """Read and decrypt a key bag."""
     data, where = (
-        decrypted_bag(container, (start_paddr, num_blocks), owner, structure),
+        decrypt_bag(container, (start_paddr, num_blocks), owner, structure),
         container.blocks.at(start_paddr),
     )
     bag = grammar.parse(grammar.ApfsKeybag.Keybag, data, structure=structure, image_offset=where)
     return list(_entries(data, bag.locker.num_keys, structure, where))
 
 
-def decrypted_bag(container: Container, run: tuple[int, int], owner: bytes, structure: str) -> bytes:
+def decrypt_bag(container: Container, run: tuple[int, int], owner: bytes, structure: str) -> bytes:
     """Read and decrypt the blocks of a key bag."""
     (start_paddr, num_blocks), blocks = run, container.blocks
     where = blocks.at(start_paddr)
@@ -179,12 +179,12 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
     """
     entries = container_keybag(container)
     run = volume_keybag_run(entries, volume_uuid)
-    volume_key = _wrapped(entries, volume_uuid, int(grammar.ApfsKeybag.KeybagTag.volume_key))
+    volume_key = _find_wrapped_keys(entries, volume_uuid, int(grammar.ApfsKeybag.KeybagTag.volume_key))
     if run is None or not volume_key:
         return None
     own = read_keybag(container, *run, volume_uuid, "volume key bag")
     left, refused = MAX_ITERATIONS, 0
-    for record in _wrapped(own, None, int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)):
+    for record in _find_wrapped_keys(own, None, int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)):
         if not 0 < record.iterations <= left:
             refused = record.iterations
             continue
@@ -206,7 +206,7 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
     return None
 
 
-def _wrapped(entries: list[Entry], owner: bytes | None, tag: int) -> list[WrappedKey]:
+def _find_wrapped_keys(entries: list[Entry], owner: bytes | None, tag: int) -> list[WrappedKey]:
     """Key records of a tag, of one owner or of all."""
     records = [parse_wrapped_key(entry.data) for entry in entries if entry.tag == tag and owner in (None, entry.uuid)]
     return [record for record in records if record is not None]

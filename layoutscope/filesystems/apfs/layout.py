@@ -16,12 +16,12 @@ from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.container import find_superblock, uuid_text
 from layoutscope.filesystems.apfs.contents import NO_RUNS, Account, num_missing_entries
 from layoutscope.filesystems.apfs.entries import entries_table, extents_table
-from layoutscope.filesystems.apfs.nodes import DAMAGED, LOCKED, SOUND, UNKNOWN_LEVEL, NodeRows, rows_of, without_others
+from layoutscope.filesystems.apfs.nodes import DAMAGED, LOCKED, SOUND, UNKNOWN_LEVEL, NodeRows, rows_of, take_nodes
 from layoutscope.filesystems.apfs.snapshots import LIVE
-from layoutscope.filesystems.apfs.spaceman import Details, Region, as_runs, from_runs, rest
+from layoutscope.filesystems.apfs.spaceman import Details, Region, from_runs, rest, to_runs
 from layoutscope.filesystems.apfs.sweep import TREES, Swept, sweep
 from layoutscope.filesystems.apfs.verify import VALID_NAMES
-from layoutscope.filesystems.apfs.volume import program, stored_name
+from layoutscope.filesystems.apfs.volume import decode_stored_name, program
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
@@ -77,7 +77,7 @@ def tree_facts(trees: Sequence[NodeRows]) -> tuple[TreeFacts, ...]:
     )
 
 
-def shown_time(nanoseconds: int) -> str:
+def format_disk_time(nanoseconds: int) -> str:
     """Return a time of the disk in UTC; empty where it is not set."""
     seconds = nanoseconds // 10**9
     # Up to the year 4147: beyond it are damaged fields, up to more years than a date can have.
@@ -141,7 +141,7 @@ def history_facts(superblock: grammar.ApfsVolume.ApfsSuperblock) -> Details:
     """Who formatted and changed the volume, and when."""
     details: Details = {
         "formatted by": program(superblock.formatted_by),
-        "formatted (UTC)": shown_time(superblock.formatted_by.timestamp),
+        "formatted (UTC)": format_disk_time(superblock.formatted_by.timestamp),
     }
     users = [f"{program(entry)} (xid {entry.last_xid})" for entry in superblock.modified_by if entry.last_xid]
     return details | {"modified by": ", ".join(users)}
@@ -172,8 +172,8 @@ def volume_facts(container: Container, volume: Volume, summary: Summary) -> Volu
         "allocated blocks": superblock.num_alloced_blocks,
         "reserved blocks": superblock.num_reserve_blocks,
         "quota blocks": superblock.num_quota_blocks,
-        "unmounted (UTC)": shown_time(superblock.unmount_time),
-        "modified (UTC)": shown_time(superblock.last_mod_time),
+        "unmounted (UTC)": format_disk_time(superblock.unmount_time),
+        "modified (UTC)": format_disk_time(superblock.last_mod_time),
         "next object id": superblock.next_obj_id,
         **history_facts(superblock),
     }
@@ -185,7 +185,7 @@ def volume_facts(container: Container, volume: Volume, summary: Summary) -> Volu
         filesystem="apfs",
         variant="APFS",
         volume=volume.number,
-        name=stored_name(superblock),
+        name=decode_stored_name(superblock),
         uuid=uuid_text(bytes(superblock.vol_uuid)),
         stack=summary.stack,
         image_offset=container.blocks.image_offsets[0],
@@ -290,7 +290,7 @@ def nodes_table(
     return build_table("nodes", columns)
 
 
-def found_once(lost: Sequence[NodeRows], trees: Sequence[NodeRows]) -> list[NodeRows]:
+def drop_known_nodes(lost: Sequence[NodeRows], trees: Sequence[NodeRows]) -> list[NodeRows]:
     """Leave out lost nodes that are among those of other trees, or came up before: states share their nodes."""
     seen = np.concatenate([np.empty(0, np.uint64), *(nodes.paddr for nodes in trees)])
     kept = []
@@ -311,7 +311,7 @@ def _refer(position: NDArray[np.int64], first_row: int) -> NDArray[np.uint32]:
     return np.where(position < 0, NULL_ROW, position + first_row).astype(np.uint32)
 
 
-def with_stale(
+def add_stale_nodes(
     blocks: Blocks, swept: Swept, own: VolumeLayout, volumes: list[tuple[VolumeParts, VolumeLayout]]
 ) -> list[VolumeLayout]:
     """Add the nodes that no state holds to the layouts: of the volume whose object map knows them, or the container."""
@@ -328,7 +328,7 @@ def with_stale(
         if len(volumes) == 1:
             owner[left.subtype == _subtype("fs")] = number
     layouts = [own, *(layout for _, layout in volumes)]
-    return [_added(layout, left.take(owner == number - 1), blocks) for number, layout in enumerate(layouts)]
+    return [_add_nodes(layout, left.take(owner == number - 1), blocks) for number, layout in enumerate(layouts)]
 
 
 def _subtype(tree: str) -> int:
@@ -344,7 +344,7 @@ def _addresses(layouts: list[VolumeLayout]) -> NDArray[np.int64]:
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def _added(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
+def _add_nodes(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
     """Add nodes to a layout's table, counts to its facts, and a finding for each tree."""
     trees: list[NodeRows] = []
     log = FindingLog(locate=blocks.place)
@@ -463,8 +463,8 @@ def build_volume_layout(
     view = live if parts.view == LIVE else parts.view
     own = parts.own_trees()
     read = [*own, *_exclusive_trees(parts, own)]
-    lost = found_once(parts.lost, read)
-    trees = [*read, *lost, *found_once(parts.lost_of_snapshots, [*read, *lost])]
+    lost = drop_known_nodes(parts.lost, read)
+    trees = [*read, *lost, *drop_known_nodes(parts.lost_of_snapshots, [*read, *lost])]
     first = rows_before(trees)
     extent_row = first[own.index(parts.fext.nodes)] if len(parts.fext.nodes) else first[FS]
     states = _states(parts, read, len(own))
@@ -472,7 +472,7 @@ def build_volume_layout(
     nodes = nodes_table(trees, blocks, state.number, states)
     entries = entries_table(parts.fs, first[FS], state.number, parts.log)
     extents = extents_table(parts, extent_row)
-    held = rest(_held_type(parts), "extent references", parts.data_runs(), parts.file_runs(blocks.block_size))
+    held = rest(_other_data_type(parts), "extent references", parts.data_runs(), parts.file_runs(blocks.block_size))
     return VolumeLayout(
         facts=volume_facts(
             container,
@@ -497,7 +497,7 @@ def build_volume_layout(
     )
 
 
-def _held_type(parts: VolumeParts) -> str:
+def _other_data_type(parts: VolumeParts) -> str:
     """Data that no extent of this state's files shows: of a locked volume all, else what other states hold."""
     if parts.is_locked:
         return "file-data"
@@ -514,7 +514,7 @@ def _exclusive_trees(parts: VolumeParts, own: list[NodeRows]) -> list[NodeRows]:
     first = np.sort(np.unique(shown, return_index=True)[1])
     stops = np.cumsum([len(known), *(len(nodes) for nodes in views)])
     fresh = np.split(first, np.searchsorted(first, stops))[1:-1]
-    extra = [without_others(nodes, rows - start) for nodes, rows, start in zip(views, fresh, stops[:-1], strict=True)]
+    extra = [take_nodes(nodes, rows - start) for nodes, rows, start in zip(views, fresh, stops[:-1], strict=True)]
     return extra + [tree.nodes for tree in parts.snapshot_extents]
 
 
@@ -602,12 +602,12 @@ def build_container_layout(
     blocks = container.blocks
     is_known = parts.space is not None and parts.space.is_free_known
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if is_known else []
-    trees = [*parts.trees, *found_once(parts.lost, parts.trees)]
+    trees = [*parts.trees, *drop_known_nodes(parts.lost, parts.trees)]
     nodes = nodes_table(trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in trees])
     sizes = nodes["size_bytes"].data
     read = int(sizes[nodes["condition"].equals("sound")].sum())
     known = int(sizes.sum()) + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
-    waiting = lookup.total(as_runs(parts.space.pending)) if parts.space else 0
+    waiting = lookup.total(to_runs(parts.space.pending)) if parts.space else 0
     details = (
         volume_groups([item.state for item in contents.volumes])
         | parts.details
@@ -653,7 +653,7 @@ def second_half(
     own = regions_table([Region("container-superblock", "copy in block 0", 0)], blocks, None)
     facts = _half_facts(superblock, image_offset, size, stack)
     layout = VolumeLayout(facts=facts, regions=own, findings=findings_table(log.findings), **empty)
-    return with_stale(blocks, sweep(blocks), layout, [])[0] if sweeps else layout
+    return add_stale_nodes(blocks, sweep(blocks), layout, [])[0] if sweeps else layout
 
 
 def _half_facts(

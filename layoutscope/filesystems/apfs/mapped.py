@@ -78,14 +78,14 @@ def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), c
         rows = np.flatnonzero(chosen & (omap.size_bytes == size))
         rows = rows[store.blocks.readable(omap.paddr[rows], size)]
         step = max(1, BATCH_BYTES // size)
-        columns += [_read(omap, store, rows[at : at + step], size, cipher) for at in range(0, len(rows), step)]
+        columns += [_read_states(omap, store, rows[at : at + step], size, cipher) for at in range(0, len(rows), step)]
     empty = [np.empty(0, np.uint64)] * 5 + [np.empty(0, np.int64), np.empty(0, bool), np.empty(0, bool)]
     paddr, *others = (np.concatenate(column) for column in zip(empty, *columns, strict=True))
     _, first = np.unique(paddr, return_index=True)
     return Mapped(index_of(paddr[first]), *(values[first] for values in others))
 
 
-def _read(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: int, cipher: Cipher | None) -> list[Any]:
+def _read_states(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: int, cipher: Cipher | None) -> list[Any]:
     paddr = omap.paddr[rows]
     data = store.blocks.read(paddr, size)
     if cipher is not None and omap.is_encrypted[rows].any():

@@ -102,13 +102,13 @@ def join(tree: str, parts: Sequence[NodeRows]) -> NodeRows:
     return NodeRows(tree, **columns)
 
 
-def lost_of(nodes: NodeRows) -> list[NodeRows]:
+def find_unusable(nodes: NodeRows) -> list[NodeRows]:
     """Return the nodes of a tree of which no record can be used, without their places in the tree; none if all can."""
     wrong = np.flatnonzero((nodes.condition != SOUND) & (nodes.num_records == 0))
     return [replace(nodes.take(wrong), parent=np.full(len(wrong), -1, np.int64))] if len(wrong) else []
 
 
-def without_others(nodes: NodeRows, chosen: NDArray[np.int64]) -> NodeRows:
+def take_nodes(nodes: NodeRows, chosen: NDArray[np.int64]) -> NodeRows:
     """Return some nodes of a tree; a parent that is not among them becomes unknown."""
     position = np.full(len(nodes) + 1, -1, np.int64)
     position[chosen] = np.arange(len(chosen))

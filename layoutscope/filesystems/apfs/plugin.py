@@ -123,9 +123,9 @@ class Apfs:
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
         from layoutscope.filesystems.apfs.check.rules import CAUSES
-        from layoutscope.ondisk.fieldrules import with_causes
+        from layoutscope.ondisk.fieldrules import name_causes_of
 
-        return with_causes(findings, CAUSES, volumes)
+        return name_causes_of(findings, CAUSES, volumes)
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a container; a password unlocks the nodes of the volume."""

@@ -21,16 +21,21 @@ from layoutscope.filesystems.apfs.contents import ContainerContents, account, re
 from layoutscope.filesystems.apfs.features import CONTAINER_INCOMPATIBLE, VOLUME_INCOMPATIBLE
 from layoutscope.filesystems.apfs.fsrecords import report_losses
 from layoutscope.filesystems.apfs.fusion import main_first, read_container_parts, report_missing, with_dirty
-from layoutscope.filesystems.apfs.layout import build_container_layout, build_volume_layout, second_half, with_stale
+from layoutscope.filesystems.apfs.layout import (
+    add_stale_nodes,
+    build_container_layout,
+    build_volume_layout,
+    second_half,
+)
 from layoutscope.filesystems.apfs.mapped import report_unreached
 from layoutscope.filesystems.apfs.rescue import Evidence, rebuilt, reopen_container, reopen_volume, salvage_container
-from layoutscope.filesystems.apfs.snapshots import LIVE, given_up
+from layoutscope.filesystems.apfs.snapshots import LIVE, count_dropped_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.sweep import sweep
 from layoutscope.filesystems.apfs.volume import cipher_of, fs_source, list_volumes, open_volume
 from layoutscope.filesystems.features import report_features
 from layoutscope.findings import FindingLog
-from layoutscope.tables import with_containers
+from layoutscope.tables import attach_containers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -90,10 +95,14 @@ def read_layouts(
         for tree in (volume.fs, volume.extentref) if keep is None else ():
             tree.records.let_go()
     report_changes(container)
-    view = snapshots.shown_as(container, options.xid)
-    newest = None if view == LIVE or container.younger else open_with(half, replace(options, xid=None), FindingLog())
+    view = snapshots.describe_state(container, options.xid)
+    newest = (
+        None if view == LIVE or container.younger else open_main_first(half, replace(options, xid=None), FindingLog())
+    )
     layouts = [
-        build_volume_layout(container, volume, options.stack, view, given_up(newest, volume.state, volume.fs.nodes))
+        build_volume_layout(
+            container, volume, options.stack, view, count_dropped_nodes(newest, volume.state, volume.fs.nodes)
+        )
         for volume in found.volumes
     ]
     balance = account(container, parts, found.volumes)
@@ -101,9 +110,9 @@ def read_layouts(
     if keep is not None:
         keep(kept)
     if found.swept is None:
-        return with_containers([own, *layouts])
-    stale = with_stale(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))
-    return with_containers(stale)
+        return attach_containers([own, *layouts])
+    stale = add_stale_nodes(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))
+    return attach_containers(stale)
 
 
 def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
@@ -151,7 +160,7 @@ def list_states(
     half, alone = (source, image_offset), FindingLog()
     if not second and second_half(half, (), alone):
         raise FormatError(alone.findings[-1].message, structure="container superblock", image_offset=image_offset)
-    return snapshots.states_of(open_with(half, Options(second=second), FindingLog()))
+    return snapshots.states_of(open_main_first(half, Options(second=second), FindingLog()))
 
 
 def read_container(
@@ -190,7 +199,7 @@ def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | N
     halves = main_first(half, options.second, log)
     opened: Container | None = None
     try:
-        opened = _opened(halves, options, log)
+        opened = _open_halves(halves, options, log)
         if opened.younger is None or options.xid is not None:
             return opened, sweep(opened.blocks) if options.sweep else None
         lost, where = opened.younger, opened.blocks.at(opened.younger.paddr)
@@ -212,16 +221,16 @@ def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | N
     return opened, sweep(opened.blocks) if options.sweep else None
 
 
-def open_with(
+def open_main_first(
     half: Half,  # the image, and where the container starts there, in bytes
     options: Options,
     log: FindingLog,
 ) -> Container:
     """Open a container with its main device first."""
-    return _opened(main_first(half, options.second, log), options, log)
+    return _open_halves(main_first(half, options.second, log), options, log)
 
 
-def _opened(halves: Halves, options: Options, log: FindingLog) -> Container:
+def _open_halves(halves: Halves, options: Options, log: FindingLog) -> Container:
     main, second = halves
     container = open_container(main, log, second=second, xid=options.xid)
     report_missing(container)

@@ -196,7 +196,7 @@ def _nodes(trees: FilledTrees, image_offset: int) -> tuple[Table, int]:
     return build_table("nodes", nodes), len(number) - len(trees.tree[0].block)
 
 
-MOST_STARTS: Final = 65_536
+MAX_STARTS: Final = 65_536
 """Calls that make a file or write a page, after which a transaction ends (``TRANSACTION_STARTS_MAX``)."""
 
 KEY_AND_TABLE: Final = 8 + 8
@@ -300,7 +300,7 @@ def _filling(table: Table) -> _Filling:
     number = np.repeat(np.arange(len(steps)), [len(step.who) for step in steps])
     turn = np.empty(len(own), np.int64)
     turn[np.argsort(own, kind="stable")] = np.arange(len(own))
-    batch = np.cumsum((1 + need)[np.argsort(turn)])[turn] // MOST_STARTS
+    batch = np.cumsum((1 + need)[np.argsort(turn)])[turn] // MAX_STARTS
     is_late = np.array([step.is_late for step in steps])[number]
     # The last transaction ends when everything is written out: by the system, the first inode first.
     is_backwards = is_late & (batch[who] < batch.max(initial=0))

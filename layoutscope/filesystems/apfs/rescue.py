@@ -33,18 +33,18 @@ from layoutscope.filesystems.apfs.btree import (
 from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, find_younger, ring_paddrs
 from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, NoMap, find_superblock
 from layoutscope.filesystems.apfs.fsrecords import (
-    MOST_NAMED,
+    MAX_NAMED,
     NO_LIMIT,
     RecordReader,
     RecordTree,
     find_losses,
     records_plan,
 )
-from layoutscope.filesystems.apfs.nodes import join, lost_of
+from layoutscope.filesystems.apfs.nodes import find_unusable, join
 from layoutscope.filesystems.apfs.omap import ObjectMap
-from layoutscope.filesystems.apfs.snapshots import LIVE, mapped_at, volumes_at
-from layoutscope.filesystems.apfs.source import Places, Store, joined_places
-from layoutscope.filesystems.apfs.spaceman import as_runs, device_blocks, read_space
+from layoutscope.filesystems.apfs.snapshots import LIVE, read_map_at, volumes_at
+from layoutscope.filesystems.apfs.source import Places, Store, concatenate_places
+from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space, to_runs
 from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
 from layoutscope.filesystems.apfs.volume import Volume, fs_source, read_seal
@@ -89,13 +89,13 @@ class Evidence(Struct):
     def copies(self) -> Swept:
         """Return the objects that are left, several versions of one among them."""
         if self._found is None:
-            self._found = self._looked_for() if self.swept is None else self.swept
+            self._found = self._search_again() if self.swept is None else self.swept
         return self._found
 
-    def _looked_for(self) -> Swept:
+    def _search_again(self) -> Swept:
         container, block_size = self.container, self.container.blocks.block_size
         data = [item.data_runs() for item in self.volumes]
-        used = used_blocks(container.blocks, container.device_blocks, self.space, data)
+        used = find_used_blocks(container.blocks, container.device_blocks, self.space, data)
         is_small = lookup.total(used) * block_size <= SEARCHED_BYTES
         places = [used] if is_small else []
         # Blocks of the volumes' own maps: a map names an object all the same where the bitmap of its chunk is damaged.
@@ -118,7 +118,7 @@ def tell_search(used: NDArray[np.int64], block_size: int) -> str:
     )
 
 
-def used_blocks(
+def find_used_blocks(
     blocks: Blocks,
     num_blocks: tuple[int, ...],  # blocks of each device
     space: Space | None,
@@ -131,7 +131,7 @@ def used_blocks(
     runs = [[device * blocks.tier2_mark, count] for device, count in enumerate(held) if count]
     devices = np.array(runs, np.int64).reshape(-1, 2)
     # What waits in a free queue is used as the bitmaps have it, so that earlier checkpoints stay whole: old copies.
-    unused = [] if space is None else [space.free, as_runs(space.pending)]
+    unused = [] if space is None else [space.free, to_runs(space.pending)]
     return lookup.subtract(devices, lookup.union([np.empty((0, 2), np.int64), *unused, *data]))
 
 
@@ -147,7 +147,7 @@ def earlier_places(container: Container, *, with_nodes: bool) -> Iterator[tuple[
         if superblock.hdr.xid < container.xid:
             for volume, paddr in volumes_at(container, superblock):
                 yield np.array([paddr], np.uint64), one
-                omap = mapped_at(container, volume, superblock.hdr.xid) if with_nodes else None
+                omap = read_map_at(container, volume, superblock.hdr.xid) if with_nodes else None
                 if omap is not None:
                     yield omap.paddr, omap.size_bytes
 
@@ -170,7 +170,7 @@ def reopen_volume(container: Container, store: Store, oid: int, number: int, evi
     nothing = join("omap-snapshots", [])
     volume = Volume(store, number, superblock, paddr, container.xid, header, known, view, nothing, seal)
     # A map that was found by its root is the youngest one, unless there is none.
-    return volume if len(known) and isinstance(header, NoMap) else mended(volume, swept)
+    return volume if len(known) and isinstance(header, NoMap) else add_rebuilt_map(volume, swept)
 
 
 def _none_left(evidence: Evidence) -> str:
@@ -221,7 +221,7 @@ def map_of(copies: Swept) -> ObjectMap:
     )
 
 
-def mended(volume: Volume, swept: Swept) -> Volume:
+def add_rebuilt_map(volume: Volume, swept: Swept) -> Volume:
     """Give a volume an object map in which every object that was found has an address.
 
     Mappings that lead to what they should are kept; the youngest copy takes the place of others. That of a map which is
@@ -253,7 +253,7 @@ def salvage_container(halves: Halves, log: FindingLog, error: FormatError) -> tu
     volumes = _volumes_in(swept)
     if not len(volumes):
         raise error
-    shift = _misplaced_blocks(swept)
+    shift = _find_displacement(swept)
     if shift:
         (source, start), second = halves
         return salvage_container(((source, start + shift * store.blocks.block_size), second), log, error)
@@ -266,7 +266,7 @@ def salvage_container(halves: Halves, log: FindingLog, error: FormatError) -> tu
     left = _superblocks(store.blocks, swept)
     paddr, superblock = left[0] if left else (0, _stand_in(store.blocks, volumes))
     newest = int(volumes.xid.max())
-    opened = _with_map(store, paddr, superblock) if int(superblock.hdr.xid) >= newest else None
+    opened = _open_with_map(store, paddr, superblock) if int(superblock.hdr.xid) >= newest else None
     if opened is not None:
         _report(store.log, paddr, f"the state of transaction {opened.xid} is read, whose object map is left")
         return opened, swept
@@ -303,7 +303,7 @@ def reopen_container(
             if superblock.hdr.xid <= after_xid:
                 return None
             state, _ = checkpoints.open_checkpoint(store, area, paddr, superblock)
-            used = used_blocks(store.blocks, device_blocks(store, state), read_space(store.apart(), state), [])
+            used = find_used_blocks(store.blocks, device_blocks(store, state), read_space(store.apart(), state), [])
             if lookup.total(used) * store.blocks.block_size > SEARCHED_BYTES:
                 return None
             oids = [oid for oid in superblock.fs_oid if oid]
@@ -322,7 +322,7 @@ def reopen_container(
     return None
 
 
-def _misplaced_blocks(swept: Swept) -> int | None:
+def _find_displacement(swept: Swept) -> int | None:
     """Say by how many blocks the container starts behind the place from which it was swept; None if nothing tells.
 
     Heads of object maps are physical objects: their numbers are their addresses.
@@ -380,7 +380,7 @@ def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.
     return parsed
 
 
-def _with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Container | None:
+def _open_with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Container | None:
     """Open the state of a superblock if its object map can be read and knows a volume."""
     xid, cls = int(superblock.hdr.xid), grammar.ApfsContainer.OmapPhys
     try:
@@ -399,13 +399,13 @@ def _container(
     store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys | NoMap
 ) -> Container:
     if isinstance(header, NoMap):
-        store.lost.extend(_lost_map(store, state))
+        store.lost.extend(_find_unusable_map_nodes(store, state))
     area, trees = _area(store, state.superblock)
     sizes = device_blocks(store, state)
     return Container(store, area, state, view.omap, view, header, np.empty(0, np.uint64), trees, sizes)
 
 
-def _lost_map(store: Store, state: Checkpoint) -> list[NodeRows]:
+def _find_unusable_map_nodes(store: Store, state: Checkpoint) -> list[NodeRows]:
     """List the nodes because of which the object map of a state cannot be used, as far as its head leads to them."""
     apart, superblock = store.apart(), state.superblock
     try:
@@ -415,7 +415,7 @@ def _lost_map(store: Store, state: Checkpoint) -> list[NodeRows]:
     except FormatError:
         # That the head is damaged is what led here, and a finding already.
         return []
-    return [*apart.lost, *lost_of(found.nodes)]
+    return [*apart.lost, *find_unusable(found.nodes)]
 
 
 def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[NodeRows]]:
@@ -475,15 +475,15 @@ def rebuilt(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts]) 
     is_mended = bool((state.omap.leaf < 0).any())
     if not (evidence.is_complete or is_mended or _is_index_lost(parts)):
         return parts
-    named, own = state.view.oid, _named(state)
-    others = [_named(item.state) for item in volumes if item is not parts]
+    named, own = state.view.oid, _list_named_objects(state)
+    others = [_list_named_objects(item.state) for item in volumes if item is not parts]
     foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), own)
     if evidence.is_complete or not _is_map_whole(parts):
-        state = mended(state, evidence.copies())
+        state = add_rebuilt_map(state, evidence.copies())
     return _rebuild_tree(replace(parts, state=state), named, foreign)
 
 
-def _named(state: Volume) -> NDArray[np.uint64]:
+def _list_named_objects(state: Volume) -> NDArray[np.uint64]:
     """Objects that a leaf of a volume's own object map names."""
     return state.omap.oid[state.omap.leaf >= 0]
 
@@ -510,10 +510,10 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     losses, has_root = find_losses(source)
     batches = list(read_levels(source))
     index = [batch for batch in batches if batch.level]
-    trusted, doubtful, replaced = _trusted(batches)
-    own = _walked([batch for batch in batches if not batch.level], trusted)
+    trusted, doubtful, replaced = _choose_trusted(batches)
+    own = _find_reached_leaves([batch for batch in batches if not batch.level], trusted)
     gaps = [(loss.low, loss.high) for loss in losses] + doubtful if has_root else [(0, NO_LIMIT)]
-    left = _mapped_places(parts.state)
+    left = _list_candidate_places(parts.state)
     opened = batches[0].tree if batches else OpenTree(source, _plain_shape(left.size_bytes))
     known = [own.places.node_id, *(batch.places.node_id[batch.check.is_sound] for batch in index), foreign]
     left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.shape.sizes.node))
@@ -522,7 +522,7 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
         missing = np.array([loss.node_id for loss in losses], np.uint64)
         left = left.take(np.isin(left.node_id, np.concatenate([named, missing, replaced])))
     adopted = _fitting(_read_leaves(opened, left), gaps, own)
-    leaves = _in_order(own, adopted)
+    leaves = _merge_in_key_order(own, adopted)
     hashed = bool(parts.state.superblock.has_hashed_names)
     tree = _tree_of(opened, index, leaves, hashed_names=hashed)
     is_inferred = tree.nodes.omap_leaf < 0
@@ -533,11 +533,11 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     name = "lost" if parts.view == LIVE else "lost_of_snapshots"
     rows = join(source.tree, [as_rows(batch) for batch in batches if not batch.level])
     # Where trees led to a node, they tell its level.
-    lost: dict[str, Any] = {name: [*lost_of(rows), *lost_of(parts.fs.nodes), *getattr(parts, name)]}
+    lost: dict[str, Any] = {name: [*find_unusable(rows), *find_unusable(parts.fs.nodes), *getattr(parts, name)]}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
 
 
-def _mapped_places(state: Volume) -> Places:
+def _list_candidate_places(state: Volume) -> Places:
     """Return all objects of a state as leaves may be found among them: where an object map says, or a sweep.
 
     A virtual object that is no node of the file-system tree, such as a seal, fails when it is read as one.
@@ -571,7 +571,7 @@ def _ends(batch: ReadNodes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDAr
     return node[first], keys[first], keys[last]
 
 
-def _trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[int, int]], NDArray[np.uint64]]:
+def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[int, int]], NDArray[np.uint64]]:
     """Tell which nodes of a tree are those that the object map names, and all nodes above them too.
 
     Another copy of a node than the named one is older. It may order the nodes below it, but says nothing of what was
@@ -606,7 +606,7 @@ def _is_map_whole(parts: VolumeParts) -> bool:
     return has_mappings and not isinstance(state.omap_header, NoMap) and not is_broken and not is_short
 
 
-def _walked(batches: list[ReadNodes], trusted: NDArray[np.bool_]) -> Leaves:
+def _find_reached_leaves(batches: list[ReadNodes], trusted: NDArray[np.bool_]) -> Leaves:
     """Leaves that the index still leads to, by nodes that are trusted."""
     parts = []
     for batch in batches:
@@ -614,15 +614,15 @@ def _walked(batches: list[ReadNodes], trusted: NDArray[np.bool_]) -> Leaves:
         kept = trusted[batch.first + node]
         node, first, last = node[kept], first[kept], last[kept]
         parts.append(Leaves(batch.places.take(node), first, last))
-    return _joined(parts)
+    return _concatenate_leaves(parts)
 
 
-def _joined(parts: list[Leaves]) -> Leaves:
+def _concatenate_leaves(parts: list[Leaves]) -> Leaves:
     nothing = np.empty(0, np.uint64)
     parts = [*parts, Leaves(_places_of(nothing, nothing, nothing, np.empty(0, np.int64)), nothing, nothing)]
     parts = [part for part in parts if len(part.first)] or parts[:1]
     return Leaves(
-        joined_places([part.places for part in parts]),
+        concatenate_places([part.places for part in parts]),
         np.concatenate([part.first for part in parts]),
         np.concatenate([part.last for part in parts]),
     )
@@ -645,7 +645,7 @@ def _read_leaves(tree: OpenTree, places: Places) -> Leaves:
         some = places.take(slice(start, start + BATCH_NODES))
         node, first, last = _ends(read_batch(tree, some, 0, 0))
         parts.append(Leaves(replace(some.take(node), low_key=first), first, last))
-    return _joined(parts)
+    return _concatenate_leaves(parts)
 
 
 def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves:
@@ -682,8 +682,8 @@ class _Ranges(Struct, frozen=True):
         return True
 
 
-def _in_order(own: Leaves, adopted: Leaves) -> Leaves:
-    every = _joined([own, adopted])
+def _merge_in_key_order(own: Leaves, adopted: Leaves) -> Leaves:
+    every = _concatenate_leaves([own, adopted])
     order = np.lexsort((every.last, every.first))
     return Leaves(every.places.take(order), every.first[order], every.last[order])
 
@@ -712,8 +712,8 @@ def _report_rebuilt(log: FindingLog, nodes: NodeRows, is_inferred: NDArray[np.bo
         return
     leaves = np.flatnonzero(is_inferred & (nodes.level == 0) & (nodes.num_records > 0))
     ends = nodes.first_key_id[leaves].tolist(), nodes.last_key_id[leaves].tolist()
-    ranges = ", ".join(f"{first} to {last}" for first, last in list(zip(*ends, strict=True))[:MOST_NAMED])
-    more = ", ..." if len(leaves) > MOST_NAMED else ""
+    ranges = ", ".join(f"{first} to {last}" for first, last in list(zip(*ends, strict=True))[:MAX_NAMED])
+    more = ", ..." if len(leaves) > MAX_NAMED else ""
     what = f"; inferred are the records of objects {ranges}{more}" if ranges else "; they are index nodes"
     message = f"{is_inferred.sum()} of {len(nodes)} nodes were found by a sweep and put where they belong{what}"
     log.at(f"{nodes.tree} tree", int(nodes.paddr[is_inferred][0])).add("tree-rebuilt", "warning", message)

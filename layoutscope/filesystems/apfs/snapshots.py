@@ -21,7 +21,13 @@ from layoutscope.filesystems.apfs.objects import ObjectKind, Objects, objects_of
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.spaceman import Details, Region
 from layoutscope.filesystems.apfs.verify import read_object, read_virtual
-from layoutscope.filesystems.apfs.volume import list_volumes, open_volume, read_physical_tree, read_seal, stored_name
+from layoutscope.filesystems.apfs.volume import (
+    decode_stored_name,
+    list_volumes,
+    open_volume,
+    read_physical_tree,
+    read_seal,
+)
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
@@ -44,7 +50,7 @@ LIVE: Final = "live"
 """Name of the view of the newest checkpoint."""
 
 
-def shown_as(container: Container, wanted_xid: int | None) -> str:
+def describe_state(container: Container, wanted_xid: int | None) -> str:
     """Name the state that was opened: the live one, or an older one that was asked for or had to do."""
     area = container.area
     known = area.xid[area.kind == int(grammar.ApfsObject.ObjectType.nx_superblock)]
@@ -52,7 +58,7 @@ def shown_as(container: Container, wanted_xid: int | None) -> str:
     return f"xid {container.xid}" if is_older or container.younger else LIVE
 
 
-def given_up(
+def count_dropped_nodes(
     newest: Container | None,  # the container in its newest state; None if that is the state that was read
     state: Volume,
     nodes: NodeRows,
@@ -93,7 +99,7 @@ def _snapshot_states(container: Container) -> list[ReadableState]:
             continue
         listed = read_snapshots(container, volume)
         for item in listed:
-            found = _mapped_nodes(container, volume.omap, item.xid)
+            found = _count_mapped_nodes(container, volume.omap, item.xid)
             is_complete = _is_whole(volume.omap) and _is_open(volume, item)
             rows.append(
                 ReadableState("snapshot", item.name, item.xid, volume.name, item.create_time, is_complete, *found)
@@ -127,10 +133,10 @@ def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContaine
     # Later transactions write over a state's object map and superblocks as soon as its own maps are given up.
     is_complete &= len(volumes) == sum(oid > 0 for oid in superblock.fs_oid)
     for volume, _ in volumes:
-        names.append(stored_name(volume))
+        names.append(decode_stored_name(volume))
         times.append(volume.last_mod_time)
-        omap = mapped_at(container, volume, xid)
-        nodes += (0, 0) if omap is None else _mapped_nodes(container, omap, xid)
+        omap = read_map_at(container, volume, xid)
+        nodes += (0, 0) if omap is None else _count_mapped_nodes(container, omap, xid)
         is_complete &= _is_whole(omap)
     return ReadableState(
         "checkpoint", str(xid), xid, ", ".join(names), max(times), is_complete, int(nodes[0]), int(nodes[1])
@@ -156,7 +162,7 @@ def volumes_at(
     return parsed
 
 
-def mapped_at(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: int) -> omaps.ObjectMap | None:
+def read_map_at(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: int) -> omaps.ObjectMap | None:
     """Read the object map of an older state of a volume; None if its head is no longer there."""
     try:
         cls, paddr = grammar.ApfsContainer.OmapPhys, superblock.omap_oid
@@ -166,7 +172,7 @@ def mapped_at(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: 
     return read_omap(container.store.apart(), "omap", header.tree_oid, xid)
 
 
-def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tuple[int, int]:
+def _count_mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tuple[int, int]:
     """Count the objects that a map names at a transaction, and those whose checksum and identity still hold."""
     blocks, row = container.blocks, omaps.view_at(omap, xid).row
     # Encrypted objects cannot be verified without their key, nor those without header: they count as they are named.

@@ -242,12 +242,12 @@ def _report_unlocated(
         log.add(code, "error", message)
 
 
-def joined_places(parts: list[Places]) -> Places:
+def concatenate_places(parts: list[Places]) -> Places:
     """Put places of several batches together."""
     return Places(*(np.concatenate([getattr(part, name) for part in parts]) for name in Places.__struct_fields__))
 
 
-def named_once(source: TreeSource, places: Places) -> Places:
+def drop_repeated_names(source: TreeSource, places: Places) -> Places:
     """Leave out nodes that a level names twice: a tree that loops back or branches together is damaged."""
     ascending = np.sort(places.paddr)
     if (ascending[1:] != ascending[:-1]).all():

@@ -71,7 +71,7 @@ def inside(regions: Sequence[Region], store: Store) -> list[Region]:
     return kept
 
 
-def as_runs(regions: Sequence[Region]) -> NDArray[np.int64]:
+def to_runs(regions: Sequence[Region]) -> NDArray[np.int64]:
     """Return the blocks of regions as a set."""
     table = np.array([(item.paddr, item.num_blocks) for item in regions], np.int64).reshape(-1, 2)
     return lookup.runs_of(table[:, 0], table[:, 1])
@@ -338,21 +338,21 @@ def _read_queues(
             continue
         nodes, leaves = read_nodes(source)
         queues.append(nodes)
-        held = [item for batch in leaves for item in _queued(batch, QUEUE_NAMES[number])]
+        held = [item for batch in leaves for item in _decode_queue(batch, QUEUE_NAMES[number])]
         queued[number] = sum(item.num_blocks for item in held)
         pending += held
     return pending, queues, queued
 
 
-def _queued(batch: ReadNodes, owner: str) -> list[Region]:
+def _decode_queue(batch: ReadNodes, owner: str) -> list[Region]:
     """Decode the entries of a free queue."""
     keys = batch.columns("key", FREE_QUEUE_KEY, (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr))
-    lengths = queued_lengths(batch).astype(np.int64)
+    lengths = decode_queue_lengths(batch).astype(np.int64)
     entries = zip(keys["xid"].tolist(), keys["paddr"].tolist(), lengths.tolist(), strict=True)
     return [Region("pending-free", f"{owner}, freed by xid {xid}", paddr, length) for xid, paddr, length in entries]
 
 
-def queued_lengths(batch: ReadNodes) -> NDArray[np.uint64]:
+def decode_queue_lengths(batch: ReadNodes) -> NDArray[np.uint64]:
     """Blocks of each entry of a free queue."""
     # A ghost, an entry without value, stands for a single block.
     lengths = np.ones(len(batch.slots), np.uint64)

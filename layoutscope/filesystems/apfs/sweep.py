@@ -112,14 +112,14 @@ def sweep(blocks: Blocks, within: NDArray[np.int64] | None = None) -> Swept:
         _objects_in(data, first, blocks, number)
         for number, source in enumerate(blocks.sources)
         if source is not None
-        for first, data in _chunks(source, blocks.block_size, _on_device(within, blocks.tier2_mark, number))
+        for first, data in _chunks(source, blocks.block_size, _runs_of_device(within, blocks.tier2_mark, number))
     ]
     columns = {name: [getattr(part, name) for part in parts] for name in Swept.__struct_fields__}
     empty = {name: np.empty(0, np.uint64 if name in {"paddr", "oid", "xid"} else np.int64) for name in columns}
     return Swept(*(np.concatenate([empty[name], *column]) for name, column in columns.items()))
 
 
-def _on_device(within: NDArray[np.int64] | None, mark: int, device: int) -> NDArray[np.int64]:
+def _runs_of_device(within: NDArray[np.int64] | None, mark: int, device: int) -> NDArray[np.int64]:
     """Runs of blocks of one device, counted from its own start."""
     start = np.array([mark if device else 0, 0], np.int64)
     found = lookup.intersect(EVERYWHERE if within is None else within - start, EVERYWHERE)

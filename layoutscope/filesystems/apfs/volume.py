@@ -49,7 +49,7 @@ class Volume(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Name as stored in the superblock."""
-        return stored_name(self.superblock)
+        return decode_stored_name(self.superblock)
 
     @property
     def log(self) -> FindingLog:
@@ -62,7 +62,7 @@ class Volume(Struct, frozen=True):
         return self.log.at("volume superblock", self.paddr, plus=plus)
 
 
-def stored_name(superblock: ApfsVolume.ApfsSuperblock) -> str:
+def decode_stored_name(superblock: ApfsVolume.ApfsSuperblock) -> str:
     """Return the name that a volume superblock stores."""
     # 256 bytes of UTF-8, of which those behind the first zero mean nothing.
     return bytes(superblock.volname).split(b"\0", 1)[0].decode(errors="replace")
@@ -186,7 +186,7 @@ def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], roo
     return read_record_tree(TreeSource(store, tree, root_oid, max_xid)) if root_oid else RecordTree(join(tree, []))
 
 
-def locked_nodes(state: Volume) -> NodeRows:
+def list_locked_nodes(state: Volume) -> NodeRows:
     """List the encrypted nodes of a state by identifier: addresses and sizes are known, nothing else."""
     omap = state.omap
     row = state.view.row[omap.is_encrypted[state.view.row]]

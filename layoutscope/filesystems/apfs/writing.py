@@ -17,9 +17,9 @@ from layoutscope.aging.model import done, files_by_seat, present
 from layoutscope.aging.trees import NOWHERE, Edits, NodeRule, NodeTouches, edited
 from layoutscope.aging.volume import (
     blocks_of,
-    found_tree,
+    find_tree,
     leaves_of,
-    made_tree,
+    make_tree,
     node_blocks,
     numbers_of,
     pinned,
@@ -94,7 +94,7 @@ class FileWork(NamedTuple):
     gone_turn: I64
 
 
-def joined_turns(turns: tuple[I64, ...], counts: tuple[I64, ...]) -> tuple[I64, I64, I64]:
+def merge_turns(turns: tuple[I64, ...], counts: tuple[I64, ...]) -> tuple[I64, I64, I64]:
     """Join what takes blocks: when, what it is, and how many blocks it takes."""
     kind = np.repeat(np.arange(len(turns)), [len(part) for part in turns])
     return np.concatenate(turns), kind, np.concatenate(counts)
@@ -165,7 +165,7 @@ class ApfsVolume:
 
     def begins(self, ident: I64) -> dict[str, I64]:
         """Return the keys at which listings of directories begin and end: they go backwards."""
-        last = rec.key_of(ident, rec.NAME, rec.MOST_PLACES)
+        last = rec.key_of(ident, rec.NAME, rec.MAX_PLACES)
         return {"listing_node_row": last, "listing_end_node_row": rec.key_of(ident, rec.NAME) - 1}
 
     def place_of(self, name: str, level: TreeLevel) -> I64:  # noqa: ARG002  (all trees lie in blocks)
@@ -205,7 +205,7 @@ class ApfsVolume:
         self.trees["fs"], touched, freed = edited(self.trees["fs"], _fs_change(self, cycle), batch)
         events = [(TREES.index("fs"), touched)]
         # Every new node is numbered, so that a volume whose map was not read has ids all the same.
-        change = self._mapped(before, touched)
+        change = self._update_object_map(before, touched)
         if "omap" in self.trees:
             self.trees["omap"], mapped, gone = edited(self.trees["omap"], change, batch)
             events.append((TREES.index("omap"), mapped))
@@ -221,7 +221,7 @@ class ApfsVolume:
         queue = self.policy.queue_blocks / (self.policy.waits + 1)
         return max(int(min(queue / max(freed, 1e-9), self.policy.buffer_blocks / max(written, 1e-9))), 1)
 
-    def _mapped(self, before: I64, touched: NodeTouches) -> Edits:
+    def _update_object_map(self, before: I64, touched: NodeTouches) -> Edits:
         """Number the new nodes in the order in which they are written, and change the object map with all of them."""
         tree = self.trees["fs"]
         levels = list(tree.levels)
@@ -300,24 +300,26 @@ class ApfsVolume:
         """Give a transaction's blocks; returns those of data, in the order of the files, and those replaced."""
         starts = np.cumsum([0] + [len(touched.node) for _, touched in nodes])
         own_turn = np.concatenate([touched.turn for _, touched in nodes]) - first
-        turn, kind, count = joined_turns((own_turn, work.turn), (np.ones(starts[-1], np.int64), work.need))
+        turn, kind, count = merge_turns((own_turn, work.turn), (np.ones(starts[-1], np.int64), work.need))
         at_commit = self.policy.at_commit
         if "extentref" in self.trees and not at_commit:
             # Where data would come to lie says which references change; these take blocks between them.
-            likely = self._given(order_of_blocks(turn, kind, at_commit), kind, count, is_try=True)[0]
+            likely = self._allocate_in_order(order_of_blocks(turn, kind, at_commit), kind, count, is_try=True)[0]
             keys, turns = new_extents(likely, work)
-            extra = self._touched_references(np.concatenate([keys, work.gone]), np.concatenate([turns, work.gone_turn]))
-            turn, kind, count = joined_turns(
+            extra = self._date_reference_changes(
+                np.concatenate([keys, work.gone]), np.concatenate([turns, work.gone_turn])
+            )
+            turn, kind, count = merge_turns(
                 (own_turn, work.turn, extra), (np.ones(starts[-1], np.int64), work.need, np.ones_like(extra))
             )
-        given, own, spare = self._given(order_of_blocks(turn, kind, at_commit), kind, count)
+        given, own, spare = self._allocate_in_order(order_of_blocks(turn, kind, at_commit), kind, count)
         replaced = [
-            self._placed(TREES[number], touched, own[a:b])
+            self._move_nodes(TREES[number], touched, own[a:b])
             for (number, touched), a, b in zip(nodes, starts, starts[1:], strict=False)
         ]
         return given, np.concatenate([*replaced, self._references(given, work, spare, stop - first)])
 
-    def _given(self, order: I64, kind: I64, count: I64, *, is_try: bool = False) -> tuple[I64, I64, I64]:
+    def _allocate_in_order(self, order: I64, kind: I64, count: I64, *, is_try: bool = False) -> tuple[I64, I64, I64]:
         """Give blocks in an order: to data, nodes and references, each in the order in which it was told."""
         # A damaged file may claim any size: what does not fit is refused before it is listed block by block.
         self.space.check_room(int(count.sum()))
@@ -333,7 +335,7 @@ class ApfsVolume:
         own[order[kind[order] == NODES]] = blocks[kinds == NODES]
         return blocks[is_data], own, blocks[kinds == REFERENCES]
 
-    def _touched_references(self, key: I64, turn: I64) -> I64:
+    def _date_reference_changes(self, key: I64, turn: I64) -> I64:
         """Return when each node of the extent references is changed first, in the order of time."""
         found = []
         for level in self.trees["extentref"].levels:
@@ -342,7 +344,7 @@ class ApfsVolume:
             found.append(first[first < np.iinfo(np.int64).max])
         return np.sort(np.concatenate(found))
 
-    def _placed(self, name: str, touched: NodeTouches, blocks: I64) -> I64:
+    def _move_nodes(self, name: str, touched: NodeTouches, blocks: I64) -> I64:
         """Put nodes where they were written; returns where they lay."""
         tree, left, levels = self.trees[name], [], []
         for number, level in enumerate(tree.levels):
@@ -377,7 +379,7 @@ class ApfsVolume:
         more = max(len(order) - len(spare), 0)
         late = self._take_apart(more) if self.is_apart else self._take(more)
         blocks, left = np.concatenate([spare[: len(order)], late]), spare[len(order) :]
-        return np.concatenate([self._placed("extentref", touched, blocks), freed, left])
+        return np.concatenate([self._move_nodes("extentref", touched, blocks), freed, left])
 
     def _take(self, count: int, *, is_try: bool = False) -> I64:
         blocks = self.space.take(count, self.cursor if self.policy.next_fit else 0, is_try=is_try)
@@ -454,7 +456,7 @@ NODE_HEAD: Final = 56
 
 def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
     """Make a volume of a layout; nothing where its tree was not read, or lies on several devices."""
-    read = {name: found for name in TREES if (found := found_tree(layout, name)) is not None}
+    read = {name: found for name in TREES if (found := find_tree(layout, name)) is not None}
     if "fs" not in read:
         return None
     numbers = numbers_of(layout)
@@ -478,7 +480,7 @@ def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
     if "extentref" in read:
         trees["extentref"] = _reference_tree(layout, data, read["extentref"], rule)
     space = read_free(layout)
-    space.pin(_held_by_snapshots(layout, read, data, entries.ident, leaf["inode"]))
+    space.pin(_find_snapshot_blocks(layout, read, data, entries.ident, leaf["inode"]))
     blocks = node_blocks(layout, np.concatenate(read["fs"]))
     known = data.start[data.ident != NOWHERE]
     oids = layout.columns("nodes")["node_id"].signed()
@@ -504,12 +506,12 @@ def _are_apart(nodes: I64, data: I64) -> bool:
 
 def lies_apart(layout: VolumeLayout) -> bool:
     """Whether the nodes of a volume lie behind all data."""
-    read = found_tree(layout, "fs")
+    read = find_tree(layout, "fs")
     data = read_data(layout, numbers_of(layout))
     return read is not None and _are_apart(node_blocks(layout, np.concatenate(read)), data.start[data.ident != NOWHERE])
 
 
-def _held_by_snapshots(layout: VolumeLayout, read: dict[str, TreeRows], data: Data, ident: I64, leaf: I64) -> I64:
+def _find_snapshot_blocks(layout: VolumeLayout, read: dict[str, TreeRows], data: Data, ident: I64, leaf: I64) -> I64:
     """Return the blocks that snapshots of the volume hold, too: they are not free when they are replaced.
 
     What was written when the last snapshot was made, or before, is its own: nodes, by their transactions, and the data
@@ -559,7 +561,7 @@ def _fs_tree(
     # All extents of a file are one record here, so that shares are of bytes.
     leaf_rule, index_rule = (NodeRule(room, keep, policy.merge_share) for keep in (policy.leaf_keep, policy.index_keep))
     rules = (leaf_rule, index_rule, INDEX_BYTES)
-    return made_tree(layout, read, (key[once], size[once], at[once]), rules, TABLE_ENTRY)
+    return make_tree(layout, read, (key[once], size[once], at[once]), rules, TABLE_ENTRY)
 
 
 def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: TreeRows, rule: NodeRule) -> AgingTree:
@@ -574,7 +576,7 @@ def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: TreeRows, rule: Nod
     known = (row[place] == wanted) & is_among(nodes["node_id"].signed()[live], ids)
     key = nodes["node_id"].signed()[live][known]
     records = (key, np.full(len(key), MAP_BYTES), place[known])
-    return made_tree(layout, read, records, (rule, rule, MAP_INDEX_BYTES), MAP_TABLE_ENTRY)
+    return make_tree(layout, read, records, (rule, rule, MAP_INDEX_BYTES), MAP_TABLE_ENTRY)
 
 
 def _reference_tree(layout: VolumeLayout, data: Data, read: TreeRows, rule: NodeRule) -> AgingTree:
@@ -583,4 +585,4 @@ def _reference_tree(layout: VolumeLayout, data: Data, read: TreeRows, rule: Node
     first = layout.columns("nodes")["first_key_id"].signed()[read[0]]
     leaf = np.maximum(np.searchsorted(first, key, side="right") - 1, 0)
     records = (key, np.full(len(key), REFERENCE_BYTES), leaf)
-    return made_tree(layout, read, records, (rule, rule, REFERENCE_INDEX_BYTES), TABLE_ENTRY)
+    return make_tree(layout, read, records, (rule, rule, REFERENCE_INDEX_BYTES), TABLE_ENTRY)

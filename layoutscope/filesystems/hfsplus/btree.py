@@ -129,7 +129,7 @@ def open_tree(volume: Volume, place: TreePlace) -> TreeFile | None:
             "tree-header-invalid", "error", "its file is smaller than a node"
         )
         return None
-    return _with_map(volume, place, node)
+    return _read_tree_map(volume, place, node)
 
 
 def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> HfsplusBtree.HeaderNode:
@@ -158,7 +158,7 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
     return node
 
 
-def _with_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNode) -> TreeFile:
+def _read_tree_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNode) -> TreeFile:
     tree, file_id, fork = place
     size = int(node.header.len_node)
     in_fork = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) // size

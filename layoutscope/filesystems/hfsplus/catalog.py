@@ -252,7 +252,7 @@ class Catalog(Struct, frozen=True):
 def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     """Bring what the leaves held into key order; what stood in leaves that were not reached drops out."""
     chosen, threads = (_Chosen(leaves.tables, table, tree) for table in ("entries", "threads"))
-    forks = _renumbered(leaves, chosen)
+    forks = _order_extents(leaves, chosen)
     decoded, own = _names_in(leaves, "entries"), _names_in(leaves, "threads")
     # Names of sound volumes stand in both places, in different orders: their sums are compared before the names are.
     is_same = chosen.has_all and threads.has_all and names.sum_of_units(*own) == names.sum_of_units(*decoded)
@@ -266,7 +266,7 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
             names.stored(names.widened(*decoded), chosen.places(rows)),
             names.stored(names.widened(*own), threads.places(thread_of[rows])),
         )
-    orphans = orphaned_threads(thread_ids, entries["file_id"], thread_of)
+    orphans = find_orphaned_threads(thread_ids, entries["file_id"], thread_of)
     none = np.empty(0, np.int64)
     return Catalog(
         entries,
@@ -287,7 +287,7 @@ def _names_in(leaves: CatalogLeaves, table: str) -> tuple[Texts, Texts]:
     return found["name"], found["name_others"]
 
 
-def orphaned_threads(
+def find_orphaned_threads(
     thread_ids: I64,
     entry_ids: I64,
     thread_of: NDArray[np.integer[Any]],  # row of each one's thread, -1 where it has none
@@ -331,7 +331,7 @@ class _Chosen:
         return {**numbers, "node": np.repeat(nodes, self._leaves[f"num_{self.table}"])}
 
 
-def _renumbered(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:
+def _order_extents(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:
     """Extents of the entries that were reached; those of a fork stand in its order."""
     found = leaves.tables.table("forks")
     forks: Columns = {"entry": found.pop("owner"), **found}

@@ -105,7 +105,7 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
     below = opened
     journal = find_journal(opened)
     if journal is not None:
-        opened = _with_journal(opened, journal, is_applied=is_applied(request) and not opened.is_inferred)
+        opened = _replay_journal_if_wanted(opened, journal, is_applied=is_applied(request) and not opened.is_inferred)
     if request.sweep and found is None:
         from layoutscope.filesystems.hfsplus.sweep import sweep
 
@@ -116,7 +116,7 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
     return opened, contents
 
 
-def _with_journal(volume: Volume, journal: Journal, *, is_applied: bool) -> Volume:
+def _replay_journal_if_wanted(volume: Volume, journal: Journal, *, is_applied: bool) -> Volume:
     if not is_applied:
         report_pending(volume, journal)
         return volume
@@ -249,7 +249,7 @@ def _num_records(tree: Tree | None) -> int:
     return 0 if tree is None else int(tree.nodes.num_records[tree.reach.leaves].sum())
 
 
-def counted_entries(parent_ids: I64, folder_ids: I64) -> I64:
+def count_entries_by_parent(parent_ids: I64, folder_ids: I64) -> I64:
     """How many entries name each folder as their parent, shape (n_folders,).
 
     >>> counted_entries(np.array([2, 2, 16]), np.array([16, 2, 17])).tolist()
@@ -303,16 +303,16 @@ def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
     if not volume.log.has_errors:
         # The other witnesses, which take a pass over all entries, have been heard by the checks: they knew of nothing.
         return by_header
-    short = entries["valence"][entries["is_folder"]] - _counted_in_folders(catalog)
+    short = entries["valence"][entries["is_folder"]] - _count_in_folders(catalog)
     # A number beyond all CNIDs is damaged itself, and no witness.
     by_folders = int(short[(short > 0) & (short < int(header.next_catalog_id))].sum())
     return max(by_header, by_folders, len(catalog.orphans))
 
 
-def _counted_in_folders(catalog: Catalog) -> I64:
+def _count_in_folders(catalog: Catalog) -> I64:
     """How many entries each folder has, by the rows of folders among the entries."""
     entries = catalog.entries
-    return counted_entries(entries["parent_id"], entries["file_id"][entries["is_folder"]])
+    return count_entries_by_parent(entries["parent_id"], entries["file_id"][entries["is_folder"]])
 
 
 def check_contents(volume: Volume, contents: Contents) -> None:
@@ -400,7 +400,7 @@ def check_tree_header(volume: Volume, tree: Tree) -> None:
             )
 
 
-def without_thread(
+def find_without_thread(
     entry_ids: I64,
     must_have: Mask,  # folders, and files that say so: those of old volumes have none
     thread_ids: I64,
@@ -435,7 +435,7 @@ def _check_orphans(volume: Volume, contents: Contents) -> None:
 def _wrong_valence(_: Volume, contents: Contents) -> Mask:
     entries = contents.catalog.entries
     wrong = entries["is_folder"].copy()
-    wrong[wrong] = _counted_in_folders(contents.catalog) != entries["valence"][wrong]
+    wrong[wrong] = _count_in_folders(contents.catalog) != entries["valence"][wrong]
     return wrong
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from layoutscope.access.driver import INODE, NAME, Costs, Driver, Mounted, Search, composed
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, fixed_place, regions_of
+from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, make_fixed_place, regions_of
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.units import KIB, MIB
 
@@ -79,7 +79,7 @@ def hfsplus_by_macos(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
     requests that its extents cut; it is taken to come to the disk before what the mount searches after that.
     """
     start = layout.facts.image_offset
-    steps: list[MountStep] = [fixed_place("volume-header", start, PAGE_BYTES), *_journal(layout)]
+    steps: list[MountStep] = [make_fixed_place("volume-header", start, PAGE_BYTES), *_journal(layout)]
     for tree in HEADERS:
         header = _header(nodes, tree)
         physical = np.minimum(nodes.size_bytes[header], PAGE_BYTES)
@@ -91,10 +91,10 @@ def hfsplus_by_macos(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
     steps.append(Searched(entries.thread_node[root], "thread"))
     steps.append(Searched(entries.name_node[root], "inode"))
     steps.append(_bitmap(layout))
-    return [*steps, *_looked_up(layout, entries)]
+    return [*steps, *_list_mount_searches(layout, entries)]
 
 
-def _looked_up(layout: VolumeLayout, entries: EntryTable) -> Iterator[Searched]:
+def _list_mount_searches(layout: VolumeLayout, entries: EntryTable) -> Iterator[Searched]:
     """Search the files of the journal by name, then both private directories."""
     in_root = np.flatnonzero(entries.parent_id == ROOT_ID)
     names = entries.stored_names.take(np.arange(len(entries))[entries.order][in_root]).to_list()
@@ -124,10 +124,10 @@ def _journal(layout: VolumeLayout) -> Iterator[MountStep]:
         at, length = int(journal.image_offset[0]), int(journal.length_bytes[0])
         tail = min(pending, length - begin)
         for _ in range(2):
-            yield fixed_place("journal", at + begin, tail)
+            yield make_fixed_place("journal", at + begin, tail)
             if pending > tail:
                 # The ring goes on behind the header, whose size is the sector of whoever made the journal.
-                yield fixed_place("journal", at + length - begin - tail + 512, pending - tail)
+                yield make_fixed_place("journal", at + length - begin - tail + 512, pending - tail)
 
 
 def _bitmap(layout: VolumeLayout) -> FixedPlaces:
@@ -508,15 +508,15 @@ def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = c
         scans_by_number=True,
         compared_by=compared_by,
         listing_start=_threads,
-        mounted=partial(_mounted, searches),
-        mount=partial(_mounted_by_macos, own.hfs_fsck_cache_blocks)
+        mounted=partial(_find_mounted_nodes, searches),
+        mount=partial(_list_macos_mount, own.hfs_fsck_cache_blocks)
         if own.hfs_scans_bitmap
         else partial(hfsplus_by_linux, searches),
         check=partial(checked_reads, own.hfs_fsck_cache_blocks),
     )
 
 
-def _mounted_by_macos(
+def _list_macos_mount(
     cache_blocks: int, layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
 ) -> list[MountStep]:
     """Check a volume that was neither unmounted nor has a journal, then mount it.
@@ -547,7 +547,9 @@ def _threads(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
     return found.astype(np.int32)
 
 
-def _mounted(searches: tuple[Search, ...], facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:
+def _find_mounted_nodes(
+    searches: tuple[Search, ...], facts: VolumeFacts, nodes: NodeTable, entries: EntryTable
+) -> Mounted:
     """Header nodes, and what the mount's searches end in."""
     found = np.concatenate([*root_leaves(searches, facts, entries)])
     return Mounted(found.astype(np.int32), np.flatnonzero(nodes.is_header).astype(np.int32))

@@ -167,10 +167,10 @@ def _offsets(data: bytes, count: int) -> Iterator[int]:
 
 def _record(cls: Any, data: bytes, start: int, stop: int, number: int) -> Described:
     found = describe_structure(cls, data, start, stop, f"record {number}")
-    return replace(found, fields=tuple(map(_with_name, found.fields)))
+    return replace(found, fields=tuple(map(_show_name, found.fields)))
 
 
-def _with_name(field: FieldValue) -> FieldValue:
+def _show_name(field: FieldValue) -> FieldValue:
     """Show a name as text; names on disk are UTF-16, most significant byte first."""
     if field.path.rpartition(".")[2] == "name" and isinstance(field.value, bytes):
         return replace(field, value=field.value.decode("utf-16-be", "surrogatepass").replace("/", ":"))

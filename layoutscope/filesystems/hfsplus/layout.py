@@ -49,7 +49,7 @@ from layoutscope.filesystems.hfsplus.rootfiles import HOT_FILES, data_fork_of, f
 from layoutscope.filesystems.hfsplus.tree import (
     MAX_HEIGHT,
     Tree,
-    damaged_nodes,
+    find_damaged_nodes,
     first_rows,
     is_case_sensitive,
     is_unusable,
@@ -131,7 +131,7 @@ def entries_table(
         "entry_rank": _ranks(entries["parent_id"]),
         "entry_node_row": entry_row,
         "inode_node_row": follow(entry_row),
-        "thread_node_row": _chosen_rows(catalog.threads["node"], follow(catalog.thread_of), catalog_row),
+        "thread_node_row": _rows_of_nodes(catalog.threads["node"], follow(catalog.thread_of), catalog_row),
         "xattr_node_row": attributes.rows_of(file_id, is_compressed),
         "valence": Values(follow(entries["valence"]), follow(entries["is_folder"])),
         "link_id": Values(entries["file_id"], is_link) if is_link.any() else None,
@@ -140,7 +140,7 @@ def entries_table(
     return build_table("entries", columns)
 
 
-def with_orphans(table: Table, volume_number: int | None, catalog: Catalog, catalog_row: int) -> Table:
+def add_orphans(table: Table, volume_number: int | None, catalog: Catalog, catalog_row: int) -> Table:
     """Add files and folders that are lost but for their threads, which name them and the folders they were in."""
     rows, stored = catalog.orphans, catalog.orphan_names
     if not len(rows):
@@ -222,7 +222,7 @@ def _rows(nodes: NDArray[np.uint32], first_row: int) -> NDArray[np.uint32]:
     return nodes + np.uint32(first_row)
 
 
-def _chosen_rows(nodes: NDArray[np.uint32], places: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
+def _rows_of_nodes(nodes: NDArray[np.uint32], places: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
     """Rows of nodes at places, none where the place is -1: that leads to the last one."""
     found: NDArray[np.uint32] = np.append(_rows(nodes, first_row), NULL_ROW)[places]
     return found
@@ -293,10 +293,12 @@ def extents_table(volume: Volume, number: int | None, contents: Contents) -> Tab
         _attributes(attributes).__getitem__,
     )
     fork_names = (*_OF_FILES, *map(fork_of_attribute, dict.fromkeys(attributes.owner_name)))
-    return _table(volume, number, partial(_joined, parts, fork_names), fork_names)
+    return _table(volume, number, partial(_concatenate_column, parts, fork_names), fork_names)
 
 
-def _joined(parts: Sequence[Callable[[str], NDArray[Any]]], fork_names: Sequence[str], name: str) -> NDArray[Any]:
+def _concatenate_column(
+    parts: Sequence[Callable[[str], NDArray[Any]]], fork_names: Sequence[str], name: str
+) -> NDArray[Any]:
     """Join one column of all parts: what is joined at once is held twice, and extents are what there is most of."""
     dtype = np.min_scalar_type(len(fork_names)) if name == "fork" else _COLUMNS[name]
     columns = (part(name) for part in parts)
@@ -477,7 +479,7 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
     offset = np.full(file.num_nodes, -1, np.int64)
     first = heads(pieces.part)
     offset[pieces.part[first]] = pieces.volume_offset[first] + volume.image_offset
-    damaged = damaged_nodes(tree)
+    damaged = find_damaged_nodes(tree)
     kind = _node_kinds(tree, damaged)
     is_keyed, is_unreadable = kind <= 1, kind == NODE_KINDS.index("unreadable")
     used, free = _fill(tree)
@@ -522,7 +524,7 @@ SPECIAL_FILES: Final = {"catalog": CNID.catalog_file, "attributes": CNID.attribu
 """Files of B-trees whose later extents the overflow tree may hold; its own file has all of them in the header."""
 
 
-def with_locators(nodes: Table, extents: Table) -> Table:
+def add_locators(nodes: Table, extents: Table) -> Table:
     """Tell of nodes beyond the eighth extent of their file which overflow leaf leads there."""
     owner = extents["file_id"].data
     locator = np.full(len(nodes), NULL_ROW, np.uint32)
@@ -570,7 +572,7 @@ def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
     return level, parent
 
 
-def lost_headers(volume: Volume, number: int | None, contents: Contents) -> Table:
+def list_lost_headers(volume: Volume, number: int | None, contents: Contents) -> Table:
     """Make a row of each header node of which nothing can be used, and that is in no tree that was read."""
     columns: list[dict[str, Any]] = []
     forks = {name: contents.special[file_id] for name, file_id in BTREE_FILES.items()}
@@ -775,7 +777,7 @@ def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
         read += int((tree.file.used & tree.file.readable & ~_is_lost(tree)).sum()) * tree.file.node_size_bytes
     # Of a volume that only a sweep brought out, the header's place is known, and nothing of what it said.
     read -= HEADER_BYTES if volume.is_inferred else 0
-    return known + _lost_trees(volume, contents), read
+    return known + _lost_tree_bytes(volume, contents), read
 
 
 def _is_lost(tree: Tree) -> Mask:
@@ -787,7 +789,7 @@ def _is_lost(tree: Tree) -> Mask:
     return tree.nodes.damaged | tree.nodes.is_inferred | nodes_apart(tree.file, tree.nodes, tree.reach)
 
 
-def _lost_trees(volume: Volume, contents: Contents) -> int:
+def _lost_tree_bytes(volume: Volume, contents: Contents) -> int:
     """Bytes of B-trees that could not be opened at all."""
     opened = {tree.file.file_id for tree in contents.trees.values()}
     cnids = grammar.HfsplusVolume.Cnid
@@ -831,7 +833,7 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     trees = list(contents.trees.values())
     rows = first_rows(trees)
     nodes, fragments = nodes_tables(volume, number, trees)
-    lost = lost_headers(volume, number, contents)
+    lost = list_lost_headers(volume, number, contents)
     if len(lost):
         row = np.arange(len(nodes), len(nodes) + len(lost), dtype=np.uint32)
         nodes = stacked([nodes, lost.changed("row", Values(row))])
@@ -844,7 +846,7 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
         rows.get("catalog", 0),
     )
     if contents.stale is not None:
-        entries = with_orphans(entries, number, contents.catalog, rows.get("catalog", 0))
+        entries = add_orphans(entries, number, contents.catalog, rows.get("catalog", 0))
     extents = extents_table(volume, number, contents)
     regions = regions_table(
         volume, number, find_regions(volume, contents.special, contents.journal, contents.trees.get("extents-overflow"))
@@ -853,7 +855,7 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     facts = volume_facts(volume, contents, stack, number)
     return VolumeLayout(
         facts=replace(facts, details={**facts.details, **condition_details(nodes)}),
-        nodes=with_locators(nodes, extents),
+        nodes=add_locators(nodes, extents),
         node_fragments=fragments,
         regions=regions,
         extents=extents,

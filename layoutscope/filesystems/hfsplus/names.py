@@ -39,7 +39,7 @@ def gather(
     counts: I64,
 ) -> Units:
     """Concatenate names of a buffer."""
-    return in_disk_order(take_ranges(buffer.view(np.uint16), starts // UNIT_BYTES, counts))
+    return swap_to_disk_order(take_ranges(buffer.view(np.uint16), starts // UNIT_BYTES, counts))
 
 
 def shown(units: Units) -> str:
@@ -47,7 +47,7 @@ def shown(units: Units) -> str:
     return units.tobytes().decode("utf-16-le" if _IS_LITTLE else ENCODING, "replace")
 
 
-def in_disk_order(numbers: NDArray[_Number]) -> NDArray[_Number]:
+def swap_to_disk_order(numbers: NDArray[_Number]) -> NDArray[_Number]:
     """Turn big-endian numbers into native ones, and back."""
     return numbers.byteswap() if _IS_LITTLE else numbers
 
@@ -88,7 +88,7 @@ def differ(first: StoredNames, second: StoredNames) -> NDArray[np.bool_]:
     return found
 
 
-def as_shown(texts: Texts) -> U8:
+def to_shown(texts: Texts) -> U8:
     """Turn names in UTF-8 into those that people see, in which ``/`` becomes ``:``; returns the same bytes."""
     # HFS separates names by colons, so that a slash may stand in one; Unix paths, which it would split, show a colon.
     texts.data[texts.data == _SLASH] = _COLON
@@ -109,7 +109,7 @@ class KeptNames(NamedTuple):
         # what is shown tells nothing.
         if (text.data == _COLON).any():
             others = widened(text, others)
-        shown = TextColumn(as_shown(text), text.length, rows)
+        shown = TextColumn(to_shown(text), text.length, rows)
         return cls(shown, others if len(others.data) else Texts(others.data[:0].copy(), others.length[:0].copy()))
 
     def stored(self) -> TextColumn:
@@ -120,10 +120,10 @@ class KeptNames(NamedTuple):
 
     def placed(self) -> tuple[U8, I64, NDArray[np.int32], U8, I64, NDArray[np.int32]]:
         """Return the bytes of names, and start and length of each row's: of those shown, and of the others."""
-        return (*_placed(self.shown, self.shown.rows), *_placed(self.others, self.shown.rows))
+        return (*_place_names(self.shown, self.shown.rows), *_place_names(self.others, self.shown.rows))
 
 
-def _placed(texts: TextColumn | Texts, rows: NDArray[np.integer[Any]] | None) -> tuple[U8, I64, NDArray[np.int32]]:
+def _place_names(texts: TextColumn | Texts, rows: NDArray[np.integer[Any]] | None) -> tuple[U8, I64, NDArray[np.int32]]:
     start, length = starts_of(texts.length), texts.length
     if rows is not None and len(length):
         start, length = start[rows], length[rows]
@@ -234,12 +234,12 @@ def compared(name: str, *, is_folded: bool) -> str:
     text = "".join(parts)
     if not is_folded:
         return text
-    units = case_table()[in_disk_order(np.frombuffer(text.encode(ENCODING, "surrogatepass"), np.uint16))]
-    compared_units: bytes = in_disk_order(units[units != 0]).tobytes()
+    units = case_table()[swap_to_disk_order(np.frombuffer(text.encode(ENCODING, "surrogatepass"), np.uint16))]
+    compared_units: bytes = swap_to_disk_order(units[units != 0]).tobytes()
     return compared_units.decode(ENCODING, "surrogatepass")
 
 
-def folded_names(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
+def fold_names(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
     """Fold names for comparison without regard to case."""
     lower = _lower(units)
     kept = lower != 0

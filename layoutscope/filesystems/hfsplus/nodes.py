@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals, owners, starts_of
 from layoutscope.filesystems.hfsplus import names
-from layoutscope.filesystems.hfsplus.names import case_table, folded_names
+from layoutscope.filesystems.hfsplus.names import case_table, fold_names
 from layoutscope.native import Kernel
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
@@ -299,7 +299,7 @@ class Keys(Struct, frozen=True):
     def not_after(self, before: I64, after: I64) -> Mask:
         """Say of pairs of rows whether the second key fails to come after the first."""
         wrong: Mask = self.ident[after] < self.ident[before]
-        padded = np.concatenate([names.in_disk_order(self.units), np.zeros(_WORD_UNITS, np.uint16)])
+        padded = np.concatenate([names.swap_to_disk_order(self.units), np.zeros(_WORD_UNITS, np.uint16)])
         active = np.flatnonzero(self.ident[after] == self.ident[before])
         depth = 0
         while len(active):
@@ -339,11 +339,11 @@ def read_keys(
     counts = found["num_name_units"] if form.has_name else np.zeros(len(key), np.int64)
     units = names.gather(buffer, key + form.key_type.width, counts)
     if form.tail:
-        units, counts = _with_tail(units, counts, [found[name] for name in form.tail], has_name=form.has_name)
+        units, counts = _append_tails(units, counts, [found[name] for name in form.tail], has_name=form.has_name)
     return Keys(found[form.ident], units, starts_of(counts), counts)
 
 
-def _with_tail(
+def _append_tails(
     units: NDArray[np.uint16], counts: I64, tail: Sequence[I64], *, has_name: bool
 ) -> tuple[NDArray[np.uint16], I64]:
     """Put numbers behind names; names end with a unit that comes before all others."""
@@ -366,7 +366,7 @@ def _with_tail(
     return joined, longer
 
 
-def joined_keys(parts: Sequence[Keys]) -> Keys:
+def join_keys(parts: Sequence[Keys]) -> Keys:
     """Join keys of several batches."""
     none = np.empty(0, np.int64)
     counts = np.concatenate([none, *(part.count for part in parts)])
@@ -378,13 +378,13 @@ def joined_keys(parts: Sequence[Keys]) -> Keys:
     )
 
 
-def without_case(keys: Keys) -> Keys:
+def fold_case(keys: Keys) -> Keys:
     """Fold the names of keys, as volumes do that do not tell cases apart."""
-    return Keys(keys.ident, *folded_names(keys.units, keys.start, keys.count))
+    return Keys(keys.ident, *fold_names(keys.units, keys.start, keys.count))
 
 
 def _words(padded: NDArray[np.uint16], starts: I64, lengths: I64, depth: int) -> NDArray[np.uint64]:
     """Take four units of each name, from a depth on, as a number that compares as they do."""
     every = np.ndarray((len(padded) - _WORD_UNITS + 1,), np.uint64, padded, strides=(padded.itemsize,))
-    words = names.in_disk_order(every[np.minimum(starts + depth, len(every) - 1)])
+    words = names.swap_to_disk_order(every[np.minimum(starts + depth, len(every) - 1)])
     return words & _MASKS[np.clip(lengths - depth, 0, _WORD_UNITS)]

@@ -152,9 +152,9 @@ class Hfsplus:
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
         from layoutscope.filesystems.hfsplus.check.rules import CAUSES
-        from layoutscope.ondisk.fieldrules import with_causes
+        from layoutscope.ondisk.fieldrules import name_causes_of
 
-        return with_causes(findings, CAUSES, volumes)
+        return name_causes_of(findings, CAUSES, volumes)
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume, after the journal's replay if that was asked for."""
@@ -187,9 +187,9 @@ class Hfsplus:
 
     def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
         """Fill a catalog file by file; nothing where names were left out or hashed."""
-        from layoutscope.filesystems.hfsplus.writing import filled_catalogs
+        from layoutscope.filesystems.hfsplus.writing import fill_catalogs
 
-        return filled_catalogs(layout, host.name)
+        return fill_catalogs(layout, host.name)
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
         """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""

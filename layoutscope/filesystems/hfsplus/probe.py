@@ -162,7 +162,7 @@ def probe(stretch: Window, *, thorough: bool = False) -> Content | None:
     if signature is not None:
         return Content("hfsplus", _hfs_label(signature), 0, stretch.size_bytes)
     # Formatting for something else leaves the end as it was: there the copy outlives its volume.
-    return _by_alternate_header(stretch) if thorough else None
+    return _find_by_alternate_header(stretch) if thorough else None
 
 
 def _hfs_signature(stretch: Window, volume_offset: int) -> str | None:
@@ -174,7 +174,7 @@ def _hfs_label(signature: str) -> str:
     return "HFSX" if signature == "hfsx" else "HFS+"
 
 
-def _by_alternate_header(stretch: Window) -> Content | None:
+def _find_by_alternate_header(stretch: Window) -> Content | None:
     """Find a volume by the copy before its end: one whose header is lost, or that begins further on in the stretch."""
     place = stretch.size_bytes - WRAPPER_HEADER_OFFSET
     signature = _hfs_signature(stretch, place) if place > WRAPPER_HEADER_OFFSET else None
@@ -183,7 +183,9 @@ def _by_alternate_header(stretch: Window) -> Content | None:
     try:
         copy = read_header(stretch, place, "alternate volume header")
     except FormatError:
-        return _located(stretch, 0, place, str(signature), _lost(stretch, 0, place, is_start_known=False))
+        return _describe_located_volume(
+            stretch, 0, place, str(signature), _report_lost_header(stretch, 0, place, is_start_known=False)
+        )
     start, has_header = start_by_copy(stretch, place, copy)
     # Unless the copy says that there is more than a block before the volume, it is taken to begin with the stretch.
     size = copy.num_blocks * copy.len_block
@@ -191,18 +193,22 @@ def _by_alternate_header(stretch: Window) -> Content | None:
     at = start if start is not None else spare if spare >= copy.len_block else 0
     # A volume that is longer than the stretch does not begin with it, whatever names that place.
     sides = (f"{size:,} bytes, as its copy says", f"{stretch.size_bytes:,}") if spare < 0 else ("", "")
-    findings = () if has_header else _lost(stretch, at, place, is_start_known=start is not None, sides=sides)
-    return _located(stretch, at, place, str(signature), findings)
+    findings = (
+        () if has_header else _report_lost_header(stretch, at, place, is_start_known=start is not None, sides=sides)
+    )
+    return _describe_located_volume(stretch, at, place, str(signature), findings)
 
 
-def _located(stretch: Window, start: int, place: int, signature: str, findings: tuple[Finding, ...]) -> Content:
+def _describe_located_volume(
+    stretch: Window, start: int, place: int, signature: str, findings: tuple[Finding, ...]
+) -> Content:
     """Describe a volume that starts at a byte of a stretch and ends with the copy of its header at a place."""
     size = place + WRAPPER_HEADER_OFFSET - start
     layers = (f"byte {stretch.origin + start}",) if start else ()
     return Content("hfsplus", _hfs_label(signature), start, size, layers, "", (), findings)
 
 
-def _lost(
+def _report_lost_header(
     stretch: Window, start: int, place: int, *, is_start_known: bool, sides: tuple[str, str] = ("", "")
 ) -> tuple[Finding, ...]:
     """Report a volume that is known by the copy of its header alone."""
@@ -228,11 +234,11 @@ def find_in(stretch: Window, data: U8, offset: int) -> list[Content]:
     likely = [place for place, is_one in zip(headers, is_sane.tolist(), strict=True) if is_one]
     for place in sorted([*wrappers, *likely])[:MAX_HITS]:
         if not any(item.volume_offset <= place < item.volume_offset + item.size_bytes for item in found):
-            found += _at_header(stretch, place)
+            found += _probe_header(stretch, place)
     return sorted(found, key=lambda content: bool(content.findings))
 
 
-def _at_header(stretch: Window, place: int) -> list[Content]:
+def _probe_header(stretch: Window, place: int) -> list[Content]:
     """Say what volume has its header, its copy, or the master directory block around it, at a place."""
     start = place - WRAPPER_HEADER_OFFSET
     if _hfs_signature(stretch, place) == "hfs":
@@ -249,16 +255,18 @@ def _at_header(stretch: Window, place: int) -> list[Content]:
     # A copy at the right distance confirms the start as well as the trees do.
     if end is not None or (start >= 0 and confirming(stretch, [start], header)[0]):
         last = start + size - WRAPPER_HEADER_OFFSET if end is None else start + end
-        return [_located(stretch, start, last, signature, ())]
+        return [_describe_located_volume(stretch, start, last, signature, ())]
     by_copy, has_header = start_by_copy(stretch, place, header)
     if by_copy is not None and confirming(stretch, [by_copy], header)[0]:
-        findings = () if has_header else _lost(stretch, by_copy, place, is_start_known=True)
-        return [_located(stretch, by_copy, place, signature, findings)]
+        findings = () if has_header else _report_lost_header(stretch, by_copy, place, is_start_known=True)
+        return [_describe_located_volume(stretch, by_copy, place, signature, findings)]
     # Whatever has the letters and no volume of a sensible size behind them is a chance hit.
     if start < 0 or not isinstance(header.version, grammar.HfsplusVolume.Version) or start + size > stretch.size_bytes:
         return []
     return [
-        _located(stretch, start, start + size - WRAPPER_HEADER_OFFSET, signature, (_uncertain(stretch.origin + start),))
+        _describe_located_volume(
+            stretch, start, start + size - WRAPPER_HEADER_OFFSET, signature, (_uncertain(stretch.origin + start),)
+        )
     ]
 
 
@@ -273,10 +281,10 @@ def _wrapper(stretch: Window) -> Content:
         return classic._replace(name=name)
     # drEmbedExtent counts the wrapper's allocation blocks from its block 0, which drAlBlSt places in sectors of 512
     # bytes whatever the device's are (TN1150, HFS Master Directory Block).
-    return _embedded(stretch, block.ofs_embedded_volume, block.len_embedded_volume, name)
+    return _describe_embedded(stretch, block.ofs_embedded_volume, block.len_embedded_volume, name)
 
 
-def _embedded(stretch: Window, start: int, size: int, name: str) -> Content:
+def _describe_embedded(stretch: Window, start: int, size: int, name: str) -> Content:
     inside = Window(stretch, start, size) if start < stretch.size_bytes else Window(stretch, 0, 0)
     signature = _hfs_signature(inside, WRAPPER_HEADER_OFFSET)
     findings: tuple[Finding, ...] = ()

@@ -37,10 +37,10 @@ from layoutscope.filesystems.hfsplus.nodes import (
     NodeRows,
     RecordBatch,
     decode_nodes,
-    joined_keys,
+    fold_case,
+    join_keys,
     locate_records,
     read_keys,
-    without_case,
 )
 from layoutscope.filesystems.hfsplus.probe import CONFIRMING, confirming
 from layoutscope.filesystems.hfsplus.sweep import (
@@ -50,10 +50,10 @@ from layoutscope.filesystems.hfsplus.sweep import (
     Swept,
     chunks,
     nodes_in,
+    read_write_ages,
     sweep,
-    written_ages,
 )
-from layoutscope.filesystems.hfsplus.tree import Reach, Tree, find_reach, in_key_order
+from layoutscope.filesystems.hfsplus.tree import Reach, Tree, find_reach, order_by_key
 from layoutscope.filesystems.hfsplus.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header
 from layoutscope.findings import FindingLog
 from layoutscope.image import Window
@@ -118,7 +118,7 @@ def order_leaves(
     numbers, first, last = keys
     chain = _chain_lengths(links, numbers)
     age = np.zeros(len(numbers), np.int64)
-    contested = _contested(first, last)
+    contested = _find_contested(first, last)
     age[contested] = written(numbers[contested])
     rank = np.lexsort((-nodes.num_records[numbers], -age, -chain, ~reached[numbers]))
     starts: list[Key] = []
@@ -135,7 +135,7 @@ def order_leaves(
     return chosen[~_is_between_neighbours(links, chosen, reached[chosen] | (chain[order] > 1))]
 
 
-def _contested(first: list[Key], last: list[Key]) -> I64:
+def _find_contested(first: list[Key], last: list[Key]) -> I64:
     """Places of leaves that have keys with another one in common."""
     order = sorted(range(len(first)), key=first.__getitem__)
     found, end = set[int](), -1
@@ -187,7 +187,7 @@ def _is_between_neighbours(links: LeafLinks, order: I64, is_anchor: Mask) -> Mas
     return found
 
 
-def renumbered_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: LeafKeys) -> LeafLinks:
+def renumber_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: LeafKeys) -> LeafLinks:
     """Turn links into the numbers that nodes were given here, where the extents of the file are lost.
 
     Nodes that follow one another on the volume have numbers that do, so that one number is enough for a run of them.
@@ -244,7 +244,7 @@ def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
         lasts.append(read_keys(form, buffer, key[ends]))
     fold = form.has_name and not form.tail and not _tells_cases(volume, file)
     return LeafKeys(
-        np.concatenate(owners), _comparable(joined_keys(firsts), fold=fold), _comparable(joined_keys(lasts), fold=fold)
+        np.concatenate(owners), _comparable(join_keys(firsts), fold=fold), _comparable(join_keys(lasts), fold=fold)
     )
 
 
@@ -267,7 +267,7 @@ def _tells_cases(volume: Volume, file: TreeFile) -> bool:
 def _comparable(keys: Keys, *, fold: bool) -> list[Key]:
     """Turn keys into pairs that Python compares as the tree does."""
     if fold:
-        keys = without_case(keys)
+        keys = fold_case(keys)
     # Bytes compare as the units do only with the most significant one first.
     data = keys.units.byteswap().tobytes() if _IS_LITTLE else keys.units.tobytes()
     starts, stops = 2 * keys.start, 2 * (keys.start + keys.count)
@@ -280,7 +280,7 @@ def _comparable(keys: Keys, *, fold: bool) -> list[Key]:
 _IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
 
 
-MOST_ROOTS: Final = 16
+MAX_ROOTS: Final = 16
 """So many nodes are tried as a root whose number is lost; there are more where links are damaged by the dozen."""
 
 
@@ -318,18 +318,18 @@ def rebuild(
     """Rebuild a tree from its leaves; None where there are none, or where that changes nothing."""
     if tree is not None and not _is_usable(volume, tree):
         tree = None
-    file = tree.file if tree is not None else _inferred_file(volume, place, beside.found)
+    file = tree.file if tree is not None else _infer_file(volume, place, beside.found)
     if file is None:
         return None
-    decoded = _decoded(volume, file, leaves)
+    decoded = _decode_all_nodes(volume, file, leaves)
     nodes = decoded.nodes
     links = links_of(nodes)
-    written = partial(written_ages, volume, beside.journal, file)
+    written = partial(read_write_ages, volume, beside.journal, file)
     if tree is not None:
         reach = tree.reach
         nodes.parent[:], nodes.key_rank[:] = tree.nodes.parent, tree.nodes.key_rank
     elif file.fork is place.fork:
-        file, reach = _with_root(file, nodes, decoded.pointers, written)
+        file, reach = _find_root(file, nodes, decoded.pointers, written)
     else:
         none = np.empty(0, np.int64)
         reach = Reach(none, none, none, none, none, np.empty((0, 2), np.int64))
@@ -338,24 +338,24 @@ def rebuild(
     is_leaf = (nodes.kind == LEAF) & (nodes.height == 1) & (nodes.num_records > 0) & (nodes.first_key_id >= 0)
     keys = leaf_keys(volume, file, np.flatnonzero(is_leaf & (reached | ~nodes.damaged)))
     if tree is None and file.fork is not place.fork:
-        links = renumbered_links(volume, file, links, keys)
+        links = renumber_links(volume, file, links, keys)
     order = order_leaves(nodes, links, keys, reached, written)
     num_left = len(keys.numbers) - len(order)
     dropped = np.setdiff1d(reach.leaves[is_leaf[reach.leaves]], order)
     if tree is not None and reached[order].all() and not len(dropped):
         return None
     _report(volume, file, order, reached, num_left)
-    reach = _ranked(nodes, reach, order, dropped)
+    reach = _rank_leaves(nodes, reach, order, dropped)
     if isinstance(file.header, InferredHeader):
-        file = _counted(file, nodes, order, has_header=file.fork is place.fork)
+        file = _infer_counts(file, nodes, order, has_header=file.fork is place.fork)
         file.used[reach.lost] = True
     else:
         nodes.is_inferred[order[~reached[order]]] = True
         file.used[order] = True
-    return Tree(file, nodes, reach, in_key_order(file, decoded, order, leaves))
+    return Tree(file, nodes, reach, order_by_key(file, decoded, order, leaves))
 
 
-def _decoded(volume: Volume, file: TreeFile, leaves: LeafDecoder) -> Decoded:
+def _decode_all_nodes(volume: Volume, file: TreeFile, leaves: LeafDecoder) -> Decoded:
     """Decode every node that may be in use, whether or not anything leads to it; bad leaves are marked."""
     nodes = NodeRows.blank(file.num_nodes)
     decoded = Decoded(nodes)
@@ -375,7 +375,7 @@ def _is_usable(volume: Volume, tree: Tree) -> bool:
     """Whether a tree's header can be believed: nodes have the size that it says, and its map knows of leaves."""
     table = tree.nodes
     is_leaf = (table.kind == LEAF) & (table.height == 1) & (table.num_records > 0) & ~table.damaged
-    usual = _usual_size(_in_fork(volume, tree.file.tree, tree.file.fork))
+    usual = _usual_size(_find_leaves_in_fork(volume, tree.file.tree, tree.file.fork))
     return bool(is_leaf.any()) and usual in (0, tree.file.node_size_bytes)
 
 
@@ -386,7 +386,7 @@ def _leads_to_free_nodes(nodes: NodeRows) -> bool:
     return bool((nodes.kind[links] == UNKNOWN_KIND).any())
 
 
-def _ranked(nodes: NodeRows, reach: Reach, order: I64, dropped: I64) -> Reach:
+def _rank_leaves(nodes: NodeRows, reach: Reach, order: I64, dropped: I64) -> Reach:
     """Rank the leaves anew; index nodes keep their ranks, and all nodes their parents.
 
     Pointers to leaves that are dropped lead to nodes of others, as they do where a node was overwritten by a copy.
@@ -397,7 +397,7 @@ def _ranked(nodes: NodeRows, reach: Reach, order: I64, dropped: I64) -> Reach:
     return replace(reach, leaves=order, misled=distinct(np.concatenate([reach.misled, parents[parents >= 0]])))
 
 
-def _with_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written: Ages) -> tuple[TreeFile, Reach]:
+def _find_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written: Ages) -> tuple[TreeFile, Reach]:
     """Find the root of a tree whose header is lost: of the highest nodes, the one that leads to most leaves.
 
     A root has no neighbours, so that its links are 0. That of a tree that has shrunk may still be there; of two alike,
@@ -406,7 +406,7 @@ def _with_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written
     may_be_root = (nodes.f_link == 0) & (nodes.b_link == 0) & (nodes.num_records > 0) & (nodes.height > 0)
     may_be_root &= (nodes.height == 1) == (nodes.kind == LEAF)
     numbers = np.flatnonzero(may_be_root & ((nodes.kind == LEAF) | (nodes.kind == INDEX)))
-    highest = numbers[np.argsort(-nodes.height[numbers], kind="stable")][:MOST_ROOTS]
+    highest = numbers[np.argsort(-nodes.height[numbers], kind="stable")][:MAX_ROOTS]
 
     def rooted(number: int) -> TreeFile:
         header = replace(cast("InferredHeader", file.header), root_node=number)
@@ -418,7 +418,7 @@ def _with_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written
     return best, find_reach(best, nodes, pointers)
 
 
-def _counted(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bool) -> TreeFile:
+def _infer_counts(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bool) -> TreeFile:
     """Let a header that was made up say what was found, and the map that the tree uses that and no more.
 
     Whatever hangs on a header that was made up is inferred. Node 0 is the lost header, unless the file is made of nodes
@@ -440,11 +440,11 @@ def _counted(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bool) -
     return replace(file, header=cast("HfsplusBtree.HeaderRecord", counted), used=used)
 
 
-def _inferred_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFile | None:
+def _infer_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFile | None:
     """Make up the file of a tree whose header is lost: over its own extents, else over the nodes that were found."""
     name, _, fork = place
     if _is_intact(volume, fork) or found is None:
-        size = _usual_size(_in_fork(volume, name, fork))
+        size = _usual_size(_find_leaves_in_fork(volume, name, fork))
     else:
         mine = found.of((found.tree == TREES.index(name)) & (found.height == 1))
         size = _usual_size(mine)
@@ -482,7 +482,7 @@ def _is_intact(volume: Volume, fork: Fork) -> bool:
     return on_volume and 0 < fork.logical_size_bytes <= fork.num_blocks * volume.block_size_bytes
 
 
-def _in_fork(volume: Volume, name: str, fork: Fork) -> Swept:
+def _find_leaves_in_fork(volume: Volume, name: str, fork: Fork) -> Swept:
     """Find leaves in the first bytes of a fork, where nodes that straddle two extents are whole."""
     length = min(fork.num_blocks * volume.block_size_bytes, CHUNK_BYTES)
     pieces = locate(volume, fork, np.zeros(1, np.int64), np.array([length], np.int64))
@@ -543,7 +543,7 @@ def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[s
 
 HEADER: Final = VOLUME_HEADER
 MOST_BLOCKS: Final = 2**32 - 1
-MOST_HEADERS: Final = 10_000
+MAX_HEADERS: Final = 10_000
 USUAL_BLOCK_BYTES: Final = 4096
 LARGEST_BLOCK_BYTES: Final = 1 << 20
 _SIGNATURES: Final = grammar.HfsplusVolume.Signature
@@ -583,7 +583,7 @@ def salvage_volume(
     else:
         bare, catalog = _catalog(bare, found)
         header, words = (
-            _inferred_header(bare, catalog, found),
+            _infer_header(bare, catalog, found),
             "block size and counts follow from the files that were found",
         )
     volume = replace(bare, header=header, log=bare.log.branch())
@@ -638,7 +638,7 @@ def _newest_copy(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
         signature = decode_column(HEADER, buffer, starts, HEADER.signature)
         for start in starts[np.isin(signature, [int(item) for item in _SIGNATURES])].tolist():
             tried += 1
-            if tried > MOST_HEADERS:
+            if tried > MAX_HEADERS:
                 return best
             header = _fitting(volume, at + start, size)
             if header is not None and (best is None or header.write_count > best.write_count):
@@ -675,7 +675,7 @@ def _num_misplaced(volume: Volume, catalog: Catalog) -> int:
     return int(catalog.misplaced(is_folded=not volume.is_hfsx).sum())
 
 
-def _inferred_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolume.VolumeHeader:
+def _infer_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolume.VolumeHeader:
     """Make up a header of what the catalog tells."""
     entries = catalog.entries
     is_folder = entries["is_folder"].astype(bool)

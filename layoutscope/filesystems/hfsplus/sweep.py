@@ -96,15 +96,15 @@ class Swept(Struct, frozen=True):
 def sweep(volume: Volume) -> Swept:
     """Look at every sector of a volume once; holes and unread areas are passed over."""
     parts = [_nodes_in(buffer, length, at) for at, length, buffer in chunks(volume)]
-    return _joined(parts)
+    return _concatenate_swept(parts)
 
 
 def nodes_in(buffer: U8, length: int) -> Swept:
     """Find the nodes that start in the first bytes of a buffer."""
-    return _joined([_nodes_in(buffer, length, 0)])
+    return _concatenate_swept([_nodes_in(buffer, length, 0)])
 
 
-def _joined(parts: list[Columns]) -> Swept:
+def _concatenate_swept(parts: list[Columns]) -> Swept:
     none = np.empty(0, np.int64)
     found = concatenate([part for part in parts if len(part["tree"])], dict.fromkeys(_COLUMNS, none))
     return Swept(**{name: found[name] for name in _COLUMNS})
@@ -114,7 +114,7 @@ def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
     """Yield parts of the volume, each with as much behind it as a node that starts in it may need."""
     source, size = volume.source, min(volume.size_bytes, volume.source.size_bytes)
     with phase("looking at every sector for nodes", size) as looked_at:
-        for first, count in _stored_chunks(source, size).tolist():
+        for first, count in _list_stored_chunks(source, size).tolist():
             for at in range(first * CHUNK_BYTES, min((first + count) * CHUNK_BYTES, size), CHUNK_BYTES):
                 looked_at.at(at)
                 length = min(CHUNK_BYTES, size - at)
@@ -127,7 +127,7 @@ def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
                 yield at, length, buffer
 
 
-def _stored_chunks(source: Source, size: int) -> I64:
+def _list_stored_chunks(source: Source, size: int) -> I64:
     """List the runs of chunks of which anything is stored, shape (n, 2): first and count.
 
     A file may claim any size at no cost, so that the work must follow what it stores.
@@ -157,7 +157,7 @@ def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:
     # The header node tells how long nodes are, and may be what is lost. The smallest size fits first: a node of 4 KiB
     # that is followed by another one ends in an offset table, while its double ends in that of its neighbour.
     for size in NODE_SIZES:
-        part = _of_size(buffer, starts[starts + size <= len(buffer)], size)
+        part = _keep_sized_nodes(buffer, starts[starts + size <= len(buffer)], size)
         starts = np.setdiff1d(starts, part["volume_offset"], assume_unique=True)
         parts.append(part)
     found = concatenate(parts, {})
@@ -166,7 +166,7 @@ def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:
     return {name: values[order] for name, values in found.items()}
 
 
-def _of_size(buffer: U8, starts: I64, size: int) -> Columns:
+def _keep_sized_nodes(buffer: U8, starts: I64, size: int) -> Columns:
     """Keep the places where a node of this size lies, with what its descriptor says."""
     counts = decode_column(DESCRIPTOR, buffer, starts, DESCRIPTOR.num_records).astype(np.int64)
     starts = starts[_ends_in_table(buffer, starts, counts, size)]
@@ -256,8 +256,8 @@ def _is_overflow(first: _First) -> Mask:
     return found
 
 
-MOST_LOSSES: Final = 100
-MOST_FOLDERS: Final = 10
+MAX_LOSSES: Final = 100
+MAX_FOLDERS: Final = 10
 _LOST_COLUMNS: Final = ("level", "ident", "child", "at", "node")
 _NOUNS: Final = {"catalog": "folder", "hot-files": "temperature"}
 
@@ -273,7 +273,7 @@ def report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
     reached = inside & (tree.nodes.key_rank[place] >= 0)
     # A rebuilt tree has leaves without a parent: the pointer is broken, but nothing is missing.
     lost = np.flatnonzero(~reached)
-    for row in lost[:MOST_LOSSES].tolist():
+    for row in lost[:MAX_LOSSES].tolist():
         _report(volume, tree, catalog, rows, row)
 
 
@@ -330,16 +330,16 @@ def _folders(catalog: Catalog, first: int, last: int) -> str:
     )
     if not len(ids):
         return ""
-    more = f" and {len(ids) - MOST_FOLDERS:,} more" if len(ids) > MOST_FOLDERS else ""
-    return f"; of known folders this concerns {', '.join(map(str, ids[:MOST_FOLDERS].tolist()))}{more}"
+    more = f" and {len(ids) - MAX_FOLDERS:,} more" if len(ids) > MAX_FOLDERS else ""
+    return f"; of known folders this concerns {', '.join(map(str, ids[:MAX_FOLDERS].tolist()))}{more}"
 
 
 UNKNOWN: Final = -1
-MOST_COMPARED: Final = 10_000
+MAX_COMPARED: Final = 10_000
 """Nodes that are compared with the journal; there are more where a damaged volume repeats itself."""
 
 
-def written_ages(volume: Volume, journal: Journal | None, file: TreeFile, numbers: I64) -> I64:
+def read_write_ages(volume: Volume, journal: Journal | None, file: TreeFile, numbers: I64) -> I64:
     """Say of some nodes which write of the journal they are from; it is read only where there are several of them.
 
     Counted from the oldest; -1 of nodes that are not what the journal wrote there last.
@@ -386,7 +386,7 @@ class JournalCopies(Struct, frozen=True):
         ages = np.full(len(numbers), UNKNOWN, np.int64)
         if not len(self.volume_offset):
             return ages
-        pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers[:MOST_COMPARED])
+        pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers[:MAX_COMPARED])
         rows = zip(pieces.part.tolist(), pieces.volume_offset.tolist(), pieces.length_bytes.tolist(), strict=True)
         for place, at, size in rows:
             covers = (self.volume_offset <= at) & (at < self.volume_offset + self.length_bytes)

@@ -227,7 +227,7 @@ def follow_chain(file: TreeFile, nodes: NodeRows, reach: Reach) -> Reach:
     pieces: list[int] = []
     places: list[int] = []
     for place, number in starts:
-        found = _lost_leaves(file, nodes, number, seen)
+        found = _find_lost_leaves(file, nodes, number, seen)
         pieces += found
         places += [place] * len(found)
     if not pieces:
@@ -237,7 +237,7 @@ def follow_chain(file: TreeFile, nodes: NodeRows, reach: Reach) -> Reach:
     return replace(reach, leaves=leaves)
 
 
-def _lost_leaves(file: TreeFile, nodes: NodeRows, number: int, seen: set[int]) -> list[int]:
+def _find_lost_leaves(file: TreeFile, nodes: NodeRows, number: int, seen: set[int]) -> list[int]:
     found = []
     while 0 < number < file.num_nodes and number not in seen and nodes.kind[number] == LEAF:
         found.append(number)
@@ -314,7 +314,7 @@ def is_whole(tree: Tree) -> bool:
     return is_linked and int(nodes.num_records[reach.leaves].sum()) >= int(header.leaf_records)
 
 
-def damaged_nodes(tree: Tree) -> Mask:
+def find_damaged_nodes(tree: Tree) -> Mask:
     """Nodes in use that the tree leads to and that are not what it needs, in whole or in part."""
     file, table, reach = tree.file, tree.nodes, tree.reach
     # A leaf that an index node leads to and that has no rank was dropped: it has the keys of others, or none.
@@ -365,10 +365,10 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
     damaged = unusable_nodes(file, nodes, reach)
     reach = follow_chain(file, nodes, reach)
     _report_unreached(volume, file, nodes, damaged)
-    return Tree(file, nodes, reach, in_key_order(file, decoded, reach.leaves, leaves))
+    return Tree(file, nodes, reach, order_by_key(file, decoded, reach.leaves, leaves))
 
 
-def in_key_order(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecoder) -> Columns:
+def order_by_key(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecoder) -> Columns:
     """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out."""
     decoded.leaves.add(leaves.decode(_no_records(file), np.empty(0, np.bool_)))  # for a tree without nodes
     node = decoded.leaves.values["node"]

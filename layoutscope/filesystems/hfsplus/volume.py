@@ -251,14 +251,14 @@ _COPIED_FIELDS: Final = (
 
 
 def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> None:
-    at = _expected_end(volume)
+    at = _expected_copy_offset(volume)
     if alternate is None and at is not None and not volume.is_readable(np.array([at]), np.array([HEADER_BYTES]))[0]:
         volume.log.at("alternate volume header", at).add(
             "alternate-header-missing", "warning", "the copy of the volume header could not be read"
         )
         return
     if alternate is None:
-        volume.log.at("alternate volume header", _expected_end(volume)).add(
+        volume.log.at("alternate volume header", _expected_copy_offset(volume)).add(
             "alternate-header-missing", "warning", "no copy of the volume header lies at the end of the volume"
         )
         return
@@ -281,7 +281,7 @@ def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> No
         )
 
 
-def _expected_end(volume: Volume) -> int | None:
+def _expected_copy_offset(volume: Volume) -> int | None:
     """Where the copy should start, as far as the blocks tell; None where that is outside the image."""
     at = int(volume.header.num_blocks) * volume.block_size_bytes - END_BYTES
     return at if 0 <= at <= volume.source.size_bytes - END_BYTES else None

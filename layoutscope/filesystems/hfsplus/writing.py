@@ -13,10 +13,10 @@ from layoutscope.aging.model import Policy, done, files_by_seat, present
 from layoutscope.aging.trees import NOWHERE, Edits, NodeRule, RecordWrites, SplitRule, edited, grown_tree
 from layoutscope.aging.volume import (
     blocks_of,
-    found_tree,
+    find_tree,
     leaves_of,
     made_anew,
-    made_tree,
+    make_tree,
     numbers_of,
     pinned,
     read_data,
@@ -211,7 +211,7 @@ class HfsPlusVolume:
 
 def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
     """Make a volume of a layout; nothing where its catalog was not read."""
-    read = found_tree(layout, CATALOG)
+    read = find_tree(layout, CATALOG)
     if read is None:
         return None
     numbers = numbers_of(layout)
@@ -232,7 +232,7 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
     nodes = layout.columns("nodes")
     node_bytes = int(nodes["size_bytes"].data[read[0][0]])
     rule = NodeRule(node_bytes - NODE_HEAD, policy.leaf_keep, policy.merge_share, policy.split_less)
-    tree = made_tree(layout, read, (key[once], size[once], at[once]), (rule, rule, INDEX_BYTES), TABLE_ENTRY)
+    tree = make_tree(layout, read, (key[once], size[once], at[once]), (rule, rule, INDEX_BYTES), TABLE_ENTRY)
     tree = replace(tree, short_index_bytes=SHORT_INDEX_BYTES)
     offsets = [nodes["image_offset"].signed()[rows] - layout.facts.image_offset for rows in read]
     levels = tuple(replace(level, block=offset) for level, offset in zip(tree.levels, offsets, strict=True))
@@ -336,10 +336,10 @@ def remade(
 ) -> VolumeLayout:
     """Lay the entries of a volume into a catalog that lies in one piece."""
     table = layout.columns("entries")
-    table = table.take(_by_key(table, is_of_catalog=layout.facts.filesystem == "hfsplus"))
+    table = table.take(_order_by_catalog_key(table, is_of_catalog=layout.facts.filesystem == "hfsplus"))
     is_folder = table["kind"].equals("directory")
     own, parent = table["file_id"].data, table["parent_id"].data
-    leaf, levels = (filled or _filled_evenly)(_records(table, own, parent, is_folder))
+    leaf, levels = (filled or _fill_evenly)(_records(table, own, parent, is_folder))
     nodes, first_leaf = _nodes(levels, layout.facts.image_offset)
     thread_row, entry_row = ((part + first_leaf).astype(np.uint32) for part in np.split(leaf, 2))
     counts = np.bincount(np.maximum(find(own, parent), 0), minlength=len(own))
@@ -359,7 +359,7 @@ def has_names(layout: VolumeLayout) -> bool:
     return names.known is None and bool((names.length != names.length[:1]).any())
 
 
-def _by_key(table: Table, *, is_of_catalog: bool) -> I64:
+def _order_by_catalog_key(table: Table, *, is_of_catalog: bool) -> I64:
     """Order of the entries in a catalog: by folder, then as they stand in that of HFS+, else by name without case.
 
     Of the latter, names that agree in their first bytes, and letters that ASCII has not, may change places: they do so
@@ -394,7 +394,7 @@ def _records(table: Table, own: NDArray[np.uint64], parent: NDArray[np.uint64], 
     return KeyedRecords(own, order, np.concatenate(_sizes(table, is_folder)), index_bytes)
 
 
-def _filled_evenly(records: KeyedRecords) -> FilledTree:
+def _fill_evenly(records: KeyedRecords) -> FilledTree:
     """Fill leaves as full as measured ones, one after the other."""
     end = np.cumsum(records.size[records.order])
     leaf = np.empty(len(records.order), np.int64)
@@ -459,15 +459,15 @@ def macos_rule() -> SplitRule:
     return SplitRule(room, stays_at_cut=False, room_bytes=int(POLICIES["macos"].leaf_keep * room))
 
 
-def filled_catalogs(layout: VolumeLayout, host: str) -> tuple[VolumeLayout, ...]:
+def fill_catalogs(layout: VolumeLayout, host: str) -> tuple[VolumeLayout, ...]:
     """Lay entries out as a driver does that makes them in the order of their numbers."""
     if not has_names(layout):
         return ()
     rules = (linux_rule(),) if host == "linux" else (macos_rule(), linux_rule())
-    return tuple(remade(layout, partial(_filled, rule)) for rule in rules)
+    return tuple(remade(layout, partial(_fill_by_driver, rule)) for rule in rules)
 
 
-def _filled(rule: SplitRule, records: KeyedRecords) -> FilledTree:
+def _fill_by_driver(rule: SplitRule, records: KeyedRecords) -> FilledTree:
     """Write thread and record of each entry, in the order of their numbers."""
     count = len(records.own)
     rank = np.empty(2 * count, np.int64)

@@ -85,9 +85,9 @@ def open_asif(source: Source) -> Source:
     geometry = _geometry(header)
     size_bytes = header.num_sectors * header.len_sector
     tables = _tables(source, header, geometry)
-    stored, bad = _stored_chunks(source, tables, geometry)
+    stored, bad = _list_stored_chunks(source, tables, geometry)
     disk = AsifSource(source, stored, geometry, size_bytes)
-    unread = _covered(bad, geometry.len_chunk, size_bytes)
+    unread = _covered_ranges(bad, geometry.len_chunk, size_bytes)
     if not len(unread):
         return disk
     message = (
@@ -147,7 +147,7 @@ def _peek(source: Source, at: int, length: int) -> bytes:
     return source.read(at, length) if at + length <= source.size_bytes else b""
 
 
-def _stored_chunks(source: Source, tables: I64, geometry: Geometry) -> tuple[StoredChunks, I64]:
+def _list_stored_chunks(source: Source, tables: I64, geometry: Geometry) -> tuple[StoredChunks, I64]:
     """Read the tables; return the chunks that are stored, and runs of chunks of which nothing can be told."""
     used = np.flatnonzero(tables)
     if len(used) * geometry.len_table > MAX_TABLE_BYTES:
@@ -156,10 +156,12 @@ def _stored_chunks(source: Source, tables: I64, geometry: Geometry) -> tuple[Sto
     is_sound &= tables[used] <= (source.size_bytes - geometry.len_table) // geometry.len_chunk
     places = [(int(table), int(tables[table])) for table in used[is_sound]]
     parts = [_read_table(source, table, chunk, geometry) for table, chunk in places]
-    found = StoredChunks(*(_joined([getattr(part[0], name) for part in parts]) for name in StoredChunks.__match_args__))
+    found = StoredChunks(
+        *(_concatenate_ranges([getattr(part[0], name) for part in parts]) for name in StoredChunks.__match_args__)
+    )
     is_lost = _is_lost(found, tables[used], geometry, source.size_bytes)
     lost = used[~is_sound] * geometry.chunks_per_table
-    doubtful = _joined([*(part[1] for part in parts), found.number[is_lost]])
+    doubtful = _concatenate_ranges([*(part[1] for part in parts), found.number[is_lost]])
     return found.take(~is_lost), np.concatenate([
         np.stack([lost, np.full(len(lost), geometry.chunks_per_table)], axis=1),
         np.stack([doubtful, np.ones_like(doubtful)], axis=1),
@@ -186,7 +188,7 @@ def _is_repeated(values: I64) -> NDArray[np.bool_]:
     return repeated
 
 
-def _joined(parts: list[I64]) -> I64:
+def _concatenate_ranges(parts: list[I64]) -> I64:
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
@@ -211,7 +213,7 @@ def _read_table(source: Source, table: int, chunk: int, geometry: Geometry) -> t
     return StoredChunks(number[wanted], stored[wanted], bitmap[wanted]), number[~is_bitmap & ~is_sound]
 
 
-def _covered(chunks: I64, len_chunk: int, size_bytes: int) -> I64:
+def _covered_ranges(chunks: I64, len_chunk: int, size_bytes: int) -> I64:
     """Ranges of the disk that runs of chunks cover, shape (n, 2): offset and length in bytes."""
     starts, stops = chunks[:, 0] * len_chunk, np.minimum(chunks.sum(axis=1) * len_chunk, size_bytes)
     return runs_of(starts, stops - starts)
@@ -268,7 +270,7 @@ class AsifSource(FillingSource):
     def holes(self) -> I64:
         """Chunks that are not stored, shape (n, 2): offset and length in bytes."""
         runs = np.stack([self._chunks.number, np.ones_like(self._chunks.number)], axis=1)
-        stored = _covered(runs, self._geometry.len_chunk, self.size_bytes)
+        stored = _covered_ranges(runs, self._geometry.len_chunk, self.size_bytes)
         return subtract(np.array([[0, self.size_bytes]]), stored)
 
     def close(self) -> None:

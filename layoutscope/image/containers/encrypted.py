@@ -63,7 +63,7 @@ class Keys(NamedTuple):
 
 def open_encrypted(source: Source, header: EncryptedImage.Header, password: str) -> Source:
     """Open the image in an encrypted one; what the file lacks of it counts as never read."""
-    return _opened(source, header.ofs_data, source.size_bytes, header, unlocked(source, header, password))
+    return _open_chunks(source, header.ofs_data, source.size_bytes, header, unlocked(source, header, password))
 
 
 def open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password: str) -> Source:
@@ -81,10 +81,10 @@ def open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password:
         raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=end)
     _refuse_rounds(trailer.num_rounds, end)
     secret = _wrapping_key(password, trailer.salt[: trailer.len_salt], trailer.num_rounds)
-    key, vector_key = (_unwrapped_twice(secret, data[:length]) for data, length in wrapped)
+    key, vector_key = (_unwrap_version_1(secret, data[:length]) for data, length in wrapped)
     if key is None or vector_key is None or len(key) * 8 != key_bits or len(vector_key) != HMAC_KEY_BYTES:
         raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
-    return _opened(source, 0, end, trailer, Keys(key, vector_key))
+    return _open_chunks(source, 0, end, trailer, Keys(key, vector_key))
 
 
 def former_key_bits(trailer: EncryptedImage.FormerTrailer) -> int:
@@ -101,7 +101,7 @@ def unlocked(source: Source, header: EncryptedImage.Header, password: str) -> Ke
             f"{source.name}: no password opens the encrypted disk image, only a certificate", code="encrypted-image"
         )
     key_bytes = header.key_bits // 8
-    found = next(filter(None, (_unwrapped(source, at, key, password, key_bytes) for at, key in keys)), None)
+    found = next(filter(None, (_unwrap_keys(source, at, key, password, key_bytes) for at, key in keys)), None)
     if found is None:
         raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
     return found
@@ -123,7 +123,7 @@ def _refuse_rounds(rounds: int, image_offset: int) -> None:
         raise FormatError(f"its key takes {rounds:,} rounds of PBKDF2", structure=WHAT, image_offset=image_offset)
 
 
-def _opened(
+def _open_chunks(
     source: Source, start: int, stop: int, described: EncryptedImage.Header | EncryptedImage.FormerTrailer, keys: Keys
 ) -> Source:
     """Open the image whose chunks lie between two places of a file."""
@@ -164,29 +164,29 @@ def _password_keys(source: Source) -> list[tuple[int, EncryptedImage.PasswordKey
     return found
 
 
-def _unwrapped(source: Source, at: int, key: EncryptedImage.PasswordKey, password: str, key_bytes: int) -> Keys | None:
+def _unwrap_keys(
+    source: Source, at: int, key: EncryptedImage.PasswordKey, password: str, key_bytes: int
+) -> Keys | None:
     """Unwrap the keys of the image; None if the password is another one."""
     wrapped = source.read(at, key.len_wrapped)
-    plain = _without_padding(
-        unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BYTES], wrapped)
-    )
+    plain = _strip_padding(unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BYTES], wrapped))
     wanted = key_bytes + HMAC_KEY_BYTES
     if plain is None or len(plain) < wanted or plain[wanted:] not in (b"", KEY_MARK):
         return None
     return Keys(plain[:key_bytes], plain[key_bytes:wanted])
 
 
-def _unwrapped_twice(secret: bytes, wrapped: bytes) -> bytes | None:
+def _unwrap_version_1(secret: bytes, wrapped: bytes) -> bytes | None:
     """Unwrap a key of version 1: decrypted, turned round, and decrypted with its first bytes as the vector."""
-    outer = _without_padding(_decrypted(secret, CMS_VECTOR, wrapped))
+    outer = _strip_padding(_decrypt_cbc(secret, CMS_VECTOR, wrapped))
     if outer is None or len(outer) <= DES_BYTES or len(outer) % DES_BYTES:
         return None
     turned = outer[::-1]
-    inner = _without_padding(_decrypted(secret, turned[:DES_BYTES], turned[DES_BYTES:]))
+    inner = _strip_padding(_decrypt_cbc(secret, turned[:DES_BYTES], turned[DES_BYTES:]))
     return None if inner is None else inner[CMS_BYTES:]
 
 
-def _without_padding(plain: bytes) -> bytes | None:
+def _strip_padding(plain: bytes) -> bytes | None:
     """Cut off the padding (PKCS 7); None if it is none."""
     padding = plain[-1]
     is_padded = 0 < padding <= DES_BYTES and plain.endswith(bytes([padding]) * padding)
@@ -195,14 +195,14 @@ def _without_padding(plain: bytes) -> bytes | None:
 
 def unwrap(password: str, salt: bytes, rounds: int, iv: bytes, wrapped: bytes) -> bytes:
     """Decrypt what a password wraps, with its padding."""
-    return _decrypted(_wrapping_key(password, salt, rounds), iv, wrapped)
+    return _decrypt_cbc(_wrapping_key(password, salt, rounds), iv, wrapped)
 
 
 def _wrapping_key(password: str, salt: bytes, rounds: int) -> bytes:
     return hashlib.pbkdf2_hmac("sha1", password.encode(), salt, rounds, WRAP_KEY_BYTES)
 
 
-def _decrypted(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
+def _decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
     ciphers, modes, triple_des, _ = _library()
     worker = ciphers.Cipher(triple_des(secret), modes.CBC(iv)).decryptor()
     plain: bytes = worker.update(wrapped) + worker.finalize()

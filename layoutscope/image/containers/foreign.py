@@ -273,7 +273,7 @@ AHEAD_BLOCKS: Final = 8
 """So many more are asked for where reads follow one another."""
 
 KEPT_BLOCKS: Final = 512
-MOST_BYTES: Final = 4 * 1024**2
+MAX_BYTES: Final = 4 * 1024**2
 """The longest answer."""
 
 VHD_MAGIC: Final = b"conectix"
@@ -407,8 +407,8 @@ class ForeignSource(FillingSource):
         done = 0
         while done < len(target):
             at, left = image_offset + done, len(target) - done
-            if left >= MOST_BYTES:
-                got = self._ask(at, target[done : done + MOST_BYTES])
+            if left >= MAX_BYTES:
+                got = self._ask(at, target[done : done + MAX_BYTES])
             else:
                 block = self._block(at // BLOCK_BYTES, -(-(at + left) // BLOCK_BYTES))
                 piece = block[at % BLOCK_BYTES :][:left]

@@ -86,7 +86,7 @@ def open_placed(
         ))  # fmt: skip
         starts = numbers * unit_bytes + stored
         lost.append(runs_of(starts[cut], (wanted - stored)[cut]))
-    disk = PlacedSource(source, size_bytes, _joined(numbers * unit_bytes, stored, offsets))
+    disk = PlacedSource(source, size_bytes, _join_blocks(numbers * unit_bytes, stored, offsets))
     disk.own_findings = tuple(told)
     lost.append(disk.below_unread())
     ranges = runs_of(*np.concatenate(lost).T)
@@ -105,7 +105,7 @@ def _ranges(numbers: I64, unit_bytes: int, size_bytes: int) -> I64:
     return runs_of(starts, np.minimum(unit_bytes, size_bytes - starts))
 
 
-def _joined(start: I64, length: I64, offset: I64) -> I64:
+def _join_blocks(start: I64, length: I64, offset: I64) -> I64:
     """Join blocks that follow one another on the disk and in the file; shape (n, 3): start, length, place in the file.
 
     Only whole blocks are followed by another one.
@@ -237,7 +237,7 @@ REGION_TABLES: Final = (192 << 10, 256 << 10)
 CHUNK_SECTORS: Final = 1 << 23
 """Sectors whose blocks come before an entry for their bitmap in the table of a VHDX ([MS-VHDX] 2.5)."""
 
-MOST_NAMED: Final = 2047
+MAX_NAMED: Final = 2047
 """Tables of regions and of items have room for no more entries ([MS-VHDX] 2.2.3.1 and 2.6.1.1)."""
 
 BAT: Final = UUID("2dc27766-f623-4200-9d64-115e9bfd4a08")
@@ -260,7 +260,7 @@ def stored_runs(sources: Sequence[Source], size_bytes: int) -> I64:
     everything = np.array([[0, size_bytes]], np.int64)
     try:
         magic = sources[0].read(0, min(len(DESCRIPTION), sources[0].size_bytes))
-        runs, length = _join_stretches(sources[1:]) if magic == DESCRIPTION else _read(sources[0])
+        runs, length = _join_stretches(sources[1:]) if magic == DESCRIPTION else _read_runs(sources[0])
     except (UnknownError, FormatError, KeyError):
         return everything
     # A container that means another disk than its library is none that is understood here.
@@ -284,7 +284,7 @@ def _join_stretches(sources: Sequence[Source]) -> tuple[I64, int]:
     parts, length = [np.empty((0, 2), np.int64)], 0
     for source in sources:
         try:
-            runs, size = _read(source)
+            runs, size = _read_runs(source)
         except UnknownError:
             size = source.size_bytes
             runs = subtract(np.array([[0, size]], np.int64), source.holes)
@@ -293,7 +293,7 @@ def _join_stretches(sources: Sequence[Source]) -> tuple[I64, int]:
     return np.concatenate(parts), length
 
 
-def _read(source: Source) -> tuple[I64, int]:
+def _read_runs(source: Source) -> tuple[I64, int]:
     """Return runs that a file stores, and the length of its disk."""
     magic = source.read(0, min(8, source.size_bytes))
     for start, reader in _READERS.items():
@@ -502,9 +502,13 @@ def _vhdx(source: Source) -> tuple[I64, int]:
 def _vhdx_table(source: Source) -> tuple[int, int, NDArray[np.bool_], NDArray[np.uint64], int]:
     """Return size of a block and of the disk, which entries store one, where, and how many come before a bitmap's."""
     kinds = grammar.SparseDisks
-    regions = _named(source, REGION_TABLES[0], (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION))
+    regions = _read_named_table(
+        source, REGION_TABLES[0], (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION)
+    )
     table, place = regions[BAT].ofs_region, regions[METADATA].ofs_region
-    items = _named(source, place, (kinds.VhdxMetadata, VHDX_METADATA), (kinds.VhdxMetadataEntry, VHDX_METADATA_ENTRY))
+    items = _read_named_table(
+        source, place, (kinds.VhdxMetadata, VHDX_METADATA), (kinds.VhdxMetadataEntry, VHDX_METADATA_ENTRY)
+    )
 
     def item(name: UUID, kind: type[T], record: RecordType) -> T:
         return _structure(kind, record, source, place + items[name].ofs_item)
@@ -524,11 +528,13 @@ def _vhdx_table(source: Source) -> tuple[int, int, NDArray[np.bool_], NDArray[np
     return block, size, is_stored, place, between
 
 
-def _named(source: Source, at: int, head: tuple[Any, RecordType], entry: tuple[Any, RecordType]) -> dict[UUID, Any]:
+def _read_named_table(
+    source: Source, at: int, head: tuple[Any, RecordType], entry: tuple[Any, RecordType]
+) -> dict[UUID, Any]:
     """Read a table of things that have names behind its head."""
     count = _structure(*head, source, at).num_entries
     first, width = at + head[1].width, entry[1].width
-    found = [_structure(*entry, source, first + number * width) for number in range(min(count, MOST_NAMED))]
+    found = [_structure(*entry, source, first + number * width) for number in range(min(count, MAX_NAMED))]
     return {UUID(bytes_le=each.guid): each for each in found}
 
 

@@ -224,7 +224,7 @@ def open_parallels_folder(path: Path) -> Source:
             # What follows begins where the description says, whatever a file lacks of its part.
             length = (last - first) * SECTOR_BYTES
             if opened[-1].size_bytes < length or (opened[-1].size_bytes > length and (first, last) != spans[-1]):
-                opened[-1] = _of_length(opened[-1], name, length)
+                opened[-1] = _fit_to_length(opened[-1], name, length)
     except (ImageError, FormatError):
         for each in opened:
             each.close()
@@ -232,7 +232,7 @@ def open_parallels_folder(path: Path) -> Source:
     return open_joined(opened) if len(opened) > 1 else opened[0]
 
 
-def _of_length(part: Source, name: str, length: int) -> Source:
+def _fit_to_length(part: Source, name: str, length: int) -> Source:
     """Give a part of a disk the length that the description says; what it lacks counts as never read."""
     one = np.zeros(1, np.int64)
     placed = open_placed(part, f"Parallels disk, {name}", length, length, one, one)
@@ -308,7 +308,7 @@ class SparseBundle(FillingSource):
         if others:
             # What file managers leave in every folder holds no part of a disk.
             level: Level = "info" if all(name.startswith(".") for name in others) else "warning"
-            log.add(CODE, level, f"bands/ holds what is not a band: {_quoted(others)}")
+            log.add(CODE, level, f"bands/ holds what is not a band: {_quote_names(others)}")
         return found
 
     def _refused_bands(self, log: FindingLog) -> NDArray[np.int64]:
@@ -332,10 +332,10 @@ class SparseBundle(FillingSource):
         for what, numbers in wrong.items():
             if numbers:
                 names = [name for number in numbers for name in self._stored[number]]
-                log.add(CODE, "error", f"{what}, and are not read: {_quoted(names)}")
+                log.add(CODE, "error", f"{what}, and are not read: {_quote_names(names)}")
         beyond = [names[0] for number, names in self._stored.items() if number * self._band_bytes >= self.size_bytes]
         if beyond:
-            log.add(CODE, "warning", f"bands lie behind the end of the disk: {_quoted(beyond)}")
+            log.add(CODE, "warning", f"bands lie behind the end of the disk: {_quote_names(beyond)}")
         return self._ranges({number for numbers in wrong.values() for number in numbers})
 
     def _ranges(self, bands: Iterable[int]) -> NDArray[np.int64]:
@@ -412,7 +412,7 @@ def _length(path: Path) -> int:
         return 0
 
 
-def _quoted(names: list[str]) -> str:
+def _quote_names(names: list[str]) -> str:
     more = f" and {len(names) - QUOTED_NAMES:,} more" if len(names) > QUOTED_NAMES else ""
     return ", ".join(map(repr, names[:QUOTED_NAMES])) + more
 

@@ -113,10 +113,10 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
             expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
         )  # fmt: skip
     pieces = _pieces(maps, place)
-    return UdifSource(source, pieces, trailer.len_disk, (*findings, *_uncovered(maps, place, pieces)))
+    return UdifSource(source, pieces, trailer.len_disk, (*findings, *_report_uncovered(maps, place, pieces)))
 
 
-def _uncovered(maps: list[bytes], place: Place, pieces: StoredPieces) -> Iterator[Finding]:
+def _report_uncovered(maps: list[bytes], place: Place, pieces: StoredPieces) -> Iterator[Finding]:
     """Tell of sectors that a block map says it has, and of which it names no piece."""
     heads = [
         grammar.parse(grammar.Udif.BlockMap, data, structure=BLOCK_MAP.type_name, image_offset=place.trailer.ofs_plist)

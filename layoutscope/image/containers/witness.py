@@ -68,7 +68,7 @@ def segment_names(path: Path) -> Iterator[str]:
     yield from (stem + suffix for suffix in chain(numbered, lettered))
 
 
-def numbered_segments(path: Path) -> dict[int, Path]:
+def find_segments(path: Path) -> dict[int, Path]:
     """List the segments of an image that lie beside its first, by their numbers from 1, which may leave some out."""
     names = {item.name for item in path.parent.iterdir()}
     found = {number: path.with_name(name) for number, name in enumerate(segment_names(path), 1) if name in names}
@@ -77,7 +77,7 @@ def numbered_segments(path: Path) -> dict[int, Path]:
 
 def segments_of(path: Path) -> list[Path]:
     """List the segments of an image that lie beside its first, in their order."""
-    return list(numbered_segments(path).values())
+    return list(find_segments(path).values())
 
 
 class Chunks(NamedTuple):
@@ -107,7 +107,7 @@ def open_witness(source: Source) -> Source:
     if first.segment_number != 1:
         raise ImageError(f"{source.name}: is segment {first.segment_number} of an {WHAT}; open the first one")
     path = Path(source.name)
-    paths = numbered_segments(path) if isinstance(source, RawFile) and path.is_file() else {1: path}
+    paths = find_segments(path) if isinstance(source, RawFile) and path.is_file() else {1: path}
     files = {1: source}
     try:
         files |= {number: RawFile(each) for number, each in paths.items() if number > 1}
@@ -250,11 +250,11 @@ def _chunk_at(data: bytes, chunk_bytes: int) -> tuple[int, bool]:
     """Tell how long the chunk is that data begin with, and whether it is packed; 0 if there is none."""
     if data[chunk_bytes : chunk_bytes + CHECKSUM_BYTES] == checksum_of(data[:chunk_bytes]):
         return chunk_bytes + CHECKSUM_BYTES, False
-    unpacked, used = _inflated(data, chunk_bytes)
+    unpacked, used = _inflate(data, chunk_bytes)
     return used if unpacked else 0, True
 
 
-def _inflated(data: bytes, most_bytes: int) -> tuple[bytes, int]:
+def _inflate(data: bytes, most_bytes: int) -> tuple[bytes, int]:
     """Unpack a stream, whose checksum is at its end; nothing if it is damaged. How long it is comes with it."""
     stream = zlib.decompressobj()
     try:
@@ -391,7 +391,7 @@ class WitnessSource(FillingSource):
             return b""
         self.counter.bytes += length
         if self._chunks.packed[row]:
-            data = _inflated(raw, self._chunk_bytes)[0]
+            data = _inflate(raw, self._chunk_bytes)[0]
             return data if len(data) >= wanted else b""
         # The last chunk of a disk may be shorter than the others.
         for size in dict.fromkeys((self._chunk_bytes, wanted)):

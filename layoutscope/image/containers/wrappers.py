@@ -91,7 +91,7 @@ def open_piece(source: Source, piece: Piece) -> Source:
     return open_placed(source, piece.what, piece.length, piece.length, one, one + piece.offset)
 
 
-def _parsed(kind: type[T], head: bytes, what: str) -> T | None:
+def _parse_head(kind: type[T], head: bytes, what: str) -> T | None:
     try:
         return grammar.parse(kind, head, structure=what, image_offset=0)
     except FormatError:
@@ -100,7 +100,7 @@ def _parsed(kind: type[T], head: bytes, what: str) -> T | None:
 
 def _mac_binary(head: bytes) -> Piece | None:
     what = "MacBinary file"
-    found = _parsed(grammar.FileWrappers.MacBinary, head, what)
+    found = _parse_head(grammar.FileWrappers.MacBinary, head, what)
     if found is None or crc_hqx(head[:MAC_BINARY_CRC_BYTES], 0) != found.checksum or not found.len_data:
         return None
     return Piece(what, MAC_BINARY.width, found.len_data)
@@ -108,12 +108,12 @@ def _mac_binary(head: bytes) -> Piece | None:
 
 def _apple_single(head: bytes) -> Piece | None:
     what = "AppleSingle file"
-    found = _parsed(grammar.FileWrappers.AppleSingle, head, what)
+    found = _parse_head(grammar.FileWrappers.AppleSingle, head, what)
     if found is None:
         return None
     for number in range(min(found.num_entries, MAX_APPLE_SINGLE_ENTRIES)):
         at = APPLE_SINGLE.width + number * APPLE_SINGLE_ENTRY.width
-        entry = _parsed(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
+        entry = _parse_head(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
         if entry is not None and entry.kind == grammar.FileWrappers.EntryKind.data_fork and entry.len_part:
             return Piece(what, entry.ofs_part, entry.len_part)
     return None
@@ -121,7 +121,7 @@ def _apple_single(head: bytes) -> Piece | None:
 
 def _disk_copy(source: Source, head: bytes) -> Piece | None:
     what = "Disk Copy 4.2 image"
-    found = _parsed(grammar.FileWrappers.DiskCopy, head, what)
+    found = _parse_head(grammar.FileWrappers.DiskCopy, head, what)
     # Two bytes tell little: the file must be as long as it says, but for what fills it.
     if found is None or not found.len_data or found.len_data % 512:
         return None

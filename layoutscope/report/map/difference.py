@@ -102,7 +102,7 @@ def _between(before: MapDisk, now: MapDisk, labels: tuple[str, str], alone: int)
     )
     if now.device:
         return replace(made, facts=[])  # told of the set's main device
-    held = {share.item.key: share.size_bytes for share in changed_shares(made)}
+    held = {share.item.key: share.size_bytes for share in share_by_change(made)}
     return replace(made, story=tuple(_story(table, held, labels, (before, now))))
 
 
@@ -268,7 +268,7 @@ def _keys(nodes: Table, words: list[str], start: int) -> tuple[NDArray[Any], ...
     return comparison.codes_in(nodes["tree"], words), nodes["node_id"].data, nodes["image_offset"].signed() - start
 
 
-def changed_shares(disk: MapDisk) -> tuple[Share, ...]:
+def share_by_change(disk: MapDisk) -> tuple[Share, ...]:
     """Share out a disk of two states among the classes of change."""
     before, now = _states(disk)
     left = np.array([[0, disk.size_bytes]], np.int64)

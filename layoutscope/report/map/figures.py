@@ -32,7 +32,7 @@ LINE: Final = 72
 """Characters of a line of the headline over one disk."""
 COLUMNS: Final = 256
 ROWS: Final = 64
-MOST_POINTS: Final = 20_000
+MAX_POINTS: Final = 20_000
 CAUSE_COLOURS: Final = {
     "seek": "#5B3A8E",
     "rotation": "#B0699F",
@@ -126,7 +126,7 @@ def _walk(disk: MapDisk) -> Traces:
         return []
     walk = disk.walks[0]
     begin = np.cumsum(walk.service_s + walk.trace.think_us * 1e-6) - walk.service_s
-    step = max(1, -(-len(begin) // MOST_POINTS))
+    step = max(1, -(-len(begin) // MAX_POINTS))
     place = (walk.trace.image_offset - disk.image_offset) / MIB
     points, traits = [], filesystem_of(disk.layouts[0]).traits
     for code, tree in enumerate(walk.trace.trees):

@@ -20,7 +20,7 @@ from layoutscope.report.map.panels import (
     entries,
     first_of,
     identifiers,
-    packed_nodes,
+    pack_nodes_table,
     walk_panel,
     written_when,
 )
@@ -53,8 +53,8 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths
         sections=sections(disks, shares),
         made=html.escape(made),
         payload=encode.script_json(data),
-        plotly=packed_plotly(),
-        script=started(f'(0, eval)(await unpacked("{_packed_script()}"));\n'),
+        plotly=pack_plotly(),
+        script=started(f'(0, eval)(await unpacked("{_pack_script()}"));\n'),
     )
 
 
@@ -67,7 +67,7 @@ def _scale(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict[
 
 
 def started(script: str) -> str:
-    """Return a script that unpacks Plotly (:func:`packed_plotly`) from the page, and goes on with another."""
+    """Return a script that unpacks Plotly (:func:`pack_plotly`) from the page, and goes on with another."""
     # Called through another expression, eval runs in the global scope, where Plotly leaves its name for the page.
     return (
         '"use strict";\n(async () => {\n'
@@ -79,12 +79,12 @@ def started(script: str) -> str:
 
 
 @cache
-def _packed_script() -> str:
+def _pack_script() -> str:
     return encode.packed_text(asset("page.js"))
 
 
 @cache
-def packed_plotly() -> str:
+def pack_plotly() -> str:
     """Return our own bundle of Plotly, as pages hold it: a third of all of it, and nothing that sends."""
     return encode.packed_text(asset("plotly.js"))
 
@@ -104,9 +104,9 @@ TILE_SEGMENTS: Final = 16_384
 def disk_shares(item: MapDisk, segments: Segments) -> tuple[Share, ...]:
     """Share out a disk among the classes of the map; one of two states among those of what changed."""
     if item.num_earlier:
-        from layoutscope.report.map.difference import changed_shares
+        from layoutscope.report.map.difference import share_by_change
 
-        return changed_shares(item)
+        return share_by_change(item)
     return partition(segments, item.image_offset, item.size_bytes, item.block_size_bytes)
 
 
@@ -131,7 +131,7 @@ def disk_data(
         "pyramid": _pyramid(shares, item.block_size_bytes),
         "owners": tiles(owned if tells_files else owned.take(np.flatnonzero(owned.owner > 0))),
         "tells_files": tells_files,
-        "nodes": packed_nodes(nodes, item, segments, [share.item.key for share in shares]),
+        "nodes": pack_nodes_table(nodes, item, segments, [share.item.key for share in shares]),
         "files": _files(owned.files),
         "entries": entries(item, names=names, all_paths=all_paths),
         "walks": [walk_panel(one, item, first_of(one.trace, item.walks)) for one in item.walks],

@@ -49,7 +49,7 @@ DIGITS: Final = 3
 """So many digits of a cost are kept: more are never told, and would not compress."""
 
 
-def packed_nodes(nodes: Table, item: MapDisk, segments: Segments, classes: list[str]) -> dict[str, Any]:
+def pack_nodes_table(nodes: Table, item: MapDisk, segments: Segments, classes: list[str]) -> dict[str, Any]:
     """Pack the nodes of all layouts, in the order in which the segments number them."""
     kept = nodes.take(slice(None, NODE_BUDGET))
     codes, trees = kept["tree"].numbered()
@@ -118,7 +118,7 @@ def node_seconds(
     nodes = segments.take(np.flatnonzero(segments.owner > 0))
     for walk in walks:
         if (walk.order, walk.drive) == (walks[0].order, walks[0].drive):
-            seconds += _charged(nodes, walk, device, len(place))
+            seconds += _charge_nodes(nodes, walk, device, len(place))
     # The tables of several volumes, or states, have the same node in a row each; the map has it once.
     first, same = np.unique(place, return_inverse=True)
     shared = np.zeros(len(first))
@@ -126,7 +126,7 @@ def node_seconds(
     return np.where(place >= 0, shared[same], 0.0)
 
 
-def _charged(nodes: Segments, walk: MapWalk, device: int, num_nodes: int) -> NDArray[np.float64]:
+def _charge_nodes(nodes: Segments, walk: MapWalk, device: int, num_nodes: int) -> NDArray[np.float64]:
     begin, end = nodes.start, np.maximum.accumulate(nodes.start + nodes.length)
     on_this = walk.trace.device == device
     start = walk.trace.image_offset[on_this]
@@ -220,7 +220,7 @@ def _seeks(item: MapDisk) -> dict[str, Any] | None:
     trace = own_reads(item.walks[0].trace, item.device)
     jump = np.abs(trace.image_offset[1:] - (trace.image_offset[:-1] + trace.length_bytes[:-1]))
     found, bins = _histogram(jump)
-    drawn = np.concatenate([[NO_BIN], bins])[: len(trace)][:: drawn_step(len(trace))]
+    drawn = np.concatenate([[NO_BIN], bins])[: len(trace)][:: sample_step(len(trace))]
     return {**found, "reads": pyramid.array(drawn.astype(np.uint8))}
 
 
@@ -229,7 +229,7 @@ def own_reads(trace: AccessTrace, device: int) -> AccessTrace:
     return trace[trace.device == device] if trace.device.any() or device else trace
 
 
-def drawn_step(reads: int) -> int:
+def sample_step(reads: int) -> int:
     """Every how many of so many reads is drawn."""
     return max(1, -(-reads // POINTS))
 
@@ -342,7 +342,7 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
     if trace.device.any() or disk.device:
         begin = begin[trace.device == disk.device]
     trace = own_reads(trace, disk.device)
-    step = drawn_step(len(trace))
+    step = sample_step(len(trace))
     shown = slice(None, None, step)
     reads = {
         "offset": pyramid.array(trace.image_offset[shown], delta=True),

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 COLUMNS: Final = 1200
-MOST_TOLD: Final = 2
+MAX_TOLD: Final = 2
 """Of so many disks the legend tells what they hold."""
 UPPER, LOWER = 38, 14
 """Heights of the two parts of a band."""
@@ -219,7 +219,7 @@ def legend(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
     """Return the colours of the bands with what each disk holds of them, disks apart by a bar."""
     told = [dict(_amounts(held, disk.size_bytes)) for disk, held in zip(disks, shares, strict=True)]
     # Of many disks the amounts are read in a table of their own.
-    amounts = [{part.label: "" for part in PARTS}] if len(told) > MOST_TOLD else told
+    amounts = [{part.label: "" for part in PARTS}] if len(told) > MAX_TOLD else told
     entries = (
         f'<span><svg class="swatch" viewBox="0 0 12 12"><rect class="part-{part.style}" width="12" height="12"/>'
         f"{HATCHED_SWATCH if part.key in HATCHED else ''}</svg> "

@@ -91,7 +91,7 @@ def print_meanings(result: CheckResult, console: Console) -> None:
     print_parts((Text(f"{code}: {CODES[code]} {what_to_do(code)}") for code in codes), console)
 
 
-MOST_ROWS: Final = 20
+MAX_ROWS: Final = 20
 """So many findings of one code are listed of a volume; the rest is counted in a row."""
 
 
@@ -105,10 +105,10 @@ def _table(title: str, findings: tuple[Finding, ...], consequences: Mapping[Find
     for item in sorted(causes, key=lambda finding: -RANK[finding.level]):
         kind = item.level, item.code
         listed[kind] += 1
-        if listed[kind] <= MOST_ROWS:
+        if listed[kind] <= MAX_ROWS:
             rows.append(_row(item, consequences.get(item, ())))
-        elif listed[kind] == MOST_ROWS + 1:
-            more = f"{every[kind] - MOST_ROWS:,} more of this code; --format json has them all"
+        elif listed[kind] == MAX_ROWS + 1:
+            more = f"{every[kind] - MAX_ROWS:,} more of this code; --format json has them all"
             rows.append((Text(item.level, STYLES[item.level]), item.code, NOTHING, more))
     return plain_table(title, columns, rows)
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from layoutscope.results.compare import Changes, Cost, MetricRow, TimeRow
 
-MOST_RATIOS: Final = 3
+MAX_RATIOS: Final = 3
 """Up to so many sides each has its ratio to the first; with more of them the last one has."""
 
-MOST_SIDES: Final = 4
+MAX_SIDES: Final = 4
 """So many sides stand in one table of 80 columns."""
 
 TITLE_COLUMNS: Final = 30
@@ -58,19 +58,19 @@ def _comparison(found: Comparison) -> Iterator[RenderableType]:
 def blocks(count: int) -> list[list[int]]:
     """Split sides into blocks that fit beside each other, the first side in each."""
     rest = list(range(1, count))
-    step = MOST_SIDES - 1
+    step = MAX_SIDES - 1
     return [[0, *rest[start : start + step]] for start in range(0, max(len(rest), 1), step)]
 
 
 def _columns(letters: Sequence[str], chosen: Sequence[int]) -> list[tuple[str, bool]]:
     named = [letters[number] for number in chosen]
-    compared = named[1:] if len(chosen) <= MOST_RATIOS else named[-1:]
+    compared = named[1:] if len(chosen) <= MAX_RATIOS else named[-1:]
     return [*((letter, True) for letter in named), *((f"{letter}/{named[0]}", True) for letter in compared)]
 
 
 def _compared(values: Sequence[float | None]) -> list[str]:
     found = ratios(values)
-    return list(map(format_ratio, found if len(values) <= MOST_RATIOS else found[-1:]))
+    return list(map(format_ratio, found if len(values) <= MAX_RATIOS else found[-1:]))
 
 
 def _times(found: Comparison, letters: Sequence[str], chosen: Sequence[int]) -> RenderableType:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from layoutscope.results.plan import EmittedOrder, Pace, PlannedRemedy, VolumePlan
 
-MOST_TOLD: Final = 5
+MAX_TOLD: Final = 5
 """Remedies whose ways, risks and assumptions are told without being asked for."""
 
 
@@ -70,7 +70,7 @@ def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     # What makes the table worth little stands above it.
     if volume.reads < FEW_READS:
         yield from notes
-    yield from _helpful(volume, MOST_TOLD if not shows_all else len(volume.remedies))
+    yield from _helpful(volume, MAX_TOLD if not shows_all else len(volume.remedies))
     yield from _others(volume, shows_all=shows_all)
     if volume.reads >= FEW_READS:
         yield from notes

@@ -128,12 +128,12 @@ def _missing(paths: Sequence[str]) -> Iterator[Text]:
     if paths:
         told = f"{format_count(len(paths), 'path')} of the list {'is' if len(paths) == 1 else 'are'} not on the volume"
         yield Text(f"{told}; what there is of the way is looked up:", style="bold red")
-        yield from (Text(f"  {escape_text(path)}") for path in paths[:MOST_MISSING])
-        if len(paths) > MOST_MISSING:
-            yield Text(f"  and {len(paths) - MOST_MISSING:,} more")
+        yield from (Text(f"  {escape_text(path)}") for path in paths[:MAX_MISSING])
+        if len(paths) > MAX_MISSING:
+            yield Text(f"  and {len(paths) - MAX_MISSING:,} more")
 
 
-MOST_MISSING: Final = 5
+MAX_MISSING: Final = 5
 """Paths that are told which are not on the volume."""
 
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeFacts, VolumeLayout
 
 
-MOST_FINDINGS: Final = 20
+MAX_FINDINGS: Final = 20
 """So many findings are shown; the rest is counted."""
 
 VOLUME_WIDE: Final = ("metadata", "files", "free space")
@@ -226,8 +226,8 @@ def walk_line(walk: WalkFacts) -> Text:
 
 def findings_shown(findings: Sequence[Finding]) -> RenderableType:
     """Show findings with their addresses: the worst first, causes before what follows from them."""
-    chosen = sorted(findings, key=lambda finding: (-RANK[finding.level], len(finding.causes) > 0))[:MOST_FINDINGS]
-    more = f", {MOST_FINDINGS} shown" if len(findings) > MOST_FINDINGS else ""
+    chosen = sorted(findings, key=lambda finding: (-RANK[finding.level], len(finding.causes) > 0))[:MAX_FINDINGS]
+    more = f", {MAX_FINDINGS} shown" if len(findings) > MAX_FINDINGS else ""
     columns = [("Level", False), ("Byte", True), ("What", False)]
     title = f"Findings ({count_findings(findings)}{more})"
     return plain_table(title, columns, [_finding(item) for item in chosen])
@@ -333,19 +333,19 @@ SECTION: Final = "bold"
 _HEAD: Final = {True: "bold cyan", False: SECTION}
 """Style of a volume's title, alone or beside others."""
 
-MOST_DRIVES: Final = 3
-MOST_PARTITIONS: Final = 6
+MAX_DRIVES: Final = 3
+MAX_PARTITIONS: Final = 6
 SMALLER_BYTES: Final = 1024**2
 """A container that leaves so much of its partition free is shown with its size."""
 _NAME_COLUMNS: Final = 32
-MOST_ROWS: Final = 3
+MAX_ROWS: Final = 3
 """Causes, and remedies, that are shown where there is room."""
 
 
 def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text]:
     """Yield the lines of the first screen."""
     volumes = sorted(_shown(result), key=_badness, reverse=True)
-    head = [*_outside(result), *_heading(result), *partition_lines(result, MOST_PARTITIONS)]
+    head = [*_outside(result), *_heading(result), *partition_lines(result, MAX_PARTITIONS)]
     foot = [*_others(result), Text(_cut(_more(result, volumes)))]
     room = LINES - len(head) - len(foot)
     alone = len(volumes) == 1
@@ -477,7 +477,7 @@ def _block(
     yield Text(_cut(f"{title}{rest}"), style=_HEAD[alone])
     yield from (Text(f"  besides {more}") for more in [besides(volume.layout)] if more and not is_tight)
     yield from _state(result, volume)
-    yield from _alone(volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
+    yield from _alone(volume, most=2 if is_tight else MAX_ROWS) if alone else _in_short(volume)
     if len(volume.layout.columns("nodes")):
         yield from map(Text, strips(volume, PLAIN if is_ascii else BLOCKS))
     yield from _wrapped(_read(result, volume), most_lines=2)
@@ -559,10 +559,10 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
         else:
             yield Text("  No time can be given: the metadata that lists the files was not read.")
         return
-    for item in volume.predictions[:MOST_DRIVES]:
+    for item in volume.predictions[:MAX_DRIVES]:
         yield Text(_time(item))
-    left = len(volume.predictions) - MOST_DRIVES
-    if left > 0 and most == MOST_ROWS:
+    left = len(volume.predictions) - MAX_DRIVES
+    if left > 0 and most == MAX_ROWS:
         yield Text(f"  {left} more drives in --details")
     if not verdict.is_worth_a_word:
         yield Text(_cut(f"  {quick(volume.predictions[0])}"))
@@ -604,7 +604,7 @@ def _help(verdict: Verdict, most_rows: int) -> Iterator[Text]:
     if not helpful:
         yield Text("  nothing of what was tried" + (" on nearly every such drive" if verdict.unsure else ""))
     for words, items in (("Some drives", verdict.unsure), (little(verdict), verdict.useless)):
-        if items and most_rows == MOST_ROWS:
+        if items and most_rows == MAX_ROWS:
             told = [f"{item.title} ({format_seconds(item.seconds)})" for item in items]
             yield Text(_cut(f"  {words}: {most(told, COLUMNS - len(words) - 4)}"))
 

@@ -10,7 +10,7 @@ import pytest
 
 import layoutscope
 from layoutscope.aging.model import WORKLOADS, workload
-from layoutscope.aging.remade import aged_layout
+from layoutscope.aging.remade import build_aged_layout
 from layoutscope.aging.trees import NOWHERE
 from layoutscope.analysis.aged import LAID_OUT, VOLUMES, readable, volumes_alike
 from layoutscope.filesystems.apfs import writing
@@ -53,7 +53,7 @@ def test_a_volume_as_it_is_has_the_layout_that_was_read(layout):
 
     Node by node, that is: what share of a node its records take, the model rounds.
     """
-    again = aged_layout(layout, readable(layout, "linux"))
+    again = build_aged_layout(layout, readable(layout, "linux"))
     for was, now in zip(measure(layout), measure(again), strict=True):
         assert (now.value is None) == (was.value is None)
         assert (now.definition, now.subject) == (was.definition, was.subject)
@@ -67,7 +67,7 @@ def test_extent_references_fill_their_leaves_as_read_where_no_snapshot_has_some(
 
     def fills(name):
         read = layoutscope.read_layouts(name)[-1]
-        for made in (read, aged_layout(read, readable(read, "linux"))):
+        for made in (read, build_aged_layout(read, readable(read, "linux"))):
             yield next(found.value for found in measure(made) if (found.name, found.subject) == FILL)
 
     was, now = fills(reference_image("driver/apfs-ci.img"))
@@ -126,7 +126,7 @@ def test_every_file_has_the_blocks_of_its_size(layout):
 
 def test_every_leaf_of_an_entry_is_a_live_leaf(layout):
     """The walks follow these rows; each leads to a leaf of the tree, and every leaf's parent is there."""
-    made = aged_layout(layout, aged(layout, "mixed"))
+    made = build_aged_layout(layout, aged(layout, "mixed"))
     leaves = set(made.nodes.filter(made.nodes["level"] == 0)["row"].to_list())
     for name in ("entry_node_row", "inode_node_row", "listing_node_row"):
         assert set(made.entries[name].drop_nulls().to_list()) <= leaves

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from layoutscope.filesystems.apfs.contents import balance
-from layoutscope.filesystems.apfs.spaceman import Region, as_runs, inside, rest
+from layoutscope.filesystems.apfs.spaceman import Region, inside, rest, to_runs
 from layoutscope.findings import FindingLog
 from tests.unit.apfs.toys import BLOCK, store_of
 
@@ -36,7 +36,7 @@ def test_what_lies_behind_the_last_block_is_not_counted():
 
 def test_rest_is_what_others_leave():
     """Blocks 3 and 4 of ten are taken."""
-    taken = as_runs([Region("node", "tree", 4), Region("node", "tree", 3)])
+    taken = to_runs([Region("node", "tree", 4), Region("node", "tree", 3)])
     regions = rest("pool", "space manager", np.array([[0, 10]]), taken)
     assert [(item.paddr, item.num_blocks) for item in regions] == [(0, 3), (5, 5)]
 

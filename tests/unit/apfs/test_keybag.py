@@ -125,7 +125,7 @@ def test_a_bag_has_at_most_256_blocks(num_blocks, words):
     """A bag that may be is looked for, in block 9 of a container of 2 blocks; nothing else is."""
     container = SimpleNamespace(blocks=store_of({1: bytes(BLOCK)}).blocks)
     with pytest.raises(FormatError, match=words) as caught:
-        keybag.decrypted_bag(container, (9, num_blocks), OWN, "key bag")
+        keybag.decrypt_bag(container, (9, num_blocks), OWN, "key bag")
     assert caught.value.image_offset == 9 * BLOCK
 
 

@@ -21,10 +21,10 @@ from layoutscope.filesystems.apfs.container import (
 )
 from layoutscope.filesystems.apfs.contents import balance, times_listed
 from layoutscope.filesystems.apfs.fsrecords import Names
-from layoutscope.filesystems.apfs.nodes import DAMAGED, join, lost_of, rows_of, without_others
+from layoutscope.filesystems.apfs.nodes import DAMAGED, find_unusable, join, rows_of, take_nodes
 from layoutscope.filesystems.apfs.spaceman import Region, inside, node_runs, type_name
 from layoutscope.filesystems.apfs.sweep import sweep
-from layoutscope.filesystems.apfs.volume import list_volumes, program, stored_name
+from layoutscope.filesystems.apfs.volume import decode_stored_name, list_volumes, program
 from layoutscope.findings import FindingLog
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource, Window
@@ -64,7 +64,7 @@ def disk(size: int, *parts: tuple[int, bytes]) -> MemorySource:
     return MemorySource(bytes(data))
 
 
-def found_in(source: MemorySource) -> list[tuple[int, int, tuple[str, ...]]]:
+def find_volume_starts(source: MemorySource) -> list[tuple[int, int, tuple[str, ...]]]:
     """Return start, size and what is missing of the containers whose superblocks stand in a source."""
     data = np.frombuffer(source.read(0, source.size_bytes), np.uint8)
     return [tuple(item) for item in locate(source, superblock_places(data, 0))]
@@ -77,7 +77,7 @@ SIZE = 64 * LARGE
 def test_a_copy_in_block_0_and_one_in_the_ring(start):
     """A checkpoint of two blocks at index 0 has its superblock in the second block of the ring, block 2."""
     source = disk(start + SIZE, (start, superblock()), (start + 2 * LARGE, superblock()))
-    assert found_in(source) == [(start, SIZE, ())]
+    assert find_volume_starts(source) == [(start, SIZE, ())]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_superblock_is_the_last_block_of_its_checkpoint(index, used, row):
     """The ring of eight blocks begins in block 1 and goes on at its start; block 0 is lost, the object map confirms."""
     copy = superblock(index=index, used=used)
     source = disk(512 + SIZE, (512 + (1 + row) * LARGE, copy), (512 + 20 * LARGE, object_map()))
-    assert found_in(source) == [(512, SIZE, ())]
+    assert find_volume_starts(source) == [(512, SIZE, ())]
 
 
 @pytest.mark.parametrize(
@@ -105,43 +105,43 @@ def test_what_confirms_nothing(other):
     source = disk(512 + SIZE, (512 + 2 * LARGE, superblock()), (512 + 20 * LARGE, other))
     at = f"{512:,}", f"{512 + 20 * LARGE:,}"
     missing = (f"superblock in block 0 at byte {at[0]}", f"object map at byte {at[1]}")
-    assert found_in(source)[0] == (512, SIZE, missing)
+    assert find_volume_starts(source)[0] == (512, SIZE, missing)
 
 
 def test_a_copy_of_another_container_confirms_nothing():
     """Its identifier differs, or in the ring its transaction; that in block 0 may be older."""
     ring = (2 * LARGE, superblock())
-    assert found_in(disk(SIZE, ring, (0, superblock(uuid=8))))[0][2] != ()
-    assert found_in(disk(SIZE, ring, (0, superblock(4)))) == [(0, SIZE, ())]
-    in_ring = found_in(disk(SIZE, (0, superblock(index=2)), (4 * LARGE, superblock(4, index=2))))
+    assert find_volume_starts(disk(SIZE, ring, (0, superblock(uuid=8))))[0][2] != ()
+    assert find_volume_starts(disk(SIZE, ring, (0, superblock(4)))) == [(0, SIZE, ())]
+    in_ring = find_volume_starts(disk(SIZE, (0, superblock(index=2)), (4 * LARGE, superblock(4, index=2))))
     assert in_ring == [(0, SIZE, ())]  # the older one in the ring is confirmed by block 0
 
 
 def test_a_ring_in_fragments_tells_no_block():
     """The highest bit of the number of blocks says so: then only the object map confirms a copy, in its own place."""
     copy = superblock(ring=8 | 1 << 31)
-    assert found_in(disk(SIZE, (0, copy), (20 * LARGE, object_map()))) == [(0, SIZE, ())]
-    lone = found_in(disk(SIZE, (2 * LARGE, copy)))
+    assert find_volume_starts(disk(SIZE, (0, copy), (20 * LARGE, object_map()))) == [(0, SIZE, ())]
+    lone = find_volume_starts(disk(SIZE, (2 * LARGE, copy)))
     assert [item[0] for item in lone] == [2 * LARGE]
-    assert found_in(disk(SIZE, (0, superblock(ring=0)), (20 * LARGE, object_map()))) == [(0, SIZE, ())]
+    assert find_volume_starts(disk(SIZE, (0, superblock(ring=0)), (20 * LARGE, object_map()))) == [(0, SIZE, ())]
 
 
 def test_the_newest_of_several_copies_tells_the_size():
     """Transactions 5 and 6; the container grew from 32 to 64 blocks."""
     parts = (0, superblock(5, count=32)), (2 * LARGE, superblock(6)), (20 * LARGE, object_map())
-    assert found_in(disk(SIZE, *parts)) == [(0, SIZE, ())]
+    assert find_volume_starts(disk(SIZE, *parts)) == [(0, SIZE, ())]
 
 
 def test_two_containers_one_behind_the_other():
     parts = [(at + place, superblock()) for at in (512, 512 + SIZE) for place in (0, 2 * LARGE)]
-    assert found_in(disk(512 + 2 * SIZE, *parts)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
+    assert find_volume_starts(disk(512 + 2 * SIZE, *parts)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
 
 
 def test_a_container_behind_another_that_has_lost_its_ring():
     """Its only copy begins where the other container ends; its object map confirms it."""
     parts = [(512, superblock()), (512 + 2 * LARGE, superblock())]
     lone = [(512 + SIZE, superblock(uuid=8)), (512 + SIZE + 20 * LARGE, object_map())]
-    assert found_in(disk(512 + 2 * SIZE, *parts, *lone)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
+    assert find_volume_starts(disk(512 + 2 * SIZE, *parts, *lone)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
 
 
 @pytest.mark.parametrize(
@@ -426,14 +426,14 @@ def test_nodes_without_a_usable_record_are_lost():
     nodes = rows(
         node_id=[1, 2, 3, 4], condition=[0, DAMAGED, DAMAGED, 0], num_records=[5, 0, 3, 0], parent=[-1, 0, 0, 0]
     )
-    (lost,) = lost_of(nodes)
+    (lost,) = find_unusable(nodes)
     assert (lost.node_id.tolist(), lost.parent.tolist()) == ([2], [-1])
-    assert lost_of(rows(node_id=[1], condition=[0], num_records=[0])) == []
+    assert find_unusable(rows(node_id=[1], condition=[0], num_records=[0])) == []
 
 
 def test_parents_that_are_left_out_become_unknown():
     nodes = rows(node_id=[1, 2, 3, 4], parent=[-1, 0, 1, 0])
-    assert without_others(nodes, np.array([0, 2, 3])).parent.tolist() == [-1, -1, 0]
+    assert take_nodes(nodes, np.array([0, 2, 3])).parent.tolist() == [-1, -1, 0]
 
 
 def test_entries_of_each_directory_are_counted():
@@ -459,7 +459,7 @@ def test_slots_without_a_volume_are_passed_over():
 
 
 def test_texts_end_with_a_zero():
-    assert stored_name(SimpleNamespace(volname=b"Data\0rest")) == "Data"
+    assert decode_stored_name(SimpleNamespace(volname=b"Data\0rest")) == "Data"
     assert program(SimpleNamespace(id=b"newfs\0x")) == "newfs"
 
 

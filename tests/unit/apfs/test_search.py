@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.apfs.blocks import Blocks
-from layoutscope.filesystems.apfs.rescue import used_blocks
+from layoutscope.filesystems.apfs.rescue import find_used_blocks
 from layoutscope.image import MemorySource
 
 
@@ -13,10 +13,10 @@ def test_no_more_is_searched_than_an_image_holds(claimed):
     """Whatever a damaged superblock counts; of the free runs and data within, nothing is searched."""
     blocks = Blocks((MemorySource(bytes(16 * 4096)),), (0,), 4096)
     data = [np.array([[4, 2], [14, 9]], np.int64)]
-    assert used_blocks(blocks, (claimed,), None, data).tolist() == [[0, 4], [6, 8]]
+    assert find_used_blocks(blocks, (claimed,), None, data).tolist() == [[0, 4], [6, 8]]
 
 
 def test_a_device_that_was_not_given_holds_nothing():
     """Of half a Fusion set, only the half that is there is searched."""
     blocks = Blocks((MemorySource(bytes(16 * 4096)), None), (0,), 4096)
-    assert used_blocks(blocks, (16, 64), None, []).tolist() == [[0, 16]]
+    assert find_used_blocks(blocks, (16, 64), None, []).tolist() == [[0, 16]]

@@ -19,10 +19,10 @@ from layoutscope.filesystems.apfs.snapshots import (
     _is_whole,
     _mapped_nodes,
     _snapshot_states,
-    given_up,
+    count_dropped_nodes,
+    describe_state,
     list_snapshots,
     no_such_state,
-    shown_as,
     snapshot_view,
 )
 from layoutscope.filesystems.contract import ReadableState
@@ -50,7 +50,7 @@ def test_what_the_state_that_was_opened_is_called(ring, wanted, younger, expecte
     """That of transaction 20."""
     kind, xid = (np.array([each[place] for each in ring], np.int64) for place in (0, 1))
     area = SimpleNamespace(kind=kind, xid=xid.astype(np.uint64))
-    assert shown_as(SimpleNamespace(area=area, xid=20, younger=younger), wanted) == expected
+    assert describe_state(SimpleNamespace(area=area, xid=20, younger=younger), wanted) == expected
 
 
 ROOT = [child(10, 3, 2), child(20, 4, 3)]
@@ -110,10 +110,10 @@ def test_nodes_that_the_newest_state_has_given_up(monkeypatch):
     def lose_volume(*_):
         raise FormatError("lost", structure="volume superblock", image_offset=None)
 
-    assert given_up(None, state, nodes) == {}
+    assert count_dropped_nodes(None, state, nodes) == {}
     for opened, expected in ((open_volume, 1), (lose_volume, 2)):
         monkeypatch.setattr("layoutscope.filesystems.apfs.snapshots.open_volume", opened)
-        assert given_up(newest, state, nodes) == {"nodes given up since": expected}
+        assert count_dropped_nodes(newest, state, nodes) == {"nodes given up since": expected}
 
 
 def records(*rows: tuple[str, int, int, int, int]) -> RecordTables:
@@ -205,7 +205,7 @@ def test_a_checkpoint_is_whole_with_its_volumes_and_their_maps(monkeypatch, erro
     ]
     monkeypatch.setattr(f"{name}.checkpoints.open_checkpoint", lambda *_: (None, errors))
     monkeypatch.setattr(f"{name}.volumes_at", lambda *_: volumes[:num_volumes])
-    monkeypatch.setattr(f"{name}.mapped_at", lambda *_: "map")
+    monkeypatch.setattr(f"{name}.read_map_at", lambda *_: "map")
     monkeypatch.setattr(f"{name}._mapped_nodes", lambda *_: (5, 4))
     monkeypatch.setattr(f"{name}._is_whole", lambda _: is_whole)
     superblock = SimpleNamespace(hdr=SimpleNamespace(xid=20), fs_oid=[40, 0, 41])
@@ -218,7 +218,7 @@ def test_a_checkpoint_without_a_map_counts_no_nodes(monkeypatch):
     name = "layoutscope.filesystems.apfs.snapshots"
     monkeypatch.setattr(f"{name}.checkpoints.open_checkpoint", lambda *_: (None, ()))
     monkeypatch.setattr(f"{name}.volumes_at", lambda *_: [(SimpleNamespace(volname=b"A", last_mod_time=9), 60)])
-    monkeypatch.setattr(f"{name}.mapped_at", lambda *_: None)
+    monkeypatch.setattr(f"{name}.read_map_at", lambda *_: None)
     superblock = SimpleNamespace(hdr=SimpleNamespace(xid=20), fs_oid=[40])
     state = _checkpoint_state(SimpleNamespace(store=None, area=None), 3, superblock)
     assert state == ReadableState("checkpoint", "20", 20, "A", 9, False, 0, 0)

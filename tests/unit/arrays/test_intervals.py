@@ -16,7 +16,7 @@ def as_set(runs) -> set[int]:
     return {block for start, length in runs for block in range(start, start + length)}
 
 
-def as_runs(pairs) -> np.ndarray:
+def to_runs(pairs) -> np.ndarray:
     """Make a set of runs from pairs."""
     table = np.array(pairs, np.int64).reshape(-1, 2)
     return lookup.runs_of(table[:, 0], table[:, 1])
@@ -25,7 +25,7 @@ def as_runs(pairs) -> np.ndarray:
 @given(RUNS)
 def test_runs_hold_the_blocks_of_their_parts_and_do_not_touch(pairs):
     """Overlapping and touching runs are joined; no block is lost or added."""
-    runs = as_runs(pairs)
+    runs = to_runs(pairs)
     assert as_set(runs.tolist()) == as_set(pairs)
     assert (runs[1:, 0] > runs[:-1].sum(axis=1)).all()
     assert lookup.total(runs) == len(as_set(pairs))
@@ -34,7 +34,7 @@ def test_runs_hold_the_blocks_of_their_parts_and_do_not_touch(pairs):
 @given(RUNS, RUNS)
 def test_set_operations_are_those_of_sets(one, two):
     """Union, difference and intersection of runs are those of the sets of their blocks."""
-    first, second = as_runs(one), as_runs(two)
+    first, second = to_runs(one), to_runs(two)
     assert as_set(lookup.union([first, second]).tolist()) == as_set(one) | as_set(two)
     assert as_set(lookup.subtract(first, second).tolist()) == as_set(one) - as_set(two)
     assert as_set(lookup.intersect(first, second).tolist()) == as_set(one) & as_set(two)

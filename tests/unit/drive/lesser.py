@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.drive.fit import from_datasheet
-from layoutscope.drive.geometry import listed_zones, turn_ms
+from layoutscope.drive.geometry import read_listed_zones, turn_ms
 from layoutscope.drive.seek import seek_curve
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def without_map(profile: DriveProfile) -> DriveProfile:
 def as_datasheet(profile: DriveProfile) -> DriveProfile:
     """Leave what a datasheet tells: rotation, three seek times, two rates, buffer size."""
     curve = seek_curve(profile, int(profile.number("cylinders")))
-    outer, inner = edge_rates(listed_zones(profile), turn_ms(profile))
+    outer, inner = edge_rates(read_listed_zones(profile), turn_ms(profile))
     sheet = from_datasheet(
         profile.name,
         source="derived from the full profile",

@@ -11,28 +11,28 @@ from layoutscope.drive import load_profile
 from layoutscope.drive.calibration import measuring
 from layoutscope.drive.calibration.assemble import (
     UNKNOWN_SEGMENTS,
-    fitted_curve,
-    fitted_disk,
-    held_segments,
+    count_segments,
+    fit_curve,
+    fit_disk,
+    fit_turn_ms,
     hit_figures,
     late_ms,
     longest_step_ms,
-    measured_turn,
-    modelled_ms,
+    serve_log_ms,
     unlike,
 )
 from layoutscope.drive.calibration.measuring import (
     FEWEST_ROUNDS,
     KNOWN,
     ROUND,
+    bootstrap_curves,
     judged,
-    known_within,
+    mean_half_range,
     moves_of,
-    redrawn_curves,
 )
 from layoutscope.drive.calibration.plan import Calibration, logged, read_log
 from layoutscope.drive.fit import profile_text
-from layoutscope.drive.geometry import listed_zones
+from layoutscope.drive.geometry import read_listed_zones
 from layoutscope.drive.profile import parse_profile
 from layoutscope.errors import ImageError, UsageError
 from tests.unit.drive.fakes import FakeDrive
@@ -60,15 +60,15 @@ def test_the_turn_is_found(found):
 
 def test_tracks_are_found(found, drive):
     """Of 16 places half are within 1 % of what the zone holds there; some sweeps cross two zones."""
-    tracks = fitted_disk(found.log).tracks
-    zones = listed_zones(drive)
+    tracks = fit_disk(found.log).tracks
+    zones = read_listed_zones(drive)
     true = zones.sectors[np.searchsorted(zones.first_lbn, tracks.offset / 512, side="right") - 1] * 512
     assert np.median(np.abs(tracks.track_bytes / true - 1)) < 0.01
 
 
 def test_the_seek_curve_is_within_three_per_cent(found, drive):
     """Overhead and seek, mean over pairs of places at ten distances from a hundred tracks on; root mean square."""
-    assert curve_error(drive, fitted_disk(found.log)) < CURVE_MUST
+    assert curve_error(drive, fit_disk(found.log)) < CURVE_MUST
 
 
 def test_it_stops_when_it_is_known(found):
@@ -86,8 +86,8 @@ def test_it_goes_on_until_it_is_known(found, monkeypatch):
     few = found.log.where(~np.isin(np.arange(len(found.log)), pairs[200:]) & (found.log.step != "before"))
     known = []
     for log in (few, found.log):
-        disk = fitted_disk(log)
-        known.append(known_within(redrawn_curves(log, disk), disk.turn_ms, moves_of(log, disk, walk)))
+        disk = fit_disk(log)
+        known.append(mean_half_range(bootstrap_curves(log, disk), disk.turn_ms, moves_of(log, disk, walk)))
     assert known[0] > 2 * known[1]
     monkeypatch.setattr(measuring, "KNOWN", sum(known) / 2)
     assert [measuring.is_known(log, walk) for log in (few, found.log)] == [False, True]
@@ -95,7 +95,7 @@ def test_it_goes_on_until_it_is_known(found, monkeypatch):
 
 def test_what_is_known_is_of_the_walk(found):
     """Reads that continue the one before move nothing; of a walk that moves nothing, reads all over the drive count."""
-    disk = fitted_disk(found.log)
+    disk = fit_disk(found.log)
     tracks = moves_of(found.log, disk, [(0, 4096), (4096, 4096), (1 << 30, 4096), (0, 4096)])
     assert len(tracks) == 2
     assert tracks[0] == pytest.approx(tracks[1], rel=1e-3)
@@ -105,7 +105,7 @@ def test_what_is_known_is_of_the_walk(found):
 def test_segments_are_counted(found, drive):
     """Of reads that came back, the last one first, three are held; a log without such reads tells nothing."""
     assert found.profile.number("segments") == drive.number("segments") == 3
-    assert held_segments(found.log.where(found.log.step != "back")) == UNKNOWN_SEGMENTS
+    assert count_segments(found.log.where(found.log.step != "back")) == UNKNOWN_SEGMENTS
 
 
 def test_what_was_held_back_speaks_for_the_profile(found):
@@ -234,13 +234,13 @@ def test_reads_without_a_rhythm_are_no_disk():
             rows.append((name, (1 << 30) - 4096 * k, 4096, at_ns, taken))
             at_ns += taken
     with pytest.raises(UsageError, match="rhythm"):
-        measured_turn(logged(1 << 31, rows))
+        fit_turn_ms(logged(1 << 31, rows))
 
 
 def test_too_few_reads_make_no_curve():
     """A hundred are needed."""
     with pytest.raises(UsageError, match="too few"):
-        fitted_curve(np.ones(9), np.ones(9), 8.0)
+        fit_curve(np.ones(9), np.ones(9), 8.0)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_segments_are_told_though_the_computer_is_late():
     assert late.mean() == pytest.approx(0.02, rel=0.25)
     sizes = (102, 128, 154)
     sought, punctual = (
-        [unlike(near, modelled_ms(near, lag, drive.with_figures(segment_sectors=size))) for size in sizes]
+        [unlike(near, serve_log_ms(near, lag, drive.with_figures(segment_sectors=size))) for size in sizes]
         for lag in (late, 0 * late)
     )
     assert np.argmin(sought) == 1
@@ -299,7 +299,7 @@ def test_a_log_without_streams_or_hits_gives_a_profile(found):
     for gone in (("rates",), ("again",), ("again", "hits")):
         part = found.log.where(~np.isin(found.log.step, gone))
         assert judged(part, "mine").profile.number("rpm") == pytest.approx(found.profile.number("rpm"), rel=1e-3)
-    assert longest_step_ms(found.log.where(found.log.step != "rates"), fitted_disk(found.log)) == np.inf
+    assert longest_step_ms(found.log.where(found.log.step != "rates"), fit_disk(found.log)) == np.inf
 
 
 @pytest.mark.parametrize("steps", [("pairs",), ("turn", "turn-wide"), ("sizes",), ("turn", "turn-wide", "tracks")])

@@ -9,15 +9,15 @@ from msgspec.structs import replace
 from layoutscope import fit
 from layoutscope.drive import fusion_set, load_profile, service
 from layoutscope.drive.profile import Figure, Spread
-from layoutscope.drive.simulation import SAMPLE_READS, SAMPLES, drawn_interval, drawn_seconds, on_host, sampled
+from layoutscope.drive.simulation import SAMPLE_READS, SAMPLES, draw_interval, draw_seconds, on_host, sampled
 from layoutscope.drive.uncertain import (
     FIGURES,
     QUANTILES,
     UNSAID,
     Host,
     contributions,
+    draw_drive,
     drawn,
-    drawn_drive,
     factors,
     fingerprint,
     interval_of,
@@ -106,7 +106,7 @@ def test_measured_figures_are_narrower_than_assumed_ones():
 def test_the_less_is_known_the_wider_is_the_interval():
     """A disk whose figures were measured has a narrower interval than one with the same figures assumed."""
     reads = scattered(300, span=disk().capacity_bytes)
-    wide, narrow = (drawn_interval(reads, drive, uncertain(drive, MAC)) for drive in (disk(), known(disk())))
+    wide, narrow = (draw_interval(reads, drive, uncertain(drive, MAC)) for drive in (disk(), known(disk())))
     assert narrow.ratio < wide.ratio
     assert is_measured(known(disk()))
     assert not is_measured(disk())
@@ -124,7 +124,7 @@ def test_what_is_told_of_a_drive_narrows_far_reads(tmp_path):
         (tmp_path / name).write_text(text)
     drives = [known(base), *(load_profile(str(tmp_path / name)) for name in ("two.toml", "sheet.toml")), base]
     reads = scattered(1000, span=base.capacity_bytes // 2)
-    ratios = [drawn_interval(reads, drive, uncertain(drive, MAC)).ratio for drive in drives]
+    ratios = [draw_interval(reads, drive, uncertain(drive, MAC)).ratio for drive in drives]
     assert ratios == sorted(ratios)
     assert ratios[0] > 1.2
 
@@ -158,7 +158,7 @@ def test_printed_ends_hold_the_time_that_stands_beside_them(seconds):
 def test_every_kind_of_drive_has_an_interval(name):
     """Disks, flash and stripes of both, with the time of the computer: none is without width, by draws or scaled."""
     profile, reads = load_profile(name), scattered()
-    found = drawn_interval(reads, profile, uncertain(profile, MAC))
+    found = draw_interval(reads, profile, uncertain(profile, MAC))
     quick = on_host(service(reads, profile), profile, MAC)
     assert found.low_s < found.median_s < found.high_s
     assert quick.seconds_low < quick.seconds < quick.seconds_high
@@ -169,7 +169,7 @@ def test_every_kind_of_drive_has_an_interval(name):
 def test_scaled_causes_stand_for_the_loops(name):
     """The ends of the quick interval are those of the draws within a tenth."""
     profile, reads = load_profile(name), scattered()
-    found = drawn_interval(reads, profile, uncertain(profile, MAC))
+    found = draw_interval(reads, profile, uncertain(profile, MAC))
     quick = on_host(service(reads, profile), profile, MAC)
     assert quick.seconds_low == pytest.approx(found.low_s, rel=0.1)
     assert quick.seconds_high == pytest.approx(found.high_s, rel=0.1)
@@ -188,14 +188,14 @@ def test_of_a_named_place_nothing_is_drawn():
     anywhere = uncertain(profile, MAC, knows_offset=False)
     assert anywhere.offset is not None
     assert np.ptp(anywhere.offset) > 0.9
-    assert drawn_seconds(reads, profile, anywhere).shape == (64,)
+    assert draw_seconds(reads, profile, anywhere).shape == (64,)
 
 
 def test_an_image_of_a_set_lies_within_its_own_drive():
     """Of a Fusion set each image has a drive of its own: what is left of both together is room for neither."""
     pair = fusion_set(load_profile("sata-ssd"), load_profile("generic-7200"))
     unknown = uncertain(pair, MAC, knows_offset=False)
-    seconds = drawn_seconds(scattered(100), pair, unknown)
+    seconds = draw_seconds(scattered(100), pair, unknown)
     assert (seconds > 0).all()
 
 
@@ -205,7 +205,7 @@ def test_a_set_of_two_disks_may_be_a_mirror():
     assert is_any_set(case)
     assert not is_any_set(load_profile("stripe-8-blades"))
     unknown = uncertain(case, MAC)
-    drives = [drawn_drive(case, unknown, number) for number in range(16)]
+    drives = [draw_drive(case, unknown, number) for number in range(16)]
     mirrors = [drive for drive in drives if not drive.members]
     assert len(mirrors) == 8
     assert all(drive.capacity_bytes == case.capacity_bytes for drive in drives)
@@ -268,9 +268,9 @@ def test_long_traces_are_served_in_samples():
     assert sampled(part) is part
     profile = load_profile("generic-7200")
     unknown, some = uncertain(profile, MAC), np.array([0, 21, 42])
-    quick = drawn_seconds(reads, profile, unknown, numbers=some)
+    quick = draw_seconds(reads, profile, unknown, numbers=some)
     halves = [reads[: len(reads) // 2], reads[len(reads) // 2 :]]
-    whole = sum(drawn_seconds(half, profile, unknown, numbers=some) for half in halves)
+    whole = sum(draw_seconds(half, profile, unknown, numbers=some) for half in halves)
     assert quick == pytest.approx(whole, rel=0.02)
 
 
@@ -299,8 +299,8 @@ def test_what_was_measured_together_is_drawn_together():
     assert "seek" not in unknown.factor
     assert "overhead" in unknown.factor
     assert set(unknown.together) == set(spread.figures)
-    drives = [drawn_drive(told, unknown, number) for number in range(16)]
+    drives = [draw_drive(told, unknown, number) for number in range(16)]
     curves = np.array([drive.numbers("seek_ms") for drive in drives])
     assert np.log(curves[:, 0]).std() == pytest.approx(0.1, rel=0.3)
     assert np.allclose(curves[:, 1] / curves[:, 0], 10.98, rtol=0.3)
-    assert drawn_interval(scattered(300, span=told.capacity_bytes), told, unknown).ratio > 1.01
+    assert draw_interval(scattered(300, span=told.capacity_bytes), told, unknown).ratio > 1.01

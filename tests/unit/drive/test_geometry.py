@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.drive import load_profile
-from layoutscope.drive.geometry import build_surface, datasheet_zones, listed_zones, place_tracks, turn_ms
+from layoutscope.drive.geometry import build_surface, datasheet_zones, place_tracks, read_listed_zones, turn_ms
 from layoutscope.drive.hdd import ANGLE, CYLINDER, HEAD, LBN, TRACK_BEGIN, TRACK_END, TRACK_SECTORS, TURN
 from tests.unit.drive.lesser import edge_rates
 from tests.unit.drive.toys import disk
@@ -47,7 +47,7 @@ def test_two_zones():
 
 def test_zones_may_have_skews_of_their_own():
     """Skews of 25 of 100 and 25 of 50 sectors are a quarter and half a turn."""
-    zones = listed_zones(disk(zones=[[0, 0, 100, 25, 30], [200, 2, 50, 25, 10]]))
+    zones = read_listed_zones(disk(zones=[[0, 0, 100, 25, 30], [200, 2, 50, 25, 10]]))
     assert zones.head_skew.tolist() == [0.25, 0.5]
     assert zones.cylinder_skew.tolist() == [0.3, 0.2]
 

@@ -11,7 +11,7 @@ from layoutscope.drive.simulation import (
     QUICK_READS,
     QUICK_STRETCHES,
     WARM_UP,
-    drawn_interval,
+    draw_interval,
     evenly_taken,
     on_host,
     quick_service,
@@ -52,7 +52,7 @@ def test_few_reads_are_served_as_for_the_full_interval(name):
     """Both ends are those of the draws to the last digit, where the causes of one run would not tell them."""
     profile, reads = load_profile(name), in_sequence(1000)
     for knows in (True, False):
-        full = drawn_interval(reads, profile, uncertain(profile, MAC, knows_offset=knows))
+        full = draw_interval(reads, profile, uncertain(profile, MAC, knows_offset=knows))
         quick = quick_service(reads, profile, MAC, knows_offset=knows)
         held = full.reaching(quick.seconds)
         assert (quick.seconds_low, quick.seconds_high) == pytest.approx((held.low_s, held.high_s), rel=1e-9)
@@ -61,7 +61,7 @@ def test_few_reads_are_served_as_for_the_full_interval(name):
 def test_scaled_causes_would_not_tell_it():
     """Of reads in a row a time is no sum of causes: other drives lose turns that the named one does not."""
     profile, reads = load_profile("generic-7200"), in_sequence(1000)
-    full = drawn_interval(reads, profile, uncertain(profile, MAC))
+    full = draw_interval(reads, profile, uncertain(profile, MAC))
     scaled = on_host(service(reads, profile), profile, MAC)
     assert max(abs(scaled.seconds_low / full.low_s - 1), abs(scaled.seconds_high / full.high_s - 1)) > 0.1
 
@@ -74,7 +74,7 @@ def test_quick_intervals_of_aged_volumes_are_as_wide(reference_image, image):
         reads, said = walked(layout, host=host), Host(host)
         for profile in map(load_profile, DRIVES):
             quick = quick_service(reads, profile, said)
-            full = drawn_interval(reads, profile, uncertain(profile, said)).reaching(quick.seconds)
+            full = draw_interval(reads, profile, uncertain(profile, said)).reaching(quick.seconds)
             assert quick.seconds_high / quick.seconds_low >= full.ratio * (1 - 1e-9), profile.name
             assert quick.seconds_low <= full.low_s * (1 + NEAR)
             assert quick.seconds_high >= full.high_s * (1 - NEAR)
@@ -87,7 +87,7 @@ def test_what_stretches_do_not_tell_makes_the_interval_wider():
     wider = []
     for reads in (scattered(4 * QUICK_READS), in_two_parts(4 * QUICK_READS)):
         quick = quick_service(reads, profile, MAC)
-        full = drawn_interval(reads, profile, unknown).reaching(quick.seconds)
+        full = draw_interval(reads, profile, unknown).reaching(quick.seconds)
         assert quick.seconds_low <= full.low_s * 1.02
         assert quick.seconds_high >= full.high_s * 0.98
         wider.append(quick.seconds_high / quick.seconds_low / full.ratio)

@@ -7,7 +7,7 @@ import pytest
 import zstandard
 
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.geometry import mapped_runs
+from layoutscope.drive.geometry import read_mapped_runs
 from layoutscope.drive.hdd import CYLINDER, HEAD, LBN, TRACK_BEGIN, TRACK_END
 from layoutscope.errors import UsageError
 from layoutscope.walk import AccessTrace
@@ -48,7 +48,7 @@ def packed(rows) -> bytes:
 
 def test_runs_lie_where_the_map_says(disk):
     """Sums of the columns: sectors from 0, 10, 20, 40; cylinders 0, 0, 1, 1; heads 0, 1, 0, 1."""
-    runs = mapped_runs(disk(packed(ROWS)))
+    runs = read_mapped_runs(disk(packed(ROWS)))
     assert runs[:, LBN].tolist() == [0, 10, 20, 40, 50]
     assert runs[:-1, CYLINDER].tolist() == [0, 0, 1, 1]
     assert runs[:-1, HEAD].tolist() == [0, 1, 0, 1]
@@ -92,11 +92,11 @@ def test_only_a_file_beside_the_profile_is_read(disk, tmp_path, name):
     (tmp_path / "folder").mkdir()
     profile = disk(packed(ROWS))
     with pytest.raises(UsageError, match="no map of sectors"):
-        mapped_runs(profile.with_figures(map_file=name))
+        read_mapped_runs(profile.with_figures(map_file=name))
 
 
 def test_a_map_without_end_is_not_read(disk, monkeypatch):
     """What is longer than any map is refused by its length, what unpacks to more by that."""
     monkeypatch.setattr("layoutscope.drive.geometry.MAX_PACKED_BYTES", 20)
     with pytest.raises(UsageError, match="longer than 20 bytes"):
-        mapped_runs(disk(packed(ROWS)))
+        read_mapped_runs(disk(packed(ROWS)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.hfsplus.names import case_table
-from layoutscope.filesystems.hfsplus.nodes import Keys, without_case
+from layoutscope.filesystems.hfsplus.nodes import Keys, fold_case
 
 
 def keys(*items):
@@ -39,7 +39,7 @@ def test_second_key_is_misplaced(first, second, binary_wrong, folded_wrong):
     """Keys of one folder compare by their units, or by their folded units without ignorable ones."""
     found = keys((5, first), (5, second))
     assert found.misplaced().tolist() == [False, binary_wrong]
-    assert without_case(found).misplaced().tolist() == [False, folded_wrong]
+    assert fold_case(found).misplaced().tolist() == [False, folded_wrong]
 
 
 def test_folders_come_in_the_order_of_their_ids():
@@ -51,7 +51,7 @@ def test_folders_come_in_the_order_of_their_ids():
 def test_nul_is_the_last_character():
     """Names that start with NULs, as that of the private directory, come behind all others."""
     found = keys((2, "zebra"), (2, "\0\0\0\0HFS+ Private Data"))
-    assert without_case(found).misplaced().tolist() == [False, False]
+    assert fold_case(found).misplaced().tolist() == [False, False]
 
 
 def test_letters_that_decompose_keep_their_case():
@@ -80,4 +80,4 @@ def test_letters_younger_than_the_table_keep_their_case(letter):
     """Everyday Kazakh, Tatar and Mongolian letters came after Unicode 2: a sound folder with them is in order."""
     found = keys((5, letter + "b"), (5, letter.lower() + "a"))
     assert case_table()[ord(letter)] == ord(letter)
-    assert without_case(found).misplaced().tolist() == [False, ord(letter) > ord(letter.lower())]
+    assert fold_case(found).misplaced().tolist() == [False, ord(letter) > ord(letter.lower())]

@@ -12,10 +12,10 @@ from layoutscope.filesystems.hfsplus.nodes import (
     FORMS,
     Keys,
     _with_tail,
-    joined_keys,
+    fold_case,
+    join_keys,
     misplaced,
     read_keys,
-    without_case,
 )
 from layoutscope.ondisk.leaves import Texts
 
@@ -59,7 +59,7 @@ def keys_of(*pairs: tuple[int, str]) -> Keys:
     counts = numbers(*(len(word) for _, word in pairs))
     units = np.frombuffer("".join(word for _, word in pairs).encode("utf-16-be"), np.uint16).astype(np.uint16)
     return Keys(
-        numbers(*(number for number, _ in pairs)), names.in_disk_order(units), np.cumsum(counts) - counts, counts
+        numbers(*(number for number, _ in pairs)), names.swap_to_disk_order(units), np.cumsum(counts) - counts, counts
     )
 
 
@@ -94,12 +94,12 @@ def test_case_counts_where_names_are_not_folded(is_folded, expected):
     kept = names.KeptNames.of(text, others, None)
     assert misplaced(numbers(1, 1, 1), kept, is_folded=is_folded).tolist() == expected
     keys = keys_of((1, "B"), (1, "a"), (1, "c"))
-    assert (without_case(keys) if is_folded else keys).misplaced().tolist() == expected
+    assert (fold_case(keys) if is_folded else keys).misplaced().tolist() == expected
 
 
 def test_characters_that_are_ignored_leave_a_shorter_key():
     """A joiner, U+200D, counts for nothing: the names are the same without it, and the next one begins behind."""
-    keys = without_case(keys_of((1, "A\u200db"), (1, "aB"), (1, "\u200d"), (1, "C")))
+    keys = fold_case(keys_of((1, "A\u200db"), (1, "aB"), (1, "\u200d"), (1, "C")))
     assert (keys.start.tolist(), keys.count.tolist()) == ([0, 2, 4, 4], [2, 2, 0, 1])
     assert keys.units.tolist() == [ord(letter) for letter in "ababc"]
 
@@ -127,7 +127,7 @@ def test_keys_are_read_from_their_bytes(tree, raw, ident, units):
 
 
 def test_keys_of_several_batches_are_joined():
-    joined = joined_keys([keys_of((1, "ab"), (2, "")), keys_of((3, "c"))])
+    joined = join_keys([keys_of((1, "ab"), (2, "")), keys_of((3, "c"))])
     assert (joined.ident.tolist(), joined.start.tolist(), joined.count.tolist()) == ([1, 2, 3], [0, 2, 2], [2, 0, 1])
     assert joined.units.tolist() == [ord(letter) for letter in "abc"]
-    assert len(joined_keys([]).ident) == 0
+    assert len(join_keys([]).ident) == 0

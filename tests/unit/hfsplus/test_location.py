@@ -170,7 +170,7 @@ def test_a_node_at_the_very_end_confirms(sectors, expected):
     assert confirming(source, [0], header(tree_block=10)).tolist() == expected
 
 
-def found_in(source: MemorySource, offset: int = 0):
+def find_volume_starts(source: MemorySource, offset: int = 0):
     """Return kind, start, size and codes of findings of each volume that a search brings out."""
     window = Window(source, 0, source.size_bytes)
     data = np.frombuffer(source.read(offset, source.size_bytes - offset), np.uint8)
@@ -185,24 +185,24 @@ def test_a_header_with_its_copy_is_a_volume(spare):
     """Up to a block may lie between the last block and the end of the volume."""
     at = 8192
     parts = (at + 1024, raw_header()), (at + SIZE + spare - 1024, raw_header())
-    assert found_in(disk(at + SIZE + 8192, *parts)) == [("HFS+", at, SIZE + spare, [])]
+    assert find_volume_starts(disk(at + SIZE + 8192, *parts)) == [("HFS+", at, SIZE + spare, [])]
 
 
 def test_a_header_with_a_tree_is_a_volume():
     parts = (512 + 1024, raw_header(tree_block=10)), (512 + 10 * BLOCK, header_node())
-    assert found_in(disk(512 + SIZE + BLOCK, *parts)) == [("HFS+", 512, SIZE, [])]
+    assert find_volume_starts(disk(512 + SIZE + BLOCK, *parts)) == [("HFS+", 512, SIZE, [])]
 
 
 @pytest.mark.parametrize(("size", "expected"), [(512 + SIZE, [("HFS+", 512, SIZE, ["start-uncertain"])]), (SIZE, [])])
 def test_a_header_alone_is_uncertain(size, expected):
     """And none at all where the volume does not fit."""
-    assert found_in(disk(size, (512 + 1024, raw_header()))) == expected
+    assert find_volume_starts(disk(size, (512 + 1024, raw_header()))) == expected
 
 
 def test_a_header_alone_at_the_start_is_uncertain():
     """Byte 1,024 of a source that is as long as the volume, and of one that is a byte shorter."""
-    assert found_in(disk(SIZE, (1024, raw_header()))) == [("HFS+", 0, SIZE, ["start-uncertain"])]
-    assert found_in(disk(SIZE - 1, (1024, raw_header()))) == []
+    assert find_volume_starts(disk(SIZE, (1024, raw_header()))) == [("HFS+", 0, SIZE, ["start-uncertain"])]
+    assert find_volume_starts(disk(SIZE - 1, (1024, raw_header()))) == []
 
 
 def test_a_copy_with_a_tree_is_a_volume_that_lost_its_header():
@@ -210,7 +210,7 @@ def test_a_copy_with_a_tree_is_a_volume_that_lost_its_header():
     source = disk(
         1024 + SIZE + BLOCK, (1024 + SIZE - 1024, raw_header(tree_block=10)), (1024 + 10 * BLOCK, header_node())
     )
-    assert found_in(source) == [("HFS+", 1024, SIZE, ["volume-header-lost"])]
+    assert find_volume_starts(source) == [("HFS+", 1024, SIZE, ["volume-header-lost"])]
     (found,) = find_in(
         Window(source, 0, source.size_bytes), np.frombuffer(source.read(0, source.size_bytes), np.uint8), 0
     )
@@ -223,12 +223,12 @@ def test_a_copy_with_a_tree_is_a_volume_that_lost_its_header():
     "fields", [{"num_blocks": 0}, {"len_block": 256}, {"len_block": 3 * 512}, {"len_block": 1 << 21}]
 )
 def test_impossible_headers_are_chance_hits(fields):
-    assert found_in(disk(SIZE, (1024, raw_header(**fields)))) == []
+    assert find_volume_starts(disk(SIZE, (1024, raw_header(**fields)))) == []
 
 
 def test_addresses_of_a_piece_count_from_the_stretch():
     parts = (8192 + 1024, raw_header()), (8192 + SIZE - 1024, raw_header())
-    assert found_in(disk(8192 + SIZE, *parts), offset=4096) == [("HFS+", 8192, SIZE, [])]
+    assert find_volume_starts(disk(8192 + SIZE, *parts), offset=4096) == [("HFS+", 8192, SIZE, [])]
 
 
 def probed(source: MemorySource, *, thorough: bool = True):
@@ -510,4 +510,4 @@ def test_headers_of_every_size_of_blocks_are_searched(block):
     """A power of two has one bit, so that it and one less have none in common."""
     copy = raw_header(len_block=block, num_blocks=4)
     size = 4 * block
-    assert found_in(disk(size + 2048, (1024, copy), (size - 1024, copy)))[0][:3] == ("HFS+", 0, size)
+    assert find_volume_starts(disk(size + 2048, (1024, copy), (size - 1024, copy)))[0][:3] == ("HFS+", 0, size)

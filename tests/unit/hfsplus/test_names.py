@@ -30,7 +30,7 @@ def test_name_is_shown(stored, shown):
 def test_names_of_leaves_get_their_colons():
     """What was decoded as UTF-8 is shown with a colon for each slash."""
     texts = Texts(np.frombuffer(bytearray(b"a/b\xc3\xa9"), np.uint8), np.array([3, 2], np.uint32))
-    assert names.as_shown(texts).tobytes() == b"a:b\xc3\xa9"
+    assert names.to_shown(texts).tobytes() == b"a:b\xc3\xa9"
 
 
 def test_equals_compares_whole_names():
@@ -122,9 +122,9 @@ def test_ascii_is_folded_with_and_without_the_table():
     units = np.arange(128, dtype=np.uint16)
     expected = [0xFFFF, *(ord(chr(number).lower()) for number in range(1, 128))]
     every = np.array([0]), np.array([128])
-    assert names.folded_names(units, *every)[0].tolist() == expected
+    assert names.fold_names(units, *every)[0].tolist() == expected
     longer = np.append(units, np.uint16(0x80))
-    assert names.folded_names(longer, np.array([0]), np.array([129]))[0].tolist() == [*expected, 0x80]
+    assert names.fold_names(longer, np.array([0]), np.array([129]))[0].tolist() == [*expected, 0x80]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.catalog import orphaned_threads
-from layoutscope.filesystems.hfsplus.contents import are_outside, counted_entries, overflow_blocks
+from layoutscope.filesystems.hfsplus.catalog import find_orphaned_threads
+from layoutscope.filesystems.hfsplus.contents import are_outside, count_entries_by_parent, overflow_blocks
 
 
 def numbers(*values):
@@ -13,8 +13,8 @@ def numbers(*values):
 def test_entries_are_counted_in_any_order_of_their_parents():
     """Folder 2 has three entries, 16 one, 17 none; those of 99 count for nobody."""
     for parents in (numbers(2, 2, 2, 16, 99), numbers(16, 2, 99, 2, 2)):
-        assert counted_entries(parents, numbers(17, 2, 16)).tolist() == [0, 3, 1]
-    assert counted_entries(numbers(), numbers(2)).tolist() == [0]
+        assert count_entries_by_parent(parents, numbers(17, 2, 16)).tolist() == [0, 3, 1]
+    assert count_entries_by_parent(numbers(), numbers(2)).tolist() == [0]
 
 
 def test_overflow_blocks_are_the_sum_of_all_records_of_a_file():
@@ -38,5 +38,5 @@ def test_blocks_near_the_largest_number_are_outside_as_well():
 
 def test_threads_are_orphans_only_where_no_entry_has_their_number():
     """Of two threads of file 17 neither is one, though it leads to the first alone; that of 30 is."""
-    assert orphaned_threads(numbers(17, 30, 17, 16), numbers(16, 17), numbers(3, 0)).tolist() == [1]
-    assert orphaned_threads(numbers(17), numbers(16, 17), numbers(-1, 0)).tolist() == []
+    assert find_orphaned_threads(numbers(17, 30, 17, 16), numbers(16, 17), numbers(3, 0)).tolist() == [1]
+    assert find_orphaned_threads(numbers(17), numbers(16, 17), numbers(-1, 0)).tolist() == []

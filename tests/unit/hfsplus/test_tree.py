@@ -12,7 +12,7 @@ from layoutscope.filesystems.hfsplus.extents import overflow_leaves
 from layoutscope.filesystems.hfsplus.forks import Fork
 from layoutscope.filesystems.hfsplus.nodes import HEADER, INDEX, LEAF, MAP
 from layoutscope.filesystems.hfsplus.tree import (
-    damaged_nodes,
+    find_damaged_nodes,
     first_rows,
     is_unusable,
     is_whole,
@@ -131,7 +131,7 @@ def test_a_leaf_without_a_whole_record_is_damaged():
     tree = read_tree(volume, place, overflow_leaves())
     assert tree.records["key.file_id"].tolist() == [7, 9]
     assert codes(volume) == [("records-invalid", HEADER_AT + 3 * SIZE)]
-    assert damaged_nodes(tree).tolist() == [False, False, False, True]
+    assert find_damaged_nodes(tree).tolist() == [False, False, False, True]
 
 
 def read(*nodes):
@@ -145,7 +145,7 @@ def test_a_tree_without_nodes_but_its_header_is_whole():
     empty = {"tree_depth": 0, "root_node": 0, "leaf_records": 0, "first_leaf_node": 0, "last_leaf_node": 0}
     tree, found, _ = read(header(used=0b1000_0000, num_nodes=1, **empty))
     assert (len(tree.records["node"]), found, is_whole(tree)) == (0, [], True)
-    assert damaged_nodes(tree).tolist() == [False]
+    assert find_damaged_nodes(tree).tolist() == [False]
     tree, _, _ = read(header(used=0, num_nodes=1, **empty))
     assert tree.records["key.file_id"].tolist() == []
 
@@ -193,7 +193,7 @@ def test_a_leaf_that_is_none_is_told_where_it_is(changed, records):
     assert invalid == [("node-invalid", HEADER_AT + 2 * SIZE)]
     assert not is_whole(tree)
     if "kind" in changed:
-        damaged = damaged_nodes(tree)
+        damaged = find_damaged_nodes(tree)
         assert damaged.tolist() == is_unusable(tree, damaged).tolist() == [False, False, True, False]
 
 
@@ -205,7 +205,7 @@ def test_a_pointer_out_of_the_file_is_told_at_its_node():
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
     assert tree.reach.misled.tolist() == [1]
     assert not is_whole(tree)
-    assert damaged_nodes(tree).tolist() == [False] * 4
+    assert find_damaged_nodes(tree).tolist() == [False] * 4
 
 
 @pytest.mark.parametrize("root", [4, 9, 3])
@@ -223,7 +223,7 @@ def test_a_damaged_root_is_told_at_its_place():
     assert ("tree-unreachable", HEADER_AT + SIZE) in found
     assert ("node-invalid", HEADER_AT + SIZE) in found
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
-    assert damaged_nodes(tree).tolist() == [False, True, False, False]
+    assert find_damaged_nodes(tree).tolist() == [False, True, False, False]
 
 
 @pytest.mark.parametrize(("pointers", "plus"), [([], 10), ([pointer(7, 99)], 0)])
@@ -255,7 +255,7 @@ def test_a_header_node_of_another_kind_is_told_at_its_field():
     whole[8] = LEAF & 0xFF
     tree, found, _ = read(bytes(whole), ROOT, LAST, FIRST)
     assert found == [("node-invalid", HEADER_AT + 8)]
-    assert damaged_nodes(tree).tolist() == [True, False, False, False]
+    assert find_damaged_nodes(tree).tolist() == [True, False, False, False]
 
 
 MAP_BYTES = SIZE - 248 - 8
@@ -295,7 +295,7 @@ def test_the_map_goes_on_in_map_nodes():
     ]
     assert map_offset(volume, file, 8 * (256 + 494) - 1) == HEADER_AT + 2 * SIZE + 14 + 493
     assert map_offset(volume, file, 8 * (256 + 494)) is None
-    assert damaged_nodes(tree).sum() == 0
+    assert find_damaged_nodes(tree).sum() == 0
 
 
 def test_a_map_that_ends_before_the_file_is_told():
@@ -326,7 +326,7 @@ def test_a_map_node_that_is_none_ends_the_map():
     assert found[0] == ("node-invalid", HEADER_AT + 2 * SIZE + 8)
     assert tree.file.lost_map_nodes.tolist() == [2]
     assert tree.file.map_parts == ((248, 256),)
-    assert np.flatnonzero(damaged_nodes(tree)).tolist() == [2]
+    assert np.flatnonzero(find_damaged_nodes(tree)).tolist() == [2]
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
 
 

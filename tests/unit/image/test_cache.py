@@ -47,7 +47,7 @@ def test_another_image_of_the_same_name_size_and_time_is_another_one(tmp_path):
         os.utime(packed(place / "disk.zst", byte), ns=(10**18, 10**18))
     assert len({(place / "disk.zst").stat().st_size for place in places}) == 1
     assert [first_byte(place / "disk.zst", tmp_path / "kept") for place in (*places, *places)] == [1, 2, 1, 2]
-    assert len(cache.kept_images(tmp_path / "kept")) == 2
+    assert len(cache.list_cached_images(tmp_path / "kept")) == 2
 
 
 def test_a_file_that_is_written_anew_is_another_image(tmp_path):
@@ -83,11 +83,11 @@ def test_what_was_used_longest_ago_goes(tmp_path, monkeypatch):
     monkeypatch.setenv(cache.LIMIT_VARIABLE, str(600 * KIB))
     for byte, name in enumerate(("a.zst", "b.zst"), 1):
         first_byte(packed(tmp_path / name, byte), tmp_path / "kept")
-    for item in cache.kept_images(tmp_path / "kept"):
+    for item in cache.list_cached_images(tmp_path / "kept"):
         os.utime(item.path, (1_000_000, 1_000_000 + (item.name == "b.zst")))
     assert first_byte(tmp_path / "a.zst", tmp_path / "kept") == 1
     first_byte(packed(tmp_path / "c.zst", 3), tmp_path / "kept")
-    assert sorted(item.name for item in cache.kept_images(tmp_path / "kept")) == ["a.zst", "c.zst"]
+    assert sorted(item.name for item in cache.list_cached_images(tmp_path / "kept")) == ["a.zst", "c.zst"]
 
 
 def test_an_image_that_is_larger_than_the_limit_is_read_and_not_kept(tmp_path, monkeypatch):
@@ -95,14 +95,14 @@ def test_an_image_that_is_larger_than_the_limit_is_read_and_not_kept(tmp_path, m
     first_byte(packed(tmp_path / "a.zst", 1, 8 * KIB), tmp_path / "kept")
     monkeypatch.setenv(cache.LIMIT_VARIABLE, "64KiB")
     assert first_byte(packed(tmp_path / "b.zst", 2), tmp_path / "kept") == 2
-    assert [item.name for item in cache.kept_images(tmp_path / "kept")] == ["a.zst"]
+    assert [item.name for item in cache.list_cached_images(tmp_path / "kept")] == ["a.zst"]
     assert len(list((tmp_path / "kept").glob("*.raw"))) == 1
 
 
 def test_only_the_user_may_look_into_it(tmp_path):
     """Folder and images are the user's alone: they hold disks."""
     first_byte(packed(tmp_path / "a.zst", 1), tmp_path / "kept")
-    (item,) = cache.kept_images(tmp_path / "kept")
+    (item,) = cache.list_cached_images(tmp_path / "kept")
     assert item.path.stat().st_mode & 0o077 == 0
     assert item.path.parent.stat().st_mode & 0o077 == 0
 
@@ -123,7 +123,7 @@ def test_what_was_abandoned_goes_and_strangers_stay(tmp_path):
     for path in (left["old"], folder / ".partial-mine"):
         os.utime(path, (time.time() - 2 * 24 * 3600,) * 2)
     first_byte(packed(tmp_path / "b.zst", 1), folder)
-    cache.remove(cache.kept_images(folder))
+    cache.remove(cache.list_cached_images(folder))
     assert names(folder) == sorted([".partial-mine", cache.TAG, left["new"].name])
 
 
@@ -141,8 +141,8 @@ def test_evidence_in_a_cache_is_never_removed(tmp_path, monkeypatch):
     forged.with_suffix(cache.SEAL).write_text(f"{'0' * 32} 1 2 3 4\n{forged.name}\n")
     monkeypatch.setenv(cache.LIMIT_VARIABLE, str(300 * KIB))
     first_byte(packed(tmp_path / "b.zst", 2), folder)
-    assert [item.name for item in cache.kept_images(folder)] == ["b.zst"]
-    cache.remove(cache.kept_images(folder))
+    assert [item.name for item in cache.list_cached_images(folder)] == ["b.zst"]
+    cache.remove(cache.list_cached_images(folder))
     assert names(folder) == sorted([cache.TAG, EVIDENCE, forged.name, forged.with_suffix(cache.SEAL).name])
 
 
@@ -150,7 +150,7 @@ def test_an_image_that_somebody_named_is_not_removed(tmp_path, monkeypatch):
     """Whoever reads an image in the cache by its own name has it as long as the process lives."""
     folder = tmp_path / "kept"
     first_byte(packed(tmp_path / "a.zst", 1), folder)
-    (item,) = cache.kept_images(folder)
+    (item,) = cache.list_cached_images(folder)
     monkeypatch.setattr(cache, "_served", set())
     open_image(item.path).close()
     assert cache.remove([item]) == 0
@@ -173,7 +173,7 @@ def test_a_folder_that_holds_anything_else_is_no_cache(tmp_path, stranger, is_ta
     if is_tagged and stranger == EVIDENCE:
         assert first_byte(image, folder) == 1
         return
-    for use in (lambda: first_byte(image, folder), lambda: cache.kept_images(folder)):
+    for use in (lambda: first_byte(image, folder), lambda: cache.list_cached_images(folder)):
         with pytest.raises(UsageError, match=f"holds {stranger}, which is not of a cache"):
             use()
     assert names(folder) == before
@@ -203,9 +203,9 @@ def test_a_cache_of_an_earlier_version_goes_on(tmp_path):
     seal = kept.with_suffix(cache.SEAL)
     seal.write_text(seal.read_text().split("\n")[0] + "\n")
     (folder / cache.TAG).unlink()
-    assert [item.name for item in cache.kept_images(folder)] == ["a.zst"]
+    assert [item.name for item in cache.list_cached_images(folder)] == ["a.zst"]
     assert first_byte(packed(tmp_path / "b.zst", 2), folder) == 2
-    assert sorted(item.name for item in cache.kept_images(folder)) == ["a.zst", "b.zst"]
+    assert sorted(item.name for item in cache.list_cached_images(folder)) == ["a.zst", "b.zst"]
     assert (folder / cache.TAG).read_text() == cache.TAG_TEXT
 
 
@@ -213,7 +213,7 @@ def test_nothing_takes_the_place_of_a_file_with_an_images_name(tmp_path):
     """The image is decompressed for this once; the file stays as it is."""
     folder, image = tmp_path / "kept", packed(tmp_path / "a.zst", 1)
     first_byte(packed(tmp_path / "b.zst", 2), folder)
-    stranger = folder / cache.kept_name("a.zst", image.stat())
+    stranger = folder / cache.cached_name("a.zst", image.stat())
     stranger.write_bytes(b"mine")
     assert first_byte(image, folder) == 1
     assert stranger.read_bytes() == b"mine"
@@ -222,7 +222,7 @@ def test_nothing_takes_the_place_of_a_file_with_an_images_name(tmp_path):
 @pytest.mark.parametrize("name", ["\N{PARTY POPPER}" * 61 + ".img.zst", "\udcff" * 200 + ".img.zst"])
 def test_long_names_are_kept_under_shorter_ones(tmp_path, name):
     """Systems bound the bytes of a name, 255 mostly, and letters of many scripts take three or four."""
-    assert len(os.fsencode(cache.kept_name(name, tmp_path.stat()))) <= 100 + len("-.raw") + 32
+    assert len(os.fsencode(cache.cached_name(name, tmp_path.stat()))) <= 100 + len("-.raw") + 32
 
 
 def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
@@ -256,7 +256,7 @@ def test_an_image_that_was_changed_where_it_is_kept_is_made_anew(tmp_path, chang
     """Whoever writes to it, or to its seal, changes nothing of what is read; sizes and times may be as before."""
     image = sparse(tmp_path / "disk.zst")
     first_byte(tmp_path / "disk.zst", tmp_path / "kept")
-    (item,) = cache.kept_images(tmp_path / "kept")
+    (item,) = cache.list_cached_images(tmp_path / "kept")
     before = item.path.stat()
     with item.path.open("r+b") as file:
         if change == "length":
@@ -277,7 +277,7 @@ def test_an_image_that_was_touched_is_read_and_kept(tmp_path, monkeypatch):
 
     image = sparse(tmp_path / "disk.zst")
     first_byte(tmp_path / "disk.zst", tmp_path / "kept")
-    (item,) = cache.kept_images(tmp_path / "kept")
+    (item,) = cache.list_cached_images(tmp_path / "kept")
     os.utime(item.path, (1_000_000, 1_000_000))
     monkeypatch.setattr(cache, "_to_cache", None)
     read, digests = cache.digest_of, []
@@ -292,7 +292,7 @@ def test_what_is_removed_leaves_no_seal(tmp_path):
     """Nothing of an image stays in the folder."""
     first_byte(packed(tmp_path / "disk.zst", 1), tmp_path / "kept")
     assert len(list((tmp_path / "kept").iterdir())) == 3
-    cache.remove(cache.kept_images(tmp_path / "kept"))
+    cache.remove(cache.list_cached_images(tmp_path / "kept"))
     assert names(tmp_path / "kept") == [cache.TAG]
 
 
@@ -312,7 +312,7 @@ def test_an_image_that_has_another_name_is_not_touched(tmp_path, way):
     """A user moved it elsewhere and left a link, or gave it a second name: its times are not the cache's any more."""
     path, kept, mine = packed(tmp_path / "disk.zst", 1), tmp_path / "kept", tmp_path / "mine.img"
     assert first_byte(path, kept) == 1
-    image = cache.kept_images(kept)[0].path
+    image = cache.list_cached_images(kept)[0].path
     if way == "moved":
         image.rename(mine)
         image.symlink_to(mine)

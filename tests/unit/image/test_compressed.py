@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from layoutscope.errors import ImageError, LayoutscopeError
 from layoutscope.image import cache, open_image
-from layoutscope.image.cache import in_blocks
+from layoutscope.image.cache import cut_into_blocks
 from layoutscope.progress import reporting
 
 pytestmark = pytest.mark.images
@@ -204,7 +204,7 @@ def test_a_compressed_split_image_is_joined_first(tmp_path):
 @given(st.lists(st.binary(max_size=50), max_size=20), st.integers(1, 40))
 def test_blocks_hold_what_the_chunks_held(chunks, length):
     """Cutting into blocks keeps every byte, and every block but the last has the length."""
-    blocks = list(in_blocks(iter(chunks), length))
+    blocks = list(cut_into_blocks(iter(chunks), length))
     assert b"".join(blocks) == b"".join(chunks)
     assert all(len(block) == length for block in blocks[:-1])
 

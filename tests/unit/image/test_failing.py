@@ -6,8 +6,8 @@ import pytest
 from layoutscope.errors import FormatError, UnreadError
 from layoutscope.image.failing import (
     COARSE_BYTES,
-    MOST_ATTEMPTS,
-    MOST_FAILED_READS,
+    MAX_ATTEMPTS,
+    MAX_FAILED_READS,
     FailingError,
     FailingSource,
     RescuedSource,
@@ -119,7 +119,7 @@ def test_a_long_stretch_takes_few_requests_and_is_found_whole():
     ((first, length),) = source.unread_ranges().tolist()
     assert first == start
     assert stop <= first + length <= stop + (stop - start) // 4
-    assert len(disk.refused) < MOST_FAILED_READS / 4
+    assert len(disk.refused) < MAX_FAILED_READS / 4
 
 
 def test_a_page_that_fails_is_told_to_the_sector():
@@ -136,7 +136,7 @@ def test_a_disk_that_fails_too_often_is_left_alone():
     with pytest.raises(FailingError, match="fails too often: 256 reads failed") as caught:
         filled(source, 0, len(DATA))
     assert "\n" not in str(caught.value)
-    assert len(disk.refused) == MOST_FAILED_READS
+    assert len(disk.refused) == MAX_FAILED_READS
     with pytest.raises(FailingError):
         source.read(len(DATA) - 10, 10)
 
@@ -206,4 +206,4 @@ def test_attempts_have_an_end():
 
     with pytest.raises(FailingError, match="other areas failed in each of 64 readings"):
         around_failures([source], work)
-    assert len(attempts) == MOST_ATTEMPTS
+    assert len(attempts) == MAX_ATTEMPTS

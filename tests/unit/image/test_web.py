@@ -18,7 +18,7 @@ DATA = bytes(range(256)) * 256
 TOTAL = len(DATA)
 FIRST = 4096
 """What is read when a file is opened."""
-MOST_SENT = 16 * 1024**2
+MAX_SENT = 16 * 1024**2
 """More than what a client and a server have in their sockets' buffers; the endless answers would pass it at once."""
 
 
@@ -264,7 +264,7 @@ def test_a_server_that_misbehaves_is_named_and_bounded(serve, monkeypatch, name)
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value.__cause__, OSError)
     assert len(server.requests) == 1 + tries
-    assert server.sent < MOST_SENT
+    assert server.sent < MAX_SENT
     file.close()
 
 
@@ -305,7 +305,7 @@ def test_no_more_is_read_than_was_asked_for(serve, name):
     file = WebFile(server.address, FIRST)
     assert file.start == DATA[:FIRST]
     assert file.read_ranges([(8192, 12288)]) == [DATA[8192:12288]]
-    assert server.sent < MOST_SENT
+    assert server.sent < MAX_SENT
     file.close()
 
 
@@ -405,7 +405,7 @@ def test_https_leads_to_no_http():
     with pytest.raises(
         remote.ServerError, match=r"redirects from https to http \(http://host\), which is not followed"
     ):
-        remote._redirected(urlsplit("https://host/disk.img"), Answer())
+        remote._follow_redirect(urlsplit("https://host/disk.img"), Answer())
 
 
 @pytest.mark.parametrize("address", ["http://", "http:///disk.img", "http://host:99999/x", "http://[::1/x"])

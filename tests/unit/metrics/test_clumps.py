@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from layoutscope.metrics.space import (
     Pieces,
     clump_bytes,
-    merged_pieces,
+    merge_pieces,
     metadata_pieces,
     nearest_neighbour_ratio,
     node_pieces,
@@ -85,7 +85,7 @@ def test_moving_the_volume_leaves_locality_unchanged(runs, shift):
     moved = Pieces(held.start + shift, held.stop + shift)
     assert clump_bytes(moved, MIB).tolist() == clump_bytes(held, MIB).tolist()
     assert span_bytes(moved) == pytest.approx(span_bytes(held), abs=0.01)
-    assert int(merged_pieces(held, 0).length.sum()) == int(clump_bytes(held, MIB).sum())
+    assert int(merge_pieces(held, 0).length.sum()) == int(clump_bytes(held, MIB).sum())
 
 
 def test_a_node_in_two_pieces_lies_in_both():

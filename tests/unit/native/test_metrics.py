@@ -20,7 +20,7 @@ def test_pieces_are_joined_as_by_columns(stretches, gap):
     """Also where pieces overlap, or end before they begin."""
     starts, lengths = np.array(sorted(stretches), np.int64).reshape(-1, 2).T
     given_pieces = Pieces(starts.copy(), starts + lengths)
-    found, twin = space.merged_pieces(given_pieces, gap), plain_merged_pieces(given_pieces, gap)
+    found, twin = space.merge_pieces(given_pieces, gap), plain_merged_pieces(given_pieces, gap)
     assert [each.tolist() for each in found] == [each.tolist() for each in twin]
     room = [np.empty(len(starts), np.int64) for _ in range(2)]
     assert space.JOIN_PIECES.attempt(*given_pieces, gap, *room) == len(twin.start)

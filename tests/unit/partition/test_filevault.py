@@ -270,7 +270,7 @@ def refused(path) -> str:
 def test_a_text_that_unpacks_to_more_than_any_is_cut(written, monkeypatch):
     """What is behind the limit is not unpacked: the keys that stand there are not found."""
     path = written(physical_volume(plan_of(text="compressed")))
-    monkeypatch.setattr("layoutscope.partition.corestorage.MOST_TEXT_BYTES", 64)
+    monkeypatch.setattr("layoutscope.partition.corestorage.MAX_TEXT_BYTES", 64)
     with pytest.raises(UnsupportedError, match="may be encrypted"):
         read_layouts(path, password=PASSWORD)
 
@@ -279,7 +279,7 @@ def test_a_file_of_keys_larger_than_any_is_not_read(written, monkeypatch):
     """The volume stays locked, as where there is no such file."""
     path = written(system_disk())
     assert len(read_layouts(path, password=PASSWORD)) == 2
-    monkeypatch.setattr("layoutscope.partition.filevault.MOST_KEY_FILE_BYTES", 100)
+    monkeypatch.setattr("layoutscope.partition.filevault.MAX_KEY_FILE_BYTES", 100)
     assert len(read_layouts(path, password=PASSWORD)) == 1
 
 

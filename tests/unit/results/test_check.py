@@ -17,7 +17,7 @@ from layoutscope.filesystems.contract import Unchecked
 from layoutscope.findings import CODES, Finding, FindingLog
 from layoutscope.report.json import result_document
 from layoutscope.report.sarif import sarif_json
-from layoutscope.report.text.check import MOST_ROWS, print_check, print_meanings
+from layoutscope.report.text.check import MAX_ROWS, print_check, print_meanings
 from layoutscope.results.check import CheckedVolume, CheckResult
 
 COUNT = Finding("valence-differs", "error", "catalog node 3", 4096, "counts others", "2", "3", field="record 1/x")
@@ -153,12 +153,12 @@ def test_sarif_has_rule_level_place_and_field_of_each_finding():
 
 def test_many_findings_of_one_code_are_folded():
     """Twenty rows and one that counts the rest; all of them are in the document, and in the sum."""
-    result = checked(*[COUNT] * (MOST_ROWS + 7), MAP)
+    result = checked(*[COUNT] * (MAX_ROWS + 7), MAP)
     text = printed(result)
-    assert text.count("valence-differs") == MOST_ROWS + 1
+    assert text.count("valence-differs") == MAX_ROWS + 1
     assert "7 more of this code" in text
-    assert f"{MOST_ROWS + 7} errors, 1 warning" in text
-    assert len(result_document(result)["volumes"][0]["findings"]) == MOST_ROWS + 8
+    assert f"{MAX_ROWS + 7} errors, 1 warning" in text
+    assert len(result_document(result)["volumes"][0]["findings"]) == MAX_ROWS + 8
 
 
 def test_meanings_are_printed_once_a_code():

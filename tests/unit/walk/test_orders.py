@@ -5,7 +5,7 @@ import pytest
 
 from layoutscope.walk import Work, host_profile, trace
 from layoutscope.walk.cache import spared
-from layoutscope.walk.directories import entries_on_paths, kept_share
+from layoutscope.walk.directories import cached_share, entries_on_paths
 from layoutscope.walk.orders import model_of
 from tests.unit.walk.conftest import rows_read
 
@@ -294,11 +294,11 @@ def test_a_share_of_the_names_is_kept_where_not_all_have_room(apfs_plan):
         host = host_profile("macos", name_cache_entries=2, name_cache_keeps=keeps)
         took.append(trace(layout, order="paths", host=host, work=Work(paths=["a/x", "b"], warm=True)).after_us)
     assert (took[0] - took[1]) / 24 in (1, 2)
-    share = kept_share(200, 100)
+    share = cached_share(200, 100)
     assert share == pytest.approx(np.exp(-2 * (1 - share)))
     assert 0.2 < share < 0.21
-    assert kept_share(101, 100) > 0.95
-    assert kept_share(10**9, 100) < 1e-6
+    assert cached_share(101, 100) > 0.95
+    assert cached_share(10**9, 100) < 1e-6
 
 
 def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):

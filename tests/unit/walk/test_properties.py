@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.walk.host import HOSTS, LINUX, property_values, sources, with_properties
+from layoutscope.walk.host import HOSTS, LINUX, property_values, set_properties, sources
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from layoutscope.walk.host import HOSTS, LINUX, property_values, sources, with_p
 )
 def test_text_is_read_as_the_kind_of_the_property(name, text, value):
     """Truth, sizes, numbers and names are told apart by what the property is, and nothing else changes."""
-    changed = property_values(with_properties(LINUX, {name: text}))
+    changed = property_values(set_properties(LINUX, {name: text}))
     assert changed.pop(name) == value
     assert changed.items() <= property_values(LINUX).items()
 
@@ -45,7 +45,7 @@ def test_text_is_read_as_the_kind_of_the_property(name, text, value):
 def test_what_a_property_cannot_be_is_refused(name, text, reason):
     """Unknown names are answered with those that there are, wrong values with what was expected."""
     with pytest.raises(ValueError, match=reason):
-        with_properties(LINUX, {name: text})
+        set_properties(LINUX, {name: text})
 
 
 def test_every_property_has_its_source():

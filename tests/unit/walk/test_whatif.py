@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from layoutscope.access.trace import AccessTrace
-from layoutscope.filesystems.hfsplus.layout import with_locators
+from layoutscope.filesystems.hfsplus.layout import add_locators
 from layoutscope.walk import host_profile, trace
 from layoutscope.walk.whatif import WHAT_IFS, first_reads, what_if
 
@@ -20,7 +20,7 @@ def test_packed_catalog_needs_no_overflow_tree(hfs_plan):
     leaf = hfs_plan.node("extents-overflow", 0, 0x60000)
     hfs_plan.extent(4, 3 * 8192, 0x30000, 8 * 8192, node=leaf)
     layout = hfs_plan.layout()
-    layout = layout.changed(nodes=with_locators(layout.columns("nodes"), layout.columns("extents")))
+    layout = layout.changed(nodes=add_locators(layout.columns("nodes"), layout.columns("extents")))
     assert "overflow" in {trace(layout).causes[code] for code in trace(layout).cause}
     packed = trace(what_if("packed", layout).layout)
     assert "overflow" not in {packed.causes[code] for code in packed.cause}

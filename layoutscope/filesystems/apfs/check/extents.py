@@ -230,7 +230,7 @@ def check_extent_references(parts: VolumeParts, physical: Columns, report: Repor
     if (physical["refcnt"] == 1).all() and _match_once(parts, count, length):
         return
     weights = physical["refcnt"].astype(np.int64)
-    wrong = _unbalanced((start, count, weights), (first, length, np.full(len(first), -1)))
+    wrong = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
     message = "it counts other references than extents refer to it"
     found = Contradiction(code, message, found=physical["refcnt"])
     report.cases(is_touched(wrong, start, count), physical, what, found, "val.phys_ext_val.refcnt")
@@ -269,7 +269,7 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
     counted = [table.get("refcnt", np.empty(0)).astype(np.int64) for table in tables]
     length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
     first, size = stretches(extents, parts.state.store.blocks.block_size)
-    wrong = _unbalanced((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
+    wrong = _find_unbalanced_runs((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
     _report_uncounted(parts, Report(log, parts.fs.nodes, most), wrong, lookup.runs_of(start, length))
     begin = 0
     for tree, table in zip(trees, tables, strict=True):
@@ -281,11 +281,13 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
         report.cases(odd, table, "extent at block", Contradiction("reference-differs", message), field)
 
 
-def _unbalanced(*weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]) -> NDArray[np.int64]:
+def _find_unbalanced_runs(
+    *weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+) -> NDArray[np.int64]:
     """Runs of blocks on which weights (start, length, weight of each stretch) do not add up to zero.
 
     >>> two = np.array([2])
-    >>> _unbalanced((np.array([10]), np.array([4]), two), (np.array([10]), np.array([3]), -two)).tolist()
+    >>> _find_unbalanced_runs((np.array([10]), np.array([4]), two), (np.array([10]), np.array([3]), -two)).tolist()
     [[13, 1]]
     """
     start, length, weight = (np.concatenate(parts) for parts in zip(*weighted, strict=True))

@@ -16,7 +16,7 @@ from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.filesystems.apfs.check.names import compare_names
 from layoutscope.filesystems.apfs.check.subject import InodeNotes, Report
 from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind, is_converted, is_deleted, times_listed
-from layoutscope.filesystems.apfs.spaceman import as_runs
+from layoutscope.filesystems.apfs.spaceman import to_runs
 from layoutscope.filesystems.apfs.verify import object_header, report_damaged
 from layoutscope.findings import Contradiction
 from layoutscope.ondisk import grammar
@@ -218,7 +218,7 @@ def check_inodes(rows: CheckedRows, fields: Extended | None, notes: InodeNotes |
     sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
     if fields is not None:
         _check_streams(rows, fields, place, flags, is_plain=is_plain)
-        sparse, name = _noted(rows, fields, place)
+        sparse, name = _read_field_sums(rows, fields, place)
     if notes is not None:
         for column, values in zip(InodeNotes.__struct_fields__, (number, flags, kinds, sparse, name), strict=True):
             getattr(notes, column).append(values)
@@ -250,7 +250,7 @@ def _check_streams(
     rows.report(wrong, "val", "inode: its stream has a key that it cannot have")
 
 
-def _noted(
+def _read_field_sums(
     rows: CheckedRows, fields: Extended, place: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Read bytes in holes, and sums of names, which end with a zero byte."""
@@ -449,7 +449,7 @@ def check_counts(parts: VolumeParts) -> None:
         _compare(parts, "counts other snapshots than the volume holds", snapshots, "num_snapshots", tells_losses=True)
     if parts.view == "live":
         # Superblocks and key bag belong to the container.
-        foreign = as_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
+        foreign = to_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
         used = lookup.total(lookup.subtract(parts.claimed(parts.state.store.blocks.block_size), foreign))
         _compare(parts, "counts other blocks than the volume uses", used, "num_alloced_blocks")
     last = int(inodes["obj_id"].max(initial=0))

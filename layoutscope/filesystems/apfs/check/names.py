@@ -42,7 +42,7 @@ MASK: Final = (1 << 22) - 1
 ASCII_END: Final = 128
 FEW: Final = 1000
 HASH_PLAIN_NAMES: Final = Kernel("hash_plain_names", "blnnIB")
-MOST_OF_THEM: Final = 0.5
+MAX_OF_THEM: Final = 0.5
 """If more names than this share have another hash, the rule is wrong and not the names."""
 
 
@@ -54,7 +54,7 @@ def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArr
     others = np.flatnonzero(~known & (lengths > 0))
     raw = names.raw() if len(others) else []
     for row in others.tolist():
-        characters = _normalized(raw[row], folded=folded)
+        characters = _normalize_name(raw[row], folded=folded)
         if characters is not None:
             hashes[row] = crc32c_of_words(characters[None, :])[0] & MASK
             known[row] = True
@@ -72,7 +72,7 @@ def _is_plain(names: Names) -> NDArray[np.bool_]:
     return result
 
 
-def _normalized(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
+def _normalize_name(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
     try:
         text = compared_form(raw.decode(), folded=folded)
     except UnicodeDecodeError:
@@ -107,7 +107,7 @@ def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = Fal
     wrong = known & (hashes != drecs["name_hash"])
     if not wrong.any():
         return
-    if wrong.sum() > MOST_OF_THEM * _telling(drecs, known):
+    if wrong.sum() > MAX_OF_THEM * _telling(drecs, known):
         _report_rule(report.log, parts)
         return
     sides, field = (hashes, drecs["name_hash"]), "key.drec_hashed_key.len_name_and_hash"

@@ -14,7 +14,7 @@ from msgspec import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.btree import read_levels
-from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sources, volume_roots
+from layoutscope.filesystems.apfs.check.subject import MAX_CASES, container_sources, volume_roots
 from layoutscope.filesystems.apfs.container import NoMap
 from layoutscope.filesystems.apfs.fsrecords import find_losses, report_losses, tell_losses
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
@@ -207,11 +207,11 @@ class TreeNodes:
         """Check the nodes of a batch."""
         facts = _Facts(batch, self.subject.container.xid)
         rows = np.flatnonzero(batch.check.is_sound)
-        _hold(self.subject, batch, rows, NODE_RULES, facts)
+        _apply_rules(self.subject, batch, rows, NODE_RULES, facts)
         if self.root is None:
             # The bytes of a batch may be gone with the next one.
             self.root = batch
-            _hold_root(self.subject, batch, TREE_RULES, facts)
+            _apply_root_rules(self.subject, batch, TREE_RULES, facts)
         if len(batch.slots):
             values = int(batch.slots.val_len.max()) if not batch.level else 0
             key, val = self.longest
@@ -234,10 +234,10 @@ class TreeNodes:
         """Check what the root says of all records."""
         if self.root is not None:
             facts = _Facts(self.root, self.subject.container.xid, self.longest)
-            _hold_root(self.subject, self.root, LONGEST_RULES, facts)
+            _apply_root_rules(self.subject, self.root, LONGEST_RULES, facts)
 
 
-def _hold(
+def _apply_rules(
     subject: Subject, batch: ReadNodes, rows: NDArray[np.int64], declared: tuple[FieldRule[_Facts], ...], facts: _Facts
 ) -> None:
     starts = rows * batch.size_bytes
@@ -249,7 +249,9 @@ def _hold(
     check_fields(structures, declared, facts, at)
 
 
-def _hold_root(subject: Subject, batch: ReadNodes, declared: tuple[FieldRule[_Facts], ...], facts: _Facts) -> None:
+def _apply_root_rules(
+    subject: Subject, batch: ReadNodes, declared: tuple[FieldRule[_Facts], ...], facts: _Facts
+) -> None:
     start = np.array([batch.size_bytes - INFO.width], np.int64)
     structures = Structures(INFO, batch.buffer, start)
     check_fields(structures, declared, facts, lambda _, plus: batch.at(0, int(start[0]) + plus, log=subject.log))
@@ -316,7 +318,7 @@ def _report(subject: Subject, batch: ReadNodes, wrong: NDArray[np.bool_], plus: 
     def at(node: int) -> FindingLog:
         return batch.at(node, node * batch.size_bytes + plus, log=subject.log)
 
-    subject.log.cases(wrong, what, at, most=MOST_CASES)
+    subject.log.cases(wrong, what, at, most=MAX_CASES)
 
 
 def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[np.bool_]) -> None:
@@ -329,7 +331,7 @@ def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[
     message = f"{field.len_data}: not the bytes that its records leave free"
     what = Contradiction(DIFFERS, message, "warning", free, area.length)
     _report(subject, batch, wrong, field.len_data.offset, what)
-    listed = _listed(batch, area, np.flatnonzero(sound))
+    listed = _walk_free_lists(batch, area, np.flatnonzero(sound))
     message = f"{field.ofs_data}: the list of free bytes leaves its area or does not end"
     broken = np.zeros(len(sound), bool)
     broken[listed.broken] = True
@@ -341,7 +343,7 @@ def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[
     order = np.argsort(start, kind="stable")
     node, start, stop = node[order], start[order], stop[order]
     twice = np.flatnonzero((start[1:] < stop[:-1]) & (node[1:] == node[:-1]) & (stop[1:] > start[1:])) + 1
-    for row in twice[sound[node[twice]]][:MOST_CASES].tolist():
+    for row in twice[sound[node[twice]]][:MAX_CASES].tolist():
         log = batch.at(int(node[row]), int(start[row]), log=subject.log)
         log.add(DIFFERS, "warning", f"bytes of its {area.name} area are in use twice")
 
@@ -355,7 +357,7 @@ class _Listed(Struct, frozen=True):
     broken: NDArray[np.int64]
 
 
-def _listed(batch: ReadNodes, area: _Area, nodes: NDArray[np.int64]) -> _Listed:
+def _walk_free_lists(batch: ReadNodes, area: _Area, nodes: NDArray[np.int64]) -> _Listed:
     """Walk the free lists of many nodes at once, a step at a time."""
     found: list[tuple[NDArray[np.int64], ...]] = []
     broken: list[NDArray[np.int64]] = []
@@ -595,7 +597,7 @@ class _Entries(Struct, frozen=True):
         slots, (part, _, path) = self.batch.slots, field.partition(".")
         starts, type_name = (slots.key_start, KEY) if part == "key" else (slots.val_start, VALUE)
         plus = type_name.offset_of(path)
-        for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+        for row in np.flatnonzero(wrong)[:MAX_CASES].tolist():
             sides = ["" if side is None else side[row] for side in (expected, found)]
             name, at = f"entry of object {self.entry['oid'][row]}", int(starts[row]) + plus
             log = self.batch.at(int(slots.node[row]), at, name=name, log=self.subject.log)

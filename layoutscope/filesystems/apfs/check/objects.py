@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
-from layoutscope.filesystems.apfs.keybag import container_keybag, decrypted_bag, volume_keybag_run
+from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import Objects as Locator
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_column, decode_columns
@@ -69,7 +69,7 @@ UNKNOWN: Final = "bits that have no meaning"
 UNKNOWN_TO_WRITERS: Final = "a feature that layoutscope does not know, which matters to whoever writes"
 
 
-def stored_as(kind: int, storage: int) -> Want:
+def expect_storage(kind: int, storage: int) -> Want:
     """Demand a type of object and how it is stored, and no other flag."""
     return equals(kind | storage)
 
@@ -118,12 +118,12 @@ def _map_flags(is_own: object) -> Want:
     return equals(by_hand) if is_own else only_bits(sum(int(bit) for bit in _MAP_FLAG) - by_hand)
 
 
-_TREE: Final = stored_as(int(TYPES.btree), int(STORAGE.physical))
+_TREE: Final = expect_storage(int(TYPES.btree), int(STORAGE.physical))
 
 OMAP_RULES: Final[tuple[FieldRule[bool], ...]] = rules(
     "object-map-differs",
     f"{REFERENCE}, omap_phys_t; {OBSERVED}",
-    (OMAP_PHYS.hdr.type_and_flags, stored_as(int(TYPES.omap), int(STORAGE.physical)), "another type or storage"),
+    (OMAP_PHYS.hdr.type_and_flags, expect_storage(int(TYPES.omap), int(STORAGE.physical)), "another type or storage"),
     (OMAP_PHYS.hdr.subtype, ZERO, "object maps have no subtype"),
     (OMAP_PHYS.flags, _map_flags, "flags that it cannot have"),
     (OMAP_PHYS.tree_type, _TREE, "another type or storage than that of its tree"),
@@ -263,7 +263,7 @@ _VOLUME_BYTES: Final = 512 << 20
 _MOST_VOLUMES: Final = int(NX.fs_oid.counts[0])
 
 
-def _behind(index: str, used: str, room: str, container: Container) -> Want | None:
+def _expect_next_free(index: str, used: str, room: str, container: Container) -> Want | None:
     """The next free block of a ring is the one behind those in use."""
     superblock = container.superblock
     size = getattr(superblock, room)
@@ -280,7 +280,11 @@ SUPERBLOCK_RULES: Final[tuple[FieldRule[Container], ...]] = (
         "superblock-differs",
         f"{REFERENCE}, nx_superblock_t",
         (NX.hdr.oid, equals(_SUPERBLOCK_OID), "superblocks of containers have one number"),
-        (NX.hdr.type_and_flags, stored_as(int(TYPES.nx_superblock), int(STORAGE.ephemeral)), "another type or storage"),
+        (
+            NX.hdr.type_and_flags,
+            expect_storage(int(TYPES.nx_superblock), int(STORAGE.ephemeral)),
+            "another type or storage",
+        ),
         (NX.hdr.subtype, ZERO, "superblocks have no subtype"),
         (NX.features, only_bits(int(FEATURE.defrag) | int(FEATURE.lcfd)), UNKNOWN),
         (NX.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
@@ -296,12 +300,12 @@ SUPERBLOCK_RULES: Final[tuple[FieldRule[Container], ...]] = (
         (NX.next_xid, lambda container: equals(container.xid + 1), "the next transaction does not follow this one"),
         (
             NX.xp_desc_next,
-            partial(_behind, "xp_desc_index", "num_desc_used", "num_desc_blocks"),
+            partial(_expect_next_free, "xp_desc_index", "num_desc_used", "num_desc_blocks"),
             "the next block of the ring is not behind those in use",
         ),
         (
             NX.xp_data_next,
-            partial(_behind, "xp_data_index", "num_data_used", "num_data_blocks"),
+            partial(_expect_next_free, "xp_data_index", "num_data_used", "num_data_blocks"),
             "the next block of the ring is not behind those in use",
         ),
         (
@@ -328,7 +332,7 @@ MAP_RULES: Final[tuple[FieldRule[NDArray[np.uint64]], ...]] = rules(
     (MAP.hdr.oid, equals, "the number of a physical object is its address"),
     (
         MAP.hdr.type_and_flags,
-        stored_as(int(TYPES.checkpoint_map), int(STORAGE.physical)),
+        expect_storage(int(TYPES.checkpoint_map), int(STORAGE.physical)),
         "another type or storage",
     ),
     (MAP.hdr.subtype, ZERO, "checkpoint maps have no subtype"),
@@ -379,14 +383,14 @@ def check_mappings(subject: Subject) -> None:
         count = int(decode_columns(MAP, data, np.zeros(1, np.int64), head)[MAP.num_mappings][0])
         starts = MAP.width + np.arange(min(count, (size - MAP.width) // MAPPING.width), dtype=np.int64) * MAPPING.width
         structures = Structures(MAPPING, data, starts)
-        at = partial(_at_mapping, subject, paddr, starts)
+        at = partial(_locate_mapping, subject, paddr, starts)
         check_fields(structures, MAPPING_RULES, container, at)
         found = decode_columns(MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr))
         for row, (kind, length, where) in enumerate(zip(*(found[name].tolist() for name in found), strict=True)):
             _check_ephemeral(subject, where, length, kind, at(row, MAPPING.type_and_flags.offset))
 
 
-def _at_mapping(subject: Subject, paddr: int, starts: NDArray[np.int64], row: int, plus: int) -> FindingLog:
+def _locate_mapping(subject: Subject, paddr: int, starts: NDArray[np.int64], row: int, plus: int) -> FindingLog:
     return subject.log.at("checkpoint map", paddr, plus=int(starts[row]) + plus)
 
 
@@ -423,7 +427,7 @@ _OWN_TO_EACH: Final = ("hdr.cksum", "counters", "flags")
 """Fields that are another in block 0 of containers that macOS made."""
 
 
-def copied_fields() -> list[Field]:
+def list_copied_fields() -> list[Field]:
     """List the fields of the superblock that its copy in block 0 repeats."""
     return [each for each in all_fields(NX) if each not in _OWN_TO_EACH]
 
@@ -431,7 +435,7 @@ def copied_fields() -> list[Field]:
 def check_copy(subject: Subject) -> None:
     """Block 0 is a copy of the superblock of the checkpoint, where it is of the same transaction."""
     container = subject.container
-    fields = copied_fields()
+    fields = list_copied_fields()
     newest = columns_of(container, NX, container.checkpoint.paddr, fields)
     if not container.blocks.readable(np.zeros(1, np.uint64), container.blocks.block_size)[0]:
         return
@@ -480,7 +484,7 @@ JUMPSTART_RULES: Final[tuple[FieldRule[_Driver], ...]] = rules(
     f"{REFERENCE}, nx_efi_jumpstart_t",
     (
         JUMPSTART.hdr.type_and_flags,
-        stored_as(int(TYPES.efi_jumpstart), int(STORAGE.physical)),
+        expect_storage(int(TYPES.efi_jumpstart), int(STORAGE.physical)),
         "another type or storage",
     ),
     (JUMPSTART.hdr.subtype, ZERO, "boot records have no subtype"),
@@ -528,7 +532,11 @@ class _Metadata(Struct, frozen=True):
 EXTENDED_RULES: Final[tuple[FieldRule[_Metadata], ...]] = rules(
     "snapshot-differs",
     f"{REFERENCE}, snap_meta_ext_obj_phys_t; {OBSERVED}",
-    (EXTENDED.hdr.type_and_flags, stored_as(int(TYPES.snap_meta_ext), int(STORAGE.virtual)), "another type or storage"),
+    (
+        EXTENDED.hdr.type_and_flags,
+        expect_storage(int(TYPES.snap_meta_ext), int(STORAGE.virtual)),
+        "another type or storage",
+    ),
     (EXTENDED.hdr.subtype, ZERO, "such objects have no subtype"),
     (EXTENDED.hdr.xid, _Metadata.age, "not a transaction of this container's past"),
     (EXTENDED.ext.version, equals(1), "no known version"),
@@ -609,7 +617,7 @@ def check_keybags(subject: Subject) -> None:
 def _check_bag(subject: Subject, run: tuple[int, int], owner: bytes, name: str) -> None:
     container = subject.container
     try:
-        data = np.frombuffer(decrypted_bag(container, run, owner, name), np.uint8)
+        data = np.frombuffer(decrypt_bag(container, run, owner, name), np.uint8)
     except FormatError as error:
         subject.log.survive(error)
         return

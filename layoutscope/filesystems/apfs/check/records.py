@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import Index, index_of, match
-from layoutscope.filesystems.apfs.btree import children_of, level_of_disorder, read_levels
+from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
 from layoutscope.filesystems.apfs.check.extents import snapshot_sources
 from layoutscope.filesystems.apfs.check.inodes import FLAG, check_extended, check_inodes
 from layoutscope.filesystems.apfs.check.names import IN_KEYS, check_names, check_texts
@@ -20,7 +20,7 @@ from layoutscope.filesystems.apfs.check.nodes import TreeNodes
 from layoutscope.filesystems.apfs.check.objects import OBSERVED, REFERENCE, RESERVED, UNKNOWN
 from layoutscope.filesystems.apfs.check.subject import (
     INVALID,
-    MOST_CASES,
+    MAX_CASES,
     CheckedRows,
     InodeNotes,
     container_sources,
@@ -248,7 +248,7 @@ class _Facts(Struct, frozen=True):
         return Want(lambda found: (found > 0) & (found <= self.xid), f"1 to {self.xid}")
 
 
-def _declared(*rows: Any, of: str) -> tuple[FieldRule[_Facts], ...]:
+def _list_field_rules(*rows: Any, of: str) -> tuple[FieldRule[_Facts], ...]:
     return rules(INVALID, f"{REFERENCE}, {of}; {OBSERVED}", *rows, level="warning")
 
 
@@ -261,7 +261,7 @@ _UPDATE: Final = int(grammar.ApfsExtents.PhysExtKind.update)
 VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] = {
     "inode": (
         INODE,
-        _declared(
+        _list_field_rules(
             (INODE.pad1, ZERO, RESERVED),
             (INODE.default_protection_class, one_of(*_CLASSES), "no class of protection"),
             (INODE.internal_flags, only_bits(_INODE_FLAGS), UNKNOWN),
@@ -269,10 +269,10 @@ VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] 
             of="j_inode_val_t",
         ),
     ),
-    "dir_rec": (DREC_VAL_FIXED, _declared((DREC_VAL_FIXED.flags, only_bits(0xF), UNKNOWN), of="j_drec_val_t")),
+    "dir_rec": (DREC_VAL_FIXED, _list_field_rules((DREC_VAL_FIXED.flags, only_bits(0xF), UNKNOWN), of="j_drec_val_t")),
     "file_extent": (
         EXTENT,
-        _declared(
+        _list_field_rules(
             (EXTENT.len_and_flags, only_bits((1 << 57) - 1), UNKNOWN),
             (EXTENT.crypto_id, _Facts.no_key, "a key in a volume that is not encrypted"),
             of="j_file_extent_val_t",
@@ -280,7 +280,7 @@ VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] 
     ),
     "xattr": (
         XATTR_VAL,
-        _declared(
+        _list_field_rules(
             (
                 XATTR_VAL.fixed.flags,
                 Want(lambda found: np.isin(found & 3, (1, 2)) & (found & 0xFFE8 == 0), "a stream, or embedded"),
@@ -291,7 +291,7 @@ VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] 
     ),
     "extent": (
         PHYS_EXT_VAL,
-        _declared(
+        _list_field_rules(
             (PHYS_EXT_VAL.len_and_kind, Want(lambda found: np.isin(found >> 60, (1, 2)), "1 or 2"), "no such kind"),
             (
                 PHYS_EXT_VAL.len_and_kind,
@@ -305,7 +305,7 @@ VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] 
     ),
     "crypto_state": (
         CRYPTO_VAL,
-        _declared(
+        _list_field_rules(
             (KEY_STATE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
             # Of the state that stands for software encryption, macOS writes no version.
             (KEY_STATE.major_version, one_of(0, _CRYPTO_VERSION), "the only version"),
@@ -317,7 +317,7 @@ VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] 
     ),
     "file_info": (
         FILE_INFO_VAL,
-        _declared(
+        _list_field_rules(
             (FILE_INFO_VAL.fixed.num_hashed_blocks, NOT_ZERO, "a hash of no blocks"),
             (FILE_INFO_VAL.fixed.len_hash, NOT_ZERO, "no hash"),
             of="j_file_data_hash_val_t",
@@ -325,7 +325,7 @@ VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] 
     ),
     "snap_metadata": (
         SNAP_METADATA_VAL,
-        _declared(
+        _list_field_rules(
             (SNAPSHOT.extentref_tree_type, equals(_PHYSICAL_TREE), "another type or storage than that of its tree"),
             (SNAPSHOT.flags, only_bits(3), UNKNOWN),
             (SNAPSHOT.inum, NOT_ZERO, "no number"),
@@ -336,12 +336,12 @@ VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] 
 """Rules of values by the kind of record."""
 
 FIXED_RULES: Final[dict[str, tuple[str, RecordType, tuple[FieldRule[_Facts], ...]]]] = {
-    "omap": ("val", OMAP_VAL, _declared((OMAP_VAL.flags, only_bits(0x1F), UNKNOWN), of="omap_val_t")),
-    "container-omap": ("val", OMAP_VAL, _declared((OMAP_VAL.flags, only_bits(0x1F), UNKNOWN), of="omap_val_t")),
+    "omap": ("val", OMAP_VAL, _list_field_rules((OMAP_VAL.flags, only_bits(0x1F), UNKNOWN), of="omap_val_t")),
+    "container-omap": ("val", OMAP_VAL, _list_field_rules((OMAP_VAL.flags, only_bits(0x1F), UNKNOWN), of="omap_val_t")),
     "omap-snapshots": (
         "val",
         OMAP_SNAPSHOT,
-        _declared(
+        _list_field_rules(
             (OMAP_SNAPSHOT.flags, only_bits(3), UNKNOWN),
             (OMAP_SNAPSHOT.pad, ZERO, RESERVED),
             (OMAP_SNAPSHOT.oid, ZERO, RESERVED),
@@ -351,7 +351,7 @@ FIXED_RULES: Final[dict[str, tuple[str, RecordType, tuple[FieldRule[_Facts], ...
     "spaceman": (
         "key",
         FREE_QUEUE_KEY,
-        _declared(
+        _list_field_rules(
             (FREE_QUEUE_KEY.xid, _Facts.past, "not a transaction of this container's past"),
             of="spaceman_free_queue_key_t",
         ),
@@ -368,7 +368,7 @@ def check_records(subject: Subject, batch: ReadNodes, traits: RowTraits, notes: 
     facts = _Facts(subject.container.xid, traits, notes)
     if source.tree in FIXED_RULES and not batch.level:
         part, kind, declared = FIXED_RULES[source.tree]
-        _hold(CheckedRows(subject, batch, np.arange(len(slots))), part, kind, declared, facts)
+        _apply_rules(CheckedRows(subject, batch, np.arange(len(slots))), part, kind, declared, facts)
     elif source.kind.key_type is J_KEY:
         kinds = batch.column("key", J_KEY, J_KEY.record_type)
         for kind in np.unique(kinds).tolist():
@@ -376,11 +376,11 @@ def check_records(subject: Subject, batch: ReadNodes, traits: RowTraits, notes: 
             _check_kind(rows, _NAMES.get(kind, ""), facts)
 
 
-def _hold(
+def _apply_rules(
     rows: CheckedRows, part: str, kind: RecordType, declared: tuple[FieldRule[_Facts], ...], facts: _Facts
 ) -> None:
     structures = Structures(kind, rows.batch.buffer, rows.starts(part))
-    check_fields(structures, declared, facts, rows.at(part), MOST_CASES)
+    check_fields(structures, declared, facts, rows.at(part), MAX_CASES)
 
 
 def _check_kind(rows: CheckedRows, name: str, facts: _Facts) -> None:
@@ -415,7 +415,7 @@ def _check_value(rows: CheckedRows, name: str, shape: RecordShape, facts: _Facts
     elif name == "extent":
         facts = replace(facts, is_update=rows.column("val", PHYS_EXT_VAL, PHYS_EXT_VAL.kind) == _UPDATE)
     if name in VALUE_RULES:
-        _hold(rows, "val", *VALUE_RULES[name], facts)
+        _apply_rules(rows, "val", *VALUE_RULES[name], facts)
 
 
 def _check_length(rows: CheckedRows, part: str, name: str, kind: RecordType, tail: RecordColumn | None) -> None:
@@ -549,7 +549,7 @@ def whole_keys(batch: ReadNodes, *, hashed_names: bool) -> WholeKeys:
     where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
     child = np.zeros(len(slots), np.uint64)
     if batch.level:
-        child[slots.val_len >= batch.tree.shape.sizes.child] = children_of(batch)[1]
+        child[slots.val_len >= batch.tree.shape.sizes.child] = decode_children(batch)[1]
     return WholeKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
 
 
@@ -562,15 +562,15 @@ def _volume_keys(batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.
         # The length in the lower bits does not count, neither for linux-apfs-rw nor for apfsck.
         forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
     for record, (key_type, column) in forms.items():
-        rows = _of_kind(kinds, slots.key_len, record, key_type)
+        rows = _choose_kind(kinds, slots.key_len, record, key_type)
         second[rows] = decode_column(key_type, batch.buffer, slots.key_start[rows], column)
     for record, plain in NAMED.items():
         form = records.DREC_HASHED_KEY if record in forms else plain
-        rows = _of_kind(kinds, slots.key_len, record, form)
+        rows = _choose_kind(kinds, slots.key_len, record, form)
         name[rows] = slots.key_start[rows] + form.width
 
 
-def _of_kind(
+def _choose_kind(
     kinds: NDArray[np.uint64], length: NDArray[np.int32], record: str, key_type: RecordType
 ) -> NDArray[np.int64]:
     return np.flatnonzero((kinds == int(RECORD[record])) & (length >= key_type.width))
@@ -594,12 +594,14 @@ def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: Bou
     rows = sorted(
         {row + 1 for row in _rows(wrong)} | {row for row, *both in pairs if _falls(batch.tree.source.tree, *both)}
     )
-    for row in rows[:MOST_CASES]:
-        _at_key(subject, batch, row).add(UNORDERED, level_of_disorder(batch.tree.source.tree), "key is out of order")
+    for row in rows[:MAX_CASES]:
+        _locate_key(subject, batch, row).add(
+            UNORDERED, level_of_disorder(batch.tree.source.tree), "key is out of order"
+        )
     ties = [row for row, one, other in pairs if one[:2] == other[:2] and other[2] < one[2] and row not in rows]
-    for row in ties[:MOST_CASES]:
+    for row in ties[:MAX_CASES]:
         message = "of names with one hash, this one stands after one with greater bytes"
-        _at_key(subject, batch, row).add(UNORDERED, "info", message)
+        _locate_key(subject, batch, row).add(UNORDERED, "info", message)
 
 
 def _rows(chosen: NDArray[np.bool_]) -> list[int]:
@@ -645,11 +647,11 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: Bo
 def _check_empty(subject: Subject, batch: ReadNodes) -> None:
     """No node but a root is empty: a driver gives it back."""
     wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
-    for number in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+    for number in np.flatnonzero(wrong)[:MAX_CASES].tolist():
         at = number * batch.size_bytes + BTREE_NODE.num_keys.offset
         log = batch.at(number, at, log=subject.log)
         log.add("node-header-differs", "error", "a node that is no root is empty")
 
 
-def _at_key(subject: Subject, batch: ReadNodes, row: int) -> FindingLog:
+def _locate_key(subject: Subject, batch: ReadNodes, row: int) -> FindingLog:
     return batch.at(int(batch.slots.node[row]), int(batch.slots.key_start[row]), log=subject.log)

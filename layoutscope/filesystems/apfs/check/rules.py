@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from layoutscope.filesystems import contract
 from layoutscope.filesystems.apfs.check import extents, inodes, names, nodes, objects, records, space, volume_fields
-from layoutscope.filesystems.apfs.check.subject import MOST_CASES, of_volume, open_subject
+from layoutscope.filesystems.apfs.check.subject import MAX_CASES, of_volume, open_subject
 from layoutscope.filesystems.apfs.container import report_changes, uuid_text
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.contract import Unchecked
 from layoutscope.findings import Finding, FindingLog, refined
-from layoutscope.ondisk.fieldrules import About, Causes, Follows, from_one, told_once, with_causes
+from layoutscope.ondisk.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def unchecked_rules(names: Iterable[str], unread: Mapping[str, str]) -> list[Unc
     return [Unchecked(name, ", ".join(why)) for name in names if (why := reasons(name, unread))]
 
 
-def unchecked_of_container(
+def list_unchecked_container_rules(
     contents: ContainerContents, subject: Subject, unread: Mapping[int, Mapping[str, str]]
 ) -> Iterator[Unchecked]:
     """Yield the checks of a container that were not held against everything."""
@@ -273,19 +273,19 @@ def _extents(subject: Subject) -> None:
 
 
 def _references(subject: Subject) -> None:
-    for parts, physical in _with_references(subject):
+    for parts, physical in _list_referenced_volumes(subject):
         if not parts.snapshots:
             extents.check_extent_references(parts, physical, subject.references(parts))
         elif len(parts.snapshots) == len(parts.snapshot_extents):
-            extents.check_shared_references(parts, subject.log, MOST_CASES)
+            extents.check_shared_references(parts, subject.log, MAX_CASES)
 
 
 def _owners(subject: Subject) -> None:
-    for parts, physical in _with_references(subject):
+    for parts, physical in _list_referenced_volumes(subject):
         extents.check_owners(parts, physical, subject.references(parts))
 
 
-def _with_references(subject: Subject) -> list[tuple[VolumeParts, Columns]]:
+def _list_referenced_volumes(subject: Subject) -> list[tuple[VolumeParts, Columns]]:
     """Volumes in their live state, with their extent references; with none, where all are those of snapshots."""
     found = [(parts, parts.extentref.records.get("extent")) for parts in subject.whole if parts.view == "live"]
     return [(parts, physical if "refcnt" in physical else no_records("extent")) for parts, physical in found]
@@ -395,11 +395,11 @@ class CheckedContainer(Struct, frozen=True):
         return contract.Checked(tuple(findings), len(VOLUME_CHECKS), tuple(unchecked))
 
 
-def with_one_cause(found: CheckedContainer) -> CheckedContainer:
+def name_causes(found: CheckedContainer) -> CheckedContainer:
     """Tell everything once, and name causes, which may lie in another part of the container."""
-    outside, *volumes = [told_once(findings) for findings in (found.outside, *found.volumes.values())]
+    outside, *volumes = [deduplicate(findings) for findings in (found.outside, *found.volumes.values())]
     of = ["" for _ in outside] + [uuid for uuid, each in zip(found.volumes, volumes, strict=True) for _ in each]
-    told = iter(with_causes([*outside, *(item for each in volumes for item in each)], CAUSES, of))
+    told = iter(name_causes_of([*outside, *(item for each in volumes for item in each)], CAUSES, of))
     first = list(islice(told, len(outside)))
     return replace(
         found,
@@ -412,7 +412,7 @@ def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Ch
     """Check the structure of a container that was read."""
     subject = open_subject(contents)
     unread = {parts.state.number: unread_trees(parts) for parts in contents.volumes}
-    unchecked = {"": list(unchecked_of_container(contents, subject, unread))}
+    unchecked = {"": list(list_unchecked_container_rules(contents, subject, unread))}
     outside = _run(subject, contents.container.log, CONTAINER_CHECKS, without)
     volumes, seen = dict[str, list[Finding]](), len(subject.log.findings)
     for parts in contents.volumes:
@@ -422,7 +422,7 @@ def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Ch
         volumes.setdefault(uuid, []).extend(found)
         unchecked.setdefault(uuid, []).extend(unchecked_rules(VOLUME_CHECKS, lost))
     report_changes(subject.reporting)
-    return with_one_cause(CheckedContainer([*outside, *subject.log.findings[seen:]], volumes, unchecked))
+    return name_causes(CheckedContainer([*outside, *subject.log.findings[seen:]], volumes, unchecked))
 
 
 def _run(

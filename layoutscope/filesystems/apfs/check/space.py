@@ -21,19 +21,19 @@ from layoutscope.filesystems.apfs.check.objects import (
     TYPES,
     UNKNOWN,
     TypedBlocks,
+    expect_storage,
     hold,
     passed,
-    stored_as,
 )
-from layoutscope.filesystems.apfs.check.subject import MOST_CASES, queue_sources
+from layoutscope.filesystems.apfs.check.subject import MAX_CASES, queue_sources
 from layoutscope.filesystems.apfs.contents import account
 from layoutscope.filesystems.apfs.spaceman import (
     BATCH_BITMAPS,
     MAX_BLOCKS,
     QUEUE_NAMES,
-    as_runs,
+    decode_queue_lengths,
     node_runs,
-    queued_lengths,
+    to_runs,
 )
 from layoutscope.findings import Contradiction
 from layoutscope.ondisk.bulk import decode_column, decode_columns
@@ -180,7 +180,7 @@ def check_chunks(subject: Subject) -> None:
 
 def _check_heads(subject: Subject, heads: dict[str, NDArray[Any]]) -> None:
     for path, expected in (("index", np.arange(len(heads["paddr"]))), ("hdr.oid", heads["paddr"])):
-        for row in np.flatnonzero(heads[path] != expected)[:MOST_CASES].tolist():
+        for row in np.flatnonzero(heads[path] != expected)[:MAX_CASES].tolist():
             message = "chunk information has another place" if path == "index" else "number is not the address"
             log = subject.log.at("chunk information", int(heads["paddr"][row]), plus=CIB.offset_of(path))
             log.add(INVALID, "warning", message, expected=expected[row], found=heads[path][row])
@@ -259,7 +259,7 @@ class ChunkTable(NamedTuple):
         """Report chunks at a field of theirs."""
         names = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
         found = self.columns[names.get(field, field)]
-        for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+        for row in np.flatnonzero(wrong)[:MAX_CASES].tolist():
             at = log.at(f"chunk {row}", int(self.cib_paddr[row]), plus=int(self.plus[row]) + CHUNK.offset_of(field))
             side = "" if expected is None else expected[row]
             at.add(INVALID, "warning", message, expected=side, found=found[row])
@@ -550,7 +550,7 @@ def check_heads(subject: Subject) -> None:
         declared: tuple[FieldRule[int], ...] = rules(
             INVALID,
             f"{REFERENCE}, chunk_info_block, cib_addr_block",
-            (head.hdr.type_and_flags, stored_as(int(kind), int(STORAGE.physical)), "another type or storage"),
+            (head.hdr.type_and_flags, expect_storage(int(kind), int(STORAGE.physical)), "another type or storage"),
             (head.hdr.subtype, ZERO, "such blocks have no subtype"),
             (head.hdr.xid, passed, "not a transaction of this container's past"),
             level="warning",
@@ -683,7 +683,7 @@ def claims_by_owner(subject: Subject) -> Iterator[Owner]:
     for nodes in subject.parts.trees:
         yield f"{nodes.tree} tree of the container", node_runs([nodes], block_size)
     for kind in dict.fromkeys(item.type for item in subject.parts.regions if item.type not in SPARE):
-        yield kind, as_runs([item for item in subject.parts.regions if item.type == kind])
+        yield kind, to_runs([item for item in subject.parts.regions if item.type == kind])
     for parts in subject.volumes:
         yield from _volume_owners(parts, block_size)
 
@@ -696,7 +696,7 @@ def _volume_owners(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
     for number, tree in enumerate(parts.snapshot_extents):
         yield f"extent references of snapshot {number} {volume}", node_runs([tree.nodes], block_size)
     for kind in dict.fromkeys(item.type for item in parts.regions):
-        yield f"{kind} {volume}", as_runs([item for item in parts.regions if item.type == kind])
+        yield f"{kind} {volume}", to_runs([item for item in parts.regions if item.type == kind])
     yield f"data {volume}", lookup.union([parts.data_runs(), parts.file_runs(block_size)])
 
 
@@ -715,7 +715,7 @@ def check_double_claims(subject: Subject) -> None:
     ends = table.sum(axis=1)
     furthest = np.maximum.accumulate(ends)
     wrong = np.flatnonzero(table[1:, 0] < furthest[:-1]) + 1
-    for row in wrong[:MOST_CASES].tolist():
+    for row in wrong[:MAX_CASES].tolist():
         start = int(table[row, 0])
         other = int(np.flatnonzero(ends[:row] > start)[-1])
         blocks = min(int(ends[row]), int(ends[other])) - start
@@ -742,12 +742,12 @@ def check_file_claims(subject: Subject) -> None:
         message, code = "it has blocks that metadata use", "block-claimed-twice"
         if "key_at" in extents:
             report.cases(wrong, extents, what, Contradiction(code, message, "error", *sides), field)
-            wrong = real & _unshared_twice(parts, start, length, real)
+            wrong = real & _find_double_claims(parts, start, length, real)
             message = "it has blocks of another extent, and no reference says that they are shared"
             report.cases(wrong, extents, what, Contradiction(code, message, "error", *sides), field)
 
 
-def _unshared_twice(
+def _find_double_claims(
     parts: VolumeParts, start: NDArray[np.int64], length: NDArray[np.int64], real: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Extents that begin inside another one, in blocks that count one reference."""
@@ -758,10 +758,10 @@ def _unshared_twice(
     later = np.flatnonzero(start[rows][1:] < furthest[:-1]) + 1
     twice[rows[later]] = True
     twice[rows[later - 1]] = True
-    return twice & ~is_touched(_shared_runs(parts), start, length)
+    return twice & ~is_touched(_find_shared_runs(parts), start, length)
 
 
-def _shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
+def _find_shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
     """Blocks that count more than one reference, be it in one record or in those of several states."""
     shared = np.empty((0, 2), np.int64)
     known = shared
@@ -792,12 +792,12 @@ def check_bitmaps(subject: Subject) -> None:
 def _report_bits(subject: Subject, runs: NDArray[np.int64], code: str, message: str) -> None:
     """Report runs of blocks at the byte of the bitmap that speaks of the first of them."""
     tables = [chunk_table(subject, number)[0].columns for number in range(2)] if len(runs) else []
-    for start, length in runs[:MOST_CASES].tolist():
+    for start, length in runs[:MAX_CASES].tolist():
         paddr, byte = next((at for at in (_bit_place(table, start) for table in tables) if at is not None), (None, 0))
         log = subject.log.at(f"bitmap of block {start}", paddr, plus=byte)
         log.add(code, "warning", f"{length} blocks from block {start} are {message}")
-    if len(runs) > MOST_CASES:
-        more = f"{len(runs) - MOST_CASES} more runs of blocks are {message}"
+    if len(runs) > MAX_CASES:
+        more = f"{len(runs) - MAX_CASES} more runs of blocks are {message}"
         subject.log.at("bitmaps").add(code, "warning", more)
 
 
@@ -835,12 +835,12 @@ def _check_queued(subject: Subject, batch: ReadNodes, claims: NDArray[np.int64],
     """Compare the entries of a free queue with what is used."""
     blocks = subject.container.blocks
     paddr = batch.column("key", FREE_QUEUE_KEY, FREE_QUEUE_KEY.paddr)
-    length = np.minimum(queued_lengths(batch), 2**40).astype(np.int64)
+    length = np.minimum(decode_queue_lengths(batch), 2**40).astype(np.int64)
     outside = ~blocks.present(paddr, blocks.block_size)
     start = np.minimum(paddr, np.uint64(2**62)).astype(np.int64)
     used = ~outside & is_touched(claims, start, length)
     for wrong, message in ((outside, "lies outside"), (used, "is in use")):
-        for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+        for row in np.flatnonzero(wrong)[:MAX_CASES].tolist():
             node = int(batch.slots.node[row])
             plus = int(batch.slots.key_start[row]) - node * batch.size_bytes + FREE_QUEUE_KEY.paddr.offset
             log = subject.log.at(f"free queue of the {owner}", int(batch.places.paddr[node]), plus=plus)

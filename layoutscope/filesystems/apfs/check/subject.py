@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 VOLUME: Final = APFS_SUPERBLOCK
-MOST_CASES: Final = 100
+MAX_CASES: Final = 100
 """So many cases of one kind are listed, each with its address; the others are counted."""
 
 
@@ -77,16 +77,16 @@ class Subject(Struct, frozen=True):
 
     def records(self, parts: VolumeParts) -> Report:
         """Where findings about records of a volume's file-system tree go."""
-        return Report(self.log, parts.fs.nodes, MOST_CASES)
+        return Report(self.log, parts.fs.nodes, MAX_CASES)
 
     def extents(self, parts: VolumeParts) -> Report:
         """Where findings about a volume's extents go."""
         nodes = parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
-        return Report(self.log, nodes, MOST_CASES)
+        return Report(self.log, nodes, MAX_CASES)
 
     def references(self, parts: VolumeParts) -> Report:
         """Where findings about a volume's extent references go."""
-        return Report(self.log, parts.extentref.nodes, MOST_CASES)
+        return Report(self.log, parts.extentref.nodes, MAX_CASES)
 
 
 def open_subject(contents: ContainerContents) -> Subject:
@@ -121,17 +121,17 @@ def volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSou
             log = subject.log.at("volume object map", superblock.omap_oid, plus=plus).within(link)
             yield TreeSource(store, tree, root, xid), log
     if not parts.is_locked:
-        yield fs_source(store, state, parts.cipher), _at_superblock(subject, parts, "root_tree_oid")
+        yield fs_source(store, state, parts.cipher), _locate_superblock(subject, parts, "root_tree_oid")
     for tree, link in fields:
         root = getattr(superblock, link)
         if root:
-            yield TreeSource(store, tree, root, xid), _at_superblock(subject, parts, link)
+            yield TreeSource(store, tree, root, xid), _locate_superblock(subject, parts, link)
     for snapshot, log in snapshot_places(subject, parts, "extentref_tree_oid"):
         if snapshot.extentref_paddr:
             yield TreeSource(store, "extentref", snapshot.extentref_paddr, xid), log
 
 
-def _at_superblock(subject: Subject, parts: VolumeParts, field: str) -> FindingLog:
+def _locate_superblock(subject: Subject, parts: VolumeParts, field: str) -> FindingLog:
     return subject.log.at("volume superblock", parts.state.paddr, plus=VOLUME.offset_of(field)).within(field)
 
 
@@ -253,7 +253,7 @@ class CheckedRows(Struct, frozen=True):
     ) -> None:
         """Write down which of the records are wrong."""
         at, plus = self.at(part), 0 if field is None else field.offset
-        for number in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+        for number in np.flatnonzero(wrong)[:MAX_CASES].tolist():
             expected, found = ("", "") if sides is None else (sides[0][number], sides[1][number])
             log = at(number, plus)
             log = log if field is None else log.within(str(field))

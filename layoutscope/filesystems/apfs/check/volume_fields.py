@@ -21,9 +21,9 @@ from layoutscope.filesystems.apfs.check.objects import (
     UNKNOWN_TO_WRITERS,
     TypedBlocks,
     columns_of,
+    expect_storage,
     hold,
     passed,
-    stored_as,
 )
 from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
 from layoutscope.ondisk import grammar
@@ -75,7 +75,7 @@ class _Facts(Struct, frozen=True):
 
     def kind(self) -> Want:
         # The copy that a snapshot keeps is found by its address.
-        return stored_as(int(TYPES.fs), int(STORAGE.physical if self.is_copy else STORAGE.virtual))
+        return expect_storage(int(TYPES.fs), int(STORAGE.physical if self.is_copy else STORAGE.virtual))
 
     def age(self) -> Want:
         return passed(self.container.xid)
@@ -270,7 +270,11 @@ def _check_history(subject: Subject, name: str, paddr: int, found: dict[Any, NDA
 SEAL_RULES: Final[tuple[FieldRule[int], ...]] = rules(
     "seal-broken",
     f"{REFERENCE}, integrity_meta_phys_t",
-    (SEAL.hdr.type_and_flags, stored_as(int(TYPES.integrity_meta), int(STORAGE.virtual)), "another type or storage"),
+    (
+        SEAL.hdr.type_and_flags,
+        expect_storage(int(TYPES.integrity_meta), int(STORAGE.virtual)),
+        "another type or storage",
+    ),
     (SEAL.hdr.subtype, ZERO, "integrity metadata have no subtype"),
     (SEAL.hdr.xid, passed, "not a transaction of this container's past"),
     (SEAL.version, one_of(1, 2), "no known version"),

@@ -19,7 +19,7 @@ from layoutscope.filesystems.hfsplus.attributes import COMPRESSION_ATTRIBUTE, DE
 from layoutscope.filesystems.hfsplus.catalog import KEY, ROOT_FOLDER, THREAD, bear_a_links_type, unix_seconds
 from layoutscope.filesystems.hfsplus.check.subject import CATALOG_TYPES
 from layoutscope.filesystems.hfsplus.check.volume_fields import ENCODINGS
-from layoutscope.filesystems.hfsplus.contents import counted_entries, without_thread
+from layoutscope.filesystems.hfsplus.contents import count_entries_by_parent, find_without_thread
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.ondisk import grammar
 
@@ -710,7 +710,9 @@ def _check_missing_threads(subject: Subject, catalog: CatalogRecords, owner: I64
     # says so (TN1150, "Catalog File"); what is missing here is one that the flag promises.
     claims = is_folder.copy()
     claims[~is_folder] = catalog.files["has_thread"]
-    for lost in subject.cases("thread-differs", np.flatnonzero(without_thread(ids, claims, owner)), "catalog records"):
+    for lost in subject.cases(
+        "thread-differs", np.flatnonzero(find_without_thread(ids, claims, owner)), "catalog records"
+    ):
         catalog.field(int(rows[lost]), _id_field(bool(is_folder[lost]))).add(
             "thread-differs",
             "error",
@@ -769,7 +771,7 @@ def check_valence(subject: Subject) -> None:
         return
     rows, _, _ = catalog.entries()
     # Hidden ones count like all others: the journal's files and the private directories in the root folder.
-    counted = counted_entries(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
+    counted = count_entries_by_parent(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["valence"].astype(np.int64)
     for place in subject.cases("valence-differs", np.flatnonzero(counted != declared), "catalog folders"):
         catalog.field(int(catalog.folders["row"][place]), "valence").add(
@@ -788,7 +790,7 @@ def check_subfolders(subject: Subject) -> None:
         return
     links = catalog.files["row"][links_by_kind(catalog)[1]]
     inside = catalog.parent_id[np.concatenate([catalog.folders["row"], links])]
-    counted = counted_entries(inside, catalog.folders["folder_id"].astype(np.int64))
+    counted = count_entries_by_parent(inside, catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["num_folders"].astype(np.int64)
     wrong = np.flatnonzero(catalog.folders["has_folder_count"] & (counted != declared))
     for place in subject.cases("folder-count-differs", wrong, "catalog folders"):

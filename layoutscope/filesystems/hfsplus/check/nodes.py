@@ -57,7 +57,7 @@ def check_descriptors(subject: Subject) -> None:
 
 def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
     table, file = located.tree.nodes, located.tree.file
-    wanted = _wanted_heights(located)
+    wanted = _expected_heights(located)
     # On the disk leaves have the height 1, index nodes one more than their children, header and map nodes 0.
     lowest = np.select([table.kind == LEAF, table.kind == INDEX], [1, 2], 0)
     highest = np.select([table.kind == LEAF, table.kind == INDEX], [1, np.iinfo(np.uint8).max], 0)
@@ -93,7 +93,7 @@ def _kind_at(height: int) -> int:
     return {0: MAP, 1: LEAF}.get(height, INDEX)
 
 
-def _wanted_heights(located: TreeRecords) -> I64:
+def _expected_heights(located: TreeRecords) -> I64:
     """Height of every node as the nodes that point to it have it; -1 where none does."""
     wanted = np.full(located.tree.file.num_nodes, -1, np.int64)
     rows = np.flatnonzero(located.rows["level"] > 0)

@@ -16,7 +16,7 @@ from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
 from layoutscope.filesystems.hfsplus.contents import reopened
 from layoutscope.findings import refined
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.fieldrules import About, Causes, Follows, from_one, told_once, with_causes
+from layoutscope.ondisk.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
@@ -316,4 +316,4 @@ def checked_volume(request: VolumeRequest, without: Container[str] = ()) -> Chec
     found = refined(
         read, fine, lambda item: (item.code, item.structure) in exact or (item.code, item.image_offset) in places
     )
-    return Checked(with_causes(told_once(found), CAUSES), len(CHECKS), tuple(unchecked_rules(subject)))
+    return Checked(name_causes_of(deduplicate(found), CAUSES), len(CHECKS), tuple(unchecked_rules(subject)))

@@ -484,13 +484,13 @@ _Part = tuple["I64", "I64", "Callable[[int], str]", "Tell | None"]
 def gather_claims(subject: Subject) -> Claims:
     """List every claim of the volume: fixed structures, special files, journal, files, attributes; once."""
     if "claims" not in subject.known:
-        subject.known["claims"] = _gathered(subject)
+        subject.known["claims"] = _gather_claims(subject)
     found: Claims = subject.known["claims"]
     return found
 
 
-def _gathered(subject: Subject) -> Claims:
-    parts = [*_fixed(subject), *_special(subject), *_files(subject), *_others(subject)]
+def _gather_claims(subject: Subject) -> Claims:
+    parts = [*_list_fixed_parts(subject), *_special(subject), *_files(subject), *_others(subject)]
     total = int(subject.volume.header.num_blocks)
     columns: list[list[I64]] = [[], [], [], [], []]
     for number, (starts, counts, _, _) in enumerate(parts):
@@ -500,13 +500,13 @@ def _gathered(subject: Subject) -> Claims:
         for column, values in zip(columns, found, strict=True):
             column.append(values)
     joined = [np.concatenate(column) for column in columns]
-    joined = _without_files_of_journal(joined, len(_fixed(subject)))
+    joined = _drop_journal_files(joined, len(_list_fixed_parts(subject)))
     order = np.lexsort((joined[1], joined[0]))
     start, stop, part, row, slot = (column[order] for column in joined)
     return Claims(start, stop, part, row, slot, tuple(part[2] for part in parts), tuple(part[3] for part in parts))
 
 
-def _without_files_of_journal(columns: list[I64], num_fixed: int) -> list[I64]:
+def _drop_journal_files(columns: list[I64], num_fixed: int) -> list[I64]:
     """Leave out claims of the journal that hidden files of the root folder make too."""
     start, stop, part = columns[:3]
     # The journal and its info block belong to the files .journal and .journal_info_block of the root folder (TN1150,
@@ -521,7 +521,7 @@ def _pair(start: int, stop: int) -> tuple[I64, I64]:
     return np.array([[start]], np.int64), np.array([[stop - start]], np.int64)
 
 
-def _fixed(subject: Subject) -> list[_Part]:
+def _list_fixed_parts(subject: Subject) -> list[_Part]:
     """Boot blocks with the volume header, its copy, and the journal."""
     volume, block, total = subject.volume, subject.volume.block_size_bytes, int(subject.volume.header.num_blocks)
     parts: list[_Part] = [(*_pair(0, -(-(HEADER_OFFSET + HEADER_BYTES) // block)), lambda _: "the volume header", None)]
@@ -612,10 +612,10 @@ def check_double_claims(subject: Subject) -> None:
         start, stop = int(claims.start[claim]), int(min(claims.stop[claim], claims.stop[other]))
         for mine, his in ((claim, other), (other, claim)):
             message = f"blocks {start} to {stop - 1} belong to {claims.owner(mine)} and to {claims.owner(his)}"
-            _at_claim(subject, claims, mine).add("block-claimed-twice", "error", message)
+            _locate_claim(subject, claims, mine).add("block-claimed-twice", "error", message)
 
 
-def _at_claim(subject: Subject, claims: Claims, claim: int) -> FindingLog:
+def _locate_claim(subject: Subject, claims: Claims, claim: int) -> FindingLog:
     teller = claims.tellers[int(claims.part[claim])]
     if teller is not None:
         return teller(int(claims.row[claim]), int(claims.slot[claim]))
@@ -632,7 +632,7 @@ def check_allocation(subject: Subject) -> None:
     # The next write goes to blocks that are called free, whoever has them; blocks in use that nobody has are only lost.
     claimed = lookup.runs_of(claims.start, claims.stop - claims.start)
     free = lookup.runs_of(subject.contents.free_starts, subject.contents.free_counts)
-    used = lookup.subtract(_first_blocks(min(total, _known_blocks(subject))), free)
+    used = lookup.subtract(_first_blocks(min(total, _count_mapped_blocks(subject))), free)
     unclaimed = lookup.intersect(used, lookup.subtract(_first_blocks(total), claimed))
     lost = set(unclaimed[:, 1].tolist())
     for start, stop in _cases(subject, "block-claimed-free", lookup.intersect(claimed, free)):
@@ -640,7 +640,7 @@ def check_allocation(subject: Subject) -> None:
         log, blocks = _bits(subject, start, stop)
         # Where as many blocks are in use that nobody has, it is the extent that was moved, and not the bits.
         if stop - start in lost and claims.tellers[int(claims.part[claim])] is not None:
-            log = _at_claim(subject, claims, claim)
+            log = _locate_claim(subject, claims, claim)
         verb = "belongs" if stop - start == 1 else "belong"
         others = "is" if stop - start == 1 else "are"
         log.add("block-claimed-free", "error", f"{blocks}, {verb} to {claims.owner(claim)} but {others} free")
@@ -650,7 +650,7 @@ def check_allocation(subject: Subject) -> None:
         log.add("block-unclaimed", "warning", f"{blocks}, {verb} to nothing that was read")
 
 
-def _known_blocks(subject: Subject) -> int:
+def _count_mapped_blocks(subject: Subject) -> int:
     """Blocks for which the allocation file has bits."""
     fork = subject.contents.special[int(CNID.allocation_file)]
     return 8 * min(fork.logical_size_bytes, fork.num_blocks * subject.volume.block_size_bytes)

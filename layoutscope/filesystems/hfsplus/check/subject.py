@@ -42,9 +42,9 @@ from layoutscope.filesystems.hfsplus.nodes import (
     Keys,
     ReadNodes,
     decode_nodes,
+    fold_case,
     read_keys,
     record_bounds,
-    without_case,
 )
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive
 from layoutscope.ondisk import grammar
@@ -140,7 +140,7 @@ def read_records(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | N
         volume,
         tree,
         rows.values,
-        without_case(stored) if is_folded else stored,
+        fold_case(stored) if is_folded else stored,
         stored,
         concatenate(flaws, dict.fromkeys(FLAW_COLUMNS, np.empty(0, np.int64))),
     )
@@ -295,7 +295,7 @@ HEADER_FIELDS: Final = (DECMPFS.compression_magic, DECMPFS.compression_type, DEC
 """What of the header of a compressed file is held against its forks."""
 
 # CNIDs have 32 bits, so that 4294967295 is the largest.
-MOST_DIGITS: Final = 10
+MAX_DIGITS: Final = 10
 
 
 class AttributeRecords(Struct, frozen=True):
@@ -355,12 +355,12 @@ class _Collector(Struct):
         columns |= {name: keys[name].astype(np.int64) for name in ("file_id", "start_block")}
         columns |= self._values(batch, data, kind)
         columns["first_link"] = np.full(len(data), -1, np.int64)
-        rows = _named(units, counts, FIRST_LINK)
+        rows = _find_named(units, counts, FIRST_LINK)
         rows = rows[kind[rows] == TYPES.inline_data]
         columns["first_link"][rows] = _numbers(buffer, data[rows] + INLINE.width, columns["size"][rows], stop[rows])
         columns["is_access_list"] = np.zeros(len(data), np.bool_)
-        columns["is_access_list"][_named(units, counts, ACCESS_LIST)] = True
-        rows = _named(units, counts, COMPRESSION_ATTRIBUTE)
+        columns["is_access_list"][_find_named(units, counts, ACCESS_LIST)] = True
+        rows = _find_named(units, counts, COMPRESSION_ATTRIBUTE)
         columns |= self._headers(buffer, data, rows[kind[rows] == TYPES.inline_data], stop)
         self.parts.append(columns)
 
@@ -402,7 +402,7 @@ class _Collector(Struct):
         return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}
 
 
-def _named(units: NDArray[np.uint16], counts: I64, name: str) -> I64:
+def _find_named(units: NDArray[np.uint16], counts: I64, name: str) -> I64:
     """Rows whose name is this one."""
     wanted = np.array([ord(letter) for letter in name], np.uint16)
     rows = np.flatnonzero(counts == len(wanted))
@@ -413,13 +413,13 @@ def _named(units: NDArray[np.uint16], counts: I64, name: str) -> I64:
 
 def _numbers(buffer: U8, start: I64, size: I64, stop: I64) -> I64:
     """Read decimal numbers that end with their values or with a zero byte; 0 where there is something else."""
-    place = start[:, None] + np.arange(MOST_DIGITS + 1)
-    inside = (np.arange(MOST_DIGITS + 1) < size[:, None]) & (place < stop[:, None])
+    place = start[:, None] + np.arange(MAX_DIGITS + 1)
+    inside = (np.arange(MAX_DIGITS + 1) < size[:, None]) & (place < stop[:, None])
     digits = np.where(inside, buffer[np.where(inside, place, 0)], 0).astype(np.int64) - ord("0")
     length = np.argmax(digits == -ord("0"), axis=1)
-    own = np.arange(MOST_DIGITS + 1) < length[:, None]
+    own = np.arange(MAX_DIGITS + 1) < length[:, None]
     number = np.zeros(len(start), np.int64)
-    for column in range(MOST_DIGITS):
+    for column in range(MAX_DIGITS):
         number = np.where(own[:, column], number * 10 + digits[:, column], number)
     is_number = ((digits >= 0) & (digits <= 9) | ~own).all(axis=1) & (length > 0)
     return np.where(is_number, number, 0)
@@ -730,7 +730,7 @@ def _rows_of(rows: Columns, chosen: Mask) -> Columns:
     return {name: values[chosen] for name, values in rows.items()}
 
 
-MOST_CASES: Final = 100
+MAX_CASES: Final = 100
 """So many cases of one kind are listed, each with its address; the others are counted."""
 
 
@@ -749,9 +749,9 @@ class Subject(Struct, frozen=True):
 
     def cases(self, code: str, rows: I64, noun: str) -> Iterator[int]:
         """Yield the first cases of a kind, and report how many more there are."""
-        yield from rows[:MOST_CASES].tolist()
-        if len(rows) > MOST_CASES:
-            message = f"{len(rows) - MOST_CASES:,} further cases of the same kind"
+        yield from rows[:MAX_CASES].tolist()
+        if len(rows) > MAX_CASES:
+            message = f"{len(rows) - MAX_CASES:,} further cases of the same kind"
             self.volume.log.at(noun).add(code, "warning", message)
 
 

@@ -14,7 +14,7 @@ from fixtures.apfs.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
-from layoutscope.report.map.difference import changed_shares, difference
+from layoutscope.report.map.difference import difference, share_by_change
 from layoutscope.report.map.page import asset
 from layoutscope.report.map.pyramid import CHANGES, FREE_NOW, NOT_TOLD, STILL_THERE, held_by
 from layoutscope.report.map.scans import disks
@@ -135,7 +135,7 @@ def test_each_block_is_what_the_two_tables_make_of_it(result, later):
     cut = len(disk.layouts) - disk.num_earlier
     now, before = (_blocks(layouts, disk) for layouts in (disk.layouts[:cut], disk.layouts[cut:]))
     lives = [{node for there in state[0].values() for node in there} for state in (now, before)]
-    shares = changed_shares(disk)
+    shares = share_by_change(disk)
     edges = np.arange(disk.size_bytes // disk.block_size_bytes + 1) * disk.block_size_bytes
     held = held_by(shares, edges)
     assert (held.sum(axis=0) == disk.block_size_bytes).all()
@@ -162,7 +162,7 @@ def test_the_sentence_counts_what_the_tables_count(result, later):
 def test_backwards_what_came_is_what_went(result, later):
     """The other way round what is there now is what was there, where nothing else took its place."""
     forth, back = (_difference(*pair) for pair in ((result, later), (later, result)))
-    one, other = ({share.item.key: share.size_bytes for share in changed_shares(disk)} for disk in (forth, back))
+    one, other = ({share.item.key: share.size_bytes for share in share_by_change(disk)} for disk in (forth, back))
     assert one["moved-here"] == other["moved-here"] > 0
     assert one["moved-away"] == other["moved-away"] > 0
     assert (one["came"], one["went"] > 0) == (other["went"], other["came"] > 0)
@@ -180,11 +180,11 @@ def test_the_time_is_that_of_all_volumes(tmp_path):
 def test_nothing_is_said_to_have_changed_where_nothing_did(result):
     """A state against itself: no byte of any change, and the sentence says so."""
     disk = _difference(result, result)
-    held = {share.item.key: share.size_bytes for share in changed_shares(disk)}
+    held = {share.item.key: share.size_bytes for share in share_by_change(disk)}
     assert all(held[item.key] == 0 for item in CHANGES)
     assert held[STILL_THERE.key] > 0
     assert disk.story[0].startswith("Nothing moved, came or went between Monday and Friday")
-    svg = picture(disk, changed_shares(disk), disk.size_bytes)
+    svg = picture(disk, share_by_change(disk), disk.size_bytes)
     assert {part.style for part in CHANGED if f'part-{part.style}" fill' in svg} == {"data"}
 
 
@@ -199,7 +199,7 @@ def test_what_one_state_did_not_read_is_not_said_to_have_come_or_to_be_unchanged
     )
     blind = replace(result, volumes=hidden)
     disk = _difference(blind, later)
-    held = {share.item.key: share.size_bytes for share in changed_shares(disk)}
+    held = {share.item.key: share.size_bytes for share in share_by_change(disk)}
     assert held["old-data"] == 0
     assert held["new-data"] == disk.block_size_bytes  # by which one file grew into a free block
     assert held[NOT_TOLD.key] > 0

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.fields.faults import WORD, Field, mended, found_on
+from tests.fields.faults import WORD, Field, found_on, mended
 from tests.fields.witness import recorded
 
 BLOCK_BYTES = 4096

@@ -132,7 +132,7 @@ Force = Annotated[bool, Option("Replace outputs that layoutscope wrote; nothing 
 HashNames = Annotated[bool, Option("Save hashes in place of names.", default=False, panel=OUTPUT)]
 
 
-class CommonReadOptions(TypedDict, total=False):
+class SharedReadOptions(TypedDict, total=False):
     """How an image is opened and which of its volumes are read, whatever its file system."""
 
     partition: Annotated[
@@ -199,7 +199,7 @@ class CommonReadOptions(TypedDict, total=False):
     ]
 
 
-class ReadOptions(CommonReadOptions, total=False):
+class ReadOptions(SharedReadOptions, total=False):
     """How an image is opened and which of its volumes are read; every verb takes these.
 
     The own options of the file systems of this package are here for type checkers and for their texts. Each file

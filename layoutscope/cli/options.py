@@ -22,7 +22,7 @@ from layoutscope.options import (
     OUTPUT,
     VOLUME,
     CommandOptions,
-    CommonReadOptions,
+    SharedReadOptions,
     Option,
     ReadOptions,
     options_of,
@@ -42,7 +42,7 @@ SEVERAL: Final[Changes] = {"ddrescue_map": None, "image": None}
 """Options that are a matter of one image, not of several."""
 
 COMMANDS_WORDS: Final[Changes] = {
-    "cache_dir": options_of(CommonReadOptions)["cache_dir"]._replace(absence="as 'layoutscope cache' shows")
+    "cache_dir": options_of(SharedReadOptions)["cache_dir"]._replace(absence="as 'layoutscope cache' shows")
 }
 """The library keeps nothing unless it is asked to."""
 
@@ -85,7 +85,7 @@ def parameters_of(group: type, changes: Changes) -> list[inspect.Parameter]:
     """Make the options of a group parameters as typer takes them; those of reading stand last."""
     reading = options_of(ReadOptions) if "partition" in options_of(group) else {}
     parts: list[tuple[type, Changes]] = [(group, {**dict.fromkeys(reading), **changes})]
-    parts += [(part, {**COMMANDS_WORDS, **changes}) for part in (CommonReadOptions, CommandOptions) if reading]
+    parts += [(part, {**COMMANDS_WORDS, **changes}) for part in (SharedReadOptions, CommandOptions) if reading]
     found = [
         parameter(name, part.__annotations__[name], shown, shown.default)
         for part, own_changes in parts

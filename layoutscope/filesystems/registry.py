@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from layoutscope import errors, findings
-from layoutscope.options import CommonReadOptions, options_of
+from layoutscope.options import SharedReadOptions, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +132,7 @@ def read_options() -> dict[str, tuple[ReadOption, tuple[str, ...]]]:
     for item in filesystems():
         for option in item.traits.options:
             first, having = found.get(option.name, (option, ()))
-            if option.name in options_of(CommonReadOptions) or option.kind != first.kind:
+            if option.name in options_of(SharedReadOptions) or option.kind != first.kind:
                 raise ValueError(f"the option {option.name!r} of {item.traits.label} has another meaning already")
             found[option.name] = first, (*having, item.traits.label)
     return found

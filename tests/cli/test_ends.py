@@ -36,7 +36,7 @@ WRITING = {
 
 STOPS = {
     "save": "from layoutscope.tables import capture\ncapture.parquet = stop",
-    "query": "from layoutscope.fleet import query\nquery._answered = stop",
+    "query": "from layoutscope.fleet import query\nquery._answer_query = stop",
 }
 """Where they stop in the middle of that: the others where their file is whole and has its name not yet."""
 

@@ -20,7 +20,7 @@ READING = {
     "alternate header": (volume, "_compare"),
     "free count": (forks, "check_free_count"),
     "header node": (btree, "_read_header_node"),
-    "tree size": (btree, "_with_map"),
+    "tree size": (btree, "_read_tree_map"),
     "map nodes": (btree, "_read_map"),
     "map end": (tree, "_report_short_map"),
     "shape": (tree, "check_reach"),
@@ -222,7 +222,7 @@ WITHOUT = {
     "_has_place": lambda *_: True,
     "_read_header": lambda *_: (None, False),
     "_read_header_node": None,
-    "_with_map": None,
+    "_read_tree_map": None,
     "_read_map": None,
 }
 """What a comparison that also returns something is replaced with; None: its reports are dropped."""

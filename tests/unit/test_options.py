@@ -11,14 +11,14 @@ from layoutscope.api.reading import request_of
 from layoutscope.cli.application import app
 from layoutscope.cli.options import long_flag, parameters_of
 from layoutscope.filesystems.registry import read_options
-from layoutscope.options import CommonReadOptions, ReadOptions, options_of
+from layoutscope.options import SharedReadOptions, ReadOptions, options_of
 
 
 def test_a_request_has_what_callers_may_say():
     """Each keyword of reading is an option of all file systems, or one that a file system of the package declares."""
     own = set(read_options())
     assert own == {"xid", "snapshot", "second", "password", "no_journal"}
-    assert set(options_of(CommonReadOptions)) | own == set(options_of(ReadOptions)) == set(request_of({}))
+    assert set(options_of(SharedReadOptions)) | own == set(options_of(ReadOptions)) == set(request_of({}))
 
 
 def test_a_request_without_keywords_reads_everything_as_mounted():

@@ -177,7 +177,7 @@ def test_snapshots_that_are_lost_are_counted(monkeypatch):
 
     monkeypatch.setattr(f"{name}.open_volume", open_volume)
     monkeypatch.setattr(f"{name}.read_snapshots", lambda *_: [Snapshot("before", 5, 1000, 70, 80)])
-    monkeypatch.setattr(f"{name}._mapped_nodes", lambda _, omap, xid: (len(omap.oid), 1) if xid == 5 else (0, 0))
+    monkeypatch.setattr(f"{name}._count_mapped_nodes", lambda _, omap, xid: (len(omap.oid), 1) if xid == 5 else (0, 0))
     for is_whole, is_open in ((True, True), (True, False), (False, True)):
         monkeypatch.setattr(f"{name}._is_whole", lambda _, found=is_whole: found)
         monkeypatch.setattr(f"{name}._is_open", lambda *_, found=is_open: found)
@@ -206,7 +206,7 @@ def test_a_checkpoint_is_whole_with_its_volumes_and_their_maps(monkeypatch, erro
     monkeypatch.setattr(f"{name}.checkpoints.open_checkpoint", lambda *_: (None, errors))
     monkeypatch.setattr(f"{name}.volumes_at", lambda *_: volumes[:num_volumes])
     monkeypatch.setattr(f"{name}.read_map_at", lambda *_: "map")
-    monkeypatch.setattr(f"{name}._mapped_nodes", lambda *_: (5, 4))
+    monkeypatch.setattr(f"{name}._count_mapped_nodes", lambda *_: (5, 4))
     monkeypatch.setattr(f"{name}._is_whole", lambda _: is_whole)
     superblock = SimpleNamespace(hdr=SimpleNamespace(xid=20), fs_oid=[40, 0, 41])
     state = _checkpoint_state(SimpleNamespace(store=None, area=None), 3, superblock)

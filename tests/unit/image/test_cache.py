@@ -279,7 +279,7 @@ def test_an_image_that_was_touched_is_read_and_kept(tmp_path, monkeypatch):
     first_byte(tmp_path / "disk.zst", tmp_path / "kept")
     (item,) = cache.list_cached_images(tmp_path / "kept")
     os.utime(item.path, (1_000_000, 1_000_000))
-    monkeypatch.setattr(cache, "_to_cache", None)
+    monkeypatch.setattr(cache, "_decompress_to_cache", None)
     read, digests = cache.digest_of, []
     monkeypatch.setattr(cache, "digest_of", lambda kept: digests.append(read(kept)) or digests[-1])
     for _ in range(2):

@@ -374,7 +374,7 @@ def test_where_a_server_leads_is_remembered_and_asked_again_if_it_ends(serve):
 
 def test_a_password_is_told_to_its_own_server_alone(serve, monkeypatch):
     """Neither it nor configured fields go where a server redirects to; messages do not name it."""
-    monkeypatch.setattr(remote, "_configured", lambda: {"X-Token": "abc"})
+    monkeypatch.setattr(remote, "_read_header_settings", lambda: {"X-Token": "abc"})
     other = serve(good)
     server = serve(status(302, f"Location: {other.address}"))
     WebFile(server.address.replace("//", "//me:a%20b@"), FIRST).close()

@@ -62,6 +62,7 @@ WRITERS = {
     "api/validate.py: (folder / place).write_bytes": "a temporary folder of its own",
     "bounded.py: open": "standard error, by its number",
     "fleet/worker.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
+    "native/build.py: source.write_text": "a temporary folder of its own",
     "tables/capture.py: open": "the null device",
     "__main__.py: open": "standard streams, by their numbers",
 }

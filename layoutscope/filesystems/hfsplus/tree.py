@@ -335,7 +335,8 @@ def is_unusable(tree: Tree, damaged: Mask) -> Mask:
     """Tell of which damaged nodes no record is used: neither kind nor counts of such a node are believed."""
     table = tree.nodes
     is_header = (table.kind == HEADER) & (np.arange(len(table.kind)) == 0)
-    found: Mask = damaged & ~is_header & ((table.key_rank < 0) | ~may_be_node(table))
+    is_believed = may_be_node(table) | (table.kind == LEAF)
+    found: Mask = damaged & ~is_header & ((table.key_rank < 0) | ~is_believed)
     return found
 
 
@@ -364,6 +365,8 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
     _report_unreadable(volume, file)
     damaged = unusable_nodes(file, nodes, reach)
     reach = follow_chain(file, nodes, reach)
+    # A leaf of another height that only the chain leads to gives its records, and is damaged all the same.
+    nodes.damaged[damaged[nodes.key_rank[damaged] >= 0]] = True
     _report_unreached(volume, file, nodes, damaged)
     return Tree(file, nodes, reach, order_by_key(file, decoded, reach.leaves, leaves))
 

@@ -88,6 +88,8 @@ LIMITS = tuple(
          f"{_UNITS}/containers/test_witness.py::test_sizes_that_cannot_be"),
         ("image.containers.wrappers.MAX_CUE_BYTES", "memory", "names no track with data",
          f"{_LIMITS}test_lists_of_tracks"),
+        ("image.containers.wrappers.MAX_CD_SECTORS", "memory", "raw sectors of a CD, which has at most",
+         f"{_UNITS}/containers/test_wrappers.py::test_more_sectors_than_a_disc_has_are_refused"),
         ("image.containers.wrappers.MAX_APPLE_SINGLE_ENTRIES", "time", "the AppleSingle file has no data fork",
          f"{_LIMITS}test_entries_of_apple_single"),
         *((f"image.containers.encrypted.{name}", protects, message,

@@ -55,7 +55,7 @@ def test_a_sweep_follows_what_is_stored(sound, tmp_path):
 
 def test_data_behind_holes_are_swept(sound, tmp_path):
     """A node that lies far behind, and in the very last bytes, is looked at like any other."""
-    from layoutscope.filesystems.hfsplus.sweep import CHUNK_BYTES, _stored_chunks
+    from layoutscope.filesystems.hfsplus.sweep import CHUNK_BYTES, _list_stored_chunks
     from layoutscope.image import open_image
 
     size = 100 * CHUNK_BYTES + 4096
@@ -65,7 +65,7 @@ def test_data_behind_holes_are_swept(sound, tmp_path):
             file.seek(place)
             file.write(b"\1" * 4096)
     with open_image(path) as source:
-        assert _stored_chunks(source, size).tolist() == [[0, 1], [50, 1], [100, 1]]
+        assert _list_stored_chunks(source, size).tolist() == [[0, 1], [50, 1], [100, 1]]
 
 
 MEASURED = """

@@ -11,7 +11,7 @@ from layoutscope.api.reading import request_of
 from layoutscope.cli.application import app
 from layoutscope.cli.options import long_flag, parameters_of
 from layoutscope.filesystems.registry import read_options
-from layoutscope.options import SharedReadOptions, ReadOptions, options_of
+from layoutscope.options import ReadOptions, SharedReadOptions, options_of
 
 
 def test_a_request_has_what_callers_may_say():

@@ -13,7 +13,7 @@ import pytest
 from fixtures.hfsplus.plan import File, Fork, VolumePlan
 from fixtures.hfsplus.writer import write
 from layoutscope import forecast, read_layouts
-from layoutscope.aging.volume import FreeBlocks, FullError, _within
+from layoutscope.aging.volume import FreeBlocks, FullError, _clip_to_volume
 from layoutscope.errors import LayoutscopeError, UsageError
 from layoutscope.image import open_image
 
@@ -127,7 +127,7 @@ def test_forged_nodes_that_lead_to_no_leaf(reference_image, tmp_path, name, plac
 )
 def test_extents_stay_within_the_volume(start, count, expected):
     """Each ends with its 100 blocks; those that together claim more than these have each block once."""
-    found = _within(np.array(start, np.int64), np.array(count, np.int64), 100)
+    found = _clip_to_volume(np.array(start, np.int64), np.array(count, np.int64), 100)
     assert found[1].tolist() == expected
     assert (found[0] + found[1]).max() <= 100
 

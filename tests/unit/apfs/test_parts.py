@@ -15,11 +15,11 @@ from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.checkpoint import Ephemeral
 from layoutscope.filesystems.apfs.fusion import (
-    _cached,
     _checkpoint_regions,
+    _decode_cached_runs,
+    _mark_pending_blocks,
     _pending,
     _superblock_regions,
-    _without_pending,
     middle_tree,
     read_evictions,
     read_jumpstart,
@@ -125,7 +125,7 @@ def test_runs_that_are_dirty_are_newest_in_the_cache():
     asked = np.array([MARK + place for place in (9, 10, 12, 13, 16, 17)], np.uint64)
     assert dirty.newest(asked).tolist() == [MARK + 9, 20, 22, 40, 43, MARK + 17]
     _, leaves = read_nodes(TreeSource(container.store, "fusion-middle", 2, 7))
-    (found,) = [_cached(container, batch) for batch in leaves]
+    (found,) = [_decode_cached_runs(container, batch) for batch in leaves]
     assert found.is_dirty.tolist() == [True, False, True]
     assert found.num_blocks.tolist() == [5, 2, 4]
 
@@ -171,7 +171,7 @@ def test_blocks_that_wait_are_shown_once():
     """Of the pool's blocks 10 to 19, 15 and 16 wait, and of what waits in 30 to 32 a node has 31."""
     regions = [Region("internal-pool", "space manager", 10, 10), Region("spaceman-cib", "main device", 31)]
     space = SimpleNamespace(pending=[Region("pending-free", "pool", 15, 2), Region("pending-free", "main", 30, 3)])
-    left = _without_pending(regions, space)
+    left = _mark_pending_blocks(regions, space)
     assert places(left) == [("spaceman-cib", 31, 1), ("internal-pool", 10, 5), ("internal-pool", 17, 3)]
     waiting = [("pending-free", 15, 2), ("pending-free", 30, 1), ("pending-free", 32, 1)]
     assert places(_pending(space, left)) == waiting

@@ -15,9 +15,9 @@ from layoutscope.filesystems.apfs.nodes import rows_of
 from layoutscope.filesystems.apfs.snapshots import (
     Snapshot,
     _checkpoint_state,
+    _count_mapped_nodes,
     _flags,
     _is_whole,
-    _mapped_nodes,
     _snapshot_states,
     count_dropped_nodes,
     describe_state,
@@ -85,16 +85,16 @@ def test_nodes_that_still_hold_are_counted():
     )  # fmt: skip
     blocks = {2: virtual(10), 3: virtual(11)[:-1] + b"\1", 4: virtual(99), 5: virtual(13, xid=6), 7: virtual(15, xid=9)}
     container = SimpleNamespace(blocks=store_of(blocks).blocks)
-    assert _mapped_nodes(container, omap, 7) == (6, 2)
-    assert _mapped_nodes(container, omap, 9) == (7, 3)
-    assert _mapped_nodes(container, omap, 6) == (0, 0)
+    assert _count_mapped_nodes(container, omap, 7) == (6, 2)
+    assert _count_mapped_nodes(container, omap, 9) == (7, 3)
+    assert _count_mapped_nodes(container, omap, 6) == (0, 0)
 
 
 def test_nodes_without_header_and_of_several_blocks():
     """The former count as they are named, the latter are not verified and do not count."""
     omap = object_map((10, 7, 2), (11, 7, 3), bare=[True, False], size=[BLOCK, 2 * BLOCK])
     container = SimpleNamespace(blocks=store_of({2: bytes(BLOCK), 4: bytes(BLOCK)}).blocks)
-    assert _mapped_nodes(container, omap, 7) == (2, 1)
+    assert _count_mapped_nodes(container, omap, 7) == (2, 1)
 
 
 def test_nodes_that_the_newest_state_has_given_up(monkeypatch):

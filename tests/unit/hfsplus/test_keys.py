@@ -11,7 +11,7 @@ from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.nodes import (
     FORMS,
     Keys,
-    _with_tail,
+    _append_tails,
     fold_case,
     join_keys,
     misplaced,
@@ -27,7 +27,7 @@ def numbers(*values):
 def test_keys_of_named_trees_sort_by_name_before_number():
     """Attribute 'a' with block 9 comes before 'a' with block 10 and before 'ab' with block 0."""
     units = np.frombuffer("aaab".encode("utf-16-le"), np.uint16)
-    joined, counts = _with_tail(units, numbers(1, 1, 2), [numbers(9, 10, 0)], has_name=True)
+    joined, counts = _append_tails(units, numbers(1, 1, 2), [numbers(9, 10, 0)], has_name=True)
     starts = np.cumsum(counts) - counts
     same = np.zeros(3, np.int64)
     keys = Keys(same, joined, starts, counts)

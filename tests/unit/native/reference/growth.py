@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.aging.trees import Grown, _in_key_order
+from layoutscope.aging.trees import Grown, _order_level
 
 if TYPE_CHECKING:
     from layoutscope.aging.trees import I64, RecordWrites, SplitRule
@@ -98,4 +98,4 @@ def plain_grown(writes: RecordWrites, rule: SplitRule) -> Grown:
     for each in zip(*(column.tolist() for column in writes), strict=True):
         nodes.write(*each)
     by, at, batch = np.array(nodes.taken, np.int64).reshape(-1, 3).T
-    return _in_key_order(nodes.nodes(), (nodes.order, nodes.first, nodes.born), (by, at, batch))
+    return _order_level(nodes.nodes(), (nodes.order, nodes.first, nodes.born), (by, at, batch))

@@ -188,9 +188,9 @@ def drop_empty_nodes(
 ) -> I64:
     """Drop nodes that hold nothing, and merge neighbours where the rule says so; the first node stays.
 
-    >>> without_empty(np.array([0, 4, 8]), np.array([1, 9]), np.array([5, 5]), NodeRule(40)).tolist()
+    >>> drop_empty_nodes(np.array([0, 4, 8]), np.array([1, 9]), np.array([5, 5]), NodeRule(40)).tolist()
     [0, 8]
-    >>> without_empty(np.array([0, 4, 8]), np.array([1, 5, 9]), np.full(3, 5), NodeRule(40, 0.5, 0.5)).tolist()
+    >>> drop_empty_nodes(np.array([0, 4, 8]), np.array([1, 5, 9]), np.full(3, 5), NodeRule(40, 0.5, 0.5)).tolist()
     [0, 8]
     """
     kept = loads(bound, key, size) > 0

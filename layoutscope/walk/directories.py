@@ -375,7 +375,7 @@ def cached_share(names: int, room: int) -> float:
     chance, a name is left over from the last pass with the chance that none of the misses since then took its place:
     ``h = (1 - 1 / room) ** ((1 - h) * names)``, which is solved here.
 
-    >>> round(kept_share(277_800, 263_168), 2), kept_share(10, 0)
+    >>> round(cached_share(277_800, 263_168), 2), cached_share(10, 0)
     (0.9, 0.0)
     """
     share = 0.0

@@ -252,7 +252,7 @@ def _num_records(tree: Tree | None) -> int:
 def count_entries_by_parent(parent_ids: I64, folder_ids: I64) -> I64:
     """How many entries name each folder as their parent, shape (n_folders,).
 
-    >>> counted_entries(np.array([2, 2, 16]), np.array([16, 2, 17])).tolist()
+    >>> count_entries_by_parent(np.array([2, 2, 16]), np.array([16, 2, 17])).tolist()
     [1, 2, 0]
     """
     # The catalog is in the order of parents, unless its keys are damaged.

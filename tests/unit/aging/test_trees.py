@@ -23,6 +23,7 @@ from layoutscope.aging.trees import (
     split_full,
 )
 from layoutscope.aging.volume import FreeBlocks, FullError
+from tests.unit.native.reference.growth import cut
 
 RULE = NodeRule(40)
 NONE = np.empty(0, np.int64)
@@ -247,13 +248,13 @@ def test_a_record_that_goes_to_the_cut_is_the_first_of_its_node():
 @pytest.mark.parametrize(("place", "stays"), [(4, 3), (0, 2)])
 def test_a_share_of_the_room_stays_with_the_record_that_goes_beyond_it(place, stays):
     """Of 40 bytes 25 are reached by the third record; where the next one comes before the cut it goes."""
-    assert SplitRule(40, False, 25).cut([10, 10, 10, 10], place) == stays
+    assert cut(SplitRule(40, False, 25), [10, 10, 10, 10], place) == stays
 
 
 def test_each_record_of_a_full_node_makes_the_room_less():
     """Offsets of four records of two bytes: 25 less eight are reached by 8 + 8 + 8."""
-    assert SplitRule(40, False, 25, 2).cut([10, 10, 10, 10], 4) == 3
-    assert SplitRule(40, False, 23, 2).cut([10, 10, 10, 10], 4) == 2
+    assert cut(SplitRule(40, False, 25, 2), [10, 10, 10, 10], 4) == 3
+    assert cut(SplitRule(40, False, 23, 2), [10, 10, 10, 10], 4) == 2
 
 
 def test_what_grows_leaves_room_in_pieces_until_its_node_is_split():

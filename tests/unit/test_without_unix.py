@@ -52,7 +52,8 @@ def closed(call):
 for name in "rename replace unlink remove".split():
     setattr(os, name, closed(getattr(os, name)))
 from layoutscope.image import raw
-raw.READ_PIECES = lambda *_: None  # the kernel refuses on Windows
+import types
+raw.READ_PIECES = types.SimpleNamespace(attempt=lambda *_: None)  # the kernel refuses on Windows
 from layoutscope.__main__ import main
 main()
 """

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -157,7 +158,7 @@ def test_a_bad_sector_costs_what_it_holds(tmp_path, monkeypatch, sector, exit_co
 
     whole = raw.pread_into
     monkeypatch.setattr(raw, "pread_into", read)
-    monkeypatch.setattr(raw, "READ_PIECES", lambda *_: None)
+    monkeypatch.setattr(raw, "READ_PIECES", SimpleNamespace(attempt=lambda *_: None))
     result = scan(path, drives=())
     assert result.exit_code == exit_code
     assert result.volume.layout.entries.equals(sound.volume.layout.entries)

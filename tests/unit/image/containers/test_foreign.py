@@ -7,6 +7,7 @@ import os
 import plistlib
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -360,7 +361,7 @@ def test_a_bad_sector_in_a_container_costs_what_lies_there(disk, tmp_path, peer)
     whole = raw.pread_into
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(raw, "pread_into", read)
-        patch.setattr(raw, "READ_PIECES", lambda *_: None)
+        patch.setattr(raw, "READ_PIECES", SimpleNamespace(attempt=lambda *_: None))
         with FailingSource(open_image(tmp_path / "a.qcow2")) as source:
             target = bytearray(source.size_bytes)
             source.read_into(0, memoryview(target))

@@ -97,9 +97,6 @@ def test_saved_costs_of_knowing_less_are_those_of_the_walks(shared):
     assert max(rows, key=lambda row: row["largest"]) == rows[-1]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="reference.json is of the former plans: run python -m tests.validation.reference"
-)
 @pytest.mark.parametrize("system", ["hfsplus", "apfs"])
 def test_the_saved_curve_is_what_a_plan_gives(system):
     """A million files, fresh and after one cycle, predicted anew."""

@@ -22,9 +22,9 @@ from layoutscope.options import (
     OUTPUT,
     VOLUME,
     CommandOptions,
-    SharedReadOptions,
     Option,
     ReadOptions,
+    SharedReadOptions,
     options_of,
 )
 

@@ -218,8 +218,8 @@ def _readable(stretch: Window, *, thorough: bool = False) -> Content | None:
 def _is_left_in_physical_volume(stretch: Window, content: Content) -> bool:
     """Whether what starts like a volume was there before CoreStorage, whose header and its copies are all whole.
 
-    The first sector of a physical volume leaves the header of HFS+ alone. A volume whose other structures confirm it is
-    read, as the physical volume may be what was there before.
+    The first sector of a physical volume does not overwrite the header of a volume that was there before. A volume that
+    its other structures confirm is read, because the physical volume may be the older one.
     """
     if not content.volume_offset and count_copies(stretch) > 1:
         confirmed = find_volume_starts(stretch, 0, min(PLACE_BYTES, stretch.size_bytes))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
@@ -82,7 +81,7 @@ def test_records_in_another_place_are_named(image, monkeypatch):
 
     def shifted(*given):
         found = locate(*given)
-        return dataclasses.replace(found, stop=found.stop - 2)
+        return replace(found, stop=found.stop - 2)
 
     monkeypatch.setattr(hfsplus, "locate_records", shifted)
     assert all("bytes: " in found[0] for found in differences(image).values())
@@ -94,7 +93,8 @@ def test_a_slip_in_the_table_of_contents_is_named(monkeypatch):
 
     def shifted(*given):
         found = slots(*given)
-        return dataclasses.replace(found, slots=dataclasses.replace(found.slots, key_start=found.slots.key_start + 2))
+        moved = replace(found.slots, key_start=found.slots.key_start + 2)
+        return replace(found, slots=moved)
 
     monkeypatch.setattr(apfs.toc, "slots", shifted)
     found = {}

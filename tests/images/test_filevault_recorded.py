@@ -81,7 +81,7 @@ def test_keys_are_those_that_cryptsetup_finds(sample, monkeypatch):
     monkeypatch.setattr("layoutscope.partition.filevault.UnlockedSource", lambda _, stretches: made.extend(stretches))
     with open_image(sample) as source:
         unlocked(source, find_volumes(source).candidates, PASSWORD)
-    assert [item.key.hex() for item in made] == [KEY]
+    assert [key.hex() for _, _, key in made] == [KEY]
 
 
 def test_its_header_is_read_at_its_place(sample):

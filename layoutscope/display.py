@@ -6,7 +6,11 @@ is short about them, and how many there are of the rest.
 
 from __future__ import annotations
 
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import msgspec
+from msgspec import NODEFAULT, StructMeta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,6 +21,39 @@ LONGEST_REPR: Final = 240
 LONGEST_VALUE: Final = 60
 MAX_ITEMS: Final = 4
 PLAIN: Final = (str, int, float, bool, type(None))
+
+
+class StructType(StructMeta):
+    """The type of structs: `help` and `inspect.signature` show their fields.
+
+    That of msgspec evaluates the annotations first, which are strings here, of names that only type checkers import.
+    """
+
+    @property
+    def __signature__(self) -> Signature:
+        kinds: dict[str, str] = {}
+        for base in reversed(self.__mro__):
+            kinds.update(vars(base).get("__annotations__", {}))
+        names, defaults = self.__struct_fields__, self.__struct_defaults__
+        padded = (NODEFAULT,) * (len(names) - len(defaults)) + tuple(defaults)
+        # Only a struct of keywords has fields without a default behind others.
+        is_keywords = NODEFAULT in padded[padded.count(NODEFAULT) :]
+        form = Parameter.KEYWORD_ONLY if is_keywords else Parameter.POSITIONAL_OR_KEYWORD
+        return Signature(
+            [
+                Parameter(name, form, annotation=kinds[name], default=Parameter.empty if value is NODEFAULT else value)
+                for name, value in zip(names, padded, strict=True)
+            ]
+        )
+
+
+if TYPE_CHECKING:
+    # Type checkers know the rules of msgspec's own class: one that is frozen may derive from it.
+    from msgspec import Struct as Struct  # noqa: PLC0414  (imported from here by all)
+else:
+
+    class Struct(msgspec.Struct, metaclass=StructType):
+        """A record of the library."""
 
 
 class Displayed:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import astuple, replace
 
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -10,10 +10,11 @@ import unicodedata
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from layoutscope.access.trace import CheckerReads, Searched
 from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.display import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

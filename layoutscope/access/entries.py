@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import match, order_of
+from layoutscope.display import Struct
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, LIVE_STATES
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.native import Kernel
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.access.entries import node_table
 from layoutscope.access.trace import place_of
 from layoutscope.arrays.lookup import distinct, first_places, order_of
 from layoutscope.arrays.ragged import heads, starts_of
+from layoutscope.display import Struct
 from layoutscope.drive import service
 from layoutscope.drive.simulation import is_sampled, sampled
 from layoutscope.filesystems.registry import filesystem_of

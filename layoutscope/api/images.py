@@ -9,10 +9,11 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import runs_of
+from layoutscope.display import Struct
 from layoutscope.errors import ImageError, UnreadError, UsageError
 from layoutscope.filesystems.registry import filesystem_names, filesystem_of, read_options
 from layoutscope.findings import Finding, first_cause

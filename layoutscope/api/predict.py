@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.access.entries import Paths
@@ -31,6 +30,7 @@ from layoutscope.api.workloads import (
     walk,
     work_of,
 )
+from layoutscope.display import Struct
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import draw_interval
 from layoutscope.drive.uncertain import is_measured, uncertain

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.analysis.explanation import host_times, measured_times
@@ -16,6 +15,7 @@ from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, entries_of, knows_offset, met_best, refuse_unused, said_of, work_of
+from layoutscope.display import Struct
 from layoutscope.drive import service
 from layoutscope.drive.recorded import Recorded
 from layoutscope.drive.replay import check_reads, load_trace

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.comparison import PLACEMENT
 from layoutscope.analysis.frames import resolve, volume_name
 from layoutscope.api.keywords import profiles_of
+from layoutscope.display import Struct
 from layoutscope.drive import service
 from layoutscope.drive.simulation import ALIGNED_BYTES, draw_seconds, quick_service
 from layoutscope.drive.uncertain import START, VOLUME, Host, interval_of, num_draws, uncertain

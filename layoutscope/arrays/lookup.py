@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.ragged import heads
+from layoutscope.display import Struct
 from layoutscope.native import Kernel
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope import inputs
+from layoutscope.display import Struct
 from layoutscope.drive import hdd
 from layoutscope.drive.hdd import SECTOR_BYTES
 from layoutscope.drive.profile import MAX_CYLINDERS, MAX_HEADS, check_cylinders, unpacked

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.ragged import ordinals, owners
+from layoutscope.display import Struct
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from layoutscope import inputs
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.errors import ImageError, UsageError, did_you_mean
 
 if TYPE_CHECKING:

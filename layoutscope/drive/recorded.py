@@ -12,11 +12,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.access.trace import AccessTrace
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

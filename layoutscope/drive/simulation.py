@@ -10,10 +10,9 @@ import os
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.drive import hdd
 from layoutscope.drive.geometry import build_surface, num_segments, turn_ms, with_buffer_of
 from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES, TURN, new_drives, serve_in_order, serve_queue

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
-from msgspec import Struct, field
+from msgspec import field
+
+from layoutscope.display import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays import lookup
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.ondisk import grammar
 

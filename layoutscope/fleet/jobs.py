@@ -10,9 +10,10 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, field, to_builtins
+from msgspec import field, to_builtins
 
 from layoutscope import inputs
+from layoutscope.display import Struct
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.fleet.store import plain_text
 from layoutscope.image.containers.sparse import is_bundle

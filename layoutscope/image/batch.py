@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.lookup import order_of
 from layoutscope.arrays.ragged import copy_pieces
+from layoutscope.display import Struct
 from layoutscope.errors import TruncatedError
 from layoutscope.progress import tick
 

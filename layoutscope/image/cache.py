@@ -29,9 +29,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from layoutscope import inputs, ownfiles
+from layoutscope.display import Struct
 from layoutscope.errors import ImageError, OutputError, UsageError
 from layoutscope.image.raw import RawFile
 from layoutscope.image.split import refuse_part

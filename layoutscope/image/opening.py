@@ -17,9 +17,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from layoutscope import inputs
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.image import cache
 from layoutscope.image.containers import asif, encrypted, foreign, sparse, udif, witness, wrappers

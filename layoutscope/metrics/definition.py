@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.lookup import distinct
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

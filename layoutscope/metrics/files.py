@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.lookup import dense_codes, first_places, is_ascending, order_of
 from layoutscope.arrays.ragged import is_head as is_head_of
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric, median_and_percentiles
 from layoutscope.metrics.space import clump_bytes, main_tree, merge_pieces, node_edges, node_pieces, select_own_nodes

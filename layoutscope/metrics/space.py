@@ -14,10 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.lookup import dense_codes, find, is_ascending, order_of
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric, median, median_and_percentiles
 from layoutscope.native import Kernel

@@ -10,9 +10,9 @@ import re
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
+from layoutscope.display import Struct
 from layoutscope.findings import RANK
 from layoutscope.ondisk.bulk import decode_columns
 

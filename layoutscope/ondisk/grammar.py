@@ -11,11 +11,10 @@ import io
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import msgspec
 from kaitaistruct import EndOfStreamError, KaitaiStream, KaitaiStructError, ValidationFailedError
 from msgspec.structs import replace
 
-from layoutscope import _generated
+from layoutscope import _generated, display
 from layoutscope.errors import FormatError, TruncatedError
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ else:
         return found
 
 
-class FieldValue(msgspec.Struct, frozen=True):
+class FieldValue(display.Struct, frozen=True):
     """One parsed field, for people."""
 
     path: str  # names from the structure down, such as `data_fork.extents[0].start_block`
@@ -195,7 +194,7 @@ def _instances(parsed: Any, prefix: str) -> Iterator[FieldValue]:
 # For people who look at one place of a disk
 
 
-class Described(msgspec.Struct, frozen=True):
+class Described(display.Struct, frozen=True):
     """One structure, field by field."""
 
     title: str  # what it is, in the field's words

@@ -12,9 +12,9 @@ import zlib
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.recognition import parse_at
 from layoutscope.findings import Finding

@@ -10,8 +10,8 @@ import uuid
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
+from layoutscope.display import Struct
 from layoutscope.errors import ChecksumError, FormatError, UnreadError
 from layoutscope.filesystems.recognition import MapRegion
 from layoutscope.filesystems.registry import promised_by

@@ -10,10 +10,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.arrays import lookup
+from layoutscope.display import Struct
 from layoutscope.errors import UnreadError
 from layoutscope.filesystems.recognition import SECTOR_BYTES, Content, parse_at, stored_pieces
 from layoutscope.filesystems.registry import filesystem, filesystem_names, filesystems

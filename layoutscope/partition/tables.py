@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_names
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.access.driver import descend
@@ -18,6 +17,7 @@ from layoutscope.analysis.counterfactual import ReadsOfNodes, walked
 from layoutscope.analysis.explanation import placement
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import ranges
+from layoutscope.display import Struct
 from layoutscope.drive import service
 from layoutscope.drive.simulation import is_sampled, on_host, sampled
 from layoutscope.drive.uncertain import LAYOUT, interval_of

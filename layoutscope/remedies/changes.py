@@ -6,7 +6,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths
@@ -15,6 +14,7 @@ from layoutscope.analysis.counterfactual import in_whole_nodes
 from layoutscope.analysis.frames import BATCH_ROWS, NAMED
 from layoutscope.arrays.lookup import find, order_of
 from layoutscope.arrays.ragged import is_head, ranges
+from layoutscope.display import Struct
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.profile import DriveProfile, Figure
 from layoutscope.filesystems.registry import filesystem_of, filesystems

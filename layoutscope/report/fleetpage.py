@@ -17,9 +17,8 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from msgspec import Struct
-
 from layoutscope.analysis.explanation import drive_words
+from layoutscope.display import Struct
 from layoutscope.report import escape_text
 from layoutscope.report.map.page import asset
 from layoutscope.results.fleet import STATUSES

@@ -14,10 +14,11 @@ from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from layoutscope.analysis.explanation import all_reads, costs_of_ends, explained_row, growth_by_cause, growth_by_reads
 from layoutscope.analysis.explanation import story as sentences
+from layoutscope.display import Struct
 from layoutscope.drive.profile import Figure
 from layoutscope.drive.uncertain import Interval
 from layoutscope.findings import CODES, Finding

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
-from layoutscope.display import PLAIN, Displayed, shorten
+from layoutscope.display import PLAIN, Displayed, Struct, shorten
 from layoutscope.metrics.space import node_density
 from layoutscope.report import escape_text
 from layoutscope.results import Shown

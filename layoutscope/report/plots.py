@@ -9,9 +9,9 @@ from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.analysis.explanation import drive_words
+from layoutscope.display import Struct
 from layoutscope.drive.seek import seek_curve
 from layoutscope.report import escape_text
 from layoutscope.report.map.page import asset, pack_plotly, started

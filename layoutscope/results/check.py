@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, UsageError, did_you_mean
 from layoutscope.findings import CODES, count_causes
 from layoutscope.results import Shown

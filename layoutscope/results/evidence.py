@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
-
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 
 FORMAT: Final = "layoutscope.evidence/1"
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from msgspec import Struct
-
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED
 from layoutscope.results import Shown
 from layoutscope.tables.columns import Rows

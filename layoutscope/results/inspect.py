@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.results import Shown
 
 

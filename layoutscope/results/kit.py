@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import field
 
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:

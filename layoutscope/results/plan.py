@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from msgspec import Struct
-
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.results import Shown
 from layoutscope.results.verdict import HELPS_FROM
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from msgspec import Struct
-
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:

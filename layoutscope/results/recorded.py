@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 
 if TYPE_CHECKING:
     from layoutscope.drive.recorded import LineCounts, Place

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from msgspec import Struct
-
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED
 from layoutscope.findings import count_causes
 from layoutscope.results import Shown

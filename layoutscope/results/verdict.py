@@ -9,9 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from msgspec import Struct
-
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 
 NAMED_FROM: Final = 0.1
 """A cause that carries a smaller share of the time is not named as one."""

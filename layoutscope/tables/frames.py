@@ -9,9 +9,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.tables.columns import Rows
 from layoutscope.tables.schema import Column
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from msgspec import Struct, field
+from msgspec import field
 
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.findings import UNBOUNDED, Finding
 from layoutscope.tables.columns import Table, build_table
 from layoutscope.tables.schema import FLAG_INFERRED, TABLES

@@ -9,7 +9,6 @@ from math import exp
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.access.driver import descend
@@ -17,6 +16,7 @@ from layoutscope.access.entries import ROOT_ID, listed_bytes, padded, path_compo
 from layoutscope.access.trace import CODE, Touches, nothing
 from layoutscope.arrays.lookup import first_places
 from layoutscope.arrays.ragged import starts_of
+from layoutscope.display import Struct
 from layoutscope.walk.cache import evenly
 from layoutscope.walk.visits import Searches, Visits
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from layoutscope.access.driver import Costs, HostProfile
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 from layoutscope.filesystems.registry import filesystems
 from layoutscope.units import KIB, MIB, parse_size
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.lookup import order_of
 from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.display import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from layoutscope.access.trace import place_of
 from layoutscope.arrays.ragged import ranges
-from layoutscope.display import Displayed
+from layoutscope.display import Displayed, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.access.trace import (
@@ -25,6 +24,7 @@ from layoutscope.access.trace import (
     touches,
 )
 from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.display import Struct
 from layoutscope.native import Kernel
 from layoutscope.walk.cache import NodeCache, list_mount_cached_nodes, read_limited, read_once
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.access.trace import place_of
 from layoutscope.arrays.ragged import starts_of
+from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.tables import LIVE_STATES, Values
 from layoutscope.tables.columns import are_walked

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.access.trace import AccessTrace
+from layoutscope.display import Struct
 from layoutscope.drive.calibration.plan import SEED, quick_ms
 from layoutscope.drive.geometry import turn_ms
 from layoutscope.drive.hdd import SECTOR_BYTES, TURN

@@ -11,9 +11,9 @@ import io
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
+from layoutscope.display import Struct
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.image.crypto import UNIT_BYTES, decrypt_units
 from layoutscope.image.source import overlaps

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from layoutscope.arrays.ragged import GrowingColumn, owners, ranges
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.source import TreeSource

@@ -10,9 +10,9 @@ import uuid
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError, TruncatedError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import Index, index_of, is_among, is_strictly_ascending, match
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.btree import Pool

@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.lookup import Index, is_strictly_ascending, last_at_most, match
 from layoutscope.arrays.ragged import heads, ordinals, owners, ranges
+from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.contents import ORPHAN, streams
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.apfs.source import order_key

@@ -10,10 +10,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.arrays.ragged import GrowingColumn
+from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import as_rows, index_records, read_levels
 from layoutscope.filesystems.apfs.nodes import NodeRows, join
 from layoutscope.filesystems.apfs.source import object_of, type_of

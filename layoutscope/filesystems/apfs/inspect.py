@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes as toc
 from layoutscope.filesystems.apfs.container import open_container

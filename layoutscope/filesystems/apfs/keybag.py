@@ -11,8 +11,8 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.blocks import Cipher, decrypt_blocks, is_authentic
 from layoutscope.image.crypto import password_key, unwrap_key

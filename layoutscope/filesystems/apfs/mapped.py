@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.lookup import Index, index_of
+from layoutscope.display import Struct
 from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs.btree import MAX_LEVELS
 from layoutscope.filesystems.apfs.nodes import DAMAGED, UNKNOWN_LEVEL, NodeRows, rows_of

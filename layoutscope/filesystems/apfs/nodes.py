@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
+from layoutscope.display import Struct
 from layoutscope.native.library import Kernel
 from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, KVOFF

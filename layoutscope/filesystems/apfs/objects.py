@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-import msgspec
 import numpy as np
 
+from layoutscope import display
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.spaceman import Details, type_name
 from layoutscope.ondisk import grammar
@@ -44,7 +44,7 @@ class ObjectKind(NamedTuple, Generic[T]):
     structure: str
 
 
-class Objects(msgspec.Struct, frozen=True):
+class Objects(display.Struct, frozen=True):
     """Objects of a container, or of a volume."""
 
     container: Container

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
+
+from layoutscope.display import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,9 +9,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.check.extents import compare_extents

@@ -11,11 +11,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import match
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import nodes

@@ -10,9 +10,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps

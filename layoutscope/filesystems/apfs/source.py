@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.native.library import Kernel
 from layoutscope.ondisk import grammar

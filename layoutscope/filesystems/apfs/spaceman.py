@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import clear_runs
 from layoutscope.arrays.ragged import ordinals, owners
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.source import TreeSource

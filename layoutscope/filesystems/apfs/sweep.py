@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays import lookup
+from layoutscope.display import Struct
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.bulk import decode_columns
 from layoutscope.ondisk.checksum import fletcher64

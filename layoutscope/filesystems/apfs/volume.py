@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from msgspec import Struct
 
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.btree import Pool, read_nodes, read_omap, read_shared

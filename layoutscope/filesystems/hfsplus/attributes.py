@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import I64, U8, Columns, Mask, concatenate, signed
+from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.extents import flatten
 from layoutscope.ondisk import grammar

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from layoutscope.arrays.ragged import GrowingTable
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnreadError
 from layoutscope.filesystems.hfsplus.forks import Fork, ForkPieces, locate, read_parts
 from layoutscope.filesystems.hfsplus.nodes import (

@@ -11,11 +11,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import find, is_ascending
 from layoutscope.arrays.ragged import starts_of
+from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, names
 from layoutscope.filesystems.hfsplus.nodes import misplaced
 from layoutscope.filesystems.hfsplus.tree import node_log

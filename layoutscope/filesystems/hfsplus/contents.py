@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import find, is_ascending
 from layoutscope.arrays.ragged import LARGEST, heads, lengths_of
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import attributes as attributes_file
 from layoutscope.filesystems.hfsplus import catalog as catalog_file

@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.access.driver import INODE, NAME, Costs, Driver, Mounted, Search, composed
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, make_fixed_place, regions_of
+from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.units import KIB, MIB
 

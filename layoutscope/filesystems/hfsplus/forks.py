@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.lookup import clear_runs, runs_of
 from layoutscope.arrays.ragged import LARGEST, U8, owners, ranges
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnreadError
 from layoutscope.filesystems.hfsplus.volume import shifted
 

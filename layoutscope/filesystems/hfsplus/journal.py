@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.ragged import starts_of
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume import Overlay, read_at, report_denied_journal
 from layoutscope.ondisk import grammar

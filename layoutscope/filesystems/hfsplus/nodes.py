@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals, owners, starts_of
+from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.names import case_table, fold_names
 from layoutscope.native import Kernel

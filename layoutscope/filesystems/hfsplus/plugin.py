@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError, declare_refusals
 from layoutscope.filesystems.hfsplus import CODES
 from layoutscope.filesystems.traits import PartitionTypes, ReadOption, Traits, TreeTraits

@@ -15,11 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import distinct, find, runs_of
 from layoutscope.arrays.ragged import heads, lengths_of
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, Decoded, TreeFile, TreePlace, decode_tree, pieces_of

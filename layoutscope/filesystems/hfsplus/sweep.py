@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import distinct
 from layoutscope.arrays.ragged import I64, U8, Columns, Mask, concatenate, ranges
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import tree
 from layoutscope.filesystems.hfsplus.attributes import RECORD_SIZES as ATTRIBUTE_SIZES

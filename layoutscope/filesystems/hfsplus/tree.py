@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import distinct
 from layoutscope.arrays.ragged import I64, Columns, Mask, concatenate, heads, lengths_of, ranges, starts_of
+from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.btree import (
     Decoded,
     LeafDecoder,

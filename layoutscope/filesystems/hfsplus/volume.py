@@ -11,9 +11,9 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.ragged import ordinals, owners
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError, LayoutscopeError
 from layoutscope.findings import FindingLog
 from layoutscope.image import Source, Window

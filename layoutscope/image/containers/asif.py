@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.lookup import runs_of, subtract, total
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.failing import RescuedSource

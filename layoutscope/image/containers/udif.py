@@ -12,9 +12,9 @@ import zlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-import msgspec
 import numpy as np
 
+from layoutscope import display
 from layoutscope.arrays.lookup import runs_of, subtract, total, union
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
@@ -65,7 +65,7 @@ LIST_END: Final = b"</plist>"
 LZFSE_PLAIN_HEADER_BYTES: Final = 772
 
 
-class StoredPieces(msgspec.Struct, frozen=True):
+class StoredPieces(display.Struct, frozen=True):
     """Runs of sectors in address order; all arrays have shape (n,)."""
 
     # start, stop: bytes of the disk inside

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.analysis import comparison
 from layoutscope.analysis.explanation import drive_words
 from layoutscope.arrays.lookup import dense_codes, intersect, runs_of, subtract, union
+from layoutscope.display import Struct
 from layoutscope.errors import UsageError
 from layoutscope.report.map.pyramid import (
     CAME,

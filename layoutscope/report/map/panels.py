@@ -11,12 +11,12 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.access.entries import ROOT_ID, path_component
 from layoutscope.analysis.explanation import drive_words
 from layoutscope.arrays.lookup import dense_codes, find, first_places, match
 from layoutscope.arrays.ragged import owners, ranges
+from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report import escape_text
 from layoutscope.report.map import pyramid

@@ -12,10 +12,11 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import dense_codes, first_places, intersect, match, runs_of, subtract, total, union
+from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.tables.schema import DATA_REGIONS
 

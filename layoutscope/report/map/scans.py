@@ -7,11 +7,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from layoutscope.analysis.explanation import drive_words, story
 from layoutscope.arrays.lookup import match
+from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.findings import ABSENT
 from layoutscope.report import escape_text

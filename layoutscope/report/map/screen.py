@@ -6,11 +6,11 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from layoutscope.analysis.explanation import drive_words
 from layoutscope.arrays.lookup import total, union
+from layoutscope.display import Struct
 from layoutscope.report.map.panels import walk_words
 from layoutscope.report.map.pyramid import (
     CAME,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
+import pydoc
 import sys
 from inspect import getmembers, isclass
 from pathlib import Path
@@ -14,8 +16,11 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 import layoutscope
+from layoutscope.access.driver import Driver
 from layoutscope.findings import Finding
 from layoutscope.report.json import build_object, list_json, result_document, result_json
+from layoutscope.results import check, compare, fleet, forecast, plan, predict, recorded, scan
+from layoutscope.results import inspect as inspection
 from layoutscope.results.compare import ChangeRow, Changes, NodeChanges
 from layoutscope.results.fleet import FleetResult, SourceEnd
 from layoutscope.results.inspect import Owner, StateLine
@@ -148,3 +153,16 @@ def test_words_of_enumerations_are_their_values():
     made = build_object(CAUSE, volume)
     assert made == {"name": "stat", "seconds": 2.0, "share": 0.25, "is_named": False}
     assert type(made["name"]) is str
+
+
+def test_help_shows_the_fields_of_results():
+    """Annotations are names that only type checkers import; neither help() nor a signature evaluates them."""
+    for module in (check, compare, fleet, forecast, inspection, plan, predict, recorded, scan):
+        for _, kind in getmembers(module, isclass):
+            assert pydoc.render_doc(kind)
+    parameters = inspect.signature(scan.Prediction).parameters
+    assert list(parameters) == list(scan.Prediction.__struct_fields__)
+    assert parameters["interval"].annotation == "Interval | None"
+    assert parameters["interval"].default is None
+    assert parameters["seconds"].default is inspect.Parameter.empty
+    assert {item.kind for item in inspect.signature(Driver).parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import index_of, is_strictly_ascending, match
 from layoutscope.arrays.ragged import ordinals, owners
+from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.check.names import compare_names
 from layoutscope.filesystems.apfs.check.subject import InodeNotes, Report
 from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind, is_converted, is_deleted, times_listed

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
+from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
 from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from layoutscope.arrays.lookup import Index, index_of, match
+from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
 from layoutscope.filesystems.apfs.check.extents import snapshot_sources
 from layoutscope.filesystems.apfs.check.inodes import FLAG, check_extended, check_inodes

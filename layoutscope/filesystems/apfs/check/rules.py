@@ -12,9 +12,10 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
+from layoutscope.display import Struct
 from layoutscope.filesystems import contract
 from layoutscope.filesystems.apfs.check import extents, inodes, names, nodes, objects, records, space, volume_fields
 from layoutscope.filesystems.apfs.check.subject import MAX_CASES, of_volume, open_subject

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays import lookup
+from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
 from layoutscope.filesystems.apfs.check.extents import is_touched
 from layoutscope.filesystems.apfs.check.objects import (

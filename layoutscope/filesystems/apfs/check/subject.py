@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
+from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.spaceman import queue_source
 from layoutscope.filesystems.apfs.volume import fs_source

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
+from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.check.objects import (
     OBSERVED,
     REFERENCE,

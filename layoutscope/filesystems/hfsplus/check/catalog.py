@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import take_ranges
+from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.attributes import COMPRESSION_ATTRIBUTE, DECMPFS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import KEY, ROOT_FOLDER, THREAD, bear_a_links_type, unix_seconds

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays.ragged import heads
+from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, pieces_of
 from layoutscope.filesystems.hfsplus.check.subject import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
 from layoutscope.filesystems.hfsplus.forks import read_parts

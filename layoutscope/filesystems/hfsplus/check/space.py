@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 
 from layoutscope.arrays import lookup
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import is_head, starts_of
+from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.check.subject import TYPES

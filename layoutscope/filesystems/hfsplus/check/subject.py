@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from layoutscope.arrays.ragged import I64, U8, Columns, GrowingColumn, GrowingTable, Mask, concatenate, heads, starts_of
+from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import extents, names, rootfiles
 from layoutscope.filesystems.hfsplus.attributes import (
     COMPRESSION_ATTRIBUTE,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 
+from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.check.space import FORKS, SPECIAL_FILES, fork_arrays
 from layoutscope.filesystems.hfsplus.volume import HEADER_OFFSET, alternate_header, read_at
 from layoutscope.ondisk import grammar

@@ -36,12 +36,16 @@ class StructType(StructMeta):
             kinds.update(vars(base).get("__annotations__", {}))
         names, defaults = self.__struct_fields__, self.__struct_defaults__
         padded = (NODEFAULT,) * (len(names) - len(defaults)) + tuple(defaults)
-        # Only a struct of keywords has fields without a default behind others.
-        is_keywords = NODEFAULT in padded[padded.count(NODEFAULT) :]
-        form = Parameter.KEYWORD_ONLY if is_keywords else Parameter.POSITIONAL_OR_KEYWORD
+        # Fields that can only be given by name are none of those that a pattern matches by place.
+        forms = dict.fromkeys(self.__match_args__, Parameter.POSITIONAL_OR_KEYWORD)
         return Signature(
             [
-                Parameter(name, form, annotation=kinds[name], default=Parameter.empty if value is NODEFAULT else value)
+                Parameter(
+                    name,
+                    forms.get(name, Parameter.KEYWORD_ONLY),
+                    annotation=kinds[name],
+                    default=Parameter.empty if value is NODEFAULT else value,
+                )
                 for name, value in zip(names, padded, strict=True)
             ]
         )

@@ -1,4 +1,4 @@
-"""Compile the C core and write the version down when the package is built; without a compiler there is no package."""
+"""Compile the C core and record the version when the package is built; a build without a compiler fails."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Finding(Displayed, Struct, frozen=True):
     code : str
         Identifier, a key of `CODES`.
     level : {'info', 'warning', 'error'}
-        ``info`` is no damage; ``warning`` leaves every result intact; ``error`` means that something is missing.
+        ``info`` is not damage. A ``warning`` leaves results complete. An ``error`` means that something is missing.
     structure : str
         The structure in the field's words.
     image_offset : int or None

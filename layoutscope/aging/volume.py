@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-MOST_BLOCKS: Final = 1 << 28
+MAX_BLOCKS: Final = 1 << 28
 """Blocks whose use is followed one by one, 1 TiB of 4 KiB; free ones beyond them are left out."""
 
 
@@ -49,7 +49,7 @@ class FreeBlocks:
         free_start: I64,  # free_start, free_count: runs of free blocks, in ascending order
         free_count: I64,
     ) -> None:
-        self.end = min(int((free_start + free_count).max(initial=0)), MOST_BLOCKS)
+        self.end = min(int((free_start + free_count).max(initial=0)), MAX_BLOCKS)
         # Behind the start of the last run nothing was ever used: its blocks are followed only when they are reached.
         self._used = np.ones(min(int(free_start.max(initial=0)), self.end), bool)
         for start, count in zip(free_start.tolist(), free_count.tolist(), strict=True):

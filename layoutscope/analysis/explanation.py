@@ -594,7 +594,7 @@ MODELLED_ENTRIES: Final = (10_000, 500_000)
 """Volumes of 22,000 and of 222,000 entries were held against their like: nothing is said of much smaller or larger."""
 
 PACKED: Final = "packed"
-"""The what-if that is the yardstick: the number is that of ``predict``."""
+"""The what-if that a volume is compared with; `predict` prints the same number."""
 
 MODELLED_HOST: Final = "linux"
 """Whose driver filled those volumes."""

@@ -99,7 +99,7 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
 
 
 def _checked(options: Mapping[str, Any]) -> Plan:
-    """Take what a plan is asked, as given or as it is without, and refuse what there are no remedies for."""
+    """Fill in the defaults of a plan, and refuse orders that have no remedies."""
     asked = fill(Plan, {name: value for name, value in options.items() if value is not None})
     if not isinstance(asked["drive"], str | os.PathLike):
         raise UsageError(f"drive: a plan is for one drive, by its name or file; this is {asked['drive']!r}")

@@ -257,10 +257,10 @@ def _number(text: str | None) -> float | None:
         found = float(text or "")
     except ValueError:
         return None
-    return found if 0 <= found < MOST_SECONDS else None
+    return found if 0 <= found < MAX_SECONDS else None
 
 
-MOST_SECONDS: Final = 1e12
+MAX_SECONDS: Final = 1e12
 """Of a walk, and of its entries: more was not measured."""
 
 

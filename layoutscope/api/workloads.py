@@ -123,7 +123,8 @@ def work_of(
     options: Mapping[str, Any], workload: Mapping[str, Any] | None = None, kind: type = Workload
 ) -> dict[str, Any]:
     """Take what is done on a volume from a verb's keywords, which are given by themselves or as one dictionary."""
-    plain = {name: value for name, value in options.items() if name in options_of(kind)}
+    known = options_of(kind)
+    plain = {name: value for name, value in options.items() if name in known}
     for name in plain:
         if name in (workload or {}):
             raise TypeError(f"{name!r} is given twice: by itself and in the workload")

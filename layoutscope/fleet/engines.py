@@ -58,7 +58,7 @@ KILL_WAIT_S: Final = 10.0
 """How long to wait for a killed worker: one that the system holds, in a read that never returns, cannot be ended."""
 
 START_WAIT_S: Final = 600.0
-"""How long a worker may take to load its modules, which is no time of a source."""
+"""How long a worker may take to load its modules. A source is not charged with it."""
 
 
 class Worker:
@@ -96,6 +96,8 @@ class Worker:
                     return 0, ""
         except TimeoutError:
             self.kill()
+            if not self._has_begun:
+                raise LayoutscopeError(f"its process has not started within {START_WAIT_S:g} s") from None
             return None, ""
         except OSError:
             pass  # the worker has ended: its code says how

@@ -269,7 +269,7 @@ def open_images(path: str | os.PathLike[str], request: ReadOptions) -> Iterator[
 
 MAX_MEMBERS: Final = 10_000
 MAX_MEMBER_BYTES: Final = 1 << 29
-MOST_UNPACKED_BYTES: Final = 1 << 30
+MAX_UNPACKED_BYTES: Final = 1 << 30
 """Of an archive of a few megabytes; what holds more was made to fill a memory."""
 
 PIECE_BYTES: Final = 1 << 16
@@ -306,7 +306,7 @@ def _list_packed_files(path: Path, folder: str) -> dict[str, bytes]:
     ):
         for number, member in enumerate(archive, 1):
             unpacked += member.size
-            if number > MAX_MEMBERS or member.size > MAX_MEMBER_BYTES or unpacked > MOST_UNPACKED_BYTES:
+            if number > MAX_MEMBERS or member.size > MAX_MEMBER_BYTES or unpacked > MAX_UNPACKED_BYTES:
                 raise ImageError(
                     f"{path}: member {number:,}, {_escape_name(member.name)}, has {member.size:,} bytes: too large"
                 )
@@ -335,8 +335,8 @@ class _Bounded(io.BufferedIOBase):
         """Read so many bytes."""
         data = self._stream.read(-1 if size is None else size)
         self._read += len(data)
-        if self._read > MOST_UNPACKED_BYTES:
-            raise ImageError(f"{self._path}: unpacks to more than {MOST_UNPACKED_BYTES:,} bytes: too large")
+        if self._read > MAX_UNPACKED_BYTES:
+            raise ImageError(f"{self._path}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes: too large")
         return data
 
 

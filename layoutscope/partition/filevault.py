@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 KEY_FILE: Final = "EncryptedRoot.plist.wipekey"
 KEY_BYTES: Final = 16
-MOST_ROUNDS: Final = 10_000_000
+MAX_ROUNDS: Final = 10_000_000
 """Rounds of PBKDF2 that all keys of a volume may ask for together; macOS asks for some 100,000 of each."""
 
 MAX_KEY_FILE_BYTES: Final = 1 << 24
@@ -90,7 +90,7 @@ def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[byte
     wrapped = [_parse_structure(grammar.CoreStorage.WrappedVolumeKey, WRAPPED_VOLUME_KEY.width, data, image_offset)
                for data in _list_data_of_key(text, "KEKWrappedVolumeKeyStruct")]  # fmt: skip
     rounds = sum(user.num_rounds for user in users)
-    if not all(user.num_rounds for user in users) or rounds > MOST_ROUNDS:
+    if not all(user.num_rounds for user in users) or rounds > MAX_ROUNDS:
         raise FormatError(
             f"the keys of FileVault 2 take {rounds:,} rounds of PBKDF2", structure=WHAT, image_offset=image_offset
         )

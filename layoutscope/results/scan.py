@@ -143,7 +143,7 @@ class Prediction(Displayed, Struct, frozen=True):
     title : str
         Its title.
     rotates : bool
-        Whether the drive has an arm; without one nothing is said about seeks.
+        Whether the drive has an arm. Without an arm there are no seeks to report.
     seconds : float
         The time on the drive as its profile stands.
     seconds_low : float

@@ -135,7 +135,7 @@ class Yardstick(Displayed, Struct, frozen=True):
     seconds : float
         What listing them takes there.
     seconds_low : float
-        Lower end of its interval: that of the model, as it was held against real volumes.
+        Lower end of its 90 % range, from comparing the model with real volumes.
     seconds_high : float
         Upper end.
     """
@@ -152,11 +152,11 @@ class Verdict(Displayed, Struct, frozen=True):
     Attributes
     ----------
     drive : str
-        The drive that causes and remedies are told of: the first that was asked for.
+        The drive of the causes and remedies: the first one requested.
     seconds : float
         What listing every file takes on it.
     packed_seconds : float
-        The same listing if the same nodes lay one behind the other in key order: the yardstick.
+        The same listing if the nodes were contiguous and in key order, for comparison.
     seconds_per_1000 : float
         Time for 1,000 entries.
     causes : tuple of Cause

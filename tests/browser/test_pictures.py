@@ -9,7 +9,7 @@ import pytest
 from tests.docs.pictures import PICTURES, SHOWN, name_of, take, write_page
 
 TILE = 16
-MOST_LEVELS = 24
+MAX_LEVELS = 24
 MAX_TILES = 0.02
 """Fonts and anti-aliasing differ between machines: at most so many tiles may differ by more than so many levels."""
 
@@ -29,7 +29,7 @@ COMPARE = """async ([one, other, tile]) => {
   const apart = (i) => Math.max(...[0, 1, 2].map((k) => Math.abs(a[i + k] - b[i + k])));
   for (let i = 2; i < a.length; i += 4) far += apart(i) > LEVELS;
   return far / ((a.length - 2) / 4);
-}""".replace("LEVELS", str(MOST_LEVELS))
+}""".replace("LEVELS", str(MAX_LEVELS))
 
 
 @pytest.fixture(scope="module")

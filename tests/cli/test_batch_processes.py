@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from layoutscope.fleet import engines
 from layoutscope.fleet.engines import MAX_SOURCES, WorkerPool, attempt
 from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.store import FleetFolder
@@ -110,3 +111,10 @@ def test_time_begins_when_a_process_is_ready(tmp_path, workers):
         None,
     )
     assert attempt(job(HFS, fleet), workers)["status"] == "complete"
+
+
+def test_a_worker_that_never_starts_is_no_slow_source(tmp_path, workers, monkeypatch):
+    """The row says what took too long: not the source, which has all the time that it may take."""
+    monkeypatch.setattr(engines, "START_WAIT_S", 0.001)
+    row = attempt(job(HFS, begun(tmp_path / "fleet")), workers)
+    assert (row["status"], row["message"]) == ("failed", "its process has not started within 0.001 s")

@@ -278,7 +278,7 @@ def test_hostile_archives_are_refused_in_one_line(run, packed, files, bad, messa
 
 def test_an_archive_that_unpacks_without_end_is_refused(run, tmp_path, monkeypatch):
     """A member too large, too many, and headers that are files of their own: refused before they fill the memory."""
-    monkeypatch.setattr(opening, "MOST_UNPACKED_BYTES", 1 << 24)
+    monkeypatch.setattr(opening, "MAX_UNPACKED_BYTES", 1 << 24)
     monkeypatch.setattr(opening, "MAX_MEMBER_BYTES", 1 << 23)
     target = tmp_path / "kit.tar.gz"
     header = member("kit/x", size=1 << 36)

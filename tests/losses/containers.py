@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from layoutscope.api.images import Opened
     from tests.losses.disks import Files, Known, Number, Part
 
-MOST_SECONDS: Final = 20
+MAX_SECONDS: Final = 20
 MAX_BYTES: Final = 3 << 29
 DAMAGED: Final = 3
 CHANGES: Final = (1, 1, 1, 2, 3)
@@ -314,7 +314,7 @@ def _another(base: Base, folder: Path, image: Opened, about: str) -> tuple[str, 
     if base.peer and shutil.which("qemu-img"):
         raw = folder.parent / "raw"
         command = ["qemu-img", "convert", "-f", base.peer, "-O", "raw", folder / base.path, raw]
-        run = subprocess.run(command, capture_output=True, check=False, timeout=MOST_SECONDS)
+        run = subprocess.run(command, capture_output=True, check=False, timeout=MAX_SECONDS)
         if not run.returncode:
             source = image.images.main
             its = raw.read_bytes()
@@ -355,7 +355,7 @@ class Campaign:
         torn = any(low < at < high for at in shifts for low, high in known.spaces)
         found = _in_child(lambda: verdict(base, known, self.folder, sweep=sweep, torn=torn))
         answer, peak, seconds = found[0], found[1], time.monotonic() - start
-        judged = answer if answer is not None else ("failed", f"no answer within {MOST_SECONDS} s, or it crashed")
+        judged = answer if answer is not None else ("failed", f"no answer within {MAX_SECONDS} s, or it crashed")
         if peak > MAX_BYTES:
             judged = "failed", f"took {peak:,} bytes: {judged}"
         return Judged(base.name, number, done, *judged, seconds, peak)
@@ -378,7 +378,7 @@ def _in_child(work: object) -> tuple[tuple[str, str] | None, int]:
     os.close(writer)
     data = b""
     with os.fdopen(reader, "rb") as pipe:
-        end = time.monotonic() + MOST_SECONDS
+        end = time.monotonic() + MAX_SECONDS
         while True:
             ready, _, _ = select.select([pipe], [], [], max(0, end - time.monotonic()))
             piece = os.read(pipe.fileno(), 65536) if ready else b""

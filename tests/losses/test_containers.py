@@ -91,7 +91,7 @@ def test_what_hangs_or_takes_memory_fails(bases, tmp_path, monkeypatch):
     monkeypatch.setattr(containers, "MAX_BYTES", 0)
     assert campaign.judge(0).verdict == "failed"
     monkeypatch.undo()
-    monkeypatch.setattr(containers, "MOST_SECONDS", 0.2)
+    monkeypatch.setattr(containers, "MAX_SECONDS", 0.2)
     monkeypatch.setattr(containers, "verdict", lambda *_, **__: time.sleep(60))
     assert campaign.judge(0).detail.endswith("or it crashed")
 

@@ -372,7 +372,7 @@ def test_levels_of_swept_nodes(tmp_path, limit):
     data[:4096] = bytes(4096)
     (tmp_path / "a.img").write_bytes(data)
     assert max(swept(tmp_path / "a.img")) >= 1
-    limit("filesystems.apfs.sweep.MOST_LEVELS", 1)
+    limit("filesystems.apfs.sweep.MAX_LEVELS", 1)
     assert set(swept(tmp_path / "a.img")) == {0}
 
 
@@ -440,11 +440,11 @@ def test_headers_that_are_tried(victim, limit):
 
 def test_blocks_of_a_made_up_header():
     """A stretch of 2^50 bytes has blocks so large that 32 bits count them."""
-    from layoutscope.filesystems.hfsplus.rescue import MOST_BLOCKS, _stand_in
+    from layoutscope.filesystems.hfsplus.rescue import MAX_BLOCKS, _stand_in
 
     header = _stand_in(2**50)
-    assert header.len_block * MOST_BLOCKS >= 2**50
-    assert header.len_block < 2**50 / MOST_BLOCKS * 2 + 1
+    assert header.len_block * MAX_BLOCKS >= 2**50
+    assert header.len_block < 2**50 / MAX_BLOCKS * 2 + 1
 
 
 def test_nodes_that_are_compared_with_the_journal(tmp_path, limit):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES: Final = 16 * 1024**2
 LARGEST_NODE: Final = 65536
-MOST_LEVELS: Final = 16
+MAX_LEVELS: Final = 16
 HEAD: Final = BTREE_NODE
 KINDS: Final = grammar.ApfsObject.ObjectType
 TREES: Final = {
@@ -151,7 +151,7 @@ def _objects_in(data: NDArray[np.uint8], first: int, blocks: Blocks, device: int
     flat = data.reshape(-1)
     head = decode_columns(HEAD, flat, starts, (HEAD.hdr.type, HEAD.level, HEAD.hdr.xid))
     kind, level, xid = head["hdr.type"].astype(np.int64), head["level"], head["hdr.xid"]
-    is_node = np.isin(kind, [int(KINDS.btree), int(KINDS.btree_node)]) & (level < MOST_LEVELS)
+    is_node = np.isin(kind, [int(KINDS.btree), int(KINDS.btree_node)]) & (level < MAX_LEVELS)
     rows = np.flatnonzero((is_node | np.isin(kind, [int(item) for item in SINGLE])) & (xid > 0))
     columns = decode_columns(HEAD, flat, starts[rows], FIELDS)
     mark = blocks.tier2_mark if device else 0

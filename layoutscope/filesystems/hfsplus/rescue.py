@@ -542,7 +542,7 @@ def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[s
 
 
 HEADER: Final = VOLUME_HEADER
-MOST_BLOCKS: Final = 2**32 - 1
+MAX_BLOCKS: Final = 2**32 - 1
 MAX_HEADERS: Final = 10_000
 USUAL_BLOCK_BYTES: Final = 4096
 LARGEST_BLOCK_BYTES: Final = 1 << 20
@@ -614,7 +614,7 @@ def _stand_in(
     size_bytes: int, block_size: int = STEP_BYTES, signature: int = int(_SIGNATURES.hfsplus), **values: int
 ) -> HfsplusVolume.VolumeHeader:
     """Make up a header that has no special files."""
-    while size_bytes // block_size > MOST_BLOCKS:
+    while size_bytes // block_size > MAX_BLOCKS:
         block_size *= 2
     version = grammar.HfsplusVolume.Version[_SIGNATURES(signature).name]
     known = {
@@ -687,7 +687,7 @@ def _infer_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolu
         int(volume.header.signature),
         num_files=int((~is_folder).sum()),
         num_folders=max(0, num_folders),
-        next_catalog_id=min(int(entries["file_id"].max(initial=0)) + 1, MOST_BLOCKS),
+        next_catalog_id=min(int(entries["file_id"].max(initial=0)) + 1, MAX_BLOCKS),
     )
 
 

@@ -120,7 +120,7 @@ def _root(file: TreeFile, nodes: NodeRows) -> I64:
     return np.array([root], np.int64)
 
 
-def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach) -> None:
+def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach, damaged: I64) -> None:
     """Report where pointers, heights, links and counts contradict each other."""
     root = int(file.header.root_node)
     if file.header.tree_depth and (not len(reach.leaves)) and file.header.leaf_records:
@@ -132,7 +132,6 @@ def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach) -
         )
     for link in ("f_link", "b_link"):
         _check_links(volume, file, nodes, reach.leaves, link)
-    damaged = unusable_nodes(file, nodes, reach)
     listed = damaged.tolist()[:MAX_REPORTED]
     for number in listed:
         more = f"; {len(damaged) - MAX_REPORTED:,} further nodes" if number == listed[-1] else ""
@@ -361,9 +360,9 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
     for numbers in leaves.bad:
         nodes.damaged[numbers] = True
     _report_short_map(volume, file, nodes)
-    check_reach(volume, file, nodes, reach)
-    _report_unreadable(volume, file)
     damaged = unusable_nodes(file, nodes, reach)
+    check_reach(volume, file, nodes, reach, damaged)
+    _report_unreadable(volume, file)
     reach = follow_chain(file, nodes, reach)
     # A leaf of another height that only the chain leads to gives its records, and is damaged all the same.
     nodes.damaged[damaged[nodes.key_rank[damaged] >= 0]] = True

@@ -84,11 +84,14 @@ def _takes_secret(candidate: VolumeCandidate) -> bool:
 
 def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[bytes]:
     """Unwrap the keys of the volume that a password opens."""
-    users = [_parse_structure(
-        grammar.CoreStorage.PassphraseWrappedKey, PASSPHRASE_WRAPPED_KEY.width, data, image_offset)
-             for data in _list_data_of_key(text, "PassphraseWrappedKEKStruct")]  # fmt: skip
-    wrapped = [_parse_structure(grammar.CoreStorage.WrappedVolumeKey, WRAPPED_VOLUME_KEY.width, data, image_offset)
-               for data in _list_data_of_key(text, "KEKWrappedVolumeKeyStruct")]  # fmt: skip
+    kinds = (
+        (grammar.CoreStorage.PassphraseWrappedKey, PASSPHRASE_WRAPPED_KEY, "PassphraseWrappedKEKStruct"),
+        (grammar.CoreStorage.WrappedVolumeKey, WRAPPED_VOLUME_KEY, "KEKWrappedVolumeKeyStruct"),
+    )
+    users, wrapped = (
+        [_parse_structure(parser, record.width, data, image_offset) for data in _list_data_of_key(text, name)]
+        for parser, record, name in kinds
+    )
     rounds = sum(user.num_rounds for user in users)
     if not all(user.num_rounds for user in users) or rounds > MAX_ROUNDS:
         raise FormatError(

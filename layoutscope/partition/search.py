@@ -6,6 +6,7 @@ GPT, APM and MBR that names it.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -221,10 +222,7 @@ def _is_left_in_physical_volume(stretch: Window, content: Content) -> bool:
     The first sector of a physical volume does not overwrite the header of a volume that was there before. A volume that
     its other structures confirm is read, because the physical volume may be the older one.
     """
-    if not content.volume_offset and count_copies(stretch) > 1:
-        confirmed = find_volume_starts(stretch, 0, min(PLACE_BYTES, stretch.size_bytes))
-        return not any(not item.volume_offset and not item.findings for item in confirmed)
-    return False
+    return not content.volume_offset and count_copies(stretch) > 1 and _confirm(stretch, 0, stretch.size_bytes) is None
 
 
 def _core_storage(stretch: Window, *, is_lost: bool = False) -> Content | None:
@@ -461,7 +459,7 @@ def _content(source: Source, partition: Partition) -> Content:
 
 def _member_content(source: Source, image_offset: int, size_bytes: int) -> Content | None:
     """Tell what lies in a member of an AppleRAID set; None if the stretch is none."""
-    return member_content(source, image_offset, size_bytes, lambda at, size: recognise(source, at, size))
+    return member_content(source, image_offset, size_bytes, partial(recognise, source))
 
 
 def _drop_start_doubts(content: Content) -> Content:
@@ -606,10 +604,14 @@ def _search_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandida
 
 def confirm_volume_size(disk: Source, found: VolumeCandidate) -> int | None:
     """Return the size of a volume in bytes, by its own structures; None if they do not confirm that it begins there."""
-    stretch = Window(disk, 0, disk.size_bytes)
-    known = find_volume_starts(stretch, found.image_offset, min(PLACE_BYTES, found.size_bytes))
-    whole = (item.size_bytes for item in known if item.volume_offset == found.image_offset and not item.findings)
-    return next(whole, None)
+    confirmed = _confirm(Window(disk, 0, disk.size_bytes), found.image_offset, found.size_bytes)
+    return None if confirmed is None else confirmed.size_bytes
+
+
+def _confirm(disk: Window, start: int, size_bytes: int) -> Content | None:
+    """Return the volume that starts at a byte of a disk, if its own structures confirm it."""
+    known = find_volume_starts(disk, start, min(PLACE_BYTES, size_bytes))
+    return next((item for item in known if item.volume_offset == start and not item.findings), None)
 
 
 def _gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

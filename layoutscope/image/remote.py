@@ -212,12 +212,13 @@ class WebFile:
                     return
                 try:
                     answers.put((number, self._read(_Range(*ranges[number]), stop)))
-                except ImageError as error:
-                    answers.put((number, error))
                 except BaseException as error:
-                    # Whoever takes the answers would wait for this one forever.
+                    # Whoever takes the answers would wait for this one forever, and may take it late: until then the
+                    # other threads would ask a server that has refused.
                     answers.put((number, error))
-                    raise
+                    stop.set()
+                    if not isinstance(error, ImageError):
+                        raise
 
         for _ in range(min(len(ranges), MAX_CONNECTIONS)):
             # Nobody waits for them after a failure or an interrupt: an attempt may take until its deadline.

@@ -62,7 +62,7 @@ class NativeHook(BuildHookInterface[Any]):
 def native_build(root: str) -> Any:
     """Return the module that compiles, from this source."""
     sys.path.insert(0, root)
-    return importlib.import_module("layoutscope.native.build")
+    return importlib.import_module("layoutscope.structs.build")
 
 
 def wheel_platform() -> str:

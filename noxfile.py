@@ -101,7 +101,7 @@ def kernels(session: nox.Session) -> None:
     compiler = os.environ.get("CC", "cc")
     with tempfile.TemporaryDirectory() as name:
         library = str(Path(name, "kernels.so"))
-        run(session, "python", "-m", "layoutscope.native.build", "--sanitize", "-o", library)
+        run(session, "python", "-m", "layoutscope.structs.build", "--sanitize", "-o", library)
         # Python itself is not instrumented: the runtime must be there before it, and what Python keeps is no leak.
         found = session.run(compiler, "-print-file-name=libasan.so", external=True, silent=True)
         watched = {"LD_PRELOAD": str(found).strip(), "ASAN_OPTIONS": "detect_leaks=0", "LAYOUTSCOPE_KERNELS": library}
@@ -120,7 +120,7 @@ def cross(session: nox.Session) -> None:
         session.run(python, "-m", "pip", "install", "--quiet", "ziglang>=0.13", external=True)
         for target in CROSS_TARGETS:
             flags = {"CC": f"{python} -m ziglang cc -target {target}", "CFLAGS": "-Werror"}
-            words = ["python", "-m", "layoutscope.native.build", "--cross", "-o", str(Path(name, target))]
+            words = ["python", "-m", "layoutscope.structs.build", "--cross", "-o", str(Path(name, target))]
             session.run(str(PROGRAMS / words[0]), *words[1:], external=True, env=flags)
 
 

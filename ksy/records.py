@@ -16,10 +16,10 @@ from typing import Any
 PRIMITIVE = re.compile(r"^([usf])([1248])(le|be)?$")
 DOC = '''"""The fixed prefix of every type and its value instances, by name."""
 
-from layoutscope.recordtypes import RecordType
+from layoutscope.structs.recordtypes import RecordType
 
 '''
-STUB = """from layoutscope.recordtypes import Field, Instance, RecordType
+STUB = """from layoutscope.structs.recordtypes import Field, Instance, RecordType
 """
 RESERVED = frozenset(
     {

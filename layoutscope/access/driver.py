@@ -13,8 +13,8 @@ import numpy as np
 from msgspec import field
 
 from layoutscope.access.trace import CheckerReads, Searched
-from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.display import Struct
+from layoutscope.structs.arrays import ranges, starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.arrays.lookup import match, order_of
 from layoutscope.display import Struct
+from layoutscope.structs.arrays import match, order_of
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, LIVE_STATES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, Mask
+    from layoutscope.structs.arrays import I64, Mask
     from layoutscope.tables import Table, TextColumn, Values, VolumeLayout
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.display import Displayed, Struct
-from layoutscope.native import Kernel
+from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import numpy as np
 
 from layoutscope.aging.trees import NOWHERE
-from layoutscope.arrays.lookup import is_among
 from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.structs.arrays import is_among
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

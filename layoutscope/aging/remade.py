@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from layoutscope.aging import trees as rec
 from layoutscope.aging.trees import NOWHERE, loads
-from layoutscope.arrays.lookup import is_among
 from layoutscope.frames import pl
+from layoutscope.structs.arrays import is_among
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
 

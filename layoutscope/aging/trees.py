@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import distinct, is_among
-from layoutscope.native import Kernel
-from layoutscope.native.library import RefusedError
+from layoutscope.structs.arrays import distinct, is_among
+from layoutscope.structs.native import Kernel, RefusedError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

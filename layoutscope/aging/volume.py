@@ -9,9 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, TreeLevel
-from layoutscope.arrays.lookup import distinct, is_among
-from layoutscope.arrays.ragged import ranges
 from layoutscope.errors import LayoutscopeError
+from layoutscope.structs.arrays import distinct, is_among, ranges
 from layoutscope.tables import VolumeLayout, build_table, findings_table
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE

@@ -13,8 +13,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.analysis.explanation import costs_of_ends, explain, explained_row
-from layoutscope.arrays.lookup import order_of
-from layoutscope.arrays.ragged import is_head, ranges
 from layoutscope.drive.uncertain import DRIVE, HOST, MODEL, OFFSET, START, VOLUME
 from layoutscope.errors import UsageError
 from layoutscope.metrics.space import live_nodes, main_tree
@@ -34,6 +32,7 @@ from layoutscope.results.compare import (
     TimeRow,
     side_letters,
 )
+from layoutscope.structs.arrays import is_head, order_of, ranges
 from layoutscope.tables import LIVE_STATES, Column, Values
 from layoutscope.tables.columns import Rows
 from layoutscope.units import NOTHING, format_seconds
@@ -43,11 +42,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, Mask
     from layoutscope.drive.uncertain import Interval
     from layoutscope.metrics import Metric
     from layoutscope.results.predict import DriveCase
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan
+    from layoutscope.structs.arrays import I64, Mask
     from layoutscope.tables import Table, VolumeLayout
 
 

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 
 from layoutscope.access.entries import node_table
 from layoutscope.access.trace import place_of
-from layoutscope.arrays.lookup import distinct, first_places, order_of
-from layoutscope.arrays.ragged import heads, starts_of
 from layoutscope.display import Struct
 from layoutscope.drive import service
 from layoutscope.drive.simulation import is_sampled, sampled
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.results.verdict import Why
+from layoutscope.structs.arrays import distinct, first_places, heads, order_of, starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

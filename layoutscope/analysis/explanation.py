@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from layoutscope.access.entries import Paths
 from layoutscope.analysis.counterfactual import CAUSES, ReadsOfNodes, seconds_of, walked
 from layoutscope.analysis.frames import cost_of_directories, read_seconds, with_paths
-from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.drive import hdd
 from layoutscope.drive.simulation import is_sampled
 from layoutscope.filesystems.registry import filesystem_of, filesystems
@@ -27,6 +26,7 @@ from layoutscope.metrics.space import live_nodes
 from layoutscope.results.compare import Reads
 from layoutscope.results.recorded import HostTimes, MeasuredTimes, OutcomeTimes
 from layoutscope.results.verdict import HELPS_FROM, NAMED_FROM, WORTH_S, Cause, Placement, Verdict, Why, Yardstick
+from layoutscope.structs.arrays import owners, ranges
 from layoutscope.tables.frames import WalkCosts, build_frame
 from layoutscope.tables.schema import FLAG_PRIVATE
 from layoutscope.units import format_bytes, format_count, format_ratio, format_seconds, format_share

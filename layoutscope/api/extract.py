@@ -13,7 +13,6 @@ from layoutscope.api.images import metadata_ranges
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import one_volume, read_images, request_of, told, with_chosen
-from layoutscope.arrays.lookup import runs_of, subtract, union
 from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.image.source import RecordingSource
@@ -21,6 +20,7 @@ from layoutscope.image.unlocked import UnlockedSource
 from layoutscope.options import ExtractOptions, fill
 from layoutscope.progress import phase
 from layoutscope.results.inspect import Extract
+from layoutscope.structs.arrays import runs_of, subtract, union
 from layoutscope.tables.capture import is_capture
 from layoutscope.units import format_bytes
 

@@ -12,7 +12,6 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
-from layoutscope.arrays.lookup import runs_of
 from layoutscope.display import Struct
 from layoutscope.errors import ImageError, UnreadError, UsageError
 from layoutscope.filesystems.registry import filesystem_names, filesystem_of, read_options
@@ -21,6 +20,7 @@ from layoutscope.partition import select_name
 from layoutscope.progress import phase
 from layoutscope.results.locked import is_locked, locked_error, several_volumes
 from layoutscope.results.scan import ImageFacts, PartitionFacts
+from layoutscope.structs.arrays import runs_of
 from layoutscope.tables import VolumeLayout
 from layoutscope.tables.capture import check_values, read_capture
 from layoutscope.tables.layout import layout_findings

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from layoutscope.api.images import Opened
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.image.opening import ImageSet
-    from layoutscope.ondisk.grammar import Described
     from layoutscope.results.inspect import Owner
+    from layoutscope.structs.grammar import Described
     from layoutscope.tables import Table, VolumeLayout
 
 Found = tuple["list[Owner]", "list[StructureLines]"]

@@ -183,6 +183,6 @@ def show_version(*, verbose: bool) -> None:
     """Print the version, and which build of the C core runs."""
     typer.echo(f"layoutscope {__version__}")
     if verbose:
-        from layoutscope.native import core
+        from layoutscope.structs.native import core
 
         typer.echo(f"core: {core()}")

@@ -3,7 +3,7 @@
 Input: a `Surface` (where each sector lies, how long the arm takes) and reads as logical sectors. Times are
 integers, in ticks of 1/2**32 revolution, so that an angle is ``ticks & MASK`` and reading straight on is exact.
 
-``native/source/hdd.c`` serves the reads; ``tests/unit/native/reference/hdd.py`` does the same function by function.
+``structs/source/hdd.c`` serves the reads; ``tests/unit/native/reference/hdd.py`` does the same function by function.
 
 References
 ----------
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.native import Kernel
+from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

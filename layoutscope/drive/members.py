@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.display import Struct
 from layoutscope.errors import UsageError
+from layoutscope.structs.arrays import ordinals, owners
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.traits import Traits
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source, Window
-    from layoutscope.ondisk.grammar import Described
+    from layoutscope.structs.grammar import Described
     from layoutscope.tables import VolumeLayout
 
 Row = dict[str, Any]

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays import lookup
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
-from layoutscope.ondisk import grammar
+from layoutscope.structs import arrays, grammar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source
-    from layoutscope.recordtypes import RecordType
+    from layoutscope.structs.recordtypes import RecordType
 
 SECTOR_BYTES: Final = 512
 """The smallest unit in which maps place partitions."""
@@ -78,8 +77,8 @@ def stored_pieces(source: Source, start: int, stop: int) -> Iterator[tuple[int, 
     Holes of sparse files and areas that were never read are passed over.
     """
     skipped = np.concatenate([source.holes, source.unread_ranges()])
-    whole = lookup.runs_of(np.array([start]), np.array([min(stop, source.size_bytes) - start]))
-    left = lookup.subtract(whole, lookup.runs_of(skipped[:, 0], skipped[:, 1]))
+    whole = arrays.runs_of(np.array([start]), np.array([min(stop, source.size_bytes) - start]))
+    left = arrays.subtract(whole, arrays.runs_of(skipped[:, 0], skipped[:, 1]))
     for first, length in left.tolist():
         first_sector, end = -(-first // SECTOR_BYTES) * SECTOR_BYTES, first + length
         for at in range(first_sector, end, CHUNK_BYTES):

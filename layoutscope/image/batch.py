@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from layoutscope.arrays.lookup import order_of
-from layoutscope.arrays.ragged import copy_pieces
 from layoutscope.display import Struct
 from layoutscope.errors import TruncatedError
 from layoutscope.progress import tick
+from layoutscope.structs.arrays import copy_pieces, order_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.arrays.lookup import runs_of, subtract, total, union
 from layoutscope.errors import ImageError, LayoutscopeError, UnreadError
 from layoutscope.image.source import Source, overlaps
+from layoutscope.structs.arrays import runs_of, subtract, total, union
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -37,8 +37,8 @@ from layoutscope.image.signatures import (
     udif_trailer_at,
 )
 from layoutscope.image.split import SplitFile, find_parts
-from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER
 from layoutscope.progress import reporting
+from layoutscope.structs.records import ENCRYPTED_IMAGE_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.arrays.lookup import runs_of, subtract
 from layoutscope.errors import ImageError, UnreadError
 from layoutscope.image.source import FillingSource, ReadCounter, Source
-from layoutscope.native import Kernel
+from layoutscope.structs.arrays import runs_of, subtract
+from layoutscope.structs.native import Kernel
 from layoutscope.system import pread_into
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER as HEADER
-from layoutscope.ondisk.records import FORMER_TRAILER as TRAILER
+from layoutscope.structs import grammar
+from layoutscope.structs.records import ENCRYPTED_IMAGE_HEADER as HEADER
+from layoutscope.structs.records import FORMER_TRAILER as TRAILER
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.grammar import EncryptedImage
+    from layoutscope.structs.grammar import EncryptedImage
 
 HEAD_BYTES: Final = 4096
 """How much of the start of a file is looked at."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope import inputs, ownfiles
-from layoutscope.arrays.lookup import runs_of, subtract, total
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.findings import Finding
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.structs.arrays import runs_of, subtract, total
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:

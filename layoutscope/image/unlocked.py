@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.lookup import runs_of, subtract
 from layoutscope.image.crypto import UNIT_BYTES, decrypt_units
 from layoutscope.image.source import FillingSource, Source, overlaps
+from layoutscope.structs.arrays import runs_of, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

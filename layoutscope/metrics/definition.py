@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from layoutscope.arrays.lookup import distinct
 from layoutscope.display import Displayed, Struct
+from layoutscope.structs.arrays import distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

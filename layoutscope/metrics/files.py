@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import dense_codes, first_places, is_ascending, order_of
-from layoutscope.arrays.ragged import is_head as is_head_of
 from layoutscope.display import Displayed, Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric, median_and_percentiles
 from layoutscope.metrics.space import clump_bytes, main_tree, merge_pieces, node_edges, node_pieces, select_own_nodes
-from layoutscope.native import Kernel
+from layoutscope.structs.arrays import dense_codes, first_places, is_ascending, order_of
+from layoutscope.structs.arrays import is_head as is_head_of
+from layoutscope.structs.native import Kernel
 from layoutscope.tables.schema import LIVE_STATES
 from layoutscope.units import MIB, format_bytes
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import dense_codes, find, is_ascending, order_of
 from layoutscope.display import Displayed, Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric, median, median_and_percentiles
-from layoutscope.native import Kernel
+from layoutscope.structs.arrays import dense_codes, find, is_ascending, order_of
+from layoutscope.structs.native import Kernel
 from layoutscope.tables.schema import DATA_REGIONS, LIVE_STATES
 from layoutscope.units import GIB, KIB, MIB, format_bytes
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.arrays.lookup import first_places, order_of
 from layoutscope.metrics.definition import Definition, Metric, median_and_percentiles
 from layoutscope.metrics.files import power_of_two_histogram
 from layoutscope.metrics.space import edge_distance, live_nodes, node_edges
+from layoutscope.structs.arrays import first_places, order_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

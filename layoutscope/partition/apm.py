@@ -14,9 +14,9 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.recognition import MapRegion, parse_at
 from layoutscope.filesystems.registry import promised_by
 from layoutscope.findings import FindingLog
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import APM_PARTITION_ENTRY, DRIVER_DESCRIPTOR_MAP
 from layoutscope.partition.tables import Partition, PartitionTable
+from layoutscope.structs import grammar
+from layoutscope.structs.records import APM_PARTITION_ENTRY, DRIVER_DESCRIPTOR_MAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

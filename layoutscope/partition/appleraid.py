@@ -14,8 +14,8 @@ from layoutscope.errors import UnreadError
 from layoutscope.filesystems.recognition import Content, parse_at
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import FORMER_RAID_HEADER, RAID_HEADER
+from layoutscope.structs import grammar
+from layoutscope.structs.records import FORMER_RAID_HEADER, RAID_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,10 +18,10 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.recognition import parse_at
 from layoutscope.findings import Finding
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.checksum import crc32c
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.checksum import crc32c
+from layoutscope.structs.records import (
     BASE_EXTENT,
     CONTINUATION,
     DISK_LABEL,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.grammar import CoreStorage
+    from layoutscope.structs.grammar import CoreStorage
 
     I64 = NDArray[np.int64]
 

@@ -20,9 +20,9 @@ from layoutscope.filesystems.registry import filesystem
 from layoutscope.image.crypto import password_key, unwrap_key
 from layoutscope.image.source import Window
 from layoutscope.image.unlocked import UnlockedSource
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import PASSPHRASE_WRAPPED_KEY, WRAPPED_VOLUME_KEY
 from layoutscope.partition.corestorage import read_physical_volume
+from layoutscope.structs import grammar
+from layoutscope.structs.records import PASSPHRASE_WRAPPED_KEY, WRAPPED_VOLUME_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

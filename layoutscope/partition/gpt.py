@@ -16,12 +16,12 @@ from layoutscope.errors import ChecksumError, FormatError, UnreadError
 from layoutscope.filesystems.recognition import MapRegion
 from layoutscope.filesystems.registry import promised_by
 from layoutscope.findings import FindingLog
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.checksum import crc32
-from layoutscope.ondisk.records import GPT_HEADER
-from layoutscope.ondisk.records import GPT_PARTITION_ENTRY as ENTRY
 from layoutscope.partition.tables import Partition, PartitionTable
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.checksum import crc32
+from layoutscope.structs.records import GPT_HEADER
+from layoutscope.structs.records import GPT_PARTITION_ENTRY as ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

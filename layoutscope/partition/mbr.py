@@ -12,9 +12,9 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.recognition import MapRegion
 from layoutscope.filesystems.registry import promised_by
 from layoutscope.findings import Finding, from_error
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import BOOT_RECORD
 from layoutscope.partition.tables import Partition, PartitionTable
+from layoutscope.structs import grammar
+from layoutscope.structs.records import BOOT_RECORD
 
 if TYPE_CHECKING:
     from layoutscope.image.source import Source

@@ -13,27 +13,26 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.arrays import lookup
 from layoutscope.display import Struct
 from layoutscope.errors import UnreadError
 from layoutscope.filesystems.recognition import SECTOR_BYTES, Content, parse_at, stored_pieces
 from layoutscope.filesystems.registry import filesystem, filesystem_names, filesystems
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.source import Window
-from layoutscope.ondisk import grammar, records
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.appleraid import member_content
 from layoutscope.partition.corestorage import count_copies, read_physical_volume
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
+from layoutscope.structs import arrays, grammar, records
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from layoutscope.arrays.ragged import I64
     from layoutscope.filesystems.recognition import MapRegion
     from layoutscope.image.source import Source
-    from layoutscope.recordtypes import RecordType
+    from layoutscope.structs.arrays import I64
+    from layoutscope.structs.recordtypes import RecordType
 
 
 MIB: Final = 1024**2
@@ -72,7 +71,7 @@ def search_unmapped(
             disk,
             start,
             length,
-            lookup.union([taken, stretches((item.volume_offset, item.size_bytes) for item in sure)]),
+            arrays.union([taken, stretches((item.volume_offset, item.size_bytes) for item in sure)]),
         ):
             if not any(_overlap(content, other) for other in sure):
                 (unsure if is_doubtful(content) else sure).append(content)
@@ -88,7 +87,7 @@ def is_doubtful(content: Content) -> bool:
 
 def _list_unclaimed_stretches(size_bytes: int, taken: I64) -> list[tuple[int, int]]:
     """List the stretches that hold nothing known, from the sector in which each begins."""
-    left = lookup.subtract(np.array([[0, size_bytes]]), taken)
+    left = arrays.subtract(np.array([[0, size_bytes]]), taken)
     starts = left[:, 0] // SECTOR_BYTES * SECTOR_BYTES
     return list(zip(starts.tolist(), (left.sum(axis=1) - starts).tolist(), strict=True))
 
@@ -118,7 +117,7 @@ def find_volume_starts(
     for offset, data in stored_pieces(disk, start, start + length):
         for item in filesystems():
             for content in item.find_in(disk, data, offset):
-                inside = lookup.intersect(taken, stretches([(content.volume_offset, 1)]))
+                inside = arrays.intersect(taken, stretches([(content.volume_offset, 1)]))
                 if not len(inside):
                     yield content
 
@@ -126,7 +125,7 @@ def find_volume_starts(
 def stretches(places: Iterable[tuple[int, int]]) -> I64:
     """Make a set of stretches of offsets and lengths."""
     table = np.array([*places], np.int64).reshape(-1, 2)
-    return lookup.runs_of(table[:, 0], table[:, 1])
+    return arrays.runs_of(table[:, 0], table[:, 1])
 
 
 def _overlap(first: Content, second: Content) -> bool:
@@ -372,7 +371,7 @@ def _add_unmapped(
 ) -> VolumeSearch:
     """Add the volumes that a search brings out beside what is known by its content."""
     taken = stretches((item.image_offset, item.size_bytes) for item in known)
-    if depth == "maps" or lookup.total(taken) >= source.size_bytes:
+    if depth == "maps" or arrays.total(taken) >= source.size_bytes:
         return found
     found_contents, words = search_unmapped(source, taken, whole=depth == "everywhere")
     contents = [item for item in found_contents if not (is_doubtful(item) and known)]
@@ -404,7 +403,7 @@ def _add_volumes_in_gaps(source: Source, found: VolumeSearch) -> VolumeSearch:
     stale = {
         item.image_offset
         for item in added.candidates[len(found.candidates) :]
-        if len(lookup.intersect(taken, stretches([(item.image_offset, item.size_bytes)])))
+        if len(arrays.intersect(taken, stretches([(item.image_offset, item.size_bytes)])))
     }
     return replace(
         added,

@@ -15,14 +15,13 @@ from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import AccessTrace
 from layoutscope.analysis.counterfactual import ReadsOfNodes, walked
 from layoutscope.analysis.explanation import placement
-from layoutscope.arrays.lookup import find
-from layoutscope.arrays.ragged import ranges
 from layoutscope.display import Struct
 from layoutscope.drive import service
 from layoutscope.drive.simulation import is_sampled, on_host, sampled
 from layoutscope.drive.uncertain import LAYOUT, interval_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.results.plan import RemedyWords
+from layoutscope.structs.arrays import find, ranges
 from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
 

@@ -12,8 +12,6 @@ from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths
 from layoutscope.access.trace import concatenated, interleaved, nothing, place_of
 from layoutscope.analysis.counterfactual import in_whole_nodes
 from layoutscope.analysis.frames import BATCH_ROWS, NAMED
-from layoutscope.arrays.lookup import find, order_of
-from layoutscope.arrays.ragged import is_head, ranges
 from layoutscope.display import Struct
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.profile import DriveProfile, Figure
@@ -42,6 +40,7 @@ from layoutscope.remedies.case import (
     stream_rate,
 )
 from layoutscope.results.plan import MissingFiles
+from layoutscope.structs.arrays import find, is_head, order_of, ranges
 from layoutscope.tables import Values
 from layoutscope.units import GIB, MIB, format_count
 from layoutscope.walk.data import WalkPart, data_trace, files_in_turn, places_by_turn, read_in_turn

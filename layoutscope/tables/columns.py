@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.display import Displayed
 from layoutscope.frames import pl
+from layoutscope.structs.arrays import ranges, starts_of
 from layoutscope.tables.schema import DEFAULTS, NUMBERS, OPTIONAL, REFERENCE, TABLES
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, U8, Mask
+    from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.tables.schema import Column
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope.access.trace import CODE, Touches, touches
-from layoutscope.arrays.lookup import distinct, first_places
-from layoutscope.native import Kernel
+from layoutscope.structs.arrays import distinct, first_places
+from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from layoutscope.access.driver import descend, turns_of
 from layoutscope.access.trace import columns, concatenated, interleaved
-from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.errors import UsageError
+from layoutscope.structs.arrays import ranges, starts_of
 from layoutscope.walk.cache import list_mount_cached_nodes, read_limited
 from layoutscope.walk.directories import buffers, drop_unlisted_entries, lookups, reached, stat_walk, way_to
 from layoutscope.walk.readahead import (

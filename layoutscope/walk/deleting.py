@@ -15,8 +15,8 @@ import numpy as np
 from layoutscope.access.driver import descend
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import CODE, FixedPlaces, concatenated, regions_of, touches
-from layoutscope.arrays.ragged import ranges
 from layoutscope.display import Displayed, Struct
+from layoutscope.structs.arrays import ranges
 from layoutscope.walk.cache import list_mount_cached_nodes
 from layoutscope.walk.programs import deferred
 from layoutscope.walk.visits import clock_at, named, read_pages_once, requested, requests

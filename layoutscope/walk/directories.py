@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from layoutscope.access.driver import descend
 from layoutscope.access.entries import ROOT_ID, listed_bytes, padded, path_component, stored_bytes
 from layoutscope.access.trace import CODE, Touches, nothing
-from layoutscope.arrays.lookup import first_places
-from layoutscope.arrays.ragged import starts_of
 from layoutscope.display import Struct
+from layoutscope.structs.arrays import first_places, starts_of
 from layoutscope.walk.cache import evenly
 from layoutscope.walk.visits import Searches, Visits
 

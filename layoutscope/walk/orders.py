@@ -17,9 +17,9 @@ import numpy as np
 from layoutscope.access.driver import Model, descend, turns_of
 from layoutscope.access.entries import ROOT_ID, entry_table, name_bytes, node_table
 from layoutscope.access.trace import concatenated, interleaved
-from layoutscope.arrays.lookup import first_places
 from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.structs.arrays import first_places
 from layoutscope.walk import data, directories, programs, visits
 from layoutscope.walk.data import FileTouches, WalkPart, files_in_turn, places_by_turn, read_in_turn
 from layoutscope.walk.deleting import delete, least_written

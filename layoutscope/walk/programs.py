@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from layoutscope.access.driver import Descent, descend, turns_of
 from layoutscope.access.trace import concatenated, interleaved
-from layoutscope.arrays.ragged import ranges
+from layoutscope.structs.arrays import ranges
 from layoutscope.walk.data import FileTouches, places_by_turn
 from layoutscope.walk.directories import (
     buffers,

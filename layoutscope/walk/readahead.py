@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.arrays.lookup import order_of
-from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.display import Struct
+from layoutscope.structs.arrays import order_of, ranges, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

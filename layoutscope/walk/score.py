@@ -14,8 +14,8 @@ import numpy as np
 from msgspec import field
 
 from layoutscope.access.trace import place_of
-from layoutscope.arrays.ragged import ranges
 from layoutscope.display import Displayed, Struct
+from layoutscope.structs.arrays import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,9 +23,9 @@ from layoutscope.access.trace import (
     merged,
     touches,
 )
-from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.display import Struct
-from layoutscope.native import Kernel
+from layoutscope.structs.arrays import ranges, starts_of
+from layoutscope.structs.native import Kernel
 from layoutscope.walk.cache import NodeCache, list_mount_cached_nodes, read_limited, read_once
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.trace import place_of
-from layoutscope.arrays.ragged import starts_of
 from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.structs.arrays import starts_of
 from layoutscope.tables import LIVE_STATES, Values
 from layoutscope.tables.columns import are_walked
 from layoutscope.walk.host import host_profile
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import HostProfile
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.arrays.ragged import I64, Mask
+    from layoutscope.structs.arrays import I64, Mask
     from layoutscope.tables import Table, VolumeLayout
 
 

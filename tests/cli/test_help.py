@@ -12,7 +12,7 @@ import layoutscope
 from layoutscope.cli import app
 from layoutscope.cli.application import COMMANDS as OVERVIEW
 from layoutscope.cli.help import EXAMPLES, PANELS, Verb, described
-from layoutscope.native import core as core_name
+from layoutscope.structs.native import core as core_name
 from tests.cli.conftest import ROOT
 
 COMMANDS = sorted(OVERVIEW)

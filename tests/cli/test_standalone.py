@@ -83,4 +83,4 @@ def test_everything_that_is_started_goes_the_same_way():
         if "sys.executable" in path.read_text("utf-8")
     }
     # Compiling is for checkouts; Dask is not in the executable.
-    assert found == {"layoutscope/system.py", "layoutscope/native/build.py", "layoutscope/fleet/cluster.py"}
+    assert found == {"layoutscope/system.py", "layoutscope/structs/build.py", "layoutscope/fleet/cluster.py"}

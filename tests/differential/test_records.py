@@ -12,9 +12,9 @@ import pytest
 import yaml
 from kaitaistruct import KaitaiStream, KaitaiStructError
 
-from layoutscope.ondisk import bulk
-from layoutscope.ondisk.records import RECORD_TYPES
-from layoutscope.recordtypes import Field, RecordType
+from layoutscope.structs import bulk
+from layoutscope.structs.records import RECORD_TYPES
+from layoutscope.structs.recordtypes import Field, RecordType
 
 KSY = Path(__file__).resolve().parents[2] / "ksy"
 ROWS = 40

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "layoutscope"
 FORMAT_NUMBERS = re.compile(r"\bstruct\.|int\.from_bytes|np\.dtype\(\[|[\"'][<>][uif][1248][\"']")
 ALLOWED = {
-    "ondisk/checksum.py",  # a checksum is defined over little-endian words
+    "structs/checksum.py",  # a checksum is defined over little-endian words
     "image/containers/wrappers.py",  # lengths of DER have as many bytes as they say
     "drive/replay.py",  # the trace format is pairs of little-endian numbers, no disk structure
     "drive/trace_files.py",  # likewise

@@ -13,7 +13,7 @@ import zipfile
 import pytest
 
 from layoutscope import version
-from layoutscope.native.build import compiler
+from layoutscope.structs.build import compiler
 from tests.docs.imports import ROOT
 
 pytest.importorskip("hatchling", reason="the build's packages are not here: extra dev")

@@ -12,7 +12,7 @@ import numpy as np
 from layoutscope.api.check import _checked
 from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import LayoutscopeError
-from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.structs.checksum import fletcher64
 from tests.docs.spec.grammars import place
 from tests.docs.spec.sightings import look_at, watched
 

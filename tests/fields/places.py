@@ -11,9 +11,9 @@ import numpy as np
 from layoutscope.filesystems.apfs.container import open_container
 from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, SPACEMAN_PHYS
+from layoutscope.structs import grammar
+from layoutscope.structs.checksum import fletcher64
+from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, SPACEMAN_PHYS
 from tests.docs.spec.grammars import place
 from tests.docs.spec.sightings import look_at, watched
 from tests.fields.faults import CHECKSUM_BYTES, HEADER_BYTES, WORD, Field, changes

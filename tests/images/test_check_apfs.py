@@ -22,8 +22,9 @@ from layoutscope.filesystems.apfs.reader import Options, check_container
 from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
 from layoutscope.image.source import MemorySource
-from layoutscope.ondisk.checksum import crc32c_of_words
-from layoutscope.ondisk.records import (
+from layoutscope.partition import find_volumes
+from layoutscope.structs.checksum import crc32c_of_words
+from layoutscope.structs.records import (
     APFS_SUPERBLOCK,
     CHECKPOINT_MAP_HEAD,
     CHECKPOINT_MAPPING,
@@ -34,7 +35,6 @@ from layoutscope.ondisk.records import (
     REAPER_HEAD,
     SPACEMAN_PHYS,
 )
-from layoutscope.partition import find_volumes
 from tests.images.test_check_apfs_fields import changed, container_map
 
 BLOCK_BYTES = 4096

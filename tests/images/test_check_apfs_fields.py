@@ -11,7 +11,7 @@ from fixtures.fault import Fault, planted
 from layoutscope.filesystems.apfs.check import objects, space
 from layoutscope.filesystems.apfs.reader import Options, check_container
 from layoutscope.image import open_image
-from layoutscope.ondisk.records import NX_SUPERBLOCK
+from layoutscope.structs.records import NX_SUPERBLOCK
 
 BLOCK_BYTES = 4096
 STRANGE = (1, 0x10)

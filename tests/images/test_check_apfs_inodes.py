@@ -8,7 +8,7 @@ from fixtures.apfs import locate as at
 from fixtures.apfs.structures import records as written
 from fixtures.apfs.structures.records import KEY, RecordType
 from fixtures.fault import Fault, planted
-from layoutscope.ondisk.records import INODE_VAL_FIXED, X_FIELD, XF_BLOB_HEAD
+from layoutscope.structs.records import INODE_VAL_FIXED, X_FIELD, XF_BLOB_HEAD
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
 
 BLOB = INODE_VAL_FIXED.width

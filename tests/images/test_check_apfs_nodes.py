@@ -10,7 +10,7 @@ from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
 from layoutscope import check, read_layouts
 from layoutscope.filesystems.apfs.check import nodes as rules
-from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE
+from layoutscope.structs.records import BTREE_INFO, BTREE_NODE
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
 
 TREES = ("fs", "omap", "container-omap", "extentref", "snapmeta", "spaceman")

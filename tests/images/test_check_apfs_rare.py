@@ -12,7 +12,7 @@ from fixtures.apfs.writer import write
 from fixtures.fault import Fault, planted
 from layoutscope.filesystems.apfs.blocks import decrypt_blocks
 from layoutscope.filesystems.apfs.check import objects
-from layoutscope.ondisk.records import ENTRY_HEAD, KEYBAG, NX_SUPERBLOCK, SPACEMAN_PHYS
+from layoutscope.structs.records import ENTRY_HEAD, KEYBAG, NX_SUPERBLOCK, SPACEMAN_PHYS
 from tests.fields.faults import found_on, outcomes
 from tests.fields.places import fields_in_use
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings

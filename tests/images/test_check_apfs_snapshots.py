@@ -8,7 +8,7 @@ from fixtures.apfs import locate as at
 from fixtures.apfs.structures import records as written
 from fixtures.apfs.structures.records import KEY, OBJECT_TYPE_SHIFT, RecordType
 from fixtures.fault import Fault, planted
-from layoutscope.ondisk.records import APFS_SUPERBLOCK
+from layoutscope.structs.records import APFS_SUPERBLOCK
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, changed, findings
 
 

@@ -12,7 +12,7 @@ from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
 from layoutscope import check
 from layoutscope.filesystems.apfs.check import volume_fields as rules
-from layoutscope.ondisk.records import APFS_SUPERBLOCK
+from layoutscope.structs.records import APFS_SUPERBLOCK
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
 
 VOLUME = APFS_SUPERBLOCK

@@ -22,7 +22,7 @@ from fixtures.hfsplus.writer import render
 from layoutscope.cli.application import app
 from layoutscope.filesystems.apfs import features as apfs_features
 from layoutscope.filesystems.hfsplus import features as hfsplus_features
-from layoutscope.ondisk import grammar
+from layoutscope.structs import grammar
 
 BLOCK, HEADER = 4096, 32
 RESTORE = "a restore of this volume was interrupted: files may be missing"

@@ -10,7 +10,7 @@ from fixtures.apfs.checksum import with_checksum
 from fixtures.apfs.plan import Create, FilePlan, TakeSnapshot, Touch, TransactionPlan
 from fixtures.apfs.scenarios import SEALED, SEALED_DEEP, container
 from fixtures.apfs.writer import write
-from layoutscope.ondisk.records import APFS_SUPERBLOCK
+from layoutscope.structs.records import APFS_SUPERBLOCK
 
 BLOCK = 4096
 SEALED_FLAG = 0x20

@@ -14,11 +14,11 @@ from fixtures.apfs.structures.objects import ObjectType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
-from layoutscope.arrays import lookup
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
 from layoutscope.filesystems.apfs.sweep import sweep as sweep_blocks
 from layoutscope.image import open_image
+from layoutscope.structs import arrays
 from layoutscope.tables import coverage_of
 from tests.layouts import listing
 
@@ -87,7 +87,7 @@ def test_no_more_than_the_limit_is_searched_unasked(name, broken, monkeypatch):
     looked_at = []
 
     def note(blocks, within=None):
-        looked_at.append(lookup.total(within))
+        looked_at.append(arrays.total(within))
         return sweep_blocks(blocks, within)
 
     monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.sweep", note)

@@ -47,9 +47,9 @@ from fixtures.wrappers import (
     vdi,
 )
 from layoutscope.api.reading import opened, request_of
-from layoutscope.ondisk import records
 from layoutscope.options import ReadOptions
-from layoutscope.recordtypes import Field, RecordType
+from layoutscope.structs import records
+from layoutscope.structs.recordtypes import Field, RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

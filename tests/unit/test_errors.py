@@ -79,7 +79,7 @@ def test_no_error_of_the_library_names_an_option():
     made = [
         (module.name, node)
         for module in read_modules().values()
-        if not module.name.startswith(("layoutscope.cli", "layoutscope.native"))
+        if not module.name.startswith(("layoutscope.cli", "layoutscope.structs.native"))
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error")
     ]

@@ -31,7 +31,7 @@ OF_MODULES = ALWAYS | {
     "copy2",
 }
 EXCEPTIONS = {
-    "native/build.py: built.replace": "compiles the library where a developer says; the package never calls it",
+    "structs/build.py: built.replace": "compiles the library where a developer says; the package never calls it",
     "api/extract.py: self._file.truncate": "the length of an open file that nobody else has",
     "image/cache.py: target.truncate": "the length of an open file that nobody else has",
 }
@@ -62,7 +62,7 @@ WRITERS = {
     "api/validate.py: (folder / place).write_bytes": "a temporary folder of its own",
     "bounded.py: open": "standard error, by its number",
     "fleet/worker.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
-    "native/build.py: source.write_text": "a temporary folder of its own",
+    "structs/build.py: source.write_text": "a temporary folder of its own",
     "tables/capture.py: open": "the null device",
     "__main__.py: open": "standard streams, by their numbers",
 }

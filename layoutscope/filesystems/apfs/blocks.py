@@ -17,7 +17,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.image.crypto import UNIT_BYTES, decrypt_units
 from layoutscope.image.source import overlaps
-from layoutscope.ondisk import grammar
+from layoutscope.structs import grammar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,6 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
-from layoutscope.arrays.ragged import GrowingColumn, owners, ranges
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes
@@ -30,8 +29,9 @@ from layoutscope.filesystems.apfs.source import (
 from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
 from layoutscope.filesystems.apfs.verify import Expected, NodeCheck, check_nodes, hash_size
 from layoutscope.image import Workspace
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import BTREE_INFO, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
+from layoutscope.structs.arrays import GrowingColumn, owners, ranges
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.records import BTREE_INFO, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.findings import FindingLog, Level
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 BATCH_NODES: Final = 1024

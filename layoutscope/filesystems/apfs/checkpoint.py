@@ -17,10 +17,10 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.verify import object_header
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD, CHECKPOINT_MAPPING, OBJ_PHYS, PRANGE
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.checksum import fletcher64
+from layoutscope.structs.records import CHECKPOINT_MAP_HEAD, CHECKPOINT_MAPPING, OBJ_PHYS, PRANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.findings import FindingLog
-    from layoutscope.ondisk.grammar import ApfsContainer
+    from layoutscope.structs.grammar import ApfsContainer
 
 
 BATCH_BLOCKS: Final = 1024

@@ -26,10 +26,10 @@ from layoutscope.filesystems.apfs.verify import read_object
 from layoutscope.filesystems.recognition import MAX_HITS, Content, sectors_with, stored_pieces
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column
-from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.records import NX_SUPERBLOCK, OBJ_PHYS
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_column
+from layoutscope.structs.checksum import fletcher64
+from layoutscope.structs.records import NX_SUPERBLOCK, OBJ_PHYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.grammar import ApfsContainer
+    from layoutscope.structs.grammar import ApfsContainer
 
 
 MIN_BLOCK_BYTES: Final = 4096

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from msgspec import field
 
-from layoutscope.arrays import lookup
-from layoutscope.arrays.lookup import Index, index_of, is_among, is_strictly_ascending, match
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs import snapshots
@@ -27,9 +25,10 @@ from layoutscope.filesystems.apfs.volume import (
     read_fs_tree,
     read_physical_tree,
 )
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import OBJ_PHYS
+from layoutscope.structs import arrays, grammar
+from layoutscope.structs.arrays import Index, index_of, is_among, is_strictly_ascending, match
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.records import OBJ_PHYS
 from layoutscope.tables.schema import fork_of_attribute
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ class VolumeParts(Struct, frozen=True, dict=True):
 
     def claimed(self, block_size: int) -> NDArray[np.int64]:
         """Blocks that the volume uses."""
-        return self._compute_once("claimed", lambda: lookup.union(self.claims(block_size)))
+        return self._compute_once("claimed", lambda: arrays.union(self.claims(block_size)))
 
     def claims(self, block_size: int) -> list[NDArray[np.int64]]:
         """Sets of blocks that the volume uses: for nodes, for regions, for data that is counted, for data of files."""
@@ -196,15 +195,15 @@ class VolumeParts(Struct, frozen=True, dict=True):
 
     def _data_runs(self) -> NDArray[np.int64]:
         tables = [tree.records.get("extent") for tree in (self.extentref, *self.snapshot_extents)]
-        return lookup.union(
-            [lookup.runs_of(table["obj_id"], table["num_blocks"]) for table in tables if len(table["obj_id"])]
+        return arrays.union(
+            [arrays.runs_of(table["obj_id"], table["num_blocks"]) for table in tables if len(table["obj_id"])]
         )
 
     def _file_runs(self, block_size: int) -> NDArray[np.int64]:
         table = self.file_extents()
         if not len(table["obj_id"]):
             return np.empty((0, 2), np.int64)
-        return lookup.runs_of(*stretches(table, block_size))
+        return arrays.runs_of(*stretches(table, block_size))
 
 
 def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -408,14 +407,14 @@ class Account(Struct, frozen=True):
 
     def details(self) -> Details:
         """Numbers for a report, in blocks."""
-        free = lookup.total(self.free)
+        free = arrays.total(self.free)
         return {
             "blocks": self.num_blocks,
             "used blocks": self.num_blocks - free,
             "free blocks": free,
-            "claimed blocks": lookup.total(self.claimed),
-            "unclaimed blocks": lookup.total(self.unclaimed),
-            "claimed but free blocks": lookup.total(self.disputed),
+            "claimed blocks": arrays.total(self.claimed),
+            "unclaimed blocks": arrays.total(self.unclaimed),
+            "claimed but free blocks": arrays.total(self.disputed),
         }
 
 
@@ -426,17 +425,17 @@ def balance(
     log: FindingLog,
 ) -> Account:
     """Compare claims with the bitmaps."""
-    free = lookup.intersect(free, devices)
-    claimed = lookup.intersect(lookup.union(claims), devices)
-    used = lookup.subtract(devices, free)
-    disputed = lookup.intersect(claimed, free)
+    free = arrays.intersect(free, devices)
+    claimed = arrays.intersect(arrays.union(claims), devices)
+    used = arrays.subtract(devices, free)
+    disputed = arrays.intersect(claimed, free)
     for start, length in disputed[:MAX_LISTED].tolist():
         message = f"{length} blocks from block {start} are used, but free in the bitmaps"
         log.at("space manager", start).add("block-claimed-free", "warning", message)
     if len(disputed) > MAX_LISTED:
         message = f"{len(disputed) - MAX_LISTED} further runs of blocks are used, but free in the bitmaps"
         log.at("space manager").add("block-claimed-free", "warning", message)
-    return Account(lookup.total(devices), free, claimed, lookup.subtract(used, claimed), disputed)
+    return Account(arrays.total(devices), free, claimed, arrays.subtract(used, claimed), disputed)
 
 
 NO_RUNS = np.empty((0, 2), np.int64)
@@ -469,7 +468,7 @@ def _report_data_in_metadata(container: Container, parts: ContainerParts, volume
         claims = volume.claims(block_size)
         metadata += claims[:2]
         data += claims[2:]
-    for start, length in lookup.intersect(lookup.union(metadata), lookup.union(data))[:MAX_LISTED].tolist():
+    for start, length in arrays.intersect(arrays.union(metadata), arrays.union(data))[:MAX_LISTED].tolist():
         message = f"{length} blocks from block {start} are claimed by metadata and by data"
         container.log.at("space manager", start).add("block-claimed-twice", "warning", message)
 

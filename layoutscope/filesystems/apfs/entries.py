@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import Index, is_strictly_ascending, last_at_most, match
-from layoutscope.arrays.ragged import heads, ordinals, owners, ranges
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.contents import ORPHAN, streams
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.apfs.source import order_key
-from layoutscope.ondisk import grammar
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import (
+    Index,
+    heads,
+    is_strictly_ascending,
+    last_at_most,
+    match,
+    ordinals,
+    owners,
+    ranges,
+)
 from layoutscope.tables import NULL_OFFSET, NULL_ROW, Later, Table, Values, build_table
 from layoutscope.tables.schema import (
     FLAG_COMPRESSED,

@@ -12,17 +12,27 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import numpy as np
 from msgspec import field
 
-from layoutscope.arrays.lookup import Index, index_of
-from layoutscope.arrays.ragged import GrowingColumn
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import as_rows, index_records, read_levels
 from layoutscope.filesystems.apfs.nodes import NodeRows, join
 from layoutscope.filesystems.apfs.source import object_of, type_of
 from layoutscope.image import Workspace
-from layoutscope.ondisk import grammar, records
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.leaves import NO_LEAF, ItemCase, Items, Kind, Leaf, LeafBatch, LeafPlan, LeafTables, Text, Texts
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar, records
+from layoutscope.structs.arrays import GrowingColumn, Index, index_of
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.leaves import (
+    NO_LEAF,
+    ItemCase,
+    Items,
+    Kind,
+    Leaf,
+    LeafBatch,
+    LeafPlan,
+    LeafTables,
+    Text,
+    Texts,
+)
+from layoutscope.structs.records import (
     CHILD_VAL,
     DECMPFS_HEADER,
     DSTREAM,
@@ -45,7 +55,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.btree import Pool, ReadNodes
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.findings import FindingLog
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 class RecordShape(NamedTuple):

@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
-from layoutscope.arrays import lookup
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.blocks import DirtyRuns
@@ -34,9 +33,9 @@ from layoutscope.filesystems.apfs.spaceman import (
 )
 from layoutscope.filesystems.apfs.verify import read_object
 from layoutscope.findings import FindingLog
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import (
+from layoutscope.structs import arrays, grammar
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.records import (
     EFI_JUMPSTART,
     EVICT_MAPPING_KEY,
     EVICT_MAPPING_VAL,
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.objects import ObjectPlace
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.grammar import ApfsContainer
+    from layoutscope.structs.grammar import ApfsContainer
 
 
 KINDS: Final = grammar.ApfsObject.ObjectType
@@ -327,13 +326,13 @@ def _checkpoint_regions(container: Container, trees: list[NodeRows]) -> list[Reg
         for item in container.checkpoint.ephemerals.values()
     ]
     # Nodes of the space manager's free queues are ephemeral objects too; these are in the table of nodes already.
-    objects = [region for region in objects if not len(lookup.intersect(to_runs([region]), held))]
-    taken = lookup.union([held, to_runs(objects)])
+    objects = [region for region in objects if not len(arrays.intersect(to_runs([region]), held))]
+    taken = arrays.union([held, to_runs(objects)])
     return regions + objects + rest("checkpoint-data", "unused", _form_ring(container.data_paddrs), taken)
 
 
 def _form_ring(paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
-    return lookup.runs_of(paddrs.astype(np.int64), np.ones(len(paddrs), np.int64))
+    return arrays.runs_of(paddrs.astype(np.int64), np.ones(len(paddrs), np.int64))
 
 
 def read_jumpstart(container: Container) -> list[Region]:

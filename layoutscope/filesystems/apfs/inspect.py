@@ -20,12 +20,12 @@ from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, fext_pla
 from layoutscope.filesystems.apfs.keybag import unlock
 from layoutscope.filesystems.contract import InodeStats
 from layoutscope.findings import FindingLog
-from layoutscope.ondisk import grammar, records
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.comparison import compare_fields, compare_leaves, difference
-from layoutscope.ondisk.grammar import Described, combined, describe_structure
-from layoutscope.ondisk.leaves import LeafBatch
+from layoutscope.structs import grammar, records
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.checksum import fletcher64
+from layoutscope.structs.comparison import compare_fields, compare_leaves, difference
+from layoutscope.structs.grammar import Described, combined, describe_structure
+from layoutscope.structs.leaves import LeafBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.blocks import Blocks, Cipher
     from layoutscope.filesystems.contract import Piece, Row
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.grammar import FieldValue
-    from layoutscope.recordtypes import RecordType
+    from layoutscope.structs.grammar import FieldValue
+    from layoutscope.structs.recordtypes import RecordType
 
 _FIXED: Final[dict[str, tuple[RecordType, RecordType]]] = {
     "omap": (records.OMAP_KEY, records.OMAP_VAL),

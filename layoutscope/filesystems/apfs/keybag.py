@@ -16,9 +16,9 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.blocks import Cipher, decrypt_blocks, is_authentic
 from layoutscope.image.crypto import password_key, unwrap_key
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.records import ENTRY_HEAD, KEYBAG, PRANGE
+from layoutscope.structs import grammar
+from layoutscope.structs.checksum import fletcher64
+from layoutscope.structs.records import ENTRY_HEAD, KEYBAG, PRANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

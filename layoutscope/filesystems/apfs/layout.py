@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.arrays import lookup
-from layoutscope.arrays.lookup import is_among
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.container import find_superblock, uuid_text
@@ -24,7 +22,8 @@ from layoutscope.filesystems.apfs.verify import VALID_NAMES
 from layoutscope.filesystems.apfs.volume import decode_stored_name, program
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
-from layoutscope.ondisk import grammar
+from layoutscope.structs import arrays, grammar
+from layoutscope.structs.arrays import is_among
 from layoutscope.tables import (
     NULL_ROW,
     Table,
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container import Container, Half
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
     from layoutscope.filesystems.apfs.volume import Volume
-    from layoutscope.ondisk.grammar import ApfsContainer
+    from layoutscope.structs.grammar import ApfsContainer
 
 
 def flag_names(value: int, flags: type[IntEnum]) -> tuple[str, ...]:
@@ -607,7 +606,7 @@ def build_container_layout(
     sizes = nodes["size_bytes"].data
     read = int(sizes[nodes["condition"].equals("sound")].sum())
     known = int(sizes.sum()) + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
-    waiting = lookup.total(to_runs(parts.space.pending)) if parts.space else 0
+    waiting = arrays.total(to_runs(parts.space.pending)) if parts.space else 0
     details = (
         volume_groups([item.state for item in contents.volumes])
         | parts.details

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs.btree import MAX_LEVELS
 from layoutscope.filesystems.apfs.nodes import DAMAGED, UNKNOWN_LEVEL, NodeRows, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import Index, index_of
+from layoutscope.structs.checksum import fletcher64
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.arrays.ragged import heads, lengths_of, ordinals
 from layoutscope.display import Struct
-from layoutscope.native.library import Kernel
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, KVOFF
+from layoutscope.structs.arrays import heads, lengths_of, ordinals
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.native import Kernel
+from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, KVOFF
 from layoutscope.tables.schema import CONDITIONS
 
 if TYPE_CHECKING:

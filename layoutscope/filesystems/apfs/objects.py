@@ -13,15 +13,15 @@ import numpy as np
 from layoutscope import display
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.spaceman import Details, type_name
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.records import REAP_LIST_ENTRY, REAP_LIST_HEAD, REAPER_HEAD
+from layoutscope.structs import grammar
+from layoutscope.structs.checksum import fletcher64
+from layoutscope.structs.records import REAP_LIST_ENTRY, REAP_LIST_HEAD, REAPER_HEAD
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.omap import OmapView
     from layoutscope.findings import FindingLog
-    from layoutscope.ondisk.grammar import ApfsReaper, Struct
+    from layoutscope.structs.grammar import ApfsReaper, Struct
 
 
 T = TypeVar("T", bound="Struct")

@@ -85,7 +85,7 @@ class Apfs:
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
         """Tell a container by the superblock in its first block, or by those of its checkpoints."""
         from layoutscope.filesystems.recognition import Content, parse_at
-        from layoutscope.ondisk.records import APFS_CONTAINER
+        from layoutscope.structs.records import APFS_CONTAINER
 
         if parse_at(stretch, APFS_CONTAINER, 0) is not None:
             return Content(self.name, TRAITS.label, 0, stretch.size_bytes)
@@ -123,7 +123,7 @@ class Apfs:
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
         from layoutscope.filesystems.apfs.check.rules import CAUSES
-        from layoutscope.ondisk.fieldrules import name_causes_of
+        from layoutscope.structs.fieldrules import name_causes_of
 
         return name_causes_of(findings, CAUSES, volumes)
 

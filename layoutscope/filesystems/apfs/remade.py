@@ -13,9 +13,9 @@ import numpy as np
 
 from layoutscope.aging.trees import NAME, NOWHERE, Grown, RecordWrites, SplitRule, grown_tree
 from layoutscope.aging.volume import made_anew
-from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.apfs import writing as taken
 from layoutscope.filesystems.apfs.writing import CHUNK_BLOCKS, NODE_HEAD, lies_apart
+from layoutscope.structs.arrays import find
 from layoutscope.tables import NULL_ROW, Table, VolumeLayout, build_table
 
 if TYPE_CHECKING:

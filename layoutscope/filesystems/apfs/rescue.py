@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.arrays import lookup
-from layoutscope.arrays.lookup import match
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
@@ -50,8 +48,9 @@ from layoutscope.filesystems.apfs.verify import read_object
 from layoutscope.filesystems.apfs.volume import Volume, fs_source, read_seal
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import NX_SUPERBLOCK
+from layoutscope.structs import arrays, grammar
+from layoutscope.structs.arrays import match
+from layoutscope.structs.records import NX_SUPERBLOCK
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.spaceman import Space
-    from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
+    from layoutscope.structs.grammar import ApfsContainer, ApfsVolume
 
 
 SEARCHED_BYTES: Final = 1024**3
@@ -96,7 +95,7 @@ class Evidence(Struct):
         container, block_size = self.container, self.container.blocks.block_size
         data = [item.data_runs() for item in self.volumes]
         used = find_used_blocks(container.blocks, container.device_blocks, self.space, data)
-        is_small = lookup.total(used) * block_size <= SEARCHED_BYTES
+        is_small = arrays.total(used) * block_size <= SEARCHED_BYTES
         places = [used] if is_small else []
         # Blocks of the volumes' own maps: a map names an object all the same where the bitmap of its chunk is damaged.
         places += [_runs(item.state.omap.paddr, item.state.omap.size_bytes, block_size) for item in self.volumes]
@@ -104,12 +103,12 @@ class Evidence(Struct):
             places.append(_runs(paddr, size_bytes, block_size))
         told = tell_search(used, block_size)
         container.at_superblock().add("tree-rebuilt", "warning", told)
-        return sweep(container.blocks, lookup.union(places))
+        return sweep(container.blocks, arrays.union(places))
 
 
 def tell_search(used: NDArray[np.int64], block_size: int) -> str:
     """Say in one sentence what is searched without being asked to, or why that is not enough."""
-    size = lookup.total(used) * block_size
+    size = arrays.total(used) * block_size
     if size <= SEARCHED_BYTES:
         return f"{format_bytes(size)} that are in use, and not known to be data, were searched for lost nodes"
     return (
@@ -132,12 +131,12 @@ def find_used_blocks(
     devices = np.array(runs, np.int64).reshape(-1, 2)
     # What waits in a free queue is used as the bitmaps have it, so that earlier checkpoints stay whole: old copies.
     unused = [] if space is None else [space.free, to_runs(space.pending)]
-    return lookup.subtract(devices, lookup.union([np.empty((0, 2), np.int64), *unused, *data]))
+    return arrays.subtract(devices, arrays.union([np.empty((0, 2), np.int64), *unused, *data]))
 
 
 def _runs(paddr: NDArray[np.uint64], size_bytes: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
     sane = (size_bytes > 0) & (size_bytes <= SEARCHED_BYTES) & (paddr < np.uint64(2**62))
-    return lookup.runs_of(paddr[sane], size_bytes[sane] // block_size)
+    return arrays.runs_of(paddr[sane], size_bytes[sane] // block_size)
 
 
 def earlier_places(container: Container, *, with_nodes: bool) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
@@ -304,7 +303,7 @@ def reopen_container(
                 return None
             state, _ = checkpoints.open_checkpoint(store, area, paddr, superblock)
             used = find_used_blocks(store.blocks, device_blocks(store, state), read_space(store.apart(), state), [])
-            if lookup.total(used) * store.blocks.block_size > SEARCHED_BYTES:
+            if arrays.total(used) * store.blocks.block_size > SEARCHED_BYTES:
                 return None
             oids = [oid for oid in superblock.fs_oid if oid]
             volumes = _volumes_in(sweep(store.blocks, used)).newest(state.xid)

@@ -30,10 +30,10 @@ from layoutscope.filesystems.apfs.volume import (
     read_seal,
 )
 from layoutscope.filesystems.contract import ReadableState
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.records import ER_STATE_HEAD, GBITMAP_VAL, OBJ_PHYS
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.checksum import fletcher64
+from layoutscope.structs.records import ER_STATE_HEAD, GBITMAP_VAL, OBJ_PHYS
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.btree import ReadNodes
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.objects import ObjectPlace
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.volume import Volume
-    from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
+    from layoutscope.structs.grammar import ApfsContainer, ApfsVolume
 
     State = grammar.ApfsEncryption.ErStateV1 | grammar.ApfsEncryption.ErState
 

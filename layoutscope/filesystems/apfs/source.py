@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
-from layoutscope.native.library import Kernel
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.native import Kernel
+from layoutscope.structs.records import (
     EVICT_MAPPING_KEY,
     FEXT_KEY,
     FREE_QUEUE_KEY,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.omap import OmapView
     from layoutscope.findings import FindingLog
-    from layoutscope.recordtypes import Field, RecordType
+    from layoutscope.structs.recordtypes import Field, RecordType
 
 
 LEADING_NUMBERS: Final = Kernel("leading_numbers", "bnnnlL")

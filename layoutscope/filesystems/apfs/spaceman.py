@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays import lookup
-from layoutscope.arrays.lookup import clear_runs
-from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.records import BLOCK_ADDRESS, CAB_HEAD, CHUNK_INFO, CIB_HEAD, FREE_QUEUE_KEY, FREE_QUEUE_VAL
+from layoutscope.structs import arrays, grammar
+from layoutscope.structs.arrays import clear_runs, ordinals, owners
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.records import BLOCK_ADDRESS, CAB_HEAD, CHUNK_INFO, CIB_HEAD, FREE_QUEUE_KEY, FREE_QUEUE_VAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.findings import FindingLog
-    from layoutscope.ondisk.grammar import ApfsSpaceman
+    from layoutscope.structs.grammar import ApfsSpaceman
 
 
 MAX_BLOCKS: Final = 2**44
@@ -74,7 +72,7 @@ def inside(regions: Sequence[Region], store: Store) -> list[Region]:
 def to_runs(regions: Sequence[Region]) -> NDArray[np.int64]:
     """Return the blocks of regions as a set."""
     table = np.array([(item.paddr, item.num_blocks) for item in regions], np.int64).reshape(-1, 2)
-    return lookup.runs_of(table[:, 0], table[:, 1])
+    return arrays.runs_of(table[:, 0], table[:, 1])
 
 
 def from_runs(
@@ -93,13 +91,13 @@ def rest(
     taken: NDArray[np.int64],  # blocks of others
 ) -> list[Region]:
     """Make regions of what others leave of some runs."""
-    return from_runs(region_type, owner, lookup.subtract(runs, taken))
+    return from_runs(region_type, owner, arrays.subtract(runs, taken))
 
 
 def node_runs(trees: Sequence[NodeRows], block_size: int) -> NDArray[np.int64]:
     """Blocks of the nodes of trees."""
-    parts = [lookup.runs_of(nodes.paddr, nodes.size_bytes // block_size) for nodes in trees if len(nodes)]
-    return lookup.union(parts)
+    parts = [arrays.runs_of(nodes.paddr, nodes.size_bytes // block_size) for nodes in trees if len(nodes)]
+    return arrays.union(parts)
 
 
 BATCH_BITMAPS: Final = 2048
@@ -162,7 +160,7 @@ def read_space(store: Store, checkpoint: Checkpoint) -> Space:
     regions = inside(regions, store)
     regions += _internal_pool(header, regions)
     pending, queues, queued = _read_queues(store, checkpoint, header)
-    return Space(header, lookup.union(free), regions, inside(pending, store), queues, queued, all(agreeing))
+    return Space(header, arrays.union(free), regions, inside(pending, store), queues, queued, all(agreeing))
 
 
 def _read_header(store: Store, checkpoint: Checkpoint) -> tuple[int, ApfsSpaceman.SpacemanPhys, NDArray[np.uint8]]:
@@ -204,11 +202,11 @@ def _read_device(
         cibs = _addresses(spaceman, device.ofs_addresses, device.num_cibs, where)
     chunks = _read_chunks(store, cibs, number)
     free, agrees = _free(store, chunks, owner)
-    if lookup.total(free) != device.num_free_blocks:
+    if arrays.total(free) != device.num_free_blocks:
         agrees = False
         message = f"free blocks of the {owner} differ between bitmaps and space manager"
         log = store.log.at("space manager")
-        log.add("spaceman-invalid", "warning", message, expected=device.num_free_blocks, found=lookup.total(free))
+        log.add("spaceman-invalid", "warning", message, expected=device.num_free_blocks, found=arrays.total(free))
     bitmaps = chunks.bitmap_paddr[chunks.bitmap_paddr != 0]
     kinds = (("spaceman-cab", cabs), ("spaceman-cib", cibs), ("spaceman-bitmap", bitmaps))
     regions = [Region(kind, owner, paddr) for kind, paddrs in kinds for paddr in paddrs.tolist()]
@@ -260,7 +258,7 @@ def _free(store: Store, chunks: Chunks, owner: str) -> tuple[NDArray[np.int64], 
     blocks, agrees = store.blocks, True
     # A chunk without bitmap is free throughout.
     whole = (chunks.bitmap_paddr == 0) | (chunks.free_count == chunks.num_blocks)
-    parts = [lookup.runs_of(chunks.paddr[whole], chunks.num_blocks[whole])]
+    parts = [arrays.runs_of(chunks.paddr[whole], chunks.num_blocks[whole])]
     # The bitmap of a chunk that is wholly used or free tells nothing that its count does not.
     mixed = np.flatnonzero(~whole & (chunks.free_count > 0))
     for start in range(0, len(mixed), BATCH_BITMAPS):
@@ -274,11 +272,11 @@ def _free(store: Store, chunks: Chunks, owner: str) -> tuple[NDArray[np.int64], 
         rows = rows[is_there]
         bitmaps = blocks.read(chunks.bitmap_paddr[rows], blocks.block_size)
         chunk, first, length = clear_runs(bitmaps, chunks.num_blocks[rows], "little")
-        parts.append(lookup.runs_of(chunks.paddr[rows][chunk].astype(np.int64) + first, length))
+        parts.append(arrays.runs_of(chunks.paddr[rows][chunk].astype(np.int64) + first, length))
         counted = np.bincount(chunk, weights=length, minlength=len(rows)).astype(np.int64)
         _report_counts(store.log, chunks, rows, counted, owner)
         agrees &= bool(is_there.all()) and bool((counted == chunks.free_count[rows]).all())
-    return lookup.union(parts), agrees
+    return arrays.union(parts), agrees
 
 
 def _report_counts(
@@ -301,7 +299,7 @@ def _internal_pool(header: ApfsSpaceman.SpacemanPhys, own: list[Region]) -> list
     pool = np.array([[header.ip_base, min(header.num_ip_blocks, MAX_BLOCKS)]], np.int64)
     inside = np.array([[item.paddr, item.num_blocks] for item in own], np.int64).reshape(-1, 2)
     # The pool has room for three versions of every bitmap and chunk-info block, of which one is current.
-    spare = lookup.subtract(pool, lookup.runs_of(inside[:, 0], inside[:, 1]))
+    spare = arrays.subtract(pool, arrays.runs_of(inside[:, 0], inside[:, 1]))
     ring = Region("internal-pool-bitmap", "space manager", header.ip_bm_base, header.num_ip_bm_blocks)
     return [ring, *from_runs("internal-pool", "space manager", spare)]
 

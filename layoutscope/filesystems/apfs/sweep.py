@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays import lookup
 from layoutscope.display import Struct
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.records import BTREE_NODE
 from layoutscope.progress import phase
+from layoutscope.structs import arrays, grammar
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.checksum import fletcher64
+from layoutscope.structs.records import BTREE_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,21 +121,21 @@ def sweep(blocks: Blocks, within: NDArray[np.int64] | None = None) -> Swept:
 def _runs_of_device(within: NDArray[np.int64] | None, mark: int, device: int) -> NDArray[np.int64]:
     """Runs of blocks of one device, counted from its own start."""
     start = np.array([mark if device else 0, 0], np.int64)
-    found = lookup.intersect(EVERYWHERE if within is None else within - start, EVERYWHERE)
+    found = arrays.intersect(EVERYWHERE if within is None else within - start, EVERYWHERE)
     return found[found[:, 0] >= 0]
 
 
 def _chunks(source: Source, block_size: int, within: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
     """Yield the first block and the blocks of each part of a device that is stored and wanted."""
-    whole = lookup.intersect(np.array([[0, source.size_bytes // block_size]], np.int64), within)
+    whole = arrays.intersect(np.array([[0, source.size_bytes // block_size]], np.int64), within)
     holes = source.holes
-    source.counter.hole_bytes += lookup.total(holes)
+    source.counter.hole_bytes += arrays.total(holes)
     skipped = np.concatenate([holes, source.unread_ranges()])
     first = -(-skipped[:, 0] // block_size)
     length = np.maximum(skipped.sum(axis=1) // block_size - first, 0)
     step = max(CHUNK_BYTES // block_size, 1)
     with phase("looking at every block for nodes", source.size_bytes) as looked_at:
-        for start, count in lookup.subtract(whole, lookup.runs_of(first, length)).tolist():
+        for start, count in arrays.subtract(whole, arrays.runs_of(first, length)).tolist():
             for block in range(start, start + count, step):
                 number = min(step, start + count - block)
                 buffer = np.zeros(number * block_size, np.uint8)

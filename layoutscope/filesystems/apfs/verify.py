@@ -12,10 +12,10 @@ import numpy as np
 
 from layoutscope.display import Struct
 from layoutscope.errors import ChecksumError, FormatError
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column
-from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.records import BTREE_NODE, OBJ_PHYS
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_column
+from layoutscope.structs.checksum import fletcher64
+from layoutscope.structs.records import BTREE_NODE, OBJ_PHYS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.omap import OmapView
     from layoutscope.filesystems.apfs.source import Places, Store, TreeSource
-    from layoutscope.ondisk.grammar import T
+    from layoutscope.structs.grammar import T
 
 
 VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")

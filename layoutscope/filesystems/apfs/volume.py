@@ -19,8 +19,8 @@ from layoutscope.filesystems.apfs.keybag import unlock
 from layoutscope.filesystems.apfs.nodes import LOCKED, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.source import Store, TreeSource
 from layoutscope.filesystems.apfs.verify import hash_size, read_object, read_virtual
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import APFS_SUPERBLOCK
+from layoutscope.structs import grammar
+from layoutscope.structs.records import APFS_SUPERBLOCK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container import Container, NoMap
     from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
-    from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
+    from layoutscope.structs.grammar import ApfsContainer, ApfsVolume
 
 
 class Volume(Struct, frozen=True):

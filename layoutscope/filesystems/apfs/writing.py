@@ -27,8 +27,7 @@ from layoutscope.aging.volume import (
     read_entries,
     read_free,
 )
-from layoutscope.arrays.lookup import distinct, is_among
-from layoutscope.arrays.ragged import ranges
+from layoutscope.structs.arrays import distinct, is_among, ranges
 from layoutscope.tables.columns import are_walked
 
 if TYPE_CHECKING:

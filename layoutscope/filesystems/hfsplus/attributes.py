@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec import field
 
-from layoutscope.arrays.lookup import find
-from layoutscope.arrays.ragged import I64, U8, Columns, Mask, concatenate, signed
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.extents import flatten
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import I64, U8, Columns, Mask, concatenate, find, signed
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.records import (
     ATTRIBUTE_EXTENTS,
     ATTRIBUTE_FORK_DATA,
     ATTRIBUTE_INLINE_DATA,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.names import Units
     from layoutscope.filesystems.hfsplus.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 KEY: Final = ATTRIBUTE_KEY

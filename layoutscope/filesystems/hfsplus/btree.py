@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import numpy as np
 from msgspec import field
 
-from layoutscope.arrays.ragged import GrowingTable
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnreadError
 from layoutscope.filesystems.hfsplus.forks import Fork, ForkPieces, locate, read_parts
@@ -31,15 +30,16 @@ from layoutscope.filesystems.hfsplus.nodes import (
 )
 from layoutscope.filesystems.hfsplus.volume import shifted
 from layoutscope.image import Workspace
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column
-from layoutscope.ondisk.records import HEADER_NODE, HEADER_RECORD, POINTER_RECORD, RECORD_OFFSET
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import GrowingTable
+from layoutscope.structs.bulk import decode_column
+from layoutscope.structs.records import HEADER_NODE, HEADER_RECORD, POINTER_RECORD, RECORD_OFFSET
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.ragged import I64, U8, Columns, Mask
     from layoutscope.filesystems.hfsplus.volume import Volume
-    from layoutscope.ondisk.grammar import HfsplusBtree
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.arrays import I64, U8, Columns, Mask
+    from layoutscope.structs.grammar import HfsplusBtree
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 BATCH_BYTES: Final = 4 * 1024**2

@@ -14,29 +14,28 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
-from layoutscope.arrays.lookup import find, is_ascending
-from layoutscope.arrays.ragged import starts_of
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, names
 from layoutscope.filesystems.hfsplus.nodes import misplaced
 from layoutscope.filesystems.hfsplus.tree import node_log
 from layoutscope.findings import Contradiction
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.leaves import NO_LEAF, Kind, Leaf, LeafPlan, LeafTables, Repeated, Text
-from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import find, is_ascending, starts_of
+from layoutscope.structs.leaves import NO_LEAF, Kind, Leaf, LeafPlan, LeafTables, Repeated, Text
+from layoutscope.structs.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
 from layoutscope.tables import NULL_ROW
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.btree import TreeFile
     from layoutscope.filesystems.hfsplus.names import KeptNames, StoredNames
     from layoutscope.filesystems.hfsplus.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree import Tree
     from layoutscope.filesystems.hfsplus.volume import Volume
-    from layoutscope.ondisk.leaves import Coding, Texts
-    from layoutscope.recordtypes import Field, RecordColumn, RecordType
+    from layoutscope.structs.arrays import I64, Columns, Mask
+    from layoutscope.structs.leaves import Coding, Texts
+    from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
     from layoutscope.tables import TextColumn
 
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.arrays.lookup import find, is_ascending
-from layoutscope.arrays.ragged import LARGEST, heads, lengths_of
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import attributes as attributes_file
@@ -35,19 +33,20 @@ from layoutscope.filesystems.hfsplus.tree import (
     read_tree,
 )
 from layoutscope.filesystems.hfsplus.volume import Volume, alternate_header, open_volume, report_change, reread
-from layoutscope.ondisk import grammar
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import LARGEST, find, heads, is_ascending, lengths_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from layoutscope.arrays.ragged import I64, Mask
     from layoutscope.filesystems.contract import VolumeRequest
     from layoutscope.filesystems.hfsplus.attributes import Attributes
     from layoutscope.filesystems.hfsplus.btree import LeafDecoder
     from layoutscope.filesystems.hfsplus.catalog import Catalog
     from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.filesystems.hfsplus.sweep import Swept
-    from layoutscope.ondisk.grammar import HfsplusVolume
+    from layoutscope.structs.arrays import I64, Mask
+    from layoutscope.structs.grammar import HfsplusVolume
 
 
 CNID = grammar.HfsplusVolume.Cnid

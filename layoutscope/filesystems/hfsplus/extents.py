@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays.ragged import heads, lengths_of, starts_of
 from layoutscope.filesystems.hfsplus.forks import Fork, extended
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import EXTENT_KEY, EXTENT_LEAF_RECORD
+from layoutscope.structs.arrays import heads, lengths_of, starts_of
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.records import EXTENT_KEY, EXTENT_LEAF_RECORD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.arrays import I64, Columns, Mask
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 LEAF_RECORD: Final = EXTENT_LEAF_RECORD

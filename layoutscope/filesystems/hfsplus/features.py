@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.features import Feature, FeatureField
-from layoutscope.ondisk import grammar
+from layoutscope.structs import grammar
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.volume import Volume

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.lookup import clear_runs, runs_of
-from layoutscope.arrays.ragged import LARGEST, U8, owners, ranges
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnreadError
 from layoutscope.filesystems.hfsplus.volume import shifted
+from layoutscope.structs.arrays import LARGEST, U8, clear_runs, owners, ranges, runs_of
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.ragged import I64
     from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.image import Workspace
-    from layoutscope.ondisk.grammar import HfsplusVolume
+    from layoutscope.structs.arrays import I64
+    from layoutscope.structs.grammar import HfsplusVolume
 
 
 STRETCH_BYTES: Final = 8 * 1024**2

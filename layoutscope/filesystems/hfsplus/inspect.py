@@ -15,11 +15,11 @@ from layoutscope.filesystems.hfsplus.catalog import PLAN
 from layoutscope.filesystems.hfsplus.journal import find_journal, replay_journal
 from layoutscope.filesystems.hfsplus.nodes import FORMS, HEADER, INDEX, LEAF, decode_nodes, locate_records
 from layoutscope.filesystems.hfsplus.volume import open_volume
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column
-from layoutscope.ondisk.comparison import compare_fields, compare_leaves, difference
-from layoutscope.ondisk.grammar import Described, describe_structure
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_column
+from layoutscope.structs.comparison import compare_fields, compare_leaves, difference
+from layoutscope.structs.grammar import Described, describe_structure
+from layoutscope.structs.records import (
     ATTRIBUTE_EXTENTS,
     ATTRIBUTE_FORK_DATA,
     ATTRIBUTE_INLINE_DATA,
@@ -37,11 +37,11 @@ from layoutscope.ondisk.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.arrays.ragged import I64
     from layoutscope.filesystems.hfsplus.nodes import RecordBatch
     from layoutscope.image import Source
-    from layoutscope.ondisk.grammar import FieldValue
-    from layoutscope.recordtypes import RecordType
+    from layoutscope.structs.arrays import I64
+    from layoutscope.structs.grammar import FieldValue
+    from layoutscope.structs.recordtypes import RecordType
 
 _CATALOG_TYPES: Final = grammar.HfsplusCatalog.RecordType
 _ATTRIBUTE_TYPES: Final = grammar.HfsplusAttributes.RecordType

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.ragged import starts_of
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume import Overlay, read_at, report_denied_journal
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.checksum import journal_checksums
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import starts_of
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.checksum import journal_checksums
+from layoutscope.structs.records import (
     BLOCK_INFO_BE,
     BLOCK_INFO_LE,
     BLOCK_LIST_CHECKED,
@@ -31,11 +31,11 @@ from layoutscope.ondisk.records import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, U8
     from layoutscope.filesystems.contract import VolumeRequest
     from layoutscope.filesystems.hfsplus.volume import Volume
-    from layoutscope.ondisk.grammar import HfsplusJournal
-    from layoutscope.recordtypes import RecordType
+    from layoutscope.structs.arrays import I64, U8
+    from layoutscope.structs.grammar import HfsplusJournal
+    from layoutscope.structs.recordtypes import RecordType
 
 
 HEADER: Final = JOURNAL_HEADER_BE

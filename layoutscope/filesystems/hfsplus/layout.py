@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.arrays.lookup import find, order_of
-from layoutscope.arrays.ragged import LARGEST, heads, lengths_of, starts_of
 from layoutscope.filesystems.contract import NO_TIME, InodeStats
 from layoutscope.filesystems.hfsplus.btree import pieces_of
 from layoutscope.filesystems.hfsplus.catalog import (
@@ -56,8 +54,9 @@ from layoutscope.filesystems.hfsplus.tree import (
     nodes_apart,
 )
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET, attribute_names, volume_uuid
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import LARGEST, find, heads, lengths_of, order_of, starts_of
+from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.tables import NULL_ROW, Later, Table, Values, VolumeFacts, VolumeLayout, build_table, stacked
 from layoutscope.tables.columns import condition_details
 from layoutscope.tables.layout import TreeFacts, findings_table
@@ -78,13 +77,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, U8, Columns, Mask
     from layoutscope.filesystems.contract import VolumeRequest
     from layoutscope.filesystems.hfsplus.attributes import Attributes
     from layoutscope.filesystems.hfsplus.catalog import Catalog, Links
     from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.filesystems.hfsplus.volume import Volume
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.arrays import I64, U8, Columns, Mask
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 KINDS: Final = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device")

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutscope.arrays.ragged import owners, ranges, starts_of, take_ranges
-from layoutscope.ondisk.leaves import Texts
+from layoutscope.structs.arrays import owners, ranges, starts_of, take_ranges
+from layoutscope.structs.leaves import Texts
 from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.ragged import I64, U8
+    from layoutscope.structs.arrays import I64, U8
 
 
 Units: TypeAlias = NDArray[np.uint16]

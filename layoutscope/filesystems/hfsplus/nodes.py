@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays.ragged import heads, lengths_of, ordinals, owners, starts_of
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.names import case_table, fold_names
-from layoutscope.native import Kernel
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.leaves import LeafBatch
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import heads, lengths_of, ordinals, owners, starts_of
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.leaves import LeafBatch
+from layoutscope.structs.native import Kernel
+from layoutscope.structs.records import (
     ATTRIBUTE_KEY,
     ATTRIBUTE_RECORD_TYPE,
     CATALOG_KEY,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, U8, Mask
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.arrays import I64, U8, Mask
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 DESCRIPTOR: Final = NODE_DESCRIPTOR

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.recognition import Content
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source, Window
-    from layoutscope.ondisk.grammar import Described
+    from layoutscope.structs.grammar import Described
     from layoutscope.tables import VolumeLayout
 
 TREES: Final = (
@@ -151,7 +151,7 @@ class Hfsplus:
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
         from layoutscope.filesystems.hfsplus.check.rules import CAUSES
-        from layoutscope.ondisk.fieldrules import name_causes_of
+        from layoutscope.structs.fieldrules import name_causes_of
 
         return name_causes_of(findings, CAUSES, volumes)
 

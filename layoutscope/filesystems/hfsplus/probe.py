@@ -15,9 +15,9 @@ from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_OFFSET, fin
 from layoutscope.filesystems.recognition import MAX_HITS, SECTOR_BYTES, Content, MapRegion, parse_at, sectors_with
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.records import (
     HEADER_NODE,
     HFS_WRAPPER_VOLUME_START,
     JOURNAL_INFO_BLOCK,
@@ -29,9 +29,9 @@ from layoutscope.ondisk.records import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from layoutscope.arrays.ragged import I64, U8, Mask
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.grammar import HfsplusVolume
+    from layoutscope.structs.arrays import I64, U8, Mask
+    from layoutscope.structs.grammar import HfsplusVolume
 
 
 MAX_BLOCK_BYTES: Final = 1024**2

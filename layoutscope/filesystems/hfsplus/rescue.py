@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.arrays.lookup import distinct, find, runs_of
-from layoutscope.arrays.ragged import heads, lengths_of
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import catalog as catalog_file
@@ -58,17 +56,18 @@ from layoutscope.filesystems.hfsplus.volume import HEADER_BYTES, HEADER_OFFSET, 
 from layoutscope.findings import FindingLog
 from layoutscope.image import Window
 from layoutscope.image.source import overlaps
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column
-from layoutscope.ondisk.records import VOLUME_HEADER
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import distinct, find, heads, lengths_of, runs_of
+from layoutscope.structs.bulk import decode_column
+from layoutscope.structs.records import VOLUME_HEADER
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.ragged import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.btree import LeafDecoder
     from layoutscope.filesystems.hfsplus.catalog import Catalog
     from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.image import Source
-    from layoutscope.ondisk.grammar import HfsplusBtree, HfsplusVolume
+    from layoutscope.structs.arrays import I64, Columns, Mask
+    from layoutscope.structs.grammar import HfsplusBtree, HfsplusVolume
 
 
 _COMPARE = grammar.HfsplusBtree.KeyCompareType

@@ -13,8 +13,8 @@ from layoutscope.filesystems.hfsplus.extents import FixedLeaves, extend_fork
 from layoutscope.filesystems.hfsplus.forks import Fork
 from layoutscope.filesystems.hfsplus.journal import is_pending
 from layoutscope.filesystems.hfsplus.tree import Tree, read_tree
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import HOT_FILE_KEY, HOT_FILE_LEAF_RECORD
+from layoutscope.structs import grammar
+from layoutscope.structs.records import HOT_FILE_KEY, HOT_FILE_LEAF_RECORD
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.catalog import Catalog

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
-from layoutscope.arrays import lookup
-from layoutscope.arrays.lookup import distinct
-from layoutscope.arrays.ragged import I64, U8, Columns, Mask, concatenate, ranges
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import tree
@@ -36,9 +33,11 @@ from layoutscope.filesystems.hfsplus.nodes import (
     locate_records,
 )
 from layoutscope.filesystems.hfsplus.volume import shifted
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.records import (
+from layoutscope.progress import phase
+from layoutscope.structs import arrays, grammar
+from layoutscope.structs.arrays import I64, U8, Columns, Mask, concatenate, distinct, ranges
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.records import (
     ATTRIBUTE_KEY,
     ATTRIBUTE_RECORD_TYPE,
     BLOCK_LIST_HEADER_BE,
@@ -50,7 +49,6 @@ from layoutscope.ondisk.records import (
     POINTER_RECORD,
     RECORD_OFFSET,
 )
-from layoutscope.progress import phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +59,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree import Tree
     from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.image.source import Source
-    from layoutscope.recordtypes import RecordType
+    from layoutscope.structs.recordtypes import RecordType
 
 
 CHUNK_BYTES: Final = 8 * 1024**2
@@ -133,14 +131,14 @@ def _list_stored_chunks(source: Source, size: int) -> I64:
     A file may claim any size at no cost, so that the work must follow what it stores.
     """
     holes = source.holes
-    source.counter.hole_bytes += lookup.total(holes)
+    source.counter.hole_bytes += arrays.total(holes)
     skipped = np.concatenate([holes, source.unread_ranges()])
     stop = skipped.sum(axis=1)
     first = -(-skipped[:, 0] // CHUNK_BYTES)
     # The last chunk ends with the volume, wherever that is in it.
     last = np.where(stop >= size, -(-size // CHUNK_BYTES), stop // CHUNK_BYTES)
     every = np.array([[0, -(-size // CHUNK_BYTES)]], np.int64)
-    return lookup.subtract(every, lookup.runs_of(first, np.maximum(last - first, 0)))
+    return arrays.subtract(every, arrays.runs_of(first, np.maximum(last - first, 0)))
 
 
 def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.arrays.lookup import distinct
-from layoutscope.arrays.ragged import I64, Columns, Mask, concatenate, heads, lengths_of, ranges, starts_of
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.btree import (
     Decoded,
@@ -31,8 +29,9 @@ from layoutscope.filesystems.hfsplus.nodes import (
     ReadNodes,
     RecordBatch,
 )
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import HEADER_NODE
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import I64, Columns, Mask, concatenate, distinct, heads, lengths_of, ranges, starts_of
+from layoutscope.structs.records import HEADER_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, LayoutscopeError
 from layoutscope.findings import FindingLog
 from layoutscope.image import Source, Window
 from layoutscope.image.source import overlaps
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import HFSPLUS_VOLUME_VOLUME_START, VOLUME_END, VOLUME_HEADER
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import ordinals, owners
+from layoutscope.structs.records import HFSPLUS_VOLUME_VOLUME_START, VOLUME_END, VOLUME_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, U8, Mask
-    from layoutscope.ondisk.grammar import HfsplusVolume
+    from layoutscope.structs.arrays import I64, U8, Mask
+    from layoutscope.structs.grammar import HfsplusVolume
 
 
 HEADER_OFFSET: Final = HFSPLUS_VOLUME_VOLUME_START.volume_header.offset

@@ -23,8 +23,8 @@ from layoutscope.aging.volume import (
     read_entries,
     read_free,
 )
-from layoutscope.arrays.lookup import distinct, find, is_among
-from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_THREAD
+from layoutscope.structs.arrays import distinct, find, is_among
+from layoutscope.structs.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_THREAD
 from layoutscope.tables import NULL_ROW, Table, Values, VolumeLayout, build_table
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from layoutscope.aging.model import CycleKind, Done
     from layoutscope.aging.trees import AgingTree, NodeTouches, TreeLevel
     from layoutscope.aging.volume import AgingEntries, Data, FreeBlocks
-    from layoutscope.arrays.ragged import Mask
+    from layoutscope.structs.arrays import Mask
 
     I64 = NDArray[np.int64]
 

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import runs_of, subtract, total
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.records import ASIF_HEADER, DIRECTORY_ENTRY, REFERENCE, SEQUENCE
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import runs_of, subtract, total
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.records import ASIF_HEADER, DIRECTORY_ENTRY, REFERENCE, SEQUENCE
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.ondisk.grammar import Asif
+    from layoutscope.structs.grammar import Asif
 
     I64 = NDArray[np.int64]
 

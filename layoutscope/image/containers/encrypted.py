@@ -19,8 +19,8 @@ from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.records import (
     ENCRYPTED_IMAGE_HEADER,
     FORMER_TRAILER,
     KEY_LIST,
@@ -29,7 +29,7 @@ from layoutscope.ondisk.records import (
 )
 
 if TYPE_CHECKING:
-    from layoutscope.ondisk.grammar import EncryptedImage
+    from layoutscope.structs.grammar import EncryptedImage
 
 WHAT: Final = "encrypted disk image"
 MAX_ROUNDS: Final = 10_000_000

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope import system
-from layoutscope.arrays import lookup
 from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import (
@@ -40,6 +39,7 @@ from layoutscope.image.containers.placed import (
 from layoutscope.image.raw import RawFile
 from layoutscope.image.signatures import trailer_of
 from layoutscope.image.source import FillingSource, ReadCounter, Source
+from layoutscope.structs import arrays
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -352,8 +352,8 @@ class ForeignSource(FillingSource):
         """Areas that the container does not store, shape (n, 2): offset and length in bytes."""
         stored = stored_runs([self._source, *self._others], self.size_bytes)
         files = self._source.size_bytes + sum(each.size_bytes for each in self._others)
-        refuse_expansion(self.name, lookup.total(stored), files)
-        return lookup.subtract(np.array([[0, self.size_bytes]]), stored)
+        refuse_expansion(self.name, arrays.total(stored), files)
+        return arrays.subtract(np.array([[0, self.size_bytes]]), stored)
 
     def _with_footer(self) -> Source:
         """Return the file of a dynamic VHD; with the copy of its footer behind its last block if it is cut."""
@@ -452,10 +452,10 @@ class ForeignSource(FillingSource):
             starts = range(0, len(target), BLOCK_BYTES)
             return sum(self._ask(image_offset + at, target[at : at + BLOCK_BYTES]) for at in starts)
         target[:] = bytes(len(target))
-        self._unread = lookup.union([self._unread, np.array([[image_offset, len(target)]], np.int64)])
+        self._unread = arrays.union([self._unread, np.array([[image_offset, len(target)]], np.int64)])
         message = (
             f"the file is cut or damaged (it ends at byte {self._end}): "
-            f"{format_bytes(lookup.total(self._unread))} that were asked for count as not read"
+            f"{format_bytes(arrays.total(self._unread))} that were asked for count as not read"
         )
         self.own_findings = (Finding("image-incomplete", "error", self._kind, int(self._unread[0, 0]), message),)
         return len(target)

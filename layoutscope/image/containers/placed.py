@@ -7,14 +7,14 @@ from uuid import UUID
 
 import numpy as np
 
-from layoutscope.arrays.lookup import runs_of, subtract
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import runs_of, subtract
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.records import (
     QCOW_HEADER,
     QCOW_REFERENCE,
     VHD_DYNAMIC_HEADER,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.ondisk.grammar import Struct
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.grammar import Struct
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     I64 = NDArray[np.int64]
     T = TypeVar("T", bound=Struct)

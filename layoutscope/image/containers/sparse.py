@@ -11,7 +11,6 @@ from xml.sax.saxutils import unescape
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.arrays.lookup import runs_of, subtract
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding, FindingLog
 from layoutscope.image import signatures
@@ -21,9 +20,10 @@ from layoutscope.image.failing import RescuedSource
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import FillingSource, MemorySource, ReadCounter, Source
 from layoutscope.image.split import band_number
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import runs_of, subtract
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.records import (
     PARALLELS_ENTRY,
     PARALLELS_HEADER,
     SPARSE_IMAGE_BAND,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.findings import Level
-    from layoutscope.ondisk.grammar import Struct
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.grammar import Struct
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     I64 = NDArray[np.int64]
     T = TypeVar("T", bound=Struct)

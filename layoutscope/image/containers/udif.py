@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import numpy as np
 
 from layoutscope import display
-from layoutscope.arrays.lookup import runs_of, subtract, total, union
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import refuse_expansion
 from layoutscope.image.signatures import udif_trailer_at
 from layoutscope.image.source import FillingSource, Source, overlaps
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import runs_of, subtract, total, union
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.records import (
     BLOCK_HEAD,
     BLOCK_MAP,
     PACKED_HEAD,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.ondisk.grammar import Struct, Udif
+    from layoutscope.structs.grammar import Struct, Udif
 
     T = TypeVar("T", bound=Struct)
 

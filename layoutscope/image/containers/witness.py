@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import runs_of, subtract, total, union
 from layoutscope.errors import FormatError, ImageError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import refuse_expansion
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import FillingSource, ReadCounter, Source
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION, VOLUME_SECTION
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import runs_of, subtract, total, union
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION, VOLUME_SECTION
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.ondisk.grammar import ExpertWitness
+    from layoutscope.structs.grammar import ExpertWitness
 
     I64 = NDArray[np.int64]
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from layoutscope.arrays.lookup import runs_of
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import open_placed
 from layoutscope.image.raw import RawFile
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import runs_of
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.records import (
     APPLE_SINGLE,
     APPLE_SINGLE_ENTRY,
     COMPACT_DISC_SECTOR,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.grammar import Struct
+    from layoutscope.structs.grammar import Struct
 
     T = TypeVar("T", bound=Struct)
 

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from layoutscope.analysis import comparison
 from layoutscope.analysis.explanation import drive_words
-from layoutscope.arrays.lookup import dense_codes, intersect, runs_of, subtract, union
 from layoutscope.display import Struct
 from layoutscope.errors import UsageError
 from layoutscope.report.map.pyramid import (
@@ -41,6 +40,7 @@ from layoutscope.report.map.pyramid import (
 )
 from layoutscope.report.map.scans import DEVICES, MapDisk, MapFact, first_walks
 from layoutscope.results.compare import NODE_APPEARED, NODE_MOVED, NODE_STAYED, NODE_WENT
+from layoutscope.structs.arrays import dense_codes, intersect, runs_of, subtract, union
 from layoutscope.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:

@@ -14,13 +14,12 @@ import numpy as np
 
 from layoutscope.access.entries import ROOT_ID, path_component
 from layoutscope.analysis.explanation import drive_words
-from layoutscope.arrays.lookup import dense_codes, find, first_places, match
-from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report import escape_text
 from layoutscope.report.map import pyramid
 from layoutscope.report.map.pyramid import verified_xids
+from layoutscope.structs.arrays import dense_codes, find, first_places, match, owners, ranges
 from layoutscope.tables.columns import stacked
 from layoutscope.tables.schema import CONDITIONS, LIVE_STATES
 from layoutscope.units import MIB

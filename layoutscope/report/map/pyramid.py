@@ -15,9 +15,9 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
-from layoutscope.arrays.lookup import dense_codes, first_places, intersect, match, runs_of, subtract, total, union
 from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.structs.arrays import dense_codes, first_places, intersect, match, runs_of, subtract, total, union
 from layoutscope.tables.schema import DATA_REGIONS
 
 if TYPE_CHECKING:

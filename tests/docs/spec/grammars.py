@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from layoutscope._generated import records
-from layoutscope.recordtypes import Field, RecordType
+from layoutscope.structs.recordtypes import Field, RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ import numpy as np
 from layoutscope.api.check import _checked  # what check says, beside the tables of the same reading
 from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import LayoutscopeError
-from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.structs.checksum import fletcher64
 from tests.conftest import cache_dir
 from tests.docs.spec.grammars import place
 from tests.docs.spec.sightings import look_at, watched

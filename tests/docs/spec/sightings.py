@@ -18,8 +18,8 @@ from layoutscope.api import documents
 from layoutscope.api.check import compare_nodes
 from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import LayoutscopeError
-from layoutscope.ondisk import bulk, grammar
-from layoutscope.recordtypes import Field, RecordType
+from layoutscope.structs import bulk, grammar
+from layoutscope.structs.recordtypes import Field, RecordType
 from tests.docs.spec.grammars import types
 
 if TYPE_CHECKING:

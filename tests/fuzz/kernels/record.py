@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from layoutscope.native import Kernel
-from layoutscope.native.library import Columns, made_ready
+from layoutscope.structs.native import Columns, Kernel, made_ready
 from tests.fuzz.kernels.targets import SEEDS
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from layoutscope.native.build import SANITIZERS, compiler
-from layoutscope.native.library import SOURCES
+from layoutscope.structs.build import SANITIZERS, compiler
+from layoutscope.structs.native import SOURCES
 from tests.fuzz.runner import CORPUS
 
 HERE: Final = Path(__file__).parent

@@ -17,7 +17,7 @@ from layoutscope.filesystems.apfs.objects import ObjectKind, Objects, _read_list
 from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import MemorySource
-from layoutscope.ondisk import grammar
+from layoutscope.structs import grammar
 from tests.unit.apfs.test_places import superblock
 from tests.unit.apfs.toys import BLOCK, object_map, store_of
 

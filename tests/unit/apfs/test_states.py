@@ -27,7 +27,7 @@ from layoutscope.filesystems.apfs.snapshots import (
 )
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.findings import FindingLog
-from layoutscope.ondisk import grammar
+from layoutscope.structs import grammar
 from tests.unit.apfs.toys import BLOCK, child, mapping, node, object_map, store_of, virtual
 
 KINDS = grammar.ApfsObject.ObjectType

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, find_younger
-from layoutscope.ondisk import grammar
+from layoutscope.structs import grammar
 
 KINDS = grammar.ApfsObject.ObjectType
 SUPERBLOCK, MAP = int(KINDS.nx_superblock), int(KINDS.checkpoint_map)

@@ -5,7 +5,7 @@ import pytest
 
 from layoutscope.filesystems.hfsplus.volume import Overlay
 from layoutscope.image import MemorySource
-from layoutscope.ondisk.checksum import journal_checksums
+from layoutscope.structs.checksum import journal_checksums
 
 
 def one_by_one(data):

@@ -17,7 +17,7 @@ from layoutscope.filesystems.hfsplus.nodes import (
     misplaced,
     read_keys,
 )
-from layoutscope.ondisk.leaves import Texts
+from layoutscope.structs.leaves import Texts
 
 
 def numbers(*values):

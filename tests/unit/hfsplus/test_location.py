@@ -32,7 +32,7 @@ from layoutscope.filesystems.hfsplus.volume import (
 from layoutscope.image import MemorySource
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import Window
-from layoutscope.ondisk.records import VOLUME_HEADER
+from layoutscope.structs.records import VOLUME_HEADER
 from tests.unit.partition.builders import wrapper
 
 BLOCK, BLOCKS = 4096, 64

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.hfsplus import names
-from layoutscope.ondisk.leaves import Texts
+from layoutscope.structs.leaves import Texts
 
 
 @pytest.mark.parametrize(

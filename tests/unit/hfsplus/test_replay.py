@@ -15,7 +15,7 @@ import pytest
 from layoutscope.filesystems.hfsplus.journal import find_journal, replay_journal, report_pending, unrolled
 from layoutscope.filesystems.hfsplus.volume import open_volume
 from layoutscope.image import MemorySource
-from layoutscope.ondisk.records import VOLUME_HEADER
+from layoutscope.structs.records import VOLUME_HEADER
 
 BLOCK, BLOCKS = 4096, 64
 SIZE = BLOCK * BLOCKS

@@ -23,7 +23,7 @@ from layoutscope.filesystems.hfsplus.tree import (
 from layoutscope.filesystems.hfsplus.volume import Volume
 from layoutscope.findings import FindingLog
 from layoutscope.image import MemorySource
-from layoutscope.ondisk.records import EXTENT_KEY, EXTENT_LEAF_RECORD, HEADER_RECORD
+from layoutscope.structs.records import EXTENT_KEY, EXTENT_LEAF_RECORD, HEADER_RECORD
 from tests.unit.hfsplus.written import node
 
 SIZE, FIRST_BLOCK = 512, 2

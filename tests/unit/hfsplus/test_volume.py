@@ -7,7 +7,7 @@ import pytest
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume import open_volume
 from layoutscope.image import MemorySource
-from layoutscope.ondisk.records import VOLUME_HEADER
+from layoutscope.structs.records import VOLUME_HEADER
 
 BLOCK, BLOCKS = 4096, 8
 SIZE = BLOCK * BLOCKS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.nodes import INDEX, LEAF, decode_nodes, locate_records
-from layoutscope.ondisk.records import NODE_DESCRIPTOR
+from layoutscope.structs.records import NODE_DESCRIPTOR
 
 
 def node(records, *, kind=LEAF, height=1, size=4096, f_link=0, b_link=0):

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.access.trace import CODE, Touches
-from layoutscope.arrays import lookup
-from layoutscope.arrays.lookup import FIRST_PLACES, first_places
 from layoutscope.metrics import files
+from layoutscope.structs import arrays
+from layoutscope.structs.arrays import FIRST_PLACES, first_places
 from layoutscope.walk import cache
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 from tests.unit.native.reference.arrays import plain_combine, plain_first_places, plain_join
@@ -34,7 +34,7 @@ def test_joined_runs_are_the_blocks_of_all(runs):
     """Each block once, in runs that do not touch: counted block by block."""
     first, count = np.array(runs, np.int64).reshape(-1, 2).T
     blocks = {block for start, length in runs for block in range(start, start + length)}
-    found = lookup.runs_of(first, count)
+    found = arrays.runs_of(first, count)
     assert [block for start, length in found.tolist() for block in range(start, start + length)] == sorted(blocks)
     assert (found[1:, 0] > found[:-1].sum(axis=1)).all()
 
@@ -45,7 +45,7 @@ def test_sets_are_combined_as_by_sweeping(data, wanted):
     """Blocks of one set alone, or of both; the kernel takes whatever is in order."""
     runs, other = a_set(data.draw), a_set(data.draw)
     found = np.empty((len(runs) + len(other), 2), np.int64)
-    count = lookup.COMBINE_RUNS.attempt(runs, other, wanted, found)
+    count = arrays.COMBINE_RUNS.attempt(runs, other, wanted, found)
     assert count is not None
     assert found[:count].tolist() == plain_combine(runs, other, wanted).tolist()
 
@@ -57,13 +57,13 @@ def test_hostile_runs_are_refused_or_give_the_same(data, wanted, room):
     fenced = Fenced(*spoil(data.draw, [a_set(data.draw), a_set(data.draw)]), np.zeros(room, np.int64))
     runs, other, found = fenced.copies
     wanted = data.draw(st.sampled_from([1, 2, 3, wanted]))
-    count = lookup.COMBINE_RUNS.attempt(runs, other, wanted, found)
+    count = arrays.COMBINE_RUNS.attempt(runs, other, wanted, found)
     assert fenced.hold()
     assert fenced.unchanged(0, 1)
     if count is not None:
         theirs = plain_combine(runs.reshape(-1, 2), other.reshape(-1, 2), wanted)
         assert found[: 2 * count].tolist() == theirs.ravel().tolist()
-    count = lookup.JOIN_RUNS.attempt(runs, other, found)
+    count = arrays.JOIN_RUNS.attempt(runs, other, found)
     assert fenced.hold()
     if count is not None:
         theirs = plain_join(runs.ravel(), other.ravel()) if len(runs) else np.empty(0, np.int64)
@@ -197,9 +197,9 @@ def test_numbers_are_ordered_as_numpy_does(values):
     """Equal ones stay as they stand, those below zero come first; the kernel did not refuse."""
     numbers = np.array(values, np.int64)
     expected = np.argsort(numbers, kind="stable").tolist()
-    assert lookup.order_of(numbers).tolist() == expected
+    assert arrays.order_of(numbers).tolist() == expected
     found = np.empty(len(numbers), np.int64)
-    assert lookup.ORDER_NUMBERS.attempt(numbers, found, np.empty(len(numbers), np.int64)) == len(numbers)
+    assert arrays.ORDER_NUMBERS.attempt(numbers, found, np.empty(len(numbers), np.int64)) == len(numbers)
     assert found.tolist() == expected
 
 
@@ -210,7 +210,7 @@ def test_numbers_are_ordered_in_their_buffers(data, values, room):
     sizes = [np.zeros(data.draw(st.sampled_from([len(values), room])), np.int64) for _ in range(2)]
     fenced = Fenced(*spoil(data.draw, [np.array(values, np.int64), *sizes]))
     given_values, found, scratch = fenced.copies
-    count = lookup.ORDER_NUMBERS.attempt(given_values, found, scratch)
+    count = arrays.ORDER_NUMBERS.attempt(given_values, found, scratch)
     assert fenced.hold()
     assert fenced.unchanged(0)
     assert (count is None) == (len({len(given_values), len(found), len(scratch)}) > 1)

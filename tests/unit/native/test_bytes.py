@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.arrays.ragged import COPY_PIECES, ranges, starts_of, take_ranges
 from layoutscope.image.raw import READ_PIECES, SMALL_BYTES, plain_pieces
-from layoutscope.ondisk.checksum import FLETCHER64, fletcher64
+from layoutscope.structs.arrays import COPY_PIECES, ranges, starts_of, take_ranges
+from layoutscope.structs.checksum import FLETCHER64, fletcher64
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced
 from tests.unit.native.reference.arrays import plain_copy
 from tests.unit.native.reference.checksum import plain_fletcher64

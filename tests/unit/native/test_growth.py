@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from layoutscope.aging import trees
 from layoutscope.aging.trees import GROW_LEVEL, RecordWrites, SplitRule
-from layoutscope.native.library import RefusedError
+from layoutscope.structs.native import RefusedError
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 from tests.unit.native.reference.growth import plain_grown
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.ondisk import leaves
-from layoutscope.ondisk.leaves import (
+from layoutscope.structs import leaves
+from layoutscope.structs.leaves import (
     DECODE_LEAVES,
     ItemCase,
     Items,
@@ -23,8 +23,8 @@ from layoutscope.ondisk.leaves import (
     Text,
     compiled,
 )
-from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD, J_KEY
-from layoutscope.recordtypes import RecordType
+from layoutscope.structs.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD, J_KEY
+from layoutscope.structs.recordtypes import RecordType
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 from tests.unit.native.reference.leaves import PlainTables
 

@@ -8,15 +8,13 @@ import sys
 import numpy as np
 import pytest
 
-from layoutscope.arrays.lookup import COMBINE_RUNS, FIRST_PLACES, JOIN_RUNS, first_places
-from layoutscope.arrays.ragged import COPY_PIECES
 from layoutscope.drive.hdd import CLOSED_LOOP, QUEUED_LOOP
 from layoutscope.image.raw import READ_PIECES
-from layoutscope.native import Kernel
-from layoutscope.native.build import compiler
-from layoutscope.native.library import SOURCES, RefusedError
-from layoutscope.ondisk.checksum import FLETCHER64
-from layoutscope.ondisk.leaves import DECODE_LEAVES
+from layoutscope.structs.arrays import COMBINE_RUNS, COPY_PIECES, FIRST_PLACES, JOIN_RUNS, first_places
+from layoutscope.structs.build import compiler
+from layoutscope.structs.checksum import FLETCHER64
+from layoutscope.structs.leaves import DECODE_LEAVES
+from layoutscope.structs.native import SOURCES, Kernel, RefusedError
 from layoutscope.walk.cache import LRU_MISSES, READ_ONCE
 from tests.cli.conftest import ROOT
 
@@ -41,13 +39,13 @@ def test_without_a_core_one_line_says_what_builds_it(library, reason):
     assert (result.returncode, result.stdout) == (1, "")
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"layoutscope: {reason}")
-    assert line.endswith(f"with python -m layoutscope.native.build -o {library}")
+    assert line.endswith(f"with python -m layoutscope.structs.build -o {library}")
     code = f"import layoutscope; layoutscope.scan({SCAN[-2]!r})"
     around = {**os.environ, "LAYOUTSCOPE_KERNELS": library}
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT, env=around
     )
-    assert run.stderr.splitlines()[-1].startswith(f"layoutscope.native.library.CoreError: {reason}")
+    assert run.stderr.splitlines()[-1].startswith(f"layoutscope.structs.native.CoreError: {reason}")
 
 
 def test_a_core_of_other_sources_is_refused(tmp_path):
@@ -56,14 +54,14 @@ def test_a_core_of_other_sources_is_refused(tmp_path):
         pytest.skip("no C compiler")
     copy = tmp_path / "copy"
     shutil.copytree(ROOT / "layoutscope", copy / "layoutscope", ignore=shutil.ignore_patterns("node_modules", "*.so"))
-    library, source = copy / "layoutscope/native/kernels.so", copy / "layoutscope/native/source/merge.c"
-    build_in = [sys.executable, "-m", "layoutscope.native.build"]
+    library, source = copy / "layoutscope/structs/kernels.so", copy / "layoutscope/structs/source/merge.c"
+    build_in = [sys.executable, "-m", "layoutscope.structs.build"]
     assert "the C core is missing" in scanned(copy).stderr
     subprocess.run(build_in, check=True, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)})
     assert (scanned(copy).returncode, scanned(copy).stderr) == (0, "")
     source.write_text(source.read_text() + "/* changed */\n")
     told = f"layoutscope: the C core is older than its C sources: {library}. "
-    assert scanned(copy).stderr == f"{told}Build it again with python -m layoutscope.native.build\n"
+    assert scanned(copy).stderr == f"{told}Build it again with python -m layoutscope.structs.build\n"
     stub = copy / "stub.c"
     stub.write_text("int nothing;\n")
     subprocess.run([*compiler(), "-shared", "-fPIC", "-o", str(library), str(stub)], check=True)
@@ -77,7 +75,7 @@ def test_a_compiler_that_makes_nothing_to_load_is_passed_over(tmp_path):
         wrong.write_text(f"#!/bin/sh\n{does}\n")
         wrong.chmod(0o755)
         around = {**os.environ, "PYTHONPATH": str(ROOT), "CC": str(wrong), "PATH": str(tmp_path)}
-        words = [sys.executable, "-m", "layoutscope.native.build", "-o", str(tmp_path / "kernels.so")]
+        words = [sys.executable, "-m", "layoutscope.structs.build", "-o", str(tmp_path / "kernels.so")]
         run = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, env=around)
         if run.returncode == 0:
             pytest.skip("the package ziglang is installed, and takes the place of a compiler")

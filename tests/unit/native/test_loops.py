@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from layoutscope.drive import hdd
 from layoutscope.drive.geometry import build_surface, num_segments
 from layoutscope.drive.hdd import Surface
-from layoutscope.native.library import RefusedError
+from layoutscope.structs.native import RefusedError
 from tests.unit.drive.toys import SECTOR, disk
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil
 from tests.unit.native.reference.hdd import closed_loop, queued_loop

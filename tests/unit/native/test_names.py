@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from layoutscope.filesystems.hfsplus.names import KeptNames, case_table, swap_to_disk_order
 from layoutscope.filesystems.hfsplus.nodes import MISPLACED_NAMES, Keys, fold_case, misplaced
-from layoutscope.ondisk.leaves import Texts
+from layoutscope.structs.leaves import Texts
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil
 
 TABLE = case_table().astype(np.int32)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from layoutscope.filesystems.apfs.nodes import LOCATE_SLOTS, Sizes, node_heads, slots
 from layoutscope.filesystems.apfs.source import LEADING_NUMBERS, low_keys
-from layoutscope.ondisk.records import BTREE_INFO, FREE_QUEUE_KEY, J_KEY, OMAP_KEY
+from layoutscope.structs.records import BTREE_INFO, FREE_QUEUE_KEY, J_KEY, OMAP_KEY
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 from tests.unit.native.reference.toc import decoded_order, plain_slots
 

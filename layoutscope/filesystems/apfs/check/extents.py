@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.arrays import lookup
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_levels
 from layoutscope.filesystems.apfs.check.subject import Report, of_volume, snapshot_places, volume_sources
@@ -20,7 +19,7 @@ from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot
 from layoutscope.filesystems.apfs.verify import hash_objects, read_object
 from layoutscope.filesystems.apfs.volume import fs_source, read_fext_tree, read_fs_tree
 from layoutscope.findings import Contradiction
-from layoutscope.ondisk import grammar
+from layoutscope.structs import arrays, grammar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -234,12 +233,12 @@ def check_extent_references(parts: VolumeParts, physical: Columns, report: Repor
     message = "it counts other references than extents refer to it"
     found = Contradiction(code, message, found=physical["refcnt"])
     report.cases(is_touched(wrong, start, count), physical, what, found, "val.phys_ext_val.refcnt")
-    _report_uncounted(parts, report, wrong, lookup.runs_of(start, count))
+    _report_uncounted(parts, report, wrong, arrays.runs_of(start, count))
 
 
 def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int64], counted: NDArray[np.int64]) -> None:
     """Report extents of files on blocks that no reference counts: `wrong` are those on which sums differ."""
-    extents, lacking = parts.file_extents(), lookup.subtract(wrong, lookup.union([counted]))
+    extents, lacking = parts.file_extents(), arrays.subtract(wrong, arrays.union([counted]))
     if not len(lacking):
         return
     first, length = stretches(extents, parts.state.store.blocks.block_size)
@@ -253,7 +252,7 @@ def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int6
 def _match_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
     """Tell whether references and extents are the same blocks, each of them once: as it is where nothing is cloned."""
     held, referred = parts.file_runs(parts.state.store.blocks.block_size), parts.data_runs()
-    is_once = lookup.total(held) == length.sum() and lookup.total(referred) == count.sum()
+    is_once = arrays.total(held) == length.sum() and arrays.total(referred) == count.sum()
     return bool(is_once and np.array_equal(held, referred))
 
 
@@ -270,7 +269,7 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
     length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
     first, size = stretches(extents, parts.state.store.blocks.block_size)
     wrong = _find_unbalanced_runs((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
-    _report_uncounted(parts, Report(log, parts.fs.nodes, most), wrong, lookup.runs_of(start, length))
+    _report_uncounted(parts, Report(log, parts.fs.nodes, most), wrong, arrays.runs_of(start, length))
     begin = 0
     for tree, table in zip(trees, tables, strict=True):
         rows = slice(begin, begin + len(table["obj_id"]))
@@ -296,7 +295,7 @@ def _find_unbalanced_runs(
     total = np.cumsum(np.concatenate([weight, -weight])[order])
     edges = edges[order]
     odd = np.flatnonzero((total[:-1] != 0) & (np.diff(edges) > 0))
-    return lookup.runs_of(edges[odd], np.diff(edges)[odd])
+    return arrays.runs_of(edges[odd], np.diff(edges)[odd])
 
 
 def is_touched(

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays import lookup
-from layoutscope.arrays.lookup import index_of, is_strictly_ascending, match
-from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.check.names import compare_names
 from layoutscope.filesystems.apfs.check.subject import InodeNotes, Report
@@ -19,9 +16,10 @@ from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind, is_c
 from layoutscope.filesystems.apfs.spaceman import to_runs
 from layoutscope.filesystems.apfs.verify import object_header, report_damaged
 from layoutscope.findings import Contradiction
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.records import (
+from layoutscope.structs import arrays, grammar
+from layoutscope.structs.arrays import index_of, is_strictly_ascending, match, ordinals, owners
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.records import (
     CHECKPOINT_MAP_HEAD,
     DSTREAM,
     INODE_VAL_FIXED,
@@ -450,7 +448,7 @@ def check_counts(parts: VolumeParts) -> None:
     if parts.view == "live":
         # Superblocks and key bag belong to the container.
         foreign = to_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
-        used = lookup.total(lookup.subtract(parts.claimed(parts.state.store.blocks.block_size), foreign))
+        used = arrays.total(arrays.subtract(parts.claimed(parts.state.store.blocks.block_size), foreign))
         _compare(parts, "counts other blocks than the volume uses", used, "num_alloced_blocks")
     last = int(inodes["obj_id"].max(initial=0))
     if last >= superblock.next_obj_id:

@@ -14,10 +14,10 @@ import numpy as np
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.filesystems.apfs.fsrecords import Names
 from layoutscope.findings import Contradiction
-from layoutscope.native.library import Kernel
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.checksum import crc32c_of_words
-from layoutscope.ondisk.records import (
+from layoutscope.structs import grammar
+from layoutscope.structs.checksum import crc32c_of_words
+from layoutscope.structs.native import Kernel
+from layoutscope.structs.records import (
     APFS_SUPERBLOCK,
     DREC_HASHED_KEY,
     SIBLING_VAL_FIXED,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.findings import FindingLog
-    from layoutscope.recordtypes import RecordType
+    from layoutscope.structs.recordtypes import RecordType
 
 
 MASK: Final = (1 << 22) - 1

@@ -22,10 +22,10 @@ from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.verify import object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import list_volumes
 from layoutscope.findings import Contradiction
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.fieldrules import (
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.checksum import fletcher64
+from layoutscope.structs.fieldrules import (
     NOT_ZERO,
     ZERO,
     FieldRule,
@@ -38,7 +38,7 @@ from layoutscope.ondisk.fieldrules import (
     only_bits,
     rules,
 )
-from layoutscope.ondisk.records import (
+from layoutscope.structs.records import (
     APFS_SUPERBLOCK,
     BTREE_INFO,
     BTREE_NODE,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.mapped import Mapped
     from layoutscope.filesystems.apfs.omap import ObjectMap
     from layoutscope.findings import FindingLog, Level
-    from layoutscope.ondisk.grammar import ApfsContainer
+    from layoutscope.structs.grammar import ApfsContainer
 
 
 REFERENCE: Final = "Apple File System Reference, B-Trees"

@@ -16,10 +16,10 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
 from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import Objects as Locator
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.fieldrules import (
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.checksum import fletcher64
+from layoutscope.structs.fieldrules import (
     NOT_ZERO,
     ZERO,
     FieldRule,
@@ -32,7 +32,7 @@ from layoutscope.ondisk.fieldrules import (
     only_bits,
     rules,
 )
-from layoutscope.ondisk.records import (
+from layoutscope.structs.records import (
     CHECKPOINT_MAP_HEAD,
     CHECKPOINT_MAPPING,
     EFI_JUMPSTART,
@@ -47,7 +47,7 @@ from layoutscope.ondisk.records import (
     REAPER_HEAD,
     SNAP_META_EXT_OBJ,
 )
-from layoutscope.recordtypes import Field, RecordType
+from layoutscope.structs.recordtypes import Field, RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

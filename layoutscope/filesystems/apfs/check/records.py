@@ -11,7 +11,6 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
-from layoutscope.arrays.lookup import Index, index_of, match
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
 from layoutscope.filesystems.apfs.check.extents import snapshot_sources
@@ -31,9 +30,10 @@ from layoutscope.filesystems.apfs.check.subject import (
 from layoutscope.filesystems.apfs.fsrecords import SHAPES
 from layoutscope.filesystems.apfs.source import low_keys
 from layoutscope.findings import Contradiction
-from layoutscope.ondisk import grammar, records
-from layoutscope.ondisk.bulk import decode_column
-from layoutscope.ondisk.fieldrules import (
+from layoutscope.structs import grammar, records
+from layoutscope.structs.arrays import Index, index_of, match
+from layoutscope.structs.bulk import decode_column
+from layoutscope.structs.fieldrules import (
     NOT_ZERO,
     ZERO,
     FieldRule,
@@ -45,7 +45,7 @@ from layoutscope.ondisk.fieldrules import (
     only_bits,
     rules,
 )
-from layoutscope.ondisk.records import (
+from layoutscope.structs.records import (
     BTREE_NODE,
     CRYPTO_VAL,
     DREC_HASHED_KEY,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import FindingLog, Level
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 MAX_DEPTH: Final = 64

@@ -23,7 +23,7 @@ from layoutscope.filesystems.apfs.container import report_changes, uuid_text
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.contract import Unchecked
 from layoutscope.findings import Finding, FindingLog, refined
-from layoutscope.ondisk.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
+from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:

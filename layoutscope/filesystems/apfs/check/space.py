@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays import lookup
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
 from layoutscope.filesystems.apfs.check.extents import is_touched
@@ -36,8 +35,9 @@ from layoutscope.filesystems.apfs.spaceman import (
     to_runs,
 )
 from layoutscope.findings import Contradiction
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.fieldrules import (
+from layoutscope.structs import arrays
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.fieldrules import (
     ZERO,
     FieldRule,
     Structures,
@@ -48,7 +48,7 @@ from layoutscope.ondisk.fieldrules import (
     only_bits,
     rules,
 )
-from layoutscope.ondisk.records import (
+from layoutscope.structs.records import (
     CAB_HEAD,
     CHUNK_INFO,
     CIB_HEAD,
@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import FindingLog
-    from layoutscope.ondisk import grammar
-    from layoutscope.recordtypes import Field, RecordType
+    from layoutscope.structs import grammar
+    from layoutscope.structs.recordtypes import Field, RecordType
 
 
 INVALID: Final = "spaceman-invalid"
@@ -697,12 +697,12 @@ def _volume_owners(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
         yield f"extent references of snapshot {number} {volume}", node_runs([tree.nodes], block_size)
     for kind in dict.fromkeys(item.type for item in parts.regions):
         yield f"{kind} {volume}", to_runs([item for item in parts.regions if item.type == kind])
-    yield f"data {volume}", lookup.union([parts.data_runs(), parts.file_runs(block_size)])
+    yield f"data {volume}", arrays.union([parts.data_runs(), parts.file_runs(block_size)])
 
 
 def current_claims(subject: Subject) -> NDArray[np.int64]:
     """Blocks that something current uses."""
-    return lookup.union([runs for _, runs in claims_by_owner(subject)])
+    return arrays.union([runs for _, runs in claims_by_owner(subject)])
 
 
 def check_double_claims(subject: Subject) -> None:
@@ -726,7 +726,7 @@ def check_double_claims(subject: Subject) -> None:
 def check_file_claims(subject: Subject) -> None:
     """No file has a block of metadata, or one of another file that does not count that it is shared."""
     block_size = subject.container.blocks.block_size
-    metadata = lookup.union([runs for name, runs in claims_by_owner(subject) if not name.startswith("data ")])
+    metadata = arrays.union([runs for name, runs in claims_by_owner(subject) if not name.startswith("data ")])
     for parts in subject.volumes:
         extents = parts.file_extents()
         if not len(extents["obj_id"]) or parts.is_locked:
@@ -770,12 +770,12 @@ def _find_shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
         if "refcnt" not in physical:
             continue
         several = physical["refcnt"] > 1
-        runs = lookup.runs_of(physical["obj_id"], physical["num_blocks"])
-        again = lookup.intersect(known, runs)
-        shared = lookup.union(
-            [shared, again, lookup.runs_of(physical["obj_id"][several], physical["num_blocks"][several])]
+        runs = arrays.runs_of(physical["obj_id"], physical["num_blocks"])
+        again = arrays.intersect(known, runs)
+        shared = arrays.union(
+            [shared, again, arrays.runs_of(physical["obj_id"][several], physical["num_blocks"][several])]
         )
-        known = lookup.union([known, runs])
+        known = arrays.union([known, runs])
     return shared
 
 

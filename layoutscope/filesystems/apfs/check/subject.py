@@ -12,9 +12,9 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.spaceman import queue_source
 from layoutscope.filesystems.apfs.volume import fs_source
-from layoutscope.ondisk import grammar, records
-from layoutscope.ondisk.bulk import decode_column
-from layoutscope.ondisk.records import APFS_SUPERBLOCK, OMAP_PHYS
+from layoutscope.structs import grammar, records
+from layoutscope.structs.bulk import decode_column
+from layoutscope.structs.records import APFS_SUPERBLOCK, OMAP_PHYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import Contradiction, FindingLog
-    from layoutscope.recordtypes import Field, RecordType
+    from layoutscope.structs.recordtypes import Field, RecordType
 
 
 VOLUME: Final = APFS_SUPERBLOCK

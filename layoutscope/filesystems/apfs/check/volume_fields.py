@@ -26,8 +26,8 @@ from layoutscope.filesystems.apfs.check.objects import (
     passed,
 )
 from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.fieldrules import (
+from layoutscope.structs import grammar
+from layoutscope.structs.fieldrules import (
     NOT_ZERO,
     ZERO,
     FieldRule,
@@ -39,7 +39,7 @@ from layoutscope.ondisk.fieldrules import (
     only_bits,
     rules,
 )
-from layoutscope.ondisk.records import APFS_SUPERBLOCK, INTEGRITY_META
+from layoutscope.structs.records import APFS_SUPERBLOCK, INTEGRITY_META
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.ondisk.grammar import ApfsVolume
+    from layoutscope.structs.grammar import ApfsVolume
 
 VOLUME, SEAL = APFS_SUPERBLOCK, INTEGRITY_META
 FLAG, FEATURE = grammar.ApfsVolume.VolumeFlag, grammar.ApfsVolume.VolumeFeature

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from layoutscope.arrays.lookup import find
-from layoutscope.arrays.ragged import take_ranges
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.attributes import COMPRESSION_ATTRIBUTE, DECMPFS, INLINE
@@ -21,16 +19,17 @@ from layoutscope.filesystems.hfsplus.check.subject import CATALOG_TYPES
 from layoutscope.filesystems.hfsplus.check.volume_fields import ENCODINGS
 from layoutscope.filesystems.hfsplus.contents import count_entries_by_parent, find_without_thread
 from layoutscope.filesystems.hfsplus.tree import is_whole
-from layoutscope.ondisk import grammar
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import find, take_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.check.subject import AttributeRecords, CatalogRecords, HotFileRecords, Subject
     from layoutscope.findings import FindingLog, Level
+    from layoutscope.structs.arrays import I64, Columns, Mask
 
 
 CODE: Final = "link-chain-broken"

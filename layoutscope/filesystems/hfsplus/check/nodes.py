@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays.ragged import heads
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, pieces_of
 from layoutscope.filesystems.hfsplus.check.subject import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
@@ -26,19 +25,20 @@ from layoutscope.filesystems.hfsplus.nodes import (
     UNKNOWN_KIND,
 )
 from layoutscope.filesystems.hfsplus.rescue import InferredHeader
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.fieldrules import ZERO, FieldRule, Structures, Want, bits_set, check_fields, equals, rules
-from layoutscope.ondisk.records import HEADER_NODE, RECORD_OFFSET
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import heads
+from layoutscope.structs.fieldrules import ZERO, FieldRule, Structures, Want, bits_set, check_fields, equals, rules
+from layoutscope.structs.records import HEADER_NODE, RECORD_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, U8, Mask
     from layoutscope.filesystems.hfsplus.check.subject import Subject, TreeRecords
     from layoutscope.findings import Level
-    from layoutscope.recordtypes import RecordType
+    from layoutscope.structs.arrays import I64, U8, Mask
+    from layoutscope.structs.recordtypes import RecordType
 
 
 _FLAWS: Final = {

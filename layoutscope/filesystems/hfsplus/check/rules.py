@@ -15,8 +15,8 @@ from layoutscope.filesystems.hfsplus.check import catalog, nodes, space, volume_
 from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
 from layoutscope.filesystems.hfsplus.contents import reopened
 from layoutscope.findings import refined
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
+from layoutscope.structs import grammar
+from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays import lookup
-from layoutscope.arrays.lookup import find
-from layoutscope.arrays.ragged import is_head, starts_of
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
@@ -27,15 +24,16 @@ from layoutscope.filesystems.hfsplus.forks import locate
 from layoutscope.filesystems.hfsplus.nodes import FORMS
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import HEADER_NODE
+from layoutscope.structs import arrays, grammar
+from layoutscope.structs.arrays import find, is_head, starts_of
+from layoutscope.structs.records import HEADER_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from layoutscope.arrays.ragged import I64
     from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, Subject
     from layoutscope.findings import FindingLog
+    from layoutscope.structs.arrays import I64
 
     Tell = Callable[[int, int], FindingLog]
 
@@ -630,12 +628,12 @@ def check_allocation(subject: Subject) -> None:
     claims = gather_claims(subject)
     total = int(subject.volume.header.num_blocks)
     # The next write goes to blocks that are called free, whoever has them; blocks in use that nobody has are only lost.
-    claimed = lookup.runs_of(claims.start, claims.stop - claims.start)
-    free = lookup.runs_of(subject.contents.free_starts, subject.contents.free_counts)
-    used = lookup.subtract(_first_blocks(min(total, _count_mapped_blocks(subject))), free)
-    unclaimed = lookup.intersect(used, lookup.subtract(_first_blocks(total), claimed))
+    claimed = arrays.runs_of(claims.start, claims.stop - claims.start)
+    free = arrays.runs_of(subject.contents.free_starts, subject.contents.free_counts)
+    used = arrays.subtract(_first_blocks(min(total, _count_mapped_blocks(subject))), free)
+    unclaimed = arrays.intersect(used, arrays.subtract(_first_blocks(total), claimed))
     lost = set(unclaimed[:, 1].tolist())
-    for start, stop in _cases(subject, "block-claimed-free", lookup.intersect(claimed, free)):
+    for start, stop in _cases(subject, "block-claimed-free", arrays.intersect(claimed, free)):
         claim = int(np.flatnonzero((claims.start <= start) & (claims.stop > start))[0])
         log, blocks = _bits(subject, start, stop)
         # Where as many blocks are in use that nobody has, it is the extent that was moved, and not the bits.

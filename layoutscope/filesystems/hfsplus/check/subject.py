@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import field
 
-from layoutscope.arrays.ragged import I64, U8, Columns, GrowingColumn, GrowingTable, Mask, concatenate, heads, starts_of
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import extents, names, rootfiles
 from layoutscope.filesystems.hfsplus.attributes import (
@@ -48,9 +47,25 @@ from layoutscope.filesystems.hfsplus.nodes import (
     record_bounds,
 )
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.records import CATALOG_RECORD_TYPE, HFSPLUS_VOLUME_EXTENT_DESCRIPTOR, KEY_HEADER, POINTER_RECORD
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import (
+    I64,
+    U8,
+    Columns,
+    GrowingColumn,
+    GrowingTable,
+    Mask,
+    concatenate,
+    heads,
+    starts_of,
+)
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.records import (
+    CATALOG_RECORD_TYPE,
+    HFSPLUS_VOLUME_EXTENT_DESCRIPTOR,
+    KEY_HEADER,
+    POINTER_RECORD,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,7 +75,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.findings import FindingLog
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 ROW_COLUMNS: Final = ("node", "level", "key", "key_length", "data", "stop", "child")

@@ -13,8 +13,8 @@ import numpy as np
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.check.space import FORKS, SPECIAL_FILES, fork_arrays
 from layoutscope.filesystems.hfsplus.volume import HEADER_OFFSET, alternate_header, read_at
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.fieldrules import (
+from layoutscope.structs import grammar
+from layoutscope.structs.fieldrules import (
     NOT_ZERO,
     FieldRule,
     Structures,
@@ -25,11 +25,11 @@ from layoutscope.ondisk.fieldrules import (
     equals,
     rules,
 )
-from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR, VOLUME_HEADER
+from layoutscope.structs.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR, VOLUME_HEADER
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.ragged import I64, Mask
     from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, Subject
+    from layoutscope.structs.arrays import I64, Mask
 
 FAR_ENCODINGS: Final = {140: 49, 152: 48, 126: 0}
 """Bits of text encodings whose numbers are too large to be bits (TN1150, "Volume Header", encodingsBitmap).

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from layoutscope import scan
-from layoutscope.arrays.lookup import total
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import open_image
 from layoutscope.image.containers.placed import MAX_TABLE_BYTES, refuse_expansion, refuse_qcow, stored_runs
 from layoutscope.image.source import MemorySource
+from layoutscope.structs.arrays import total
 
 MIB = 1024**2
 READERS = {"qcow2": "pyqcow", "vhdx": "pyvhdi", "vpc": "pyvhdi", "vmdk": "pyvmdk"}

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.arrays.lookup import order_of, runs_of
+from layoutscope.structs.arrays import order_of, runs_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, U8
+    from layoutscope.structs.arrays import I64, U8
 
 
 def plain_first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:

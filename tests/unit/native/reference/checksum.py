@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.lookup import distinct
 from layoutscope.filesystems.apfs.check.names import ASCII_END, MASK, _is_plain
-from layoutscope.ondisk.checksum import crc32c_of_words
+from layoutscope.structs.arrays import distinct
+from layoutscope.structs.checksum import crc32c_of_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,7 @@ _BATCH_ROWS: Final = 64
 
 
 def plain_fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Do what `fletcher64` says; the twin of ``native/source/checksum.c``."""
+    """Do what `fletcher64` says; the twin of ``structs/source/checksum.c``."""
     words = blocks.view("<u4")[:, 2:]  # words as the format defines them
     low = np.zeros(len(blocks), np.uint64)
     high = np.zeros(len(blocks), np.uint64)

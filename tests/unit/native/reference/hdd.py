@@ -1,4 +1,4 @@
-"""A rotating disk in Python, function by function as ``native/source/hdd.c``: the oracle of its tests."""
+"""A rotating disk in Python, function by function as ``structs/source/hdd.c``: the oracle of its tests."""
 
 from __future__ import annotations
 
@@ -343,7 +343,7 @@ def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
 def closed_loop(
     drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int, served: ServedPieces
 ) -> None:
-    """Serve reads one at a time; the twin of ``closed_loop`` in ``native/source/hdd.c``."""
+    """Serve reads one at a time; the twin of ``closed_loop`` in ``structs/source/hdd.c``."""
     read = -1
     done = now
     for k in range(parts.shape[0]):
@@ -362,7 +362,7 @@ def closed_loop(
 def queued_loop(
     drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.int64], now: int, served: ServedPieces
 ) -> None:
-    """Serve reads that queue up at the first drive; the twin of ``queued_loop`` in ``native/source/hdd.c``."""
+    """Serve reads that queue up at the first drive; the twin of ``queued_loop`` in ``structs/source/hdd.c``."""
     drive = drive_of(drives, 0)
     coming = waiting.shape[0]
     waiting[:] = np.arange(coming)

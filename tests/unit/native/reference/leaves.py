@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from layoutscope.arrays.ragged import ranges, signed
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.leaves import NO_LEAF, TEXT_DTYPE, LeafTables, RecordRows, source_of
-from layoutscope.recordtypes import Field
+from layoutscope.structs.arrays import ranges, signed
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.leaves import NO_LEAF, TEXT_DTYPE, LeafTables, RecordRows, source_of
+from layoutscope.structs.recordtypes import Field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, U8, Columns
-    from layoutscope.ondisk.leaves import Leaf, LeafBatch, LeafPlan, Part, Repeated, Text
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.arrays import I64, U8, Columns
+    from layoutscope.structs.leaves import Leaf, LeafBatch, LeafPlan, Part, Repeated, Text
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     Locate = Callable[[NDArray[np.uint8], I64, I64], "LocatedItems"]
     """From a buffer, and starts and lengths of collections, to their items."""

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.access.trace import interleaved
-from layoutscope.arrays.lookup import dense_codes, first_places
-from layoutscope.arrays.ragged import interleave
 from layoutscope.metrics.space import Pieces, edge_distance
+from layoutscope.structs.arrays import dense_codes, first_places, interleave
 from layoutscope.tables import NULL_ROW
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from layoutscope.filesystems.hfsplus.nodes import (
     RecordBatch,
     record_bounds,
 )
-from layoutscope.ondisk.bulk import decode_column
-from layoutscope.ondisk.records import KEY_HEADER, RECORD_OFFSET
+from layoutscope.structs.bulk import decode_column
+from layoutscope.structs.records import KEY_HEADER, RECORD_OFFSET
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.ragged import I64, Mask
     from layoutscope.filesystems.hfsplus.nodes import Bounds, ReadNodes
+    from layoutscope.structs.arrays import I64, Mask
 
 
 def plain_locate(nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int = 0) -> RecordBatch:

@@ -8,9 +8,9 @@ import numpy as np
 
 from layoutscope.filesystems.apfs.nodes import MAX_LENGTH, Located, Slots, Strays
 from layoutscope.filesystems.apfs.source import order_key
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, J_KEY, KVLOC, KVOFF
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, J_KEY, KVLOC, KVOFF
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,7 +21,7 @@ _DEEPEST = 64
 def plain_misses(
     touched: I32, alone: NDArray[np.bool_], ways: Ways, known: I32, cache_bytes: int
 ) -> tuple[I32, I64, U8]:
-    """Return what is read; the twin of ``native/source/lru.c``."""
+    """Return what is read; the twin of ``structs/source/lru.c``."""
     used: OrderedDict[int, None] = OrderedDict()  # what is cached, in the order of its last use
     held = 0
     read: list[tuple[int, int, int]] = []

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.ondisk.bulk import decode_column, decode_columns
-from layoutscope.ondisk.records import X_FIELD, XF_BLOB_HEAD
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.records import X_FIELD, XF_BLOB_HEAD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.recordtypes import Field, RecordType
+from layoutscope.structs.recordtypes import Field, RecordType
 
 EXTENT = RecordType("toy.extent", start=">u4", num_blocks=">u4", end=lambda r: r["start"] + r["num_blocks"])
 FORK = RecordType("toy.fork", size_bytes=">u8", extents=(EXTENT, 8))

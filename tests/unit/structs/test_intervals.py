@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutscope.arrays import lookup
-from layoutscope.arrays.lookup import order_of
+from layoutscope.structs import arrays
+from layoutscope.structs.arrays import order_of
 
 RUNS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=8)
 
@@ -19,7 +19,7 @@ def as_set(runs) -> set[int]:
 def to_runs(pairs) -> np.ndarray:
     """Make a set of runs from pairs."""
     table = np.array(pairs, np.int64).reshape(-1, 2)
-    return lookup.runs_of(table[:, 0], table[:, 1])
+    return arrays.runs_of(table[:, 0], table[:, 1])
 
 
 @given(RUNS)
@@ -28,16 +28,16 @@ def test_runs_hold_the_blocks_of_their_parts_and_do_not_touch(pairs):
     runs = to_runs(pairs)
     assert as_set(runs.tolist()) == as_set(pairs)
     assert (runs[1:, 0] > runs[:-1].sum(axis=1)).all()
-    assert lookup.total(runs) == len(as_set(pairs))
+    assert arrays.total(runs) == len(as_set(pairs))
 
 
 @given(RUNS, RUNS)
 def test_set_operations_are_those_of_sets(one, two):
     """Union, difference and intersection of runs are those of the sets of their blocks."""
     first, second = to_runs(one), to_runs(two)
-    assert as_set(lookup.union([first, second]).tolist()) == as_set(one) | as_set(two)
-    assert as_set(lookup.subtract(first, second).tolist()) == as_set(one) - as_set(two)
-    assert as_set(lookup.intersect(first, second).tolist()) == as_set(one) & as_set(two)
+    assert as_set(arrays.union([first, second]).tolist()) == as_set(one) | as_set(two)
+    assert as_set(arrays.subtract(first, second).tolist()) == as_set(one) - as_set(two)
+    assert as_set(arrays.intersect(first, second).tolist()) == as_set(one) & as_set(two)
 
 
 @given(st.integers(0, 2**32), st.sampled_from([2**14, 2**17, 2**40]), st.sampled_from([0, -5]))
@@ -49,10 +49,10 @@ def test_many_numbers_are_sorted_as_few_are(seed, limit, least):
 
 def test_runs_of_blocks_as_arithmetic_on_paper():
     """Blocks 0-4, 3-6 and 6-8 are one run, 10-12 another; of 20 blocks 9 and 13-19 are left."""
-    claimed = lookup.runs_of(np.array([3, 10, 0, 6]), np.array([4, 3, 5, 3]))
+    claimed = arrays.runs_of(np.array([3, 10, 0, 6]), np.array([4, 3, 5, 3]))
     assert claimed.tolist() == [[0, 9], [10, 3]]
-    assert lookup.subtract(np.array([[0, 20]]), claimed).tolist() == [[9, 1], [13, 7]]
-    assert lookup.intersect(claimed, np.array([[8, 3], [15, 2]])).tolist() == [[8, 1], [10, 1]]
+    assert arrays.subtract(np.array([[0, 20]]), claimed).tolist() == [[9, 1], [13, 7]]
+    assert arrays.intersect(claimed, np.array([[8, 3], [15, 2]])).tolist() == [[8, 1], [10, 1]]
 
 
 # Bitmaps
@@ -62,7 +62,7 @@ def test_runs_of_blocks_as_arithmetic_on_paper():
 def test_free_runs_are_the_clear_bits(rows, data):
     """Runs hold exactly the clear bits that count, lowest bit of each byte first, each run as long as it can be."""
     counts = [data.draw(st.integers(0, 32)) for _ in rows]
-    row, first, length = lookup.clear_runs(
+    row, first, length = arrays.clear_runs(
         np.frombuffer(b"".join(rows), np.uint8).reshape(-1, 4), np.array(counts), "little"
     )
     found = {(int(r), b) for r, f, n in zip(row, first, length, strict=True) for b in range(f, f + n)}
@@ -80,13 +80,13 @@ def test_free_runs_are_the_clear_bits(rows, data):
 def test_no_bitmaps_have_no_runs():
     """Not one row, and rows of no byte at all."""
     for bitmaps in (np.empty((0, 4096), np.uint8), np.empty((2, 0), np.uint8)):
-        found = lookup.clear_runs(bitmaps, np.zeros(len(bitmaps), np.int64), "little")
+        found = arrays.clear_runs(bitmaps, np.zeros(len(bitmaps), np.int64), "little")
         assert [part.tolist() for part in found] == [[], [], []]
 
 
 def test_a_full_and_an_empty_bitmap():
     """A bitmap of ones has no run, one of zeros has a single run as long as its chunk."""
-    row, first, length = lookup.clear_runs(np.array([[255] * 8, [0] * 8], np.uint8), np.array([64, 50]), "little")
+    row, first, length = arrays.clear_runs(np.array([[255] * 8, [0] * 8], np.uint8), np.array([64, 50]), "little")
     assert (row.tolist(), first.tolist(), length.tolist()) == ([1], [0], [50])
 
 
@@ -104,7 +104,7 @@ def counted_runs(bits):
 
 def free(bits, total):
     bitmap = np.packbits(np.array(bits, np.uint8))
-    _, starts, counts = lookup.clear_runs(bitmap[None], np.array([total]), "big")
+    _, starts, counts = arrays.clear_runs(bitmap[None], np.array([total]), "big")
     return list(zip(starts.tolist(), counts.tolist(), strict=True))
 
 

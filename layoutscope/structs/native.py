@@ -30,7 +30,7 @@ OTHER_LIBRARY: Final = "LAYOUTSCOPE_KERNELS"
 
 REFUSED: Final = -1
 
-BUILD: Final = "python -m layoutscope.native.build"
+BUILD: Final = "python -m layoutscope.structs.build"
 
 
 class CoreError(LayoutscopeError):

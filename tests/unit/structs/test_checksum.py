@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.structs.checksum import fletcher64
 
 
 def by_hand(block: bytes) -> int:

@@ -1,6 +1,6 @@
 r"""Records of leaves, decoded by a kernel straight into columns that grow.
 
-A reader writes a :class:`~layoutscope.ondisk.leaves.LeafPlan` once, and adds batches of records, of which it knows
+A reader writes a :class:`~layoutscope.structs.leaves.LeafPlan` once, and adds batches of records, of which it knows
 where keys and values lie. Each record becomes a row of the table of its kind, in the order given. One that does not fit
 (it leaves the buffer, its kind is unknown, it is shorter than what it must have) has no row, and the reader says so.
 Plans for records of real formats are in ``tests/unit/native/test_leaves.py``.
@@ -9,8 +9,8 @@ Examples
 --------
 Files with their names and the extents of their data; other kinds of records are left out:
 
->>> from layoutscope.ondisk.leaves import Kind, Leaf, LeafBatch, LeafPlan, Repeated, Text
->>> from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE
+>>> from layoutscope.structs.leaves import Kind, Leaf, LeafBatch, LeafPlan, Repeated, Text
+>>> from layoutscope.structs.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE
 >>> extents = CATALOG_FILE.data_fork.extents
 >>> plan = LeafPlan(
 ...     {
@@ -51,19 +51,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.ragged import GrowingColumn, take_ranges
-from layoutscope.native import Kernel
-from layoutscope.native.library import made_ready
-from layoutscope.recordtypes import Field
+from layoutscope.structs.arrays import GrowingColumn, take_ranges
+from layoutscope.structs.native import Kernel, made_ready
+from layoutscope.structs.recordtypes import Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, U8, Columns, Mask
-    from layoutscope.native.library import Columns as KernelColumns
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.arrays import I64, U8, Columns, Mask
+    from layoutscope.structs.native import Columns as KernelColumns
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 Part = Literal["key", "val"]

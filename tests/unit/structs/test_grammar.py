@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutscope.errors import FormatError, TruncatedError
-from layoutscope.ondisk import grammar
+from layoutscope.structs import grammar
 
 
 def test_short_buffer_names_the_field_address():

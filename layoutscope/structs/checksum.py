@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.native import Kernel
+from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from layoutscope._generated import *  # noqa: F403
     from layoutscope._generated.base import Struct as Struct  # noqa: PLC0414  (others name it from here)
-    from layoutscope.recordtypes import RecordType
+    from layoutscope.structs.recordtypes import RecordType
 
     T = TypeVar("T", bound=Struct)
 else:

@@ -1,4 +1,4 @@
-/* Plans of leaf records as layoutscope/ondisk/leaves.py writes them, and whether they can be followed.
+/* Plans of leaf records as layoutscope/structs/leaves.py writes them, and whether they can be followed.
  *
  * Plans come from the program. All of one is checked before the first record, so that of each record only its slices,
  * its kind and what it counts itself are left to check.

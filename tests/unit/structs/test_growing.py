@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.arrays.ragged import GrowingColumn
+from layoutscope.structs.arrays import GrowingColumn
 
 
 def test_values_come_back_in_the_order_of_the_batches():

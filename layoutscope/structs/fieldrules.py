@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.findings import RANK
-from layoutscope.ondisk.bulk import decode_columns
+from layoutscope.structs.bulk import decode_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.findings import Finding, FindingLog, Level
-    from layoutscope.recordtypes import Field, RecordType
+    from layoutscope.structs.recordtypes import Field, RecordType
 
 
 Facts = TypeVar("Facts")

@@ -13,14 +13,14 @@ import numpy as np
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
-from layoutscope.recordtypes import Field
+from layoutscope.structs.recordtypes import Field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 class _Fields:

@@ -1,4 +1,4 @@
-/* Records of leaves, decoded into columns by a plan (layoutscope/ondisk/leaves.py).
+/* Records of leaves, decoded into columns by a plan (layoutscope/structs/leaves.py).
  *
  * Records are taken some hundred at a time, while their bytes are near: first each is looked at, and given a row; then
  * the fields of all those of one kind are moved one field after the other, which saves asking for each value what is to

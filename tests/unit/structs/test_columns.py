@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.arrays.ragged import LARGEST, concatenate, signed
+from layoutscope.structs.arrays import LARGEST, concatenate, signed
 
 
 def test_batches_are_joined_column_by_column():

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.arrays.ragged import heads, interleave, is_head, lengths_of, ordinals, owners, ranges, starts_of
+from layoutscope.structs.arrays import heads, interleave, is_head, lengths_of, ordinals, owners, ranges, starts_of
 
 COUNTS = np.array([2, 0, 3, 1])
 """Of four owners the second has nothing."""

@@ -1,4 +1,4 @@
-"""Build the library: ``python -m layoutscope.native.build`` puts it where this checkout finds it.
+"""Build the library: ``python -m layoutscope.structs.build`` puts it where this checkout finds it.
 
 Installation does so by itself (``hatch_build.py``); a checkout that runs without being installed, or whose C sources
 changed since, is built by this command. Needs a C compiler: that of ``CC``, cc, gcc, clang, or the one in the package
@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from layoutscope.native.library import LIBRARY, SOURCES, digest
+from layoutscope.structs.native import LIBRARY, SOURCES, digest
 
 FLAGS: Final = ("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wpedantic")
 SANITIZERS: Final = ("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.arrays.ragged import signed
 from layoutscope.errors import FormatError
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.bulk import decode_columns
-from layoutscope.ondisk.leaves import NO_LEAF, LeafTables, Texts
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import signed
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.leaves import NO_LEAF, LeafTables, Texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.ragged import I64, U8
-    from layoutscope.ondisk.leaves import Leaf, LeafBatch, LeafPlan
-    from layoutscope.recordtypes import RecordType
+    from layoutscope.structs.arrays import I64, U8
+    from layoutscope.structs.leaves import Leaf, LeafBatch, LeafPlan
+    from layoutscope.structs.recordtypes import RecordType
 
     ItemsOf = Callable[[bytes], Iterator[tuple[int, int, int]]]
     """Parses a collection of items: type, start and size of each, in bytes from the start of the collection."""

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from layoutscope.findings import FindingLog
-from layoutscope.ondisk import fieldrules
-from layoutscope.ondisk.fieldrules import NOT_ZERO, ZERO, Structures, check_fields, rules
-from layoutscope.ondisk.records import HEADER_NODE, NODE_DESCRIPTOR
+from layoutscope.structs import fieldrules
+from layoutscope.structs.fieldrules import NOT_ZERO, ZERO, Structures, check_fields, rules
+from layoutscope.structs.records import HEADER_NODE, NODE_DESCRIPTOR
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ def test_scan_loads_no_rules():
         "import sys, layoutscope\n"
         "layoutscope.read_layouts('fixtures/images/hfsplus-scattered.img.zst')\n"
         "layoutscope.read_layouts('fixtures/images/apfs-scattered.img.zst')\n"
-        "assert 'layoutscope.ondisk.fieldrules' not in sys.modules\n"
+        "assert 'layoutscope.structs.fieldrules' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -10,9 +10,9 @@ from fixtures.hfsplus.writer import write
 from layoutscope.api.check import verify
 from layoutscope.filesystems.apfs import inspect as apfs
 from layoutscope.filesystems.hfsplus import inspect as hfsplus
-from layoutscope.ondisk import comparison
-from layoutscope.ondisk.leaves import LeafTables
-from layoutscope.recordtypes import RecordType
+from layoutscope.structs import comparison
+from layoutscope.structs.leaves import LeafTables
+from layoutscope.structs.recordtypes import RecordType
 from tests.cli.conftest import ROOT
 
 IMAGES = ROOT / "fixtures" / "images"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.arrays.lookup import (
+from layoutscope.structs.arrays import (
     dense_codes,
     distinct,
     find,

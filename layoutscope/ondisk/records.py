@@ -1,3 +1,0 @@
-"""The record types of every grammar, by name: ``BTREE_NODE.level``; see :mod:`layoutscope.recordtypes`."""
-
-from layoutscope._generated.records import *  # noqa: F403

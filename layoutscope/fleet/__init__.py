@@ -1,4 +1,1 @@
-"""Fleets: many sources read by one batch, each in a process of its own, and the tables over all of them.
-
-``layoutscope.image.batch`` is something else: many reads of one image at once.
-"""
+"""Fleets: many sources read by one batch, each in a process of its own, and the tables over all of them."""

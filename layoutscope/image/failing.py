@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope import inputs
 from layoutscope.errors import ImageError, LayoutscopeError, UnreadError
-from layoutscope.image.source import Source, overlaps
+from layoutscope.image.source import WrappedSource, overlaps
 from layoutscope.structs.arrays import runs_of, subtract, total, union
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from layoutscope.image.source import Source
 
     I64 = NDArray[np.int64]
 
@@ -46,20 +48,14 @@ class FailingError(ImageError):
     """The disk fails so often that reading it further does more harm than good."""
 
 
-class FailingSource(Source):
+class FailingSource(WrappedSource):
     """An image whose areas that cannot be read are found out by reading."""
 
     def __init__(self, source: Source) -> None:
-        self._source = self.around = source
+        super().__init__(source)
         self._failed: I64 = np.empty((0, 2), np.int64)
         self._reason = ""
         self._num_failed = 0
-        self.name = source.name
-        self.size_bytes = source.size_bytes
-        self.sector_size_bytes = source.sector_size_bytes
-        self.counter = source.counter
-        self.origin = source.origin
-        self.gap_budget = source.gap_budget
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         buffer = bytearray(length_bytes)
@@ -95,14 +91,15 @@ class FailingSource(Source):
             position = start + length
         return len(target)
 
-    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+    def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        """Read many pieces, each to its place in a buffer."""
         is_lost = overlaps(self._failed, image_offsets, lengths_bytes)
         sound = ~is_lost
         try:
             self._source.read_pieces(image_offsets[sound], lengths_bytes[sound], places[sound], target)
         except UnreadError:
             is_lost[:] = True
-        super()._fetch_pieces(image_offsets[is_lost], lengths_bytes[is_lost], places[is_lost], target)
+        super().read_pieces(image_offsets[is_lost], lengths_bytes[is_lost], places[is_lost], target)
 
     def _read_around(self, start: int, target: memoryview) -> None:
         """Read what can be read of a range of which nothing is known to fail; the rest is remembered, and zeros."""
@@ -160,15 +157,6 @@ class FailingSource(Source):
         """Areas that cannot be read, as far as is known by now, shape (n, 2): offset and length in bytes."""
         known = self._source.unread_ranges()
         return union([known, self._failed]) if len(self._failed) else known
-
-    @property
-    def holes(self) -> NDArray[np.int64]:
-        """Areas that the image does not store, shape (n, 2): offset and length in bytes."""
-        return self._source.holes
-
-    def close(self) -> None:
-        """Close the image."""
-        self._source.close()
 
 
 def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Result:
@@ -246,7 +234,7 @@ def _block(path: Path, number: int, text: str) -> tuple[int, int, str]:
     return start, length, status
 
 
-class RescuedSource(Source):
+class RescuedSource(WrappedSource):
     """An image of which areas were never read."""
 
     def __init__(
@@ -254,12 +242,8 @@ class RescuedSource(Source):
         source: Source,
         unread: NDArray[np.int64],  # offset and length in bytes of those areas, in address order
     ) -> None:
-        self._source = self.around = source
+        super().__init__(source)
         self._unread = unread
-        self.name = source.name
-        self.size_bytes = source.size_bytes
-        self.sector_size_bytes = source.sector_size_bytes
-        self.counter = source.counter
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         if overlaps(self._unread, np.array([image_offset]), np.array([length_bytes]))[0]:
@@ -286,12 +270,3 @@ class RescuedSource(Source):
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas that were never read into the image, shape (n, 2): offset and length in bytes."""
         return self._unread
-
-    @property
-    def holes(self) -> NDArray[np.int64]:
-        """Areas that the file does not store, shape (n, 2): offset and length in bytes."""
-        return self._source.holes
-
-    def close(self) -> None:
-        """Close the image."""
-        self._source.close()

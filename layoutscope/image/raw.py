@@ -108,7 +108,8 @@ class RawFile(FillingSource):
         self._fill_hole(target[position - image_offset :])
         return len(target)
 
-    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+    def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        """Read many pieces, each to its place in a buffer."""
         done = 0
         while done < len(image_offsets):
             rest = image_offsets[done:], lengths_bytes[done:], places[done:]
@@ -249,7 +250,7 @@ class Device(RawFile):
 
     # Raw devices refuse what is not whole sectors at the start of a sector: macOS with EINVAL for /dev/rdisk, Linux for
     # descriptors without a page cache.
-    _fetch_pieces = Source._fetch_pieces  # noqa: SLF001  (piece by piece, each in whole sectors)
+    read_pieces = Source.read_pieces
 
     def _call(self, image_offset: int, target: memoryview) -> int:
         start, stop = aligned(image_offset, len(target), self.sector_size_bytes)

@@ -526,7 +526,8 @@ class RemoteSource(FillingSource):
             self._fill(image_offset, target, self._held(self._blocks_of(image_offset, len(target))))
         return len(target)
 
-    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+    def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        """Read many pieces, each to its place in a buffer."""
         # As many at a time as the cache holds: what is wanted together is asked for together.
         first = 0
         while first < len(places):

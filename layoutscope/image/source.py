@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
 from layoutscope.errors import ShrunkError, TruncatedError, UnreadError
-from layoutscope.image.batch import Workspace, read_extents
+from layoutscope.progress import tick
+from layoutscope.structs.arrays import copy_pieces, order_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
+MAX_GAP_BYTES: Final = 64 * 1024
+"""Gaps up to this are read over where the budget allows: reading on is cheaper than asking again."""
+
+MAX_REQUEST_BYTES: Final = 8 * 1024**2
+
 
 @dataclass(slots=True)
 class ReadCounter:
@@ -33,6 +39,30 @@ class ReadCounter:
     reads: int = 0
     bytes: int = 0
     hole_bytes: int = 0
+
+
+class Workspace:
+    """Memory that successive reads share: what a read returns is valid until the next one.
+
+    Fresh memory is dear: the system clears each page of it when it is first touched.
+    """
+
+    __slots__ = ("_bytes", "_scratch")
+
+    def __init__(self) -> None:
+        self._bytes = self._scratch = np.empty(0, np.uint8)
+
+    def bytes(self, length_bytes: int) -> NDArray[np.uint8]:
+        """Return room for the bytes of a read, shape (length_bytes,)."""
+        if len(self._bytes) < length_bytes:
+            self._bytes = np.empty(length_bytes, np.uint8)
+        return self._bytes[:length_bytes]
+
+    def scratch(self, length_bytes: int) -> NDArray[np.uint8]:
+        """Return room for one request, shape (length_bytes,)."""
+        if len(self._scratch) < length_bytes:
+            self._scratch = np.empty(length_bytes, np.uint8)
+        return self._scratch[:length_bytes]
 
 
 class Source(ABC):
@@ -47,6 +77,7 @@ class Source(ABC):
     gap_budget: float = 0.04
     # the source that this one was made of: the file of a container, or what failing areas are found in
     around: Source | None = None
+    _source: Source  # the same, of those that have one
     # what is wrong with the files that hold the disk, such as a missing segment; reading may add to it
     own_findings: tuple[Finding, ...] = ()
 
@@ -82,9 +113,6 @@ class Source(ABC):
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer; as :meth:`read_into` one by one."""
-        self._fetch_pieces(image_offsets, lengths_bytes, places, target)
-
-    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         pieces = zip(image_offsets.tolist(), lengths_bytes.tolist(), places.tolist(), strict=True)
         for start, length, place in pieces:
             self.read_into(start, target[place : place + length])
@@ -106,12 +134,49 @@ class Source(ABC):
 
     def read_extents(
         self,
-        image_offsets: NDArray[np.int64],
-        lengths_bytes: NDArray[np.int64],
-        workspace: Workspace | None = None,
+        image_offsets: I64,
+        lengths_bytes: I64,
+        workspace: Workspace | None = None,  # memory to read into; fresh memory without it
     ) -> NDArray[np.uint8]:
-        """Read many extents, in address order and in large requests."""
-        return read_extents(self, image_offsets, lengths_bytes, workspace)
+        """Read many extents, in address order and in large requests; they come in the order given."""
+        tick()
+        room = Workspace() if workspace is None else workspace
+        starts = np.ascontiguousarray(image_offsets, np.int64)
+        lengths = np.ascontiguousarray(lengths_bytes, np.int64)
+        self._check_extents(starts, lengths)
+        out = room.bytes(int(lengths.sum()))
+        if not len(out):
+            return out
+        starts, lengths, targets = _sort_by_address(starts, lengths)
+        bounds = _request_bounds(starts, lengths, self.gap_budget)
+        shared = np.flatnonzero(np.diff(bounds) > 1)
+
+        def read_singly(first: int, last: int) -> None:
+            if first < last:
+                self.read_pieces(starts[first:last], lengths[first:last], targets[first:last], out.data)
+
+        done = 0
+        for first, last in zip(bounds[shared].tolist(), bounds[shared + 1].tolist(), strict=True):
+            read_singly(done, first)
+            # One request for all of them, then each to where it belongs.
+            own, base = slice(first, last), int(starts[first])
+            data = room.scratch(int((starts[own] + lengths[own]).max()) - base)
+            self.read_into(base, data.data)
+            copy_pieces(data, starts[own] - base, lengths[own], targets[own], out)
+            done = last
+        read_singly(done, len(starts))
+        return out
+
+    def _check_extents(self, starts: I64, lengths: I64) -> None:
+        bad = (starts < 0) | (lengths < 0) | (starts > self.size_bytes - lengths)
+        for first in np.flatnonzero(bad)[:1].tolist():
+            raise TruncatedError(
+                "extent leaves the image",
+                structure=f"{lengths[first]} bytes",
+                image_offset=self.origin + int(starts[first]),
+                expected=f"an end at or before byte {self.origin + self.size_bytes:,}",
+                found=f"{self.origin + int(starts[first]) + int(lengths[first]):,}",
+            )
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas that were never read into the image, shape (n, 2): offset and length in bytes."""
@@ -126,8 +191,15 @@ class Source(ABC):
         """Areas that a sparse file does not store, shape (n, 2): offset and length in bytes."""
         return np.empty((0, 2), np.int64)
 
-    def close(self) -> None:  # noqa: B027  (most sources hold nothing)
+    def _set_around(self, source: Source, size_bytes: int) -> None:
+        """Name the source that this one is made of, which is closed with it."""
+        self._source = self.around = source
+        self.name, self.counter, self.size_bytes = source.name, source.counter, size_bytes
+
+    def close(self) -> None:
         """Release what is held; reading afterwards fails."""
+        if self.around is not None:
+            self.around.close()
 
     def __enter__(self) -> Self:
         return self
@@ -136,6 +208,44 @@ class Source(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _sort_by_address(starts: I64, lengths: I64) -> tuple[I64, I64, I64]:
+    """Sort; extents that follow one another on disk and in the result become one, up to a request's size.
+
+    Their starts and lengths, and their places in the result.
+    """
+    targets = np.cumsum(lengths) - lengths
+    used = np.flatnonzero(lengths > 0)
+    order = used[order_of(starts[used])]
+    starts, lengths, targets = starts[order], lengths[order], targets[order]
+    ends = starts + lengths
+    is_first = np.ones(len(starts), bool)
+    is_first[1:] = (starts[1:] != ends[:-1]) | (targets[1:] != targets[:-1] + lengths[:-1])
+    is_first[1:] |= np.diff(starts // MAX_REQUEST_BYTES) > 0
+    heads = np.flatnonzero(is_first)
+    tails = np.append(heads[1:], len(starts)) - 1
+    return starts[heads], ends[tails] - starts[heads], targets[heads]
+
+
+def _request_bounds(starts: I64, lengths: I64, gap_budget: float) -> I64:
+    """Where each request's extents begin in address order, and the end, shape (n_requests + 1,)."""
+    ends = np.maximum.accumulate(starts + lengths)
+    # Clones name blocks twice, and so do damaged pointers: extents may overlap, and no gap is negative.
+    gaps = np.maximum(starts[1:] - ends[:-1], 0)
+    # Requests end at multiples of the largest one, which bounds the memory for one, however much lies together.
+    is_break = ~_choose_bridged_gaps(gaps, gap_budget * int(lengths.sum())) | (np.diff(starts // MAX_REQUEST_BYTES) > 0)
+    return np.concatenate([[0], np.flatnonzero(is_break) + 1, [len(starts)]])
+
+
+def _choose_bridged_gaps(gaps: I64, budget_bytes: float) -> NDArray[np.bool_]:
+    """Mark the gaps that are read over: the small ones first, as far as the budget goes."""
+    order = order_of(gaps)
+    ascending = gaps[order]
+    is_cheap = (np.cumsum(ascending) <= budget_bytes) & (ascending <= MAX_GAP_BYTES)
+    bridged = np.zeros(len(gaps), bool)
+    bridged[order[is_cheap]] = True
+    return bridged
 
 
 class MemorySource(Source):
@@ -200,7 +310,8 @@ class Window(Source):
         self.source.read_into(self.image_offset + image_offset, target)
         return len(target)
 
-    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+    def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        """Read many pieces, each to its place in a buffer."""
         outside = (image_offsets < 0) | (image_offsets + lengths_bytes > self.size_bytes)
         for first in np.flatnonzero(outside)[:1].tolist():
             self._check(int(image_offsets[first]), int(lengths_bytes[first]))
@@ -235,36 +346,21 @@ def overlaps(
     return hit
 
 
-class RecordingSource(Source):
-    """An image whose reads are remembered, gaps between them not read over."""
-
-    gap_budget = 0.0
+class WrappedSource(Source):
+    """Another source at the same addresses; what is not changed passes through."""
 
     def __init__(self, source: Source) -> None:
-        self._source = source
-        self._starts: list[NDArray[np.int64]] = []
-        self._lengths: list[NDArray[np.int64]] = []
-        self.name = source.name
-        self.size_bytes = source.size_bytes
+        self._set_around(source, source.size_bytes)
         self.sector_size_bytes = source.sector_size_bytes
-        self.counter = source.counter
-
-    def _note(self, image_offsets: Sequence[int] | I64, lengths_bytes: Sequence[int] | I64) -> None:
-        self._starts.append(np.array(image_offsets, np.int64))
-        self._lengths.append(np.array(lengths_bytes, np.int64))
+        self.origin = source.origin
+        self.gap_budget = source.gap_budget
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        self._note([image_offset], [length_bytes])
         return self._source.read(image_offset, length_bytes)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        self._note([image_offset], [len(target)])
         self._source.read_into(image_offset, target)
         return len(target)
-
-    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
-        self._note(image_offsets, lengths_bytes)
-        self._source.read_pieces(image_offsets, lengths_bytes, places, target)
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas that were never read into the image, shape (n, 2): offset and length in bytes."""
@@ -274,6 +370,33 @@ class RecordingSource(Source):
     def holes(self) -> NDArray[np.int64]:
         """Areas that the image does not store, shape (n, 2): offset and length in bytes."""
         return self._source.holes
+
+
+class RecordingSource(WrappedSource):
+    """An image whose reads are remembered, gaps between them not read over."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.gap_budget = 0.0
+        self._starts: list[NDArray[np.int64]] = []
+        self._lengths: list[NDArray[np.int64]] = []
+
+    def _note(self, image_offsets: Sequence[int] | I64, lengths_bytes: Sequence[int] | I64) -> None:
+        self._starts.append(np.array(image_offsets, np.int64))
+        self._lengths.append(np.array(lengths_bytes, np.int64))
+
+    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+        self._note([image_offset], [length_bytes])
+        return super()._fetch(image_offset, length_bytes)
+
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        self._note([image_offset], [len(target)])
+        return super()._fetch_into(image_offset, target)
+
+    def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        """Read many pieces, each to its place in a buffer."""
+        self._note(image_offsets, lengths_bytes)
+        self._source.read_pieces(image_offsets, lengths_bytes, places, target)
 
     def recorded(self) -> NDArray[np.int64]:
         """What was read, shape (n, 2): start and stop in bytes, in the order of the reads."""

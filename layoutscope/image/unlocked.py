@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.image.crypto import UNIT_BYTES, decrypt_units
-from layoutscope.image.source import FillingSource, Source, overlaps
+from layoutscope.image.source import FillingSource, Source, WrappedSource, overlaps
 from layoutscope.structs.arrays import runs_of, subtract
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ PIECES_AT_ONCE: Final = 64
 """Which bounds the memory for them."""
 
 
-class UnlockedSource(FillingSource):
+class UnlockedSource(FillingSource, WrappedSource):
     """A disk with the plain text of its encrypted stretches in their place."""
 
     def __init__(
@@ -34,15 +34,10 @@ class UnlockedSource(FillingSource):
         # numbered from 0; the size is cut to whole units
         stretches: Sequence[tuple[int, int, bytes]],
     ) -> None:
-        self._source = self.around = source
+        super().__init__(source)
         self._stretches = [
             (start, start + size_bytes // UNIT_BYTES * UNIT_BYTES, key) for start, size_bytes, key in sorted(stretches)
         ]
-        self.name = source.name
-        self.size_bytes = source.size_bytes
-        self.sector_size_bytes = source.sector_size_bytes
-        self.counter = source.counter
-        self.gap_budget = source.gap_budget
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         stop = image_offset + len(target)
@@ -53,7 +48,8 @@ class UnlockedSource(FillingSource):
                 self._decrypt(start, low, high, key, target[low - image_offset : high - image_offset])
         return len(target)
 
-    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+    def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        """Read many pieces, each to its place in a buffer."""
         self._source.read_pieces(image_offsets, lengths_bytes, places, target)
         ends = image_offsets + lengths_bytes
         left = np.flatnonzero(lengths_bytes > 0)
@@ -66,7 +62,7 @@ class UnlockedSource(FillingSource):
                 self._decrypt_many(start, key, image_offsets[part], lengths_bytes[part], places[part], target)
             # The others are read once more, one by one; those that meet no stretch are plain already.
             others = left[meets & ~np.isin(left, small)]
-            super()._fetch_pieces(image_offsets[others], lengths_bytes[others], places[others], target)
+            super().read_pieces(image_offsets[others], lengths_bytes[others], places[others], target)
             left = left[~meets]
 
     @staticmethod
@@ -108,16 +104,8 @@ class UnlockedSource(FillingSource):
         listed: list[list[int]] = np.stack([low, high - low], axis=1)[high > low].tolist()
         return listed
 
-    def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas that were never read into the image, shape (n, 2): offset and length in bytes."""
-        return self._source.unread_ranges()
-
     @property
     def holes(self) -> NDArray[np.int64]:
         """Areas that the image does not store and that are zeros, shape (n, 2): offset and length in bytes."""
         starts, ends = np.array([each[:2] for each in self._stretches], np.int64).reshape(-1, 2).T
         return subtract(self._source.holes, runs_of(starts, ends - starts))
-
-    def close(self) -> None:
-        """Close the disk."""
-        self._source.close()

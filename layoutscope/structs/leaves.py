@@ -229,19 +229,6 @@ _WIDEST_LENGTH: Final = 4
 _WIDTHS: Final = (1, 2, 4, 8)
 
 
-class LeafProgram(NamedTuple):
-    """The tables that the kernel takes, in its order; each array has the rows one after the other."""
-
-    form: I64
-    leaf_of_kind: NDArray[np.int32]
-    leaves: I64
-    fields: I64
-    texts: I64
-    lists: I64
-    cases: I64
-    outputs: I64
-
-
 class _Traced:  # noqa: PLW1641  (compared by formulas alone)
     """What a formula does to a field: ``((field >> shift) + add) & mask``, and what that is compared with."""
 
@@ -304,8 +291,8 @@ def source_of(record_type: RecordType, column: RecordColumn) -> Field:
 
 
 @cache
-def compiled(plan: LeafPlan) -> LeafProgram:
-    """Return a plan as tables for the kernel; made once."""
+def compile_plan(plan: LeafPlan) -> tuple[NDArray[Any], ...]:
+    """Return a plan as the tables that the kernel takes, in its order: each has its rows one after the other."""
     return _Compiler(plan).program()
 
 
@@ -322,7 +309,7 @@ class _Compiler:
         self._lists: list[list[int]] = []
         self._cases: list[list[int]] = []
 
-    def program(self) -> LeafProgram:
+    def program(self) -> tuple[NDArray[Any], ...]:
         plan = self._plan
         form = [self._kind(), *self._items()]
         leaves = [self._leaf(leaf) for leaf in plan.leaves]
@@ -332,7 +319,7 @@ class _Compiler:
             leaf_of_kind[leaf.kind] = number
         outputs = [[output.counter, output.dtype.itemsize] for output in plan.outputs]
         tables = (leaves, self._fields, self._texts, self._lists, self._cases, outputs)
-        return LeafProgram(_flat([form]), leaf_of_kind, *map(_flat, tables))
+        return _flat([form]), leaf_of_kind, *map(_flat, tables)
 
     def _kind(self) -> int:
         if self._plan.kind is None:
@@ -505,7 +492,7 @@ class LeafTables:
             rooms = self._handed or self._hand_over()
             passed = DECODE_LEAVES(
                 batch.buffer, batch.node_bytes, batch.numbers, batch.node, batch.key_start, key_length,
-                batch.val_start, val_length, *compiled(self.plan), rooms, self._counts, done,
+                batch.val_start, val_length, *compile_plan(self.plan), rooms, self._counts, done,
                 found.row, found.leaf, found.is_damaged.view(np.uint8),
             )  # fmt: skip
             if passed == total:

@@ -223,7 +223,7 @@ LIMITS = tuple(
 """Every limit, in the order in which the bytes come."""
 
 ELSEWHERE = {
-    "image.batch": "how reads are put together",
+    "image.source": "how reads are put together",
     "image.containers.placed.MAX_NAMED": "what the format allows",
     "image.direct": "how reads of a drive that is measured are put together",
     "drive.calibration.assemble": "how a profile is put together",

@@ -223,13 +223,10 @@ class AsifSource(FillingSource):
     """The disk inside of an ASIF image; chunks and sectors that were never written read as zeros."""
 
     def __init__(self, source: Source, chunks: StoredChunks, geometry: Geometry, size_bytes: int) -> None:
-        self._source = self.around = source
+        self._set_around(source, size_bytes)
         self._chunks = chunks
         self._geometry = geometry
-        self.name = source.name
-        self.size_bytes = size_bytes
         self.sector_size_bytes = geometry.len_sector
-        self.counter = source.counter
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         target[:] = bytes(len(target))
@@ -272,7 +269,3 @@ class AsifSource(FillingSource):
         runs = np.stack([self._chunks.number, np.ones_like(self._chunks.number)], axis=1)
         stored = _covered_ranges(runs, self._geometry.len_chunk, self.size_bytes)
         return subtract(np.array([[0, self.size_bytes]]), stored)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()

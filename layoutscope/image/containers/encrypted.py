@@ -229,11 +229,8 @@ class DecryptedSource(FillingSource):
     """What encrypted chunks hold."""
 
     def __init__(self, source: Source, start: int, chunk_bytes: int, size_bytes: int, keys: Keys) -> None:
-        self._source = self.around = source
+        self._set_around(source, size_bytes)
         self._first, self._chunk_bytes, self._keys = start, chunk_bytes, keys
-        self.name = source.name
-        self.size_bytes = size_bytes
-        self.counter = source.counter
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         size, stop = self._chunk_bytes, image_offset + len(target)
@@ -250,7 +247,3 @@ class DecryptedSource(FillingSource):
             plain = worker.update(self._source.read(place, size))
             target[low - image_offset : high - image_offset] = plain[low - start : high - start]
         return len(target)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()

@@ -122,11 +122,8 @@ class PlacedSource(FillingSource):
     """The disk; what is not stored reads as zeros."""
 
     def __init__(self, source: Source, size_bytes: int, runs: I64) -> None:
-        self._source = self.around = source
+        self._set_around(source, size_bytes)
         self._runs = runs
-        self.name = source.name
-        self.size_bytes = size_bytes
-        self.counter = source.counter
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         stop = image_offset + len(target)
@@ -158,10 +155,6 @@ class PlacedSource(FillingSource):
     def holes(self) -> I64:
         """Areas that the file does not store, shape (n, 2): offset and length in bytes."""
         return subtract(np.array([[0, self.size_bytes]]), runs_of(self._runs[:, 0], self._runs[:, 1]))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()
 
 
 def open_joined(sources: Sequence[Source]) -> Source:

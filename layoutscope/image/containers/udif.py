@@ -307,13 +307,10 @@ class UdifSource(FillingSource):
     def __init__(
         self, source: Source, pieces: StoredPieces, size_bytes: int, findings: tuple[Finding, ...] = ()
     ) -> None:
-        self._source = self.around = source
+        self._set_around(source, size_bytes)
         self._pieces = pieces
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._unread = outside = _outside(pieces, source.size_bytes)
-        self.name = source.name
-        self.size_bytes = size_bytes
-        self.counter = source.counter
         self._known = findings
         if len(outside):
             message = (
@@ -415,11 +412,6 @@ class UdifSource(FillingSource):
         runs = runs_of(start, stop - start)
         refuse_expansion(self.name, total(runs), self._source.size_bytes)
         return subtract(np.array([[0, self.size_bytes]]), runs)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._kept.clear()
-        self._source.close()
 
 
 def _decompressor(storage: int) -> Callable[[bytes, int], bytes]:

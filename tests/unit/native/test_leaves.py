@@ -21,7 +21,7 @@ from layoutscope.structs.leaves import (
     LeafTables,
     Repeated,
     Text,
-    compiled,
+    compile_plan,
 )
 from layoutscope.structs.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD, J_KEY
 from layoutscope.structs.recordtypes import RecordType
@@ -204,7 +204,7 @@ def test_hostile_tables_write_nowhere_else(data):
     """With any number of plan, slices and counts replaced, and any end cut off, what lies around stays as it was."""
     plan, batch = data.draw(plans()), data.draw(batches(is_hostile=True))
     count = len(batch.node)
-    given_arrays = [batch.buffer, *batch[2:], *compiled(plan), np.zeros(plan.num_counters + 1, np.int64)]
+    given_arrays = [batch.buffer, *batch[2:], *compile_plan(plan), np.zeros(plan.num_counters + 1, np.int64)]
     *spoilt, counts = spoil(data.draw, given_arrays)
     dtypes = [np.uint8 if output.dtype == np.bool_ else output.dtype for output in plan.outputs]
     rooms = Fenced(*(np.zeros(data.draw(st.integers(0, 60)), dtype) for dtype in dtypes))
@@ -311,4 +311,4 @@ def test_a_plan_takes_what_the_kernel_can_compute():
     ):
         plan = LeafPlan({"odd": {"value": np.int64}}, [Leaf(0, "odd", J_KEY, toy, {"value": toy.column(column)})])
         with pytest.raises(error):
-            compiled(plan)
+            compile_plan(plan)

@@ -14,9 +14,9 @@ from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import one_volume, read_images, request_of, told, with_chosen
 from layoutscope.errors import UnreadError, UsageError
+from layoutscope.image.crypto import UnlockedSource
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.image.source import RecordingSource
-from layoutscope.image.unlocked import UnlockedSource
 from layoutscope.options import ExtractOptions, fill
 from layoutscope.progress import phase
 from layoutscope.results.inspect import Extract

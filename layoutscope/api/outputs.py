@@ -174,7 +174,7 @@ def disk_in(path: Path) -> str:
     """
     from layoutscope.image.cache import compression_of
     from layoutscope.image.raw import RawFile
-    from layoutscope.image.signatures import has_udif_trailer, head_of, header_of, is_asif, signature_of, trailer_of
+    from layoutscope.image.signatures import head_of, signature_of, trailer_of, udif_trailer_at
     from layoutscope.partition import find_volumes
 
     try:
@@ -187,7 +187,7 @@ def disk_in(path: Path) -> str:
         found = signature_of(head, trailer_of(source)) or compression_of(head)
         if found is not None:
             return found.name
-        if has_udif_trailer(source) or is_asif(source) or header_of(head) is not None:
+        if udif_trailer_at(source) is not None:
             return "Apple disk image"
         search = find_volumes(source, depth="maps")
         known = [item.label for item in search.candidates if item.kind != "unknown"]

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
-from msgspec import field
 
 from layoutscope import inputs, ownfiles
 from layoutscope.display import Struct
@@ -539,13 +538,38 @@ MAX_IMAGE_BYTES: Final = 32 * 1024**4
 _CHECK_EVERY_BYTES: Final = 64 * 1024**2
 
 
-class _Written(Struct):
-    """How far the decompressed image goes, how much of it is stored, and the digest of that."""
+class _SparseWriter:
+    """Writes what is not zero of a decompressed image, each run at its place, and digests it."""
 
-    size_bytes: int = 0
-    stored_bytes: int = 0
-    checked_bytes: int = 0
-    digest: Digest = field(default_factory=Digest)
+    def __init__(self, target: BinaryIO, source: Source, folder: Path) -> None:
+        self._target, self._source, self._folder = target, source, folder
+        self.size_bytes = self._stored_bytes = self._checked_bytes = 0
+        self.digest = Digest()
+
+    def write(self, chunk: bytes) -> None:
+        """Write the next part of the image; refuse what no image is, and what does not fit on the disk."""
+        for start, stop in data_runs(chunk):
+            place, data = self.size_bytes + start, memoryview(chunk)[start:stop]
+            self._target.seek(place)
+            self._target.write(data)
+            self.digest.add(place, data)
+            self._stored_bytes += stop - start
+        self.size_bytes += len(chunk)
+        if self.size_bytes > MAX_IMAGE_BYTES:
+            raise ImageError(
+                f"decompresses to more than {format_bytes(MAX_IMAGE_BYTES)}; decompress it by hand if that is right"
+            )
+        if not self._stored_bytes and self.size_bytes >= MAX_LEADING_ZEROS_BYTES:
+            raise ImageError(f"decompresses to nothing but zeros for {format_bytes(self.size_bytes)}: no disk image")
+        if self._stored_bytes - self._checked_bytes >= _CHECK_EVERY_BYTES:
+            self._checked_bytes = self._stored_bytes
+            free = shutil.disk_usage(self._folder).free
+            if free < RESERVE_BYTES:
+                raise ImageError(
+                    f"does not fit decompressed into {self._folder} ({format_bytes(free)} left); choose another disk "
+                    f"with cache_dir or TMPDIR, {format_bytes(self._source.size_bytes)} were compressed",
+                    options=CACHE_DIR,
+                )
 
 
 def unpack(
@@ -628,12 +652,11 @@ def _move_into_cache(image: RawFile, partial: Path, kept: Path, digest: str) -> 
 def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path) -> str:
     """Write what comes to a sparse file; the digest of its contents."""
     packed = SourceReader(source)
-    written = _Written()
+    written = _SparseWriter(target, source, folder)
     try:
         with phase("decompressing", source.size_bytes) as unpacked:
             for chunk in cut_into_blocks(way.chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
-                _write_sparse(target, chunk, written)
-                _check_bounds(source, written, folder)
+                written.write(chunk)
                 unpacked.at(packed.tell())
         # Zeros at the end were not written, so the file is shorter than the image until now.
         target.truncate(written.size_bytes)
@@ -648,35 +671,3 @@ def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path
             f"{folder}: cannot hold the decompressed image: {(error.strerror or str(error)).lower()}"
         ) from error
     return written.digest.of(written.size_bytes)
-
-
-def _write_sparse(target: BinaryIO, chunk: bytes, written: _Written) -> None:
-    """Write what is not zero, at its place."""
-    for start, stop in data_runs(chunk):
-        target.seek(written.size_bytes + start)
-        target.write(memoryview(chunk)[start:stop])
-        written.digest.add(written.size_bytes + start, memoryview(chunk)[start:stop])
-        written.stored_bytes += stop - start
-    written.size_bytes += len(chunk)
-
-
-def _check_bounds(source: Source, written: _Written, folder: Path) -> None:
-    if written.size_bytes > MAX_IMAGE_BYTES:
-        raise ImageError(
-            f"decompresses to more than {format_bytes(MAX_IMAGE_BYTES)}; decompress it by hand if that is right"
-        )
-    if not written.stored_bytes and written.size_bytes >= MAX_LEADING_ZEROS_BYTES:
-        raise ImageError(f"decompresses to nothing but zeros for {format_bytes(written.size_bytes)}: no disk image")
-    if written.stored_bytes - written.checked_bytes >= _CHECK_EVERY_BYTES:
-        written.checked_bytes = written.stored_bytes
-        _check_space(folder, source)
-
-
-def _check_space(folder: Path, source: Source) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < RESERVE_BYTES:
-        raise ImageError(
-            f"does not fit decompressed into {folder} ({format_bytes(free)} left); "
-            f"choose another disk with cache_dir or TMPDIR, {format_bytes(source.size_bytes)} were compressed",
-            options=CACHE_DIR,
-        )

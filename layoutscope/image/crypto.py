@@ -1,4 +1,4 @@
-"""AES-XTS over many units at once, and the unwrapping of keys.
+"""AES-XTS over many units at once, the disks that it encrypts in part, and the unwrapping of keys.
 
 What encrypted volumes and logical volumes of CoreStorage share: units of 512 bytes, each with its number for a
 tweak; RFC 3394 wraps keys, PBKDF2 turns passwords into them. The package ``cryptography`` (the extra ``crypto``) does
@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import UnsupportedError
+from layoutscope.image.source import FillingSource, Source, WrappedSource, overlaps
+from layoutscope.structs.arrays import runs_of, subtract
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
 
 UNIT_BYTES: Final = 512
 AES_BLOCK_BYTES: Final = 16
@@ -48,28 +54,30 @@ def _masks(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _aes(key: bytes, data: bytes, *, encrypt: bool) -> bytes:
     """Run AES over independent blocks of 16 bytes."""
-    algorithms, ciphers, modes, _ = _library()
+    ciphers, algorithms, modes = load_ciphers()
     cipher = ciphers.Cipher(algorithms.AES(key), modes.ECB())
     worker = cipher.encryptor() if encrypt else cipher.decryptor()
     result: bytes = worker.update(data) + worker.finalize()
     return result
 
 
-def _library() -> tuple[Any, Any, Any, Any]:
-    """Import the optional package: algorithms, ciphers, modes, and the wrapping of keys."""
+def load_ciphers() -> tuple[Any, Any, Any]:
+    """Import the optional package: ciphers, algorithms and modes."""
     try:
-        from cryptography.hazmat.primitives import ciphers, keywrap
+        from cryptography.hazmat.primitives import ciphers
         from cryptography.hazmat.primitives.ciphers import algorithms, modes
     except ImportError as error:
         raise UnsupportedError(
             "unlocking needs the package cryptography", code="crypto-missing", advice="install layoutscope[crypto]"
         ) from error
-    return algorithms, ciphers, modes, keywrap
+    return ciphers, algorithms, modes
 
 
 def unwrap_key(wrapping_key: bytes, wrapped: bytes) -> bytes | None:
     """Unwrap a key (RFC 3394); None if the wrapping key is not the right one."""
-    *_, keywrap = _library()
+    load_ciphers()
+    from cryptography.hazmat.primitives import keywrap
+
     try:
         key: bytes = keywrap.aes_key_unwrap(wrapping_key, wrapped)
     except (keywrap.InvalidUnwrap, ValueError):
@@ -80,3 +88,97 @@ def unwrap_key(wrapping_key: bytes, wrapped: bytes) -> bytes | None:
 def password_key(password: str, salt: bytes, iterations: int, length_bytes: int) -> bytes:
     """Turn a password into a key: PBKDF2 with HMAC-SHA-256."""
     return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations, length_bytes)
+
+
+SMALL_BYTES: Final = 32 * 1024
+"""Of many pieces, those up to this size are decrypted together."""
+
+PIECES_AT_ONCE: Final = 64
+"""Which bounds the memory for them."""
+
+
+class UnlockedSource(FillingSource, WrappedSource):
+    """A disk with the plain text of its encrypted stretches in their place."""
+
+    def __init__(
+        self,
+        source: Source,
+        # where each starts, its bytes, and the keys of its data and of the numbers: units of 512 bytes in AES-XTS,
+        # numbered from 0; the size is cut to whole units
+        stretches: Sequence[tuple[int, int, bytes]],
+    ) -> None:
+        super().__init__(source)
+        self._stretches = [
+            (start, start + size_bytes // UNIT_BYTES * UNIT_BYTES, key) for start, size_bytes, key in sorted(stretches)
+        ]
+
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        stop = image_offset + len(target)
+        self._source.read_into(image_offset, target)
+        for start, end, key in self._stretches:
+            low, high = max(start, image_offset), min(end, stop)
+            if low < high:
+                self._decrypt(start, low, high, key, target[low - image_offset : high - image_offset])
+        return len(target)
+
+    def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        """Read many pieces, each to its place in a buffer."""
+        self._source.read_pieces(image_offsets, lengths_bytes, places, target)
+        ends = image_offsets + lengths_bytes
+        left = np.flatnonzero(lengths_bytes > 0)
+        for start, end, key in self._stretches:
+            meets = (image_offsets[left] < end) & (ends[left] > start)
+            is_whole = (image_offsets[left] >= start) & (ends[left] <= end) & (lengths_bytes[left] <= SMALL_BYTES)
+            is_whole &= ((image_offsets[left] - start) % UNIT_BYTES == 0) & (lengths_bytes[left] % UNIT_BYTES == 0)
+            small = left[meets & is_whole] if not len(self.unread_ranges()) else left[:0]
+            for part in np.array_split(small, -(-len(small) // PIECES_AT_ONCE) or 1):
+                self._decrypt_many(start, key, image_offsets[part], lengths_bytes[part], places[part], target)
+            # The others are read once more, one by one; those that meet no stretch are plain already.
+            others = left[meets & ~np.isin(left, small)]
+            super().read_pieces(image_offsets[others], lengths_bytes[others], places[others], target)
+            left = left[~meets]
+
+    @staticmethod
+    def _decrypt_many(
+        start: int, key: bytes, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview
+    ) -> None:
+        """Put plain text in the place of many pieces of whole units at once."""
+        if not len(places):
+            return
+        out = np.frombuffer(target, np.uint8)
+        counts = lengths_bytes // UNIT_BYTES
+        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        numbers = np.repeat((image_offsets - start) // UNIT_BYTES, counts) + within
+        first = np.repeat(places, counts) + within * UNIT_BYTES
+        rows = first[:, None] + np.arange(UNIT_BYTES)
+        out[rows] = decrypt_units(key, out[rows].reshape(-1), numbers.astype(np.uint64)).reshape(-1, UNIT_BYTES)
+
+    def _decrypt(self, start: int, low: int, high: int, key: bytes, target: memoryview) -> None:
+        """Put plain text in the place of what was read of one stretch."""
+        first, last = (low - start) // UNIT_BYTES, -((start - high) // UNIT_BYTES)
+        begin, length = start + first * UNIT_BYTES, (last - first) * UNIT_BYTES
+        if length == len(target):
+            data = np.frombuffer(target, np.uint8)
+        else:
+            data = np.empty(length, np.uint8)
+            self._source.read_into(begin, data.data)
+        plain = decrypt_units(key, data, np.arange(first, last, dtype=np.uint64)).copy()
+        for lost, size in self._lost(begin, length):
+            plain[lost : lost + size] = 0
+        target[:] = plain[low - begin : high - begin].data
+
+    def _lost(self, start: int, length: int) -> list[list[int]]:
+        """List what was never read of a range, from its start on: that comes as zeros, which are no cipher text."""
+        unread = self.unread_ranges()
+        if not len(unread) or not overlaps(unread, np.array([start]), np.array([length]))[0]:
+            return []
+        low = np.clip(unread[:, 0] - start, 0, length)
+        high = np.clip(unread.sum(axis=1) - start, 0, length)
+        listed: list[list[int]] = np.stack([low, high - low], axis=1)[high > low].tolist()
+        return listed
+
+    @property
+    def holes(self) -> NDArray[np.int64]:
+        """Areas that the image does not store and that are zeros, shape (n, 2): offset and length in bytes."""
+        starts, ends = np.array([each[:2] for each in self._stretches], np.int64).reshape(-1, 2).T
+        return subtract(self._source.holes, runs_of(starts, ends - starts))

@@ -27,7 +27,6 @@ from layoutscope.image.raw import Device, RawFile
 from layoutscope.image.remote import RemoteSource, is_address
 from layoutscope.image.signatures import (
     encrypted_refusal,
-    has_udif_trailer,
     head_of,
     header_of,
     refuse_containers,
@@ -118,7 +117,7 @@ def open_image(
         if type(source) in COMPRESSIBLE:
             _refuse_empty(source)
             way = cache.compression_of(head_of(source))
-            if way is not None and not has_udif_trailer(source):  # a disk image may begin with a compressed piece
+            if way is not None and udif_trailer_at(source) is None:  # a disk image may begin with a compressed piece
                 source = _decompress(source, way, None if cache_dir is None else Path(cache_dir))
         if map_file is not None:
             source = RescuedSource(source, read_map(Path(map_file), source.size_bytes))

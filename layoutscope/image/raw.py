@@ -45,12 +45,12 @@ _STAT_BLOCK_BYTES: Final = 512
 """The unit of ``st_blocks`` on every system, whatever the file system's own."""
 
 
-def open_read_only(path: Path) -> int:
-    """Open a file for reading; its descriptor."""
+def open_read_only(path: Path, advice: str = "run as a user who may read it") -> int:
+    """Open a file or a device for reading; its descriptor."""
     try:
         descriptor = inputs.open_untouched(path)
     except PermissionError as error:
-        raise ImageError(f"{path}: permission denied; run as a user who may read it") from error
+        raise ImageError(f"{path}: permission denied; {advice}") from error
     except FileNotFoundError as error:
         raise ImageError(f"{path}: no such file") from error
     except (OSError, ValueError) as error:
@@ -241,7 +241,7 @@ class Device(RawFile):
     """A disk, partition or loop device."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = _open(path)
+        self._descriptor = open_read_only(path, _access_advice())
         self.name = str(path)
         self.counter = ReadCounter()
         self._is_sparse = False
@@ -273,17 +273,6 @@ def aligned(image_offset: int, length_bytes: int, sector_size_bytes: int) -> tup
     """
     stop = image_offset + length_bytes
     return image_offset - image_offset % sector_size_bytes, stop + -stop % sector_size_bytes
-
-
-def _open(path: Path) -> int:
-    try:
-        descriptor = inputs.open_untouched(path)
-    except PermissionError as error:
-        raise ImageError(f"{path}: permission denied; {_access_advice()}") from error
-    except OSError as error:
-        raise ImageError(f"{path}: {(error.strerror or str(error)).lower()}") from error
-    inputs.note(path, descriptor)
-    return descriptor
 
 
 def _access_advice() -> str:

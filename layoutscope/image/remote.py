@@ -20,7 +20,7 @@ from collections import OrderedDict
 from http import HTTPStatus
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from layoutscope.errors import ImageError, UnsupportedError
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     I64 = NDArray[np.int64]
+    Range = tuple[int, int]
+    """Bytes of a file: from the first up to, but without, the stop."""
 
 TIMEOUT_S: Final = 60.0
 """Deadline of a short range with all its attempts; longer ranges have more, by :data:`SLOWEST_BYTES_S`."""
@@ -166,16 +168,6 @@ def _connect(host: str, port: int, deadline: _Deadline) -> socket.socket:
     raise failure
 
 
-class _Range(NamedTuple):
-    """Bytes of a file: from the first up to, but without, the stop."""
-
-    first: int
-    stop: int
-
-    def __str__(self) -> str:
-        return f"bytes {self.first:,} to {self.stop - 1:,}"
-
-
 class WebFile:
     """A file on a web server."""
 
@@ -189,16 +181,16 @@ class WebFile:
             self._origin = self._target = _place(address)
         except ValueError as error:
             raise ImageError(f"{address}: is no address: {error}") from error
-        self.start = self._read(_Range(0, first_bytes), threading.Event())
+        self.start = self._read((0, first_bytes), threading.Event())
 
     def read_ranges(
         self,
-        ranges: Sequence[tuple[int, int]],  # within the file, and not empty
+        ranges: Sequence[Range],  # within the file, and not empty
     ) -> list[bytes]:
         """Read ranges, several at a time."""
         stop = threading.Event()
         if len(ranges) <= 1:
-            return [self._read(_Range(*each), stop) for each in ranges]
+            return [self._read(each, stop) for each in ranges]
         wanted: queue.SimpleQueue[int] = queue.SimpleQueue()
         answers: queue.SimpleQueue[tuple[int, bytes | BaseException]] = queue.SimpleQueue()
         for number in range(len(ranges)):
@@ -211,7 +203,7 @@ class WebFile:
                 except queue.Empty:
                     return
                 try:
-                    answers.put((number, self._read(_Range(*ranges[number]), stop)))
+                    answers.put((number, self._read(ranges[number], stop)))
                 except BaseException as error:
                     # Whoever takes the answers would wait for this one forever, and may take it late: until then the
                     # other threads would ask a server that has refused.
@@ -239,9 +231,9 @@ class WebFile:
         while not self._idle.empty():
             self._idle.get()[1].close()
 
-    def _read(self, wanted: _Range, stop: threading.Event) -> bytes:
+    def _read(self, wanted: Range, stop: threading.Event) -> bytes:
         """Read a range, again where the failure may pass and time is left."""
-        deadline = _Deadline(TIMEOUT_S + (wanted.stop - wanted.first) / SLOWEST_BYTES_S)
+        deadline = _Deadline(TIMEOUT_S + (wanted[1] - wanted[0]) / SLOWEST_BYTES_S)
         for wait in (*WAITS_S, None):
             try:
                 return self._attempt(wanted, deadline)
@@ -262,7 +254,7 @@ class WebFile:
                 break
         raise ImageError(f"{self.name}: {failure}") from failure
 
-    def _attempt(self, wanted: _Range, deadline: _Deadline) -> bytes:
+    def _attempt(self, wanted: Range, deadline: _Deadline) -> bytes:
         """Ask where the last answer came from; if it refuses, ask the address again, which may redirect elsewhere."""
         target = self._target
         try:
@@ -273,7 +265,7 @@ class WebFile:
             self._target = self._origin
             return self._follow(self._origin, wanted, deadline)
 
-    def _follow(self, place: SplitResult, wanted: _Range, deadline: _Deadline) -> bytes:
+    def _follow(self, place: SplitResult, wanted: Range, deadline: _Deadline) -> bytes:
         for _ in range(MAX_REDIRECTS + 1):
             connection, answer = self._ask(place, wanted, deadline)
             is_whole = False
@@ -291,7 +283,7 @@ class WebFile:
                     connection.close()
         raise ServerError(f"its server redirects more than {MAX_REDIRECTS} times, the last time to {_origin(place)}")
 
-    def _ask(self, place: SplitResult, wanted: _Range, deadline: _Deadline) -> tuple[_Socket, http.client.HTTPResponse]:
+    def _ask(self, place: SplitResult, wanted: Range, deadline: _Deadline) -> tuple[_Socket, http.client.HTTPResponse]:
         """Send a request and read the head of its answer."""
         request = self._request(place, wanted)
         while True:
@@ -317,7 +309,7 @@ class WebFile:
         connection.close()
         return None
 
-    def _request(self, place: SplitResult, wanted: _Range) -> bytes:
+    def _request(self, place: SplitResult, wanted: Range) -> bytes:
         path = quote(place.path or "/", safe="/%:@!$&'()*+,;=~-._")
         query = f"?{quote(place.query, safe='/?%:@!$&()*+,;=~-._')}" if place.query else ""
         host = place.netloc.rpartition("@")[2].encode("idna").decode("ascii")
@@ -327,7 +319,7 @@ class WebFile:
             "Accept": "*/*",
             # An answer that is packed has other bytes than the file, and any number of them.
             "Accept-Encoding": "identity",
-            "Range": f"bytes={wanted.first}-{wanted.stop - 1}",
+            "Range": f"bytes={wanted[0]}-{wanted[1] - 1}",
         }
         if (place.scheme, place.netloc) == (self._origin.scheme, self._origin.netloc):
             fields |= self._read_header_settings
@@ -337,7 +329,7 @@ class WebFile:
         lines = [f"GET {path}{query} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
-    def _taken(self, answer: http.client.HTTPResponse, wanted: _Range) -> bytes:
+    def _taken(self, answer: http.client.HTTPResponse, wanted: Range) -> bytes:
         """Compare an answer with what was asked for, and read the bytes of the range."""
         is_first = self.size_bytes < 0
         told = answer.headers.get("Content-Range", "").strip()
@@ -358,8 +350,8 @@ class WebFile:
             )
         first, last, total = map(int, came.groups())
         self._know(answer, total)
-        stop = min(wanted.stop, total)
-        if (first, last + 1) != (wanted.first, stop):
+        stop = min(wanted[1], total)
+        if (first, last + 1) != (wanted[0], stop):
             raise _unlike(wanted, f"bytes {first:,} to {last:,} of {total:,}")
         for length in answer.headers.get_all("Content-Length", []):
             if not _LENGTH.fullmatch(length.strip()) or int(length) != stop - first:
@@ -395,14 +387,14 @@ def _send_request(connection: _Socket, request: bytes) -> http.client.HTTPRespon
     return answer
 
 
-def _refuse_status(answer: http.client.HTTPResponse, wanted: _Range) -> None:
+def _refuse_status(answer: http.client.HTTPResponse, wanted: Range) -> None:
     """Say what a status other than 206 means."""
     status = answer.status
     known = next((f" {item.phrase}" for item in HTTPStatus if item == status), "")
     if status == HTTPStatus.PARTIAL_CONTENT:
         return
     if status == HTTPStatus.OK:
-        raise ServerError(f"{WHOLE} (status 200 where {wanted} were asked for)")
+        raise ServerError(f"{WHOLE} (status 200 where {_describe_range(wanted)} were asked for)")
     if status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
         raise ServerError("no such file")
     if status == HTTPStatus.UNAUTHORIZED:
@@ -410,14 +402,18 @@ def _refuse_status(answer: http.client.HTTPResponse, wanted: _Range) -> None:
     if status == HTTPStatus.FORBIDDEN:
         raise ServerError("permission denied by its server (403)")
     if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-        raise ServerError(f"its server has no {wanted} (416)")
+        raise ServerError(f"its server has no {_describe_range(wanted)} (416)")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in PASSING:
         raise ServerError(f"the server failed: it answered {status}{known}", may_pass=True)
     raise ServerError(f"its server refused the request: it answered {status}{known}")
 
 
-def _unlike(wanted: _Range, came: str) -> ServerError:
-    return ServerError(f"the server failed: {wanted} were asked for, and {came} came")
+def _describe_range(wanted: Range) -> str:
+    return f"bytes {wanted[0]:,} to {wanted[1] - 1:,}"
+
+
+def _unlike(wanted: Range, came: str) -> ServerError:
+    return ServerError(f"the server failed: {_describe_range(wanted)} were asked for, and {came} came")
 
 
 def _follow_redirect(place: SplitResult, answer: http.client.HTTPResponse) -> SplitResult:

@@ -269,11 +269,6 @@ def is_text(head: bytes) -> bool:
     return bool(text) and all(character.isprintable() or character.isspace() for character in text)
 
 
-def has_udif_trailer(source: Source) -> bool:
-    """Whether the file is an Apple disk image, which :mod:`layoutscope.image.containers` reads."""
-    return udif_trailer_at(source) is not None
-
-
 def udif_trailer_at(source: Source) -> int | None:
     """Find the trailer of an Apple disk image: at the end, at the start, or in the last 64 KiB.
 
@@ -290,11 +285,6 @@ def udif_trailer_at(source: Source) -> int | None:
     start = max(0, source.size_bytes - UDIF_SEARCH_BYTES)
     found = _peek(source, start, source.size_bytes - start).rfind(UDIF_TRAILER)
     return start + found if 0 <= found <= source.size_bytes - start - TRAILER_BYTES else None
-
-
-def is_asif(source: Source) -> bool:
-    """Whether the file begins as an Apple sparse image of macOS 26, which :mod:`layoutscope.image.containers` reads."""
-    return head_of(source).startswith(b"shdw")
 
 
 def header_of(data: bytes) -> EncryptedImage.Header | None:

@@ -284,6 +284,51 @@ class FillingSource(Source):
         """Read within bounds into a buffer; how many bytes came, fewer only if the image shrank underneath."""
 
 
+class JoinedSource(FillingSource):
+    """Several sources at their places in one disk, with zeros between them."""
+
+    def __init__(self, sources: Sequence[Source], starts: I64) -> None:
+        self._sources = tuple(sources)
+        self._starts = starts
+        self._ends = starts + np.array([each.size_bytes for each in sources], np.int64)
+        self.name = sources[0].name
+        self.size_bytes = int(self._ends[-1])
+        self.counter = sources[0].counter
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with the files of the parts."""
+        return (*(item for each in self._sources for item in each.findings), *self.own_findings)
+
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        done, number = 0, int(np.searchsorted(self._ends, image_offset, side="right"))
+        while done < len(target):
+            start = image_offset + done - int(self._starts[number])
+            if start < 0:
+                gap = min(len(target) - done, -start)
+                target[done : done + gap] = bytes(gap)
+                done += gap
+                continue
+            part = self._sources[number]
+            length = min(len(target) - done, part.size_bytes - start)
+            part.read_into(start, target[done : done + length])
+            done += length
+            number += 1
+        return done
+
+    @property
+    def holes(self) -> I64:
+        """Areas that the parts do not store, shape (n, 2): offset and length in bytes."""
+        return np.concatenate([
+            each.holes + np.array([start, 0]) for each, start in zip(self._sources, self._starts, strict=True)
+        ])  # fmt: skip
+
+    def close(self) -> None:
+        """Close all parts."""
+        for each in self._sources:
+            each.close()
+
+
 class Window(Source):
     """A part of another source, with addresses that start at 0."""
 

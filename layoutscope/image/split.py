@@ -16,7 +16,7 @@ from layoutscope import inputs, ownfiles
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.findings import Finding
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.image.source import JoinedSource
 from layoutscope.structs.arrays import runs_of, subtract, total
 from layoutscope.units import format_bytes
 
@@ -31,9 +31,6 @@ NUMBERED: Final = re.compile(r"(?P<stem>.+\.)(?P<suffix>\d{2,6})")
 
 LETTERED: Final = re.compile(r"(?P<stem>.+\.)(?P<suffix>[a-z]{2,4})")
 """Parts that split(1) names: disk.aa, disk.ab."""
-
-EWF_SEGMENT: Final = re.compile(r"\.([ELS]x?)01$", re.IGNORECASE)
-"""The first segment of an Expert Witness image: disk.E01, disk.Ex01, disk.s01."""
 
 _EWF_NUMBER: Final = re.compile(r".+\d\d")
 
@@ -214,43 +211,39 @@ def _refuse_later_part(path: Path, match: re.Match[str], siblings: dict[str, Pat
     return []  # two words that happen to share a stem, such as notes.txt and notes.img
 
 
-class SplitFile(FillingSource):
+class SplitFile(JoinedSource):
     """Several files, one after the other, as one image; what is missing of them counts as never read."""
 
     def __init__(self, paths: list[Path]) -> None:
-        self.counter = ReadCounter()
-        self.name = str(paths[0])
-        self._parts: list[RawFile] = []
+        parts: list[RawFile] = []
         try:
             for path in paths:
-                self._parts.append(RawFile(path))
-                self._parts[-1].counter = self.counter
-            self._place(paths)
+                parts.append(RawFile(path))
+                parts[-1].counter = parts[0].counter
+            self._place(paths, parts)
         except ImageError:
-            self.close()
+            for part in parts:
+                part.close()
             raise
 
-    def _place(self, paths: list[Path]) -> None:
+    def _place(self, paths: list[Path], parts: list[RawFile]) -> None:
         """Say where each part begins: imagers cut at a fixed size, so that its number tells."""
-        full = self._parts[0].size_bytes
+        full = parts[0].size_bytes
         first = paths[0].name.rpartition(".")[2]
         place = {suffix: number for number, suffix in enumerate(itertools.islice(_suffixes(first), 2 * len(paths)))}
         numbers = [place[path.name.rpartition(".")[2]] for path in paths]
-        sizes = np.array([part.size_bytes for part in self._parts], np.int64)
-        for part in self._parts:
+        for part in parts:
             if part.size_bytes > full:
                 raise ImageError(f"{part.name}: this part has {part.size_bytes:,} bytes, the first has {full:,}")
-        self._starts = np.array(numbers, np.int64) * full
-        self._ends = self._starts + sizes
-        self.size_bytes = int(self._ends[-1])
-        self._unread = subtract(np.array([[0, self.size_bytes]]), runs_of(self._starts, sizes))
+        super().__init__(parts, np.array(numbers, np.int64) * full)
+        self._unread = subtract(np.array([[0, self.size_bytes]]), runs_of(self._starts, self._ends - self._starts))
         stem = paths[0].name.removesuffix(first)
         problems = [f"part {stem}{suffix} is missing" for suffix, number in place.items()
                     if number < numbers[-1] and number not in numbers]  # fmt: skip
         # Any but the last one that is smaller is a copy that broke off.
         problems += [
             f"part {path.name} ends at byte {part.size_bytes:,} of {full:,}"
-            for path, part in zip(paths[:-1], self._parts[:-1], strict=True)
+            for path, part in zip(paths[:-1], parts[:-1], strict=True)
             if part.size_bytes < full
         ]
         if problems:
@@ -258,35 +251,6 @@ class SplitFile(FillingSource):
             message = f"{problems[0]}{more}; {format_bytes(total(self._unread))} of the disk count as not read"
             self.own_findings = (Finding("image-incomplete", "error", "split image", None, message),)
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        done = 0
-        number = int(np.searchsorted(self._ends, image_offset, side="right"))
-        while done < len(target):
-            at = image_offset + done
-            gap = min(len(target) - done, max(0, int(self._starts[number]) - at))
-            target[done : done + gap] = bytes(gap)
-            done += gap
-            if done == len(target):
-                break
-            part, start = self._parts[number], at + gap - int(self._starts[number])
-            length = min(len(target) - done, part.size_bytes - start)
-            part.read_into(start, target[done : done + length])
-            done += length
-            number += 1
-        return done
-
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas that no part holds, shape (n, 2): offset and length in bytes."""
         return self._unread
-
-    @property
-    def holes(self) -> NDArray[np.int64]:
-        """Areas that the parts do not store, shape (n, 2): offset and length in bytes."""
-        return np.concatenate(
-            [part.holes + np.array([start, 0]) for part, start in zip(self._parts, self._starts, strict=True)]
-        )
-
-    def close(self) -> None:
-        """Close all parts."""
-        for part in self._parts:
-            part.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from layoutscope.partition.choice import choose, refusal, select_name
+from layoutscope.partition.maps import Partition, VolumeCandidate, VolumeSearch
 from layoutscope.partition.search import find_volumes
-from layoutscope.partition.tables import Partition, VolumeCandidate, VolumeSearch
 
 __all__ = [
     "Partition",

@@ -9,8 +9,8 @@ import numpy as np
 from layoutscope.errors import ImageError, UnsupportedError, UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystems, labels, variants
 from layoutscope.image.source import Window
+from layoutscope.partition.maps import VolumeCandidate
 from layoutscope.partition.search import EVERYTHING, is_doubtful, recognise
-from layoutscope.partition.tables import VolumeCandidate
 from layoutscope.units import format_bytes, format_list
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.recognition import Content
     from layoutscope.image.source import Source
-    from layoutscope.partition.tables import VolumeSearch
+    from layoutscope.partition.maps import VolumeSearch
 
 HEADER_BYTES: Final = 4096
 """What a volume is told by lies in so much at its start."""

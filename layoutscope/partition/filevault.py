@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.errors import FormatError, LayoutscopeError, LockedError, UnsupportedError
+from layoutscope.errors import FormatError, LayoutscopeError, LockedError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem
-from layoutscope.image.crypto import password_key, unwrap_key
+from layoutscope.image.crypto import UnlockedSource, load_ciphers, password_key, unwrap_key
 from layoutscope.image.source import Window
-from layoutscope.image.unlocked import UnlockedSource
 from layoutscope.partition.corestorage import read_physical_volume
 from layoutscope.structs import grammar
 from layoutscope.structs.records import PASSPHRASE_WRAPPED_KEY, WRAPPED_VOLUME_KEY
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from layoutscope.image.source import Source
     from layoutscope.partition.corestorage import PhysicalVolume
-    from layoutscope.partition.tables import VolumeCandidate
+    from layoutscope.partition.maps import VolumeCandidate
     from layoutscope.tables import VolumeLayout
 
 KEY_FILE: Final = "EncryptedRoot.plist.wipekey"
@@ -153,15 +152,10 @@ def _contents(source: Source, layout: VolumeLayout) -> Iterator[bytes]:
 
 def _key_text(data: bytes, physical: PhysicalVolume) -> bytes | None:
     """Decrypt a file of keys, which is one unit; None where another volume's key encrypts it."""
-    try:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-    except ImportError as error:
-        raise UnsupportedError(
-            "unlocking needs the package cryptography", code="crypto-missing", advice="install layoutscope[crypto]"
-        ) from error
+    ciphers, algorithms, modes = load_ciphers()
     # The description names two keys for it, in two places, beside a second one of zeros.
     for key in (physical.key, physical.own_id):
-        worker = Cipher(algorithms.AES(key + bytes(KEY_BYTES)), modes.XTS(bytes(16))).decryptor()
+        worker = ciphers.Cipher(algorithms.AES(key + bytes(KEY_BYTES)), modes.XTS(bytes(16))).decryptor()
         text: bytes = worker.update(data) + worker.finalize()
         if b"<plist" in text or b"CryptoUsers" in text:
             return text

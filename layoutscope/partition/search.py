@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,10 +19,21 @@ from layoutscope.filesystems.recognition import SECTOR_BYTES, Content, parse_at,
 from layoutscope.filesystems.registry import filesystem, filesystem_names, filesystems
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.source import Window
-from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.appleraid import member_content
 from layoutscope.partition.corestorage import count_copies, read_physical_volume
-from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
+from layoutscope.partition.maps import (
+    NO_VOLUME,
+    Partition,
+    PartitionTable,
+    VolumeCandidate,
+    VolumeSearch,
+    is_unnamed,
+    list_apm_block_sizes,
+    read_apm,
+    read_backup_gpt,
+    read_gpt,
+    read_mbr,
+)
 from layoutscope.structs import arrays, grammar, records
 from layoutscope.units import format_bytes
 
@@ -175,14 +186,6 @@ START_BYTES: Final = 2048
 """The sectors by which most contents are told."""
 
 
-class _Foreign(NamedTuple):
-    """How a file system is told that is not read: its structure, where that stands, and the kind and label it gives."""
-
-    record_type: RecordType
-    volume_offset: int
-    name: Callable[[Any], tuple[str, str] | None]
-
-
 def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: bool = True) -> Content:
     """Tell by its content what lies at a place."""
     stretch = Window(source, image_offset, size_bytes)
@@ -250,9 +253,9 @@ def _core_storage(stretch: Window, *, is_lost: bool = False) -> Content | None:
 
 
 def _foreign(stretch: Window) -> Content | None:
-    for candidate in _FOREIGN:
-        found = parse_at(stretch, candidate.record_type, candidate.volume_offset)
-        named = None if found is None else candidate.name(found)
+    for record_type, volume_offset, name in _FOREIGN:
+        found = parse_at(stretch, record_type, volume_offset)
+        named = None if found is None else name(found)
         if named is not None:
             return Content(named[0], named[1], 0, stretch.size_bytes)
     return None
@@ -279,17 +282,18 @@ def _boot_sector(sector: grammar.Foreign.BootSector) -> tuple[str, str] | None:
     return None if name is None else (name.lower(), name)
 
 
-_FOREIGN: Final = (
-    _Foreign(records.LUKS_HEADER, 0, lambda _: ("luks", "LUKS")),
-    _Foreign(records.XFS_SUPERBLOCK, 0, lambda _: ("xfs", "XFS")),
-    _Foreign(records.SQUASHFS_SUPERBLOCK, 0, lambda _: ("squashfs", "squashfs")),
-    _Foreign(records.LVM_LABEL, records.LVM_START.label.offset, lambda _: ("lvm", "Linux LVM")),
+_FOREIGN: Final[tuple[tuple[RecordType, int, Callable[[Any], tuple[str, str] | None]], ...]] = (
+    (records.LUKS_HEADER, 0, lambda _: ("luks", "LUKS")),
+    (records.XFS_SUPERBLOCK, 0, lambda _: ("xfs", "XFS")),
+    (records.SQUASHFS_SUPERBLOCK, 0, lambda _: ("squashfs", "squashfs")),
+    (records.LVM_LABEL, records.LVM_START.label.offset, lambda _: ("lvm", "Linux LVM")),
     # ext leaves the first 1,024 bytes alone: a boot sector of what was there before may have survived.
-    _Foreign(records.EXT_SUPERBLOCK, records.EXT_START.superblock.offset, _ext),
-    _Foreign(records.BOOT_SECTOR, 0, _boot_sector),
-    _Foreign(records.BTRFS_SUPERBLOCK, records.BTRFS_START.superblock.offset, lambda _: ("btrfs", "btrfs")),
-    _Foreign(records.ISO9660_DESCRIPTOR, records.ISO9660_START.descriptor.offset, lambda _: ("iso9660", "ISO 9660")),
+    (records.EXT_SUPERBLOCK, records.EXT_START.superblock.offset, _ext),
+    (records.BOOT_SECTOR, 0, _boot_sector),
+    (records.BTRFS_SUPERBLOCK, records.BTRFS_START.superblock.offset, lambda _: ("btrfs", "btrfs")),
+    (records.ISO9660_DESCRIPTOR, records.ISO9660_START.descriptor.offset, lambda _: ("iso9660", "ISO 9660")),
 )
+"""How file systems are recognized that are not read: structure, its place, and from it kind and label, or None."""
 
 
 Depth = Literal["maps", "usual", "everywhere"]
@@ -335,7 +339,7 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
         return _bare(bare, maps)
     if not any(found.contents for found in maps) and bare.kind == "unknown":
         # Only a protective record may be left of a disk whose first sectors were overwritten.
-        lost = gpt.read_backup_gpt(source)
+        lost = read_backup_gpt(source)
         maps += [_probe_partitions(source, lost)] if lost is not None else []
     if not maps:
         # With a map, copies of headers near its start would be left over from before the disk was divided.
@@ -430,13 +434,13 @@ def _maps(source: Source) -> list[_Probed]:
     """Read every map that is there."""
     sizes = sorted(_MBR_SECTOR_SIZES, key=lambda size: size != source.sector_size_bytes)
     schemes = (
-        [gpt.read_gpt(source)],
-        [table for size in apm.block_sizes(source) for table in apm.read_apm(source, size)],
-        [mbr.read_mbr(source, size) for size in sizes],
+        [read_gpt(source)],
+        [table for size in list_apm_block_sizes(source) for table in read_apm(source, size)],
+        [read_mbr(source, size) for size in sizes],
     )
     found = [[_probe_partitions(source, table) for table in tables if table is not None] for tables in schemes]
     if found[-1] and not any(item.num_recognised[0] for tables in found for item in tables):
-        rare = (mbr.read_mbr(source, size) for size in _RARE_SECTOR_SIZES)
+        rare = (read_mbr(source, size) for size in _RARE_SECTOR_SIZES)
         found[-1] += [_probe_partitions(source, table) for table in rare if table is not None]
     # Nothing tells the unit of an APM or MBR for certain: the right one makes sense of most partitions.
     return [max(tables, key=lambda item: item.num_recognised) for tables in found if tables]
@@ -472,9 +476,7 @@ def _drop_start_doubts(content: Content) -> Content:
 def may_hold_volume(partition: Partition) -> bool:
     """Whether an entry is about space for a volume: maps list themselves, drivers and what is free, too."""
     name = partition.type_name
-    return not (
-        name in apm.NO_VOLUME or name.startswith(("Apple_Driver", "Apple_FWDriver")) or name == "gpt_protective"
-    )
+    return not (name in NO_VOLUME or name.startswith(("Apple_Driver", "Apple_FWDriver")) or name == "gpt_protective")
 
 
 def _bare(content: Content, maps: list[_Probed]) -> VolumeSearch:
@@ -620,11 +622,11 @@ def _gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]])
     held = {item.stack[:2]: item for item in search.candidates if item.partition is not None}
     loose = [item for item in search.readable if item.partition is None]
     taken: list[tuple[int, int]] = []
-    for item in (each for each in search.partitions if each.type_name not in apm.NO_VOLUME):
+    for item in (each for each in search.partitions if each.type_name not in NO_VOLUME):
         found = held.get((item.scheme, f"partition {item.number}"))
         if found is not None and found.is_readable and item.declared not in filesystem_names():
             loose.append(found)
-        elif found is None or found.kind != "unknown" or not mbr.is_unnamed(item.type_name):
+        elif found is None or found.kind != "unknown" or not is_unnamed(item.type_name):
             taken.append((item.image_offset, item.size_bytes))
         taken += (item.image_offset, 0), (item.image_offset + item.size_bytes, 0)
     # Of a volume without a partition of its own, its own size counts once it was read, and else the space it may have.

@@ -115,7 +115,7 @@ def test_tests_that_pass_are_recorded():
         "import hypothesis, pytest\n"
         "from tests.mutations.__main__ import record\n"
         "found = record(['tests/unit/partition/test_apm.py'], None, 1)['tests/unit/partition/test_apm.py']\n"
-        "print(len(found.seconds) > 10, len(found.tests['layoutscope/partition/apm.py']) > 20)\n"
+        "print(len(found.seconds) > 10, len(found.tests['layoutscope/partition/maps.py']) > 20)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "LAYOUTSCOPE_SHARED": str(ROOT / "no-such-folder")}
     ran = subprocess.run(

@@ -243,11 +243,11 @@ def gpt(count: int) -> MemorySource:
 def test_entries_of_gpt(limit):
     """An array of entries that is larger than any is not read; of more partitions than allowed the first ones count."""
     assert len(find_volumes(gpt(5)).candidates) == 5
-    limit("partition.gpt.MAX_PARTITIONS", 3)
+    limit("partition.maps.MAX_PARTITIONS", 3)
     found = find_volumes(gpt(5))
     assert len(found.candidates) == 3
     assert "5 partitions; the first 3 are looked at" in [finding.message for finding in found.findings]
-    limit("partition.gpt.MAX_ENTRIES_BYTES", 128 * 128 - 1)
+    limit("partition.maps.MAX_ENTRIES_BYTES", 128 * 128 - 1)
     found = find_volumes(gpt(5))
     assert any("the array of entries is too large" in finding.message for finding in found.findings)
 
@@ -267,7 +267,7 @@ def test_entries_of_apple_maps(limit):
     apm(disk, [("Apple", "Apple_partition_map", 1, 3), *(("a", "Apple_HFS", 64 * n, 64) for n in range(1, 5))])
     source = MemorySource(bytes(disk.data))
     assert len(find_volumes(source).candidates) == 4
-    limit("partition.apm.MAX_ENTRIES", 3)
+    limit("partition.maps.MAX_APM_ENTRIES", 3)
     found = find_volumes(source)
     assert len(found.candidates) == 2
     assert any("the map claims 5 entries; at most 3" in finding.message for finding in found.findings)
@@ -286,7 +286,7 @@ def chain(length: int) -> MemorySource:
 def test_chains_of_logical_partitions(limit):
     """A chain that is longer than any ends where the limit is, and that is told."""
     assert len(find_volumes(chain(5)).candidates) == 6
-    limit("partition.mbr.MAX_LOGICAL", 3)
+    limit("partition.maps.MAX_LOGICAL", 3)
     found = find_volumes(chain(5))
     assert len(found.candidates) == 3
     assert found.findings

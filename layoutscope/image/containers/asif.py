@@ -13,6 +13,7 @@ import numpy as np
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.findings import Finding
+from layoutscope.image.containers.placed import is_repeated
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.structs import grammar
@@ -152,16 +153,17 @@ def _list_stored_chunks(source: Source, tables: I64, geometry: Geometry) -> tupl
     used = np.flatnonzero(tables)
     if len(used) * geometry.len_table > MAX_TABLE_BYTES:
         raise UnsupportedError(f"{source.name}: has more tables than any ASIF image", code="container")
-    is_sound = ~_is_repeated(tables[used])
+    is_sound = ~is_repeated(tables[used])
     is_sound &= tables[used] <= (source.size_bytes - geometry.len_table) // geometry.len_chunk
     places = [(int(table), int(tables[table])) for table in used[is_sound]]
     parts = [_read_table(source, table, chunk, geometry) for table, chunk in places]
+    none = np.empty(0, np.int64)
     found = StoredChunks(
-        *(_concatenate_ranges([getattr(part[0], name) for part in parts]) for name in StoredChunks.__match_args__)
+        *(np.concatenate([none, *(getattr(part[0], name) for part in parts)]) for name in StoredChunks.__match_args__)
     )
     is_lost = _is_lost(found, tables[used], geometry, source.size_bytes)
     lost = used[~is_sound] * geometry.chunks_per_table
-    doubtful = _concatenate_ranges([*(part[1] for part in parts), found.number[is_lost]])
+    doubtful = np.concatenate([*(part[1] for part in parts), found.number[is_lost]])
     return found.take(~is_lost), np.concatenate([
         np.stack([lost, np.full(len(lost), geometry.chunks_per_table)], axis=1),
         np.stack([doubtful, np.ones_like(doubtful)], axis=1),
@@ -174,22 +176,11 @@ def _is_lost(found: StoredChunks, tables: I64, geometry: Geometry, size_bytes: i
     # Two names for one chunk of the file: one of them is wrong, and nothing tells which.
     pairs = np.unique(np.stack([found.number // geometry.references, found.bitmap], axis=1), axis=0)
     claims = np.concatenate([found.stored, pairs[:, 1], tables])
-    shared = np.unique(claims[_is_repeated(claims)])
+    shared = np.unique(claims[is_repeated(claims)])
     is_lost = np.isin(found.stored, shared) | ((found.bitmap > 0) & np.isin(found.bitmap, shared))
     is_lost |= found.bitmap >= np.where(found.bitmap > 0, chunks_of_file, 1)
     # What a whole chunk lacks at the end of a file that was cut off is lost; of a partial one the bitmap decides.
     return is_lost | (found.stored >= np.where(found.bitmap > 0, chunks_of_file + 1, chunks_of_file))
-
-
-def _is_repeated(values: I64) -> NDArray[np.bool_]:
-    """Whether a number occurs more than once."""
-    _, inverse, times = np.unique(values, return_inverse=True, return_counts=True)
-    repeated: NDArray[np.bool_] = times[inverse] > 1
-    return repeated
-
-
-def _concatenate_ranges(parts: list[I64]) -> I64:
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
 def _read_table(source: Source, table: int, chunk: int, geometry: Geometry) -> tuple[StoredChunks, I64]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.findings import Finding
+from layoutscope.image.crypto import load_ciphers
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.structs import grammar
@@ -30,6 +31,9 @@ from layoutscope.structs.records import (
 
 if TYPE_CHECKING:
     from layoutscope.structs.grammar import EncryptedImage
+
+    Keys = tuple[bytes, bytes]
+    """What decrypts the chunks of an image, and what makes their initial vectors."""
 
 WHAT: Final = "encrypted disk image"
 MAX_ROUNDS: Final = 10_000_000
@@ -52,13 +56,6 @@ CMS_VECTOR: Final = bytes.fromhex("4adda22c79e82105")
 
 CMS_BYTES: Final = 4
 """Before a key that version 1 unwraps."""
-
-
-class Keys(NamedTuple):
-    """What decrypts the chunks of an image, and what makes their initial vectors."""
-
-    cipher: bytes
-    vector: bytes
 
 
 def open_encrypted(source: Source, header: EncryptedImage.Header, password: str) -> Source:
@@ -84,7 +81,7 @@ def open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password:
     key, vector_key = (_unwrap_version_1(secret, data[:length]) for data, length in wrapped)
     if key is None or vector_key is None or len(key) * 8 != key_bits or len(vector_key) != HMAC_KEY_BYTES:
         raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
-    return _open_chunks(source, 0, end, trailer, Keys(key, vector_key))
+    return _open_chunks(source, 0, end, trailer, (key, vector_key))
 
 
 def former_key_bits(trailer: EncryptedImage.FormerTrailer) -> int:
@@ -173,7 +170,7 @@ def _unwrap_keys(
     wanted = key_bytes + HMAC_KEY_BYTES
     if plain is None or len(plain) < wanted or plain[wanted:] not in (b"", KEY_MARK):
         return None
-    return Keys(plain[:key_bytes], plain[key_bytes:wanted])
+    return plain[:key_bytes], plain[key_bytes:wanted]
 
 
 def _unwrap_version_1(secret: bytes, wrapped: bytes) -> bytes | None:
@@ -203,26 +200,14 @@ def _wrapping_key(password: str, salt: bytes, rounds: int) -> bytes:
 
 
 def _decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
-    ciphers, modes, triple_des, _ = _library()
-    worker = ciphers.Cipher(triple_des(secret), modes.CBC(iv)).decryptor()
-    plain: bytes = worker.update(wrapped) + worker.finalize()
-    return plain
-
-
-def _library() -> tuple[Any, Any, Any, Any]:
-    """Import the optional package: ciphers, modes, 3DES and AES."""
-    try:
-        from cryptography.hazmat.primitives import ciphers
-        from cryptography.hazmat.primitives.ciphers import algorithms, modes
-    except ImportError as error:
-        raise UnsupportedError(
-            "unlocking needs the package cryptography", code="crypto-missing", advice="install layoutscope[crypto]"
-        ) from error
+    ciphers, algorithms, modes = load_ciphers()
     try:
         former: Any = import_module("cryptography.hazmat.decrepit.ciphers.algorithms")
     except ImportError:  # older versions have 3DES among the others
         former = algorithms
-    return ciphers, modes, former.TripleDES, algorithms.AES
+    worker = ciphers.Cipher(former.TripleDES(secret), modes.CBC(iv)).decryptor()
+    plain: bytes = worker.update(wrapped) + worker.finalize()
+    return plain
 
 
 class DecryptedSource(FillingSource):
@@ -230,11 +215,12 @@ class DecryptedSource(FillingSource):
 
     def __init__(self, source: Source, start: int, chunk_bytes: int, size_bytes: int, keys: Keys) -> None:
         self._set_around(source, size_bytes)
-        self._first, self._chunk_bytes, self._keys = start, chunk_bytes, keys
+        self._first, self._chunk_bytes = start, chunk_bytes
+        self._cipher_key, self._vector_key = keys
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         size, stop = self._chunk_bytes, image_offset + len(target)
-        ciphers, modes, _, aes = _library()
+        ciphers, algorithms, modes = load_ciphers()
         for number in range(image_offset // size, -(-stop // size)):
             start = number * size
             low, high = max(start, image_offset), min(start + size, stop)
@@ -242,8 +228,8 @@ class DecryptedSource(FillingSource):
             if place + size > self._source.size_bytes:  # what is missing counts as never read
                 target[low - image_offset : high - image_offset] = bytes(high - low)
                 continue
-            vector = hmac.digest(self._keys.vector, number.to_bytes(4, "big"), "sha1")[:IV_BYTES]
-            worker = ciphers.Cipher(aes(self._keys.cipher), modes.CBC(vector)).decryptor()
+            vector = hmac.digest(self._vector_key, number.to_bytes(4, "big"), "sha1")[:IV_BYTES]
+            worker = ciphers.Cipher(algorithms.AES(self._cipher_key), modes.CBC(vector)).decryptor()
             plain = worker.update(self._source.read(place, size))
             target[low - image_offset : high - image_offset] = plain[low - start : high - start]
         return len(target)

@@ -10,9 +10,9 @@ import numpy as np
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.failing import RescuedSource
-from layoutscope.image.source import FillingSource, Source
+from layoutscope.image.source import FillingSource, JoinedSource, Source
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, subtract
+from layoutscope.structs.arrays import runs_of, starts_of, subtract
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import (
     QCOW_HEADER,
@@ -61,7 +61,7 @@ def open_placed(
     told = list(findings)
     # Two names for one block of the file, or two places of one block of the disk: one is wrong, and nothing tells
     # which.
-    doubtful = _is_repeated(numbers) | _is_repeated(offsets) | (offsets < first_offset)
+    doubtful = is_repeated(numbers) | is_repeated(offsets) | (offsets < first_offset)
     lost = [] if unread is None else [unread]
     if doubtful.any():
         first = int(numbers[doubtful].min()) * unit_bytes
@@ -93,7 +93,7 @@ def open_placed(
     return RescuedSource(disk, ranges) if len(ranges) else disk
 
 
-def _is_repeated(values: I64) -> NDArray[np.bool_]:
+def is_repeated(values: I64) -> NDArray[np.bool_]:
     """Whether a number occurs more than once."""
     _, inverse, times = np.unique(values, return_inverse=True, return_counts=True)
     repeated: NDArray[np.bool_] = times[inverse] > 1
@@ -159,51 +159,12 @@ class PlacedSource(FillingSource):
 
 def open_joined(sources: Sequence[Source]) -> Source:
     """Open several sources, one behind the other, as one disk that has the name of the first."""
-    whole = JoinedSource(sources)
+    starts = starts_of(np.array([each.size_bytes for each in sources], np.int64))
     unread = np.concatenate([
-        each.unread_ranges() + np.array([start, 0]) for each, start in zip(sources, whole.starts, strict=True)
+        each.unread_ranges() + np.array([start, 0]) for each, start in zip(sources, starts, strict=True)
     ])  # fmt: skip
+    whole = JoinedSource(sources, starts)
     return RescuedSource(whole, unread) if len(unread) else whole
-
-
-class JoinedSource(FillingSource):
-    """Several sources, one behind the other, as one disk."""
-
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self._sources = tuple(sources)
-        self._ends = np.cumsum([each.size_bytes for each in sources])
-        self.starts = self._ends - [each.size_bytes for each in sources]
-        self.name = sources[0].name
-        self.size_bytes = int(self._ends[-1])
-        self.counter = sources[0].counter
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What is wrong with the files of the parts."""
-        return tuple(item for each in self._sources for item in each.findings)
-
-    @property
-    def holes(self) -> I64:
-        """Areas that the parts do not store, shape (n, 2): offset and length in bytes."""
-        return np.concatenate([
-            each.holes + np.array([start, 0]) for each, start in zip(self._sources, self.starts, strict=True)
-        ])  # fmt: skip
-
-    def close(self) -> None:
-        """Close all parts."""
-        for each in self._sources:
-            each.close()
-
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        done, number = 0, int(np.searchsorted(self._ends, image_offset, side="right"))
-        while done < len(target):
-            part = self._sources[number]
-            start = image_offset + done - int(self.starts[number])
-            length = min(len(target) - done, part.size_bytes - start)
-            part.read_into(start, target[done : done + length])
-            done += length
-            number += 1
-        return done
 
 
 SECTOR_BYTES: Final = 512

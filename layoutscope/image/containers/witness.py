@@ -91,16 +91,6 @@ class Chunks(NamedTuple):
     packed: NDArray[np.bool_]  # whether it is a stream of zlib
 
 
-class Segment(NamedTuple):
-    """What a file of an image says: sizes of the disk in the first one, its chunks, and why there may be more."""
-
-    volume: ExpertWitness.VolumeSection | None  # sizes
-    is_small: bool  # whether they are as SMART writes them
-    chunks: Chunks  # what it stores
-    last: str  # name of its last section: `next` if another file follows, `done` in the last one
-    problem: str  # why its chain of sections ends early; empty if it does not
-
-
 def open_witness(source: Source) -> Source:
     """Open the disk in an image, with all segments that lie beside the first."""
     first = _header(source)
@@ -124,42 +114,40 @@ def _header(source: Source) -> ExpertWitness.SegmentHeader:
     return grammar.parse(grammar.ExpertWitness.SegmentHeader, data, structure=WHAT, image_offset=0)
 
 
-class _Chain:
-    """The chain of sections of one file, as it is gone through."""
+class Segment:
+    """What a file of an image says: sizes of the disk in the first one, its chunks, and why there may be more."""
 
-    def __init__(self, source: Source, segment: int, chunk_bytes: int) -> None:
-        self._source, self._segment = source, segment
-        self.chunk_bytes = chunk_bytes
-        self.volume: ExpertWitness.VolumeSection | None = None
-        self.is_small = False
-        self.parts: list[tuple[I64, I64, NDArray[np.bool_]]] = []
+    def __init__(self, source: Source, place: int, chunk_bytes: int) -> None:
+        """Go through all sections; `place` is that of the file among those that are open."""
+        self._source, self._chunk_bytes = source, chunk_bytes
+        self.volume: ExpertWitness.VolumeSection | None = None  # sizes
+        self.is_small = False  # whether they are as SMART writes them
+        self.last = ""  # name of its last section: `next` if another file follows, `done` in the last one
+        self.problem = ""  # why its chain of sections ends early; empty if it does not
+        self._parts: list[tuple[I64, I64, NDArray[np.bool_]]] = []
         # The last section of chunks for which no table was found yet.
-        self.waiting: tuple[int, int] | None = None
-
-    def read(self) -> Segment:
-        """Go through all sections."""
-        at, last, problem = SEGMENT_HEADER.width, "", ""
-        while True:
+        self._waiting: tuple[int, int] | None = None
+        at, following = 0, SEGMENT_HEADER.width
+        while following > at:
+            at = following
             section = self._section(at)
             if section is None:
-                is_cut = at + SECTION.width > self._source.size_bytes
-                name = Path(self._source.name).name
-                problem = (
-                    f"{name} ends at byte {self._source.size_bytes:,}, before its last section"
+                is_cut = at + SECTION.width > source.size_bytes
+                name = Path(source.name).name
+                self.problem = (
+                    f"{name} ends at byte {source.size_bytes:,}, before its last section"
                     if is_cut
                     else f"the section header at byte {at:,} of {name} is damaged"
                 )
                 break
-            last = section.kind.rstrip(b"\0").decode("ascii", "replace")
-            self._take(last, at, section)
-            if section.ofs_next <= at:
-                break
-            at = section.ofs_next
+            self.last = section.kind.rstrip(b"\0").decode("ascii", "replace")
+            self._take(self.last, at, section)
+            following = section.ofs_next
         self._walk()
-        offset, length, packed = (np.concatenate(column) for column in zip(*(self.parts or [_NOTHING]), strict=True))
+        none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool)
+        offset, length, packed = (np.concatenate(column) for column in zip(none, *self._parts, strict=True))
         count = np.arange(len(offset))
-        chunks = Chunks(count, np.full(len(offset), self._segment), offset, length, packed)
-        return Segment(self.volume, self.is_small, chunks, last, problem)
+        self.chunks = Chunks(count, np.full(len(offset), place), offset, length, packed)  # what it stores
 
     def _section(self, at: int) -> ExpertWitness.Section | None:
         """Read a section's header; None where there is none whose checksum is right."""
@@ -177,12 +165,12 @@ class _Chain:
                 grammar.ExpertWitness.VolumeSection, data, structure="volume section", image_offset=start
             )
             self.is_small = section.len_section - SECTION.width == SMALL_VOLUME_BYTES
-            self.chunk_bytes = self.volume.num_chunk_sectors * self.volume.len_sector
+            self._chunk_bytes = self.volume.num_chunk_sectors * self.volume.len_sector
         elif kind == "sectors":
             self._walk()
-            self.waiting = start, stop
+            self._waiting = start, stop
         # The second table is a copy of the first one.
-        elif kind == "table" or (kind == "table2" and self.waiting is not None):
+        elif kind == "table" or (kind == "table2" and self._waiting is not None):
             self._table(start, stop)
 
     def _table(self, start: int, stop: int) -> None:
@@ -200,30 +188,27 @@ class _Chain:
             if stored != checksum_of(entries):
                 return
         # In old files the chunks follow their table in its own section.
-        end = self.waiting[1] if self.waiting is not None else stop
-        self.parts.append(_entries(entries, table.ofs_base, end))
-        self.waiting = None
+        end = self._waiting[1] if self._waiting is not None else stop
+        self._parts.append(_entries(entries, table.ofs_base, end))
+        self._waiting = None
 
     def _walk(self) -> None:
         """Go through chunks that no table names, as of a file that was cut: each is told by its checksum."""
-        if self.waiting is None or not 0 < self.chunk_bytes <= MAX_CHUNK_BYTES:
+        if self._waiting is None or not 0 < self._chunk_bytes <= MAX_CHUNK_BYTES:
             return
-        at, stop = self.waiting
-        self.waiting = None
+        at, stop = self._waiting
+        self._waiting = None
         found = []
-        most = self.chunk_bytes + self.chunk_bytes // 1000 + 64  # zlib makes no more of what it cannot pack
+        most = self._chunk_bytes + self._chunk_bytes // 1000 + 64  # zlib makes no more of what it cannot pack
         while at < stop:
             data = self._source.read(at, min(most, stop - at))
-            length, packed = _chunk_at(data, self.chunk_bytes)
+            length, packed = _chunk_at(data, self._chunk_bytes)
             if not length:
                 break
             found.append((at, length, packed))
             at += length
         rows = np.array([row[:2] for row in found], np.int64).reshape(-1, 2)
-        self.parts.append((rows[:, 0], rows[:, 1], np.array([row[2] for row in found], bool)))
-
-
-_NOTHING: Final = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool)
+        self._parts.append((rows[:, 0], rows[:, 1], np.array([row[2] for row in found], bool)))
 
 
 def _entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, NDArray[np.bool_]]:
@@ -285,7 +270,7 @@ class WitnessSource(FillingSource):
             except FormatError:
                 problems.append(f"{Path(file.name).name} is not a segment of the image")
                 continue
-            segments[number] = _Chain(file, place, self._chunk_bytes).read()
+            segments[number] = Segment(file, place, self._chunk_bytes)
             if number == 1:
                 self._take_sizes(segments[1])
         last = max(segments)

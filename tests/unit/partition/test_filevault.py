@@ -35,9 +35,9 @@ from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
 from layoutscope import check, extract, read_layouts, scan, verify
 from layoutscope.errors import FormatError, LayoutscopeError, LockedError, UnsupportedError
+from layoutscope.image.crypto import UnlockedSource
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource
-from layoutscope.image.unlocked import UnlockedSource
 from layoutscope.partition import find_volumes
 from tests.unit.partition.builders import CORE_STORAGE, HFS, gpt_disk, gpt_entry
 

@@ -18,7 +18,7 @@ from layoutscope.image import MemorySource
 from layoutscope.image.containers import udif as udif_module
 from layoutscope.image.containers.udif import adc, lzfse_length, open_udif
 from layoutscope.image.opening import unwrap
-from layoutscope.image.signatures import has_udif_trailer
+from layoutscope.image.signatures import udif_trailer_at
 
 ZEROS, PLAIN, IGNORED, ADC, ZLIB, BZIP2, LZFSE, LZMA, COMMENT, END = (
     0, 1, 2, 0x80000004, 0x80000005, 0x80000006, 0x80000007, 0x80000008, 0x7FFFFFFE, 0xFFFFFFFF,
@@ -160,7 +160,7 @@ def test_a_broken_property_list_is_named():
 
 def test_short_files_are_none():
     """A file shorter than a trailer is no disk image."""
-    assert not has_udif_trailer(MemorySource(b"koly"))
+    assert udif_trailer_at(MemorySource(b"koly")) is None
 
 
 @pytest.mark.parametrize(

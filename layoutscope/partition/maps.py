@@ -1,0 +1,567 @@
+"""Partition maps, and what a search for volumes yields.
+
+- GUID Partition Table (UEFI Specification 2.10, chapter 5): two copies, each with a checksum over its header and one
+  over its entries; the backup serves where the primary is damaged. Nothing names the sector size: the header in LBA 1
+  gives it away.
+- Apple Partition Map (Inside Macintosh: Devices, chapter 3): one block an entry, from block 1 on; each entry knows how
+  many there are. The driver descriptor in block 0 tells the block size, but CDs may say 2048 there and have a map in
+  blocks of 512.
+- Master Boot Record with its chain of extended records (UEFI, chapter 5.2): it has no checksum, so it counts as one
+  only where its entries make sense. Type 0xEE guards a GPT.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from layoutscope.display import Struct
+from layoutscope.errors import ChecksumError, FormatError, UnreadError
+from layoutscope.filesystems.recognition import MapRegion, parse_at
+from layoutscope.filesystems.registry import filesystem_names, promised_by
+from layoutscope.findings import Finding, FindingLog, from_error
+from layoutscope.structs import grammar
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.checksum import crc32
+from layoutscope.structs.records import APM_PARTITION_ENTRY, BOOT_RECORD, DRIVER_DESCRIPTOR_MAP, GPT_HEADER
+from layoutscope.structs.records import GPT_PARTITION_ENTRY as ENTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.image.source import Source
+
+
+class Partition(Struct, frozen=True):
+    """One entry of a partition map."""
+
+    scheme: str  # `GPT`, `APM` or `MBR`
+    number: int  # as the system of the scheme counts: `disk2s3` is 3
+    # image_offset, size_bytes: bytes from the start of the image; the size as the map says
+    image_offset: int
+    size_bytes: int
+    name: str  # the partition's own name; empty in an MBR
+    type_name: str  # its declared type in words
+    declared: str = ""  # the kind of volume that the type promises, empty if none
+
+
+class PartitionTable(Struct, frozen=True):
+    """A partition map: its partitions, where it stands itself, and what is odd about it."""
+
+    scheme: str
+    partitions: tuple[Partition, ...]
+    regions: tuple[MapRegion, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+class VolumeCandidate(Struct, frozen=True):
+    """A place where a volume or a container of volumes starts, or something that is not read."""
+
+    kind: str  # name of a file system that is read, the slug of one that is not, or `unknown`
+    label: str  # the same for people
+    # image_offset, size_bytes: bytes from the start of the image; the size is that of the space it lies in, cut at the
+    # image's end
+    image_offset: int
+    size_bytes: int
+    stack: tuple[str, ...]  # the layers from the image down, such as `("GPT", "partition 2", "NTFS")`
+    partition: int | None = None  # number of its partition; None for a bare volume
+    name: str = ""  # name of its partition, or of a wrapper
+    type_name: str = ""  # declared type of its partition
+    about: str = ""  # what else is known of something that is not read, in words
+    is_promised: bool = False  # whether the type of its partition is all that tells of it
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether a reader of this package understands it."""
+        return self.kind in filesystem_names()
+
+
+class VolumeSearch(Struct, frozen=True):
+    """Everything that was found on an image."""
+
+    candidates: tuple[VolumeCandidate, ...]  # in the order of their maps; unreadable ones too
+    partitions: tuple[Partition, ...]  # all entries of all maps that hold space
+    regions: tuple[MapRegion, ...]  # the maps themselves
+    findings: tuple[Finding, ...]
+    schemes: tuple[str, ...]  # the maps that are there; several on hybrid disks
+    searched: str = ""  # what was searched for volumes that no map names, in words; empty if nothing was
+
+    @property
+    def readable(self) -> tuple[VolumeCandidate, ...]:
+        """The candidates that a reader understands."""
+        return tuple(candidate for candidate in self.candidates if candidate.is_readable)
+
+
+# GUID Partition Table
+
+_GPT_FIELDS: Final = (ENTRY.type_guid, ENTRY.starting_lba, ENTRY.ending_lba, ENTRY.partition_name)
+SECTOR_SIZES: Final = (512, 4096)
+MAX_ENTRIES_BYTES: Final = 4 * 1024**2
+MAX_PARTITIONS: Final = 1024
+MAX_ADDRESS: Final = 2**63 - 1
+"""Sectors have 64-bit numbers, so that their byte addresses may need more; tables hold 63 bits."""
+
+
+class _GptCopy(Struct, frozen=True):
+    """One copy of the table: header and entries as they stand, and what is wrong with them."""
+
+    header: grammar.Gpt.Header
+    entries: bytes
+    image_offset: int
+    sector_size: int
+    owner: str
+    problem: FormatError | None
+
+    @property
+    def regions(self) -> tuple[MapRegion, ...]:
+        entries = self.header.entries_lba * self.sector_size
+        return (
+            MapRegion("gpt-header", self.image_offset, self.sector_size, self.owner),
+            MapRegion("gpt-entries", entries, len(self.entries), self.owner),
+        )
+
+
+class _AbsentError(FormatError):
+    """There is no header at that place, not even a damaged one."""
+
+
+def read_gpt(source: Source) -> PartitionTable | None:
+    """Read the table whose primary header stands in LBA 1; None if there is none.
+
+    Damage of the primary leads to the backup, with a finding ``gpt-primary-damaged``.
+    """
+    for sector_size in _sector_sizes(source):
+        try:
+            primary = _load_copy(source, sector_size, sector_size, "primary")
+        except _AbsentError:
+            continue
+        except UnreadError as error:
+            table = _use_backup(source, sector_size, error, None)
+            if table.partitions:
+                return table
+            continue
+        except FormatError as error:
+            return _use_backup(source, sector_size, error, None)
+        if primary.problem is not None:
+            return _use_backup(source, sector_size, primary.problem, primary)
+        return _compare_with_backup(source, primary)
+    return None
+
+
+def read_backup_gpt(source: Source) -> PartitionTable | None:
+    """Read the backup in the last sector, for disks whose start is lost; None if there is none that is whole."""
+    for sector_size in _sector_sizes(source):
+        error = FormatError("is absent", structure="GPT header", image_offset=sector_size)
+        table = _use_backup(source, sector_size, error, None)
+        if table.partitions:
+            return table
+    return None
+
+
+def _sector_sizes(source: Source) -> list[int]:
+    """List the likely sector sizes, the device's own first."""
+    # The header lies in sector 1 (UEFI, 5.3.2), so that its address in bytes tells the size of a sector, which an image
+    # file does not know: an image of a 4Kn disk has it at byte 4,096.
+    fitting = [size for size in SECTOR_SIZES if source.size_bytes >= 2 * size]
+    return sorted(fitting, key=lambda size: (size != source.sector_size_bytes, size))
+
+
+def _load_copy(source: Source, image_offset: int, sector_size: int, owner: str) -> _GptCopy:
+    """Read one copy."""
+    data = source.read(image_offset, sector_size)
+    try:
+        header = grammar.parse(grammar.Gpt.Header, data, structure="GPT header", image_offset=image_offset)
+    except FormatError as error:
+        kind = _AbsentError if error.image_offset == image_offset else FormatError
+        raise kind(
+            error.reason,
+            structure="GPT header",
+            image_offset=error.image_offset,
+            expected=error.expected,
+            found=error.found,
+        ) from error
+    entries = _read_entries(source, header, image_offset, sector_size)
+    problem = _header_problem(header, data, image_offset) or _entries_problem(header, entries, sector_size)
+    return _GptCopy(header, entries, image_offset, sector_size, owner, problem)
+
+
+def _read_entries(source: Source, header: grammar.Gpt.Header, image_offset: int, sector_size: int) -> bytes:
+    length = header.num_entries * header.len_entry
+    if length > MAX_ENTRIES_BYTES:
+        found = (f"at most {MAX_ENTRIES_BYTES:,} bytes", f"{length:,}")
+        raise _bad_field("num_entries", image_offset, "the array of entries is too large", *found)
+    # The entries lie wherever the header says: behind it as a rule, but a table that was made smaller or that leaves
+    # room for a boot loader may start later.
+    start = header.entries_lba * sector_size
+    if start + length > source.size_bytes:
+        found = (f"an end before byte {source.size_bytes:,}", f"{start + length:,}")
+        raise _bad_field("entries_lba", image_offset, "the array of entries leaves the image", *found)
+    return source.read(start, length)
+
+
+def _bad_field(field: str, image_offset: int, message: str, expected: str, found: str) -> FormatError:
+    place = image_offset + GPT_HEADER.offset_of(field)
+    return FormatError(message, structure="GPT header", image_offset=place, expected=expected, found=found)
+
+
+def _header_problem(header: grammar.Gpt.Header, data: bytes, image_offset: int) -> FormatError | None:
+    place, field = GPT_HEADER.header_crc32.offset, GPT_HEADER.reserved.offset
+    # The checksum covers the header with itself taken as zeros, and no more of the sector than the header says.
+    covered = data[:place] + bytes(field - place) + data[field : header.len_header]
+    return _compare_checksum("GPT header", image_offset, header.header_crc32, crc32(covered))
+
+
+def _entries_problem(header: grammar.Gpt.Header, entries: bytes, sector_size: int) -> FormatError | None:
+    return _compare_checksum("GPT entries", header.entries_lba * sector_size, header.entries_crc32, crc32(entries))
+
+
+def _compare_checksum(structure: str, image_offset: int, stored: int, computed: int) -> ChecksumError | None:
+    if stored == computed:
+        return None
+    return ChecksumError(
+        "the checksum is wrong",
+        structure=structure,
+        image_offset=image_offset,
+        expected=f"{computed:#010x}",
+        found=f"{stored:#010x}",
+    )
+
+
+def _compare_with_backup(source: Source, primary: _GptCopy) -> PartitionTable:
+    """Use a sound primary, and say what is odd about the backup."""
+    log = FindingLog()
+    place, end = primary.header.alternate_lba * primary.sector_size, source.size_bytes
+    if place + primary.sector_size > end:
+        field = log.at("GPT header", primary.image_offset + GPT_HEADER.alternate_lba.offset)
+        message, expected = (
+            "the backup lies past the end of the image",
+            f"a place before byte {end:,}",
+        )
+        field.add("gpt-backup-missing", "warning", message, expected=expected, found=f"{place:,}")
+        return _make_gpt(source, primary, log)
+    try:
+        backup = _load_copy(source, place, primary.sector_size, "backup")
+    except FormatError as error:
+        log.survive(error, code="gpt-backup-damaged", level="warning")
+        return _make_gpt(source, primary, log)
+    if backup.problem is not None:
+        log.survive(backup.problem, code="gpt-backup-damaged", level="warning")
+    # Tools that write one copy alone leave two sound tables. Firmware believes the primary unless it is damaged (UEFI,
+    # 5.3.2), and so does this.
+    elif backup.entries != primary.entries:
+        message = "both copies of the table are sound, but their entries differ; the primary is used"
+        log.at("GPT entries", backup.regions[1].image_offset).add("gpt-copies-differ", "warning", message)
+    return _make_gpt(source, primary, log, backup.regions)
+
+
+def _use_backup(source: Source, sector_size: int, damage: FormatError, primary: _GptCopy | None) -> PartitionTable:
+    """Use the backup; without a sound one the damaged primary, so far as it goes."""
+    log = FindingLog()
+    backup = _find_backup(source, sector_size, primary)
+    if backup is not None:
+        message, sides = f"{damage.reason}; the backup is used", {"expected": damage.expected, "found": damage.found}
+        log.at(damage.structure, damage.image_offset).add("gpt-primary-damaged", "warning", message, **sides)
+        return _make_gpt(source, backup, log, primary.regions if primary is not None else ())
+    log.survive(damage, code="gpt-primary-damaged")
+    if primary is None:
+        regions = (MapRegion("gpt-header", sector_size, sector_size, "primary"),)
+        return PartitionTable("GPT", (), regions, tuple(log.findings))
+    return _make_gpt(source, primary, log)
+
+
+def _find_backup(source: Source, sector_size: int, primary: _GptCopy | None) -> _GptCopy | None:
+    # The last sector is the backup's place; a disk that was copied to a larger one has it where the primary says.
+    places = [source.size_bytes // sector_size - 1]
+    if primary is not None:
+        places.append(primary.header.alternate_lba)
+    for lba in places:
+        try:
+            backup = _load_copy(source, lba * sector_size, sector_size, "backup")
+        except FormatError:
+            continue
+        if backup.problem is None:
+            return backup
+    return None
+
+
+def _make_gpt(
+    source: Source, copy: _GptCopy, log: FindingLog, other_regions: tuple[MapRegion, ...] = ()
+) -> PartitionTable:
+    partitions = tuple(_gpt_partitions(source, copy, log))
+    return PartitionTable("GPT", partitions, copy.regions + other_regions, tuple(log.findings))
+
+
+def _gpt_partitions(source: Source, copy: _GptCopy, log: FindingLog) -> Iterator[Partition]:
+    base, end = copy.regions[1].image_offset, source.size_bytes
+    positions = _find_used_entries(copy)
+    if len(positions) > MAX_PARTITIONS:
+        message = f"{len(positions)} partitions; the first {MAX_PARTITIONS} are looked at"
+        log.at("GPT entries", base).add("partition-limit", "error", message)
+    positions = positions[:MAX_PARTITIONS]
+    found = decode_columns(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, _GPT_FIELDS)
+    for position, guid, first, last, name in zip(
+        positions.tolist(), *(found[field] for field in _GPT_FIELDS), strict=True
+    ):
+        number, place = position // copy.header.len_entry + 1, base + position
+        # The last sector belongs to the partition: an entry of one sector names it twice.
+        start, stop = int(first) * copy.sector_size, (int(last) + 1) * copy.sector_size
+        if not start < stop or start >= end:
+            message = f"partition {number} does not lie in the image"
+            expected, outside = f"a range before byte {end:,}", f"{start:,} to {stop:,}"
+            log.at(f"GPT entry {number}", place).add(
+                "partition-outside", "error", message, expected=expected, found=outside
+            )
+            continue
+        type_name, declared = _name_type(guid.tobytes())
+        stop = min(stop, MAX_ADDRESS)
+        yield Partition("GPT", number, start, stop - start, _decode_name(name.tobytes()), type_name, declared)
+
+
+def _find_used_entries(copy: _GptCopy) -> NDArray[np.int64]:
+    """Return where the entries start, in bytes, whose type is not all zeros."""
+    # Entries are at least 128 bytes apart, and further if a later version of the table needs it: the header's length
+    # counts (UEFI, 5.3.2). One whose type is all zeros is unused, and used ones may follow it.
+    positions = np.arange(copy.header.num_entries, dtype=np.int64) * copy.header.len_entry
+    types = decode_column(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, ENTRY.type_guid)
+    return positions[[any(guid.tobytes()) for guid in types]]
+
+
+def _decode_name(raw: bytes) -> str:
+    # 36 units of UTF-16, little-endian, filled up with zeros (UEFI, 5.3.3).
+    return raw.decode("utf-16-le", errors="replace").split("\0", 1)[0]
+
+
+_GPT_TYPES: Final[dict[str, tuple[str, str]]] = {
+    "53746f72-6167-11aa-aa11-00306543ecac": ("Apple CoreStorage", "corestorage"),
+    "426f6f74-0000-11aa-aa11-00306543ecac": ("Apple Boot", ""),
+    "52414944-0000-11aa-aa11-00306543ecac": ("Apple RAID", ""),
+    "52414944-5f4f-11aa-aa11-00306543ecac": ("Apple RAID, offline", ""),
+    "4c616265-6c00-11aa-aa11-00306543ecac": ("Apple Label", ""),
+    "55465300-0000-11aa-aa11-00306543ecac": ("Apple UFS", ""),
+    "c12a7328-f81f-11d2-ba4b-00a0c93ec93b": ("EFI System", ""),
+    "21686148-6449-6e6f-744e-656564454649": ("BIOS Boot", ""),
+    "ebd0a0a2-b9e5-4433-87c0-68b6b72699c7": ("Microsoft Basic Data", ""),
+    "e3c9e316-0b5c-4db8-817d-f92df00215ae": ("Microsoft Reserved", ""),
+    "de94bba4-06d1-4d40-a16a-bfd50179d6ac": ("Windows Recovery", ""),
+    "0fc63daf-8483-4772-8e79-3d69d8477de4": ("Linux file system", ""),
+    "0657fd6d-a4ab-43c4-84e5-0933c84b4f4f": ("Linux swap", ""),
+    "e6d6d379-f507-44c2-a23c-238f2a3df928": ("Linux LVM", ""),
+}
+
+
+def _name_type(type_guid: bytes) -> tuple[str, str]:
+    """Name a partition type.
+
+    Its name, the GUID itself where it has none; the kind of volume that it promises, or an empty string.
+    """
+    text = str(uuid.UUID(bytes_le=type_guid))
+    promised = promised_by("gpt", text)
+    if promised is not None:
+        return promised.traits.partition_types.gpt[text], promised.name
+    return _GPT_TYPES.get(text, (text, ""))
+
+
+# Apple Partition Map
+
+BLOCK_SIZES: Final = (512, 2048, 1024, 4096)
+MAX_APM_ENTRIES: Final = 256
+NO_VOLUME: Final = ("Apple_partition_map", "Apple_Free", "Apple_Void", "Apple_Scratch", "Apple_Extra", "Apple_Patches")
+"""Types that hold no volume: the map itself and space that nobody uses; drivers are named Apple_Driver and so on."""
+
+
+def list_apm_block_sizes(source: Source) -> list[int]:
+    """List the block sizes for which a partition map stands in block 1, the one of the driver descriptor first."""
+    # Maps of compact discs count in blocks of 2,048 bytes, and hybrid discs have one map for each size of block, each
+    # of which says where the same partitions lie. The driver descriptor's size is that of the disk itself.
+    declared = _read_block_size(source)
+    sizes = sorted({*BLOCK_SIZES, declared} - {0}, key=lambda size: (size != declared, BLOCK_SIZES.index(size)))
+    return [size for size in sizes if parse_at(source, APM_PARTITION_ENTRY, size) is not None]
+
+
+def _read_block_size(source: Source) -> int:
+    """Return the block size of the driver descriptor, 0 if there is none or it makes no sense."""
+    block0: grammar.Apm.DriverDescriptorMap | None = parse_at(source, DRIVER_DESCRIPTOR_MAP, 0)
+    return block0.len_block if block0 is not None and block0.len_block in BLOCK_SIZES else 0
+
+
+def _apm_entry(source: Source, number: int, block_size: int) -> grammar.Apm.PartitionEntry:
+    place = number * block_size
+    data = source.read(place, APM_PARTITION_ENTRY.width)
+    return grammar.parse(grammar.Apm.PartitionEntry, data, structure="partition map entry", image_offset=place)
+
+
+def read_apm(
+    source: Source,
+    block_size: int,  # in bytes, one of `list_apm_block_sizes`
+) -> list[PartitionTable]:
+    """Read the map in blocks of a given size."""
+    log = FindingLog()
+    # Every entry repeats how many there are (pmMapBlkCnt, Inside Macintosh: Devices, Partition Map); the first one is
+    # mostly that of the map itself.
+    num_entries = _apm_entry(source, 1, block_size).num_map_entries
+    if not 0 < num_entries <= MAX_APM_ENTRIES:
+        message = f"the map claims {num_entries:,} entries; at most {MAX_APM_ENTRIES} are looked at"
+        log.at("partition map entry", block_size).add("partition-limit", "error", message)
+    count = min(num_entries, MAX_APM_ENTRIES)
+    regions = _apm_regions(source, block_size, max(1, count))
+    whole = PartitionTable("APM", tuple(_apm_partitions(source, block_size, count, log)), regions, tuple(log.findings))
+    inner = tuple(_apm_partitions(source, block_size, count, FindingLog(), is_inner=True))
+    return [whole] if inner == whole.partitions else [whole, replace(whole, partitions=inner)]
+
+
+def _apm_regions(source: Source, block_size: int, count: int) -> tuple[MapRegion, ...]:
+    length = min(count * block_size, source.size_bytes - block_size)
+    regions = (MapRegion("apm", block_size, length, "partition map"),)
+    if _read_block_size(source):
+        return (MapRegion("apm", 0, min(block_size, 512), "driver descriptor map"), *regions)
+    return regions
+
+
+def _apm_partitions(
+    source: Source, block_size: int, count: int, log: FindingLog, *, is_inner: bool = False
+) -> Iterator[Partition]:
+    for number in range(1, count + 1):
+        try:
+            entry = _apm_entry(source, number, block_size)
+        except FormatError as error:
+            # The rest of a map whose entry is broken may still be there, but its count cannot be trusted.
+            log.survive(error, code="partition-chain")
+            return
+        # The data of a partition may begin behind its first block (pmLgDataStart).
+        skipped = entry.data_start_block
+        if skipped and skipped >= entry.num_blocks:
+            message = f"the data of partition {number} begin behind its end; it is taken to begin with its first block"
+            place = log.at("partition map entry", number * block_size)
+            sides = f"less than {entry.num_blocks:,} blocks", f"{skipped:,}"
+            place.add("partition-content", "warning", message, expected=sides[0], found=sides[1])
+            skipped = 0
+        before = skipped if is_inner else 0
+        start, size = (entry.start_block + before) * block_size, (entry.num_blocks - before) * block_size
+        type_name = _decode_text(entry.partition_type)
+        if size and start < source.size_bytes:
+            yield Partition(
+                "APM", number, start, size, _decode_text(entry.partition_name), type_name, _promised_kind(type_name)
+            )
+        elif size:
+            found = f"{start:,} to {start + size:,}"
+            message = f"partition {number} does not lie in the image"
+            log.at("partition map entry", number * block_size).add("partition-outside", "error", message, found=found)
+
+
+def _promised_kind(type_name: str) -> str:
+    """Name the kind of volume that a type promises."""
+    promised = promised_by("apm", type_name)
+    if promised is not None:
+        return promised.name
+    return "corestorage" if type_name == "Apple_CoreStorage" else ""
+
+
+def _decode_text(raw: bytes) -> str:
+    # 32 bytes, with a zero behind the text if it is shorter; older than Unicode.
+    return raw.split(b"\0", 1)[0].decode("mac_roman", errors="replace")
+
+
+# Master Boot Record
+
+MAX_LOGICAL: Final = 128
+_EXTENDED: Final = ("extended", "extended_lba", "extended_linux")
+
+
+def read_mbr(
+    source: Source,
+    sector_size: int = 512,  # the unit of its addresses, in bytes
+) -> PartitionTable | None:
+    """Read the master boot record and the records that it leads to; None if there is none."""
+    try:
+        record = _boot_record(source, 0)
+    except FormatError:
+        return None
+    if not _is_sane(record, source, sector_size):
+        return None
+    partitions: list[Partition] = []
+    regions = [MapRegion("mbr", 0, BOOT_RECORD.width, "master")]
+    findings: list[Finding] = []
+
+    def add(number: int, base_lba: int, entry: grammar.Mbr.PartitionRecord) -> None:
+        start, size = (base_lba + entry.starting_lba) * sector_size, entry.num_sectors * sector_size
+        if not size or start >= source.size_bytes:
+            message, found = f"partition {number} does not lie in the image", f"{start:,} to {start + size:,}"
+            place = base_lba * sector_size
+            findings.append(Finding("partition-outside", "error", "boot record", place, message, found=found))
+            return
+        kind = _type_name(entry)
+        promised = promised_by("mbr", kind)
+        declared = "" if promised is None else promised.name
+        partitions.append(Partition("MBR", number, start, size, "", kind, declared))
+
+    for number, entry in enumerate(record.partitions, 1):
+        if _type_name(entry) not in ("empty", *_EXTENDED):
+            add(number, 0, entry)
+    for entry in record.partitions:
+        if _type_name(entry) in _EXTENDED:
+            for lba, logical in _logical_partitions(source, sector_size, entry.starting_lba, regions, findings):
+                # Logical partitions are numbered from 5 on, even where primary entries are unused.
+                add(5 + sum(partition.number >= 5 for partition in partitions), lba, logical)
+    return PartitionTable("MBR", tuple(partitions), tuple(regions), tuple(findings))
+
+
+def _logical_partitions(
+    source: Source, sector_size: int, first_lba: int, regions: list[MapRegion], findings: list[Finding]
+) -> Iterator[tuple[int, grammar.Mbr.PartitionRecord]]:
+    """Follow the extended records: the sector of each, and the entry of its logical partition."""
+    visited: set[int] = set()
+    lba: int | None = first_lba
+    while lba is not None:
+        place = lba * sector_size
+        if lba in visited or len(visited) >= MAX_LOGICAL:
+            message = "the chain of extended records returns to one of its links, or never ends"
+            findings.append(Finding("partition-chain", "error", "boot record", place, message))
+            return
+        visited.add(lba)
+        try:
+            record = _boot_record(source, place)
+        except FormatError as error:
+            findings.append(from_error(error, code="partition-chain"))
+            return
+        regions.append(MapRegion("mbr", place, BOOT_RECORD.width, "extended"))
+        following = None
+        # An extended record uses two of its four entries: a partition, whose sectors count from this record, and the
+        # next record, whose sector counts from the first one of the chain.
+        for entry in record.partitions[:2]:
+            if _type_name(entry) in _EXTENDED:
+                following = first_lba + entry.starting_lba
+            elif _type_name(entry) != "empty":
+                yield lba, entry
+        lba = following
+
+
+def _boot_record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
+    data = source.read(image_offset, BOOT_RECORD.width)
+    return grammar.parse(grammar.Mbr.BootRecord, data, structure="boot record", image_offset=image_offset)
+
+
+def _is_sane(record: grammar.Mbr.BootRecord, source: Source, sector_size: int) -> bool:
+    """Tell a partition table from boot code, as it stands in the boot sectors of FAT and NTFS."""
+    # The signature 55 AA ends boot sectors of every kind. A boot indicator is 00 or 80, where FAT and NTFS have code.
+    used = [entry for entry in record.partitions if _type_name(entry) != "empty" and entry.num_sectors]
+    return all(isinstance(entry.boot_indicator, grammar.Mbr.BootIndicator) for entry in record.partitions) and any(
+        entry.starting_lba * sector_size < source.size_bytes for entry in used
+    )
+
+
+def _type_name(entry: grammar.Mbr.PartitionRecord) -> str:
+    kind = entry.partition_type
+    return kind.name if isinstance(kind, grammar.Mbr.PartitionType) else f"{_UNNAMED}{kind:#04x}"
+
+
+_UNNAMED: Final = "type "
+
+
+def is_unnamed(type_name: str) -> bool:
+    """Tell whether a partition is of a type that is known by its number alone."""
+    return type_name.startswith(_UNNAMED)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import UnsupportedError
-from layoutscope.image.source import FillingSource, Source, WrappedSource, overlaps
+from layoutscope.image.source import FillingSource, Source, Window, WrappedSource
 from layoutscope.structs.arrays import runs_of, subtract
 
 if TYPE_CHECKING:
@@ -163,19 +163,10 @@ class UnlockedSource(FillingSource, WrappedSource):
             data = np.empty(length, np.uint8)
             self._source.read_into(begin, data.data)
         plain = decrypt_units(key, data, np.arange(first, last, dtype=np.uint64)).copy()
-        for lost, size in self._lost(begin, length):
+        # What was never read comes as zeros, which are no cipher text.
+        for lost, size in Window(self._source, begin, length).unread_ranges().tolist():
             plain[lost : lost + size] = 0
         target[:] = plain[low - begin : high - begin].data
-
-    def _lost(self, start: int, length: int) -> list[list[int]]:
-        """List what was never read of a range, from its start on: that comes as zeros, which are no cipher text."""
-        unread = self.unread_ranges()
-        if not len(unread) or not overlaps(unread, np.array([start]), np.array([length]))[0]:
-            return []
-        low = np.clip(unread[:, 0] - start, 0, length)
-        high = np.clip(unread.sum(axis=1) - start, 0, length)
-        listed: list[list[int]] = np.stack([low, high - low], axis=1)[high > low].tolist()
-        return listed
 
     @property
     def holes(self) -> NDArray[np.int64]:

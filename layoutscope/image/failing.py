@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope import inputs
 from layoutscope.errors import ImageError, LayoutscopeError, UnreadError
-from layoutscope.image.source import WrappedSource, overlaps
+from layoutscope.image.source import WrappedSource, first_overlap, overlaps
 from layoutscope.structs.arrays import runs_of, subtract, total, union
 
 if TYPE_CHECKING:
@@ -60,24 +60,16 @@ class FailingSource(WrappedSource):
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         buffer = bytearray(length_bytes)
         # Areas that a map calls unread are told in its words.
-        if self._touches(self._source.unread_ranges(), image_offset, length_bytes):
+        if first_overlap(self._source.unread_ranges(), image_offset, length_bytes) is not None:
             return self._source.read(image_offset, length_bytes)
         self._fetch_into(image_offset, memoryview(buffer))
-        if self._touches(self._failed, image_offset, length_bytes):
-            raise self._unread(image_offset, length_bytes)
+        failed = first_overlap(self._failed, image_offset, length_bytes)
+        if failed is not None:
+            raise UnreadError(self._reason, structure=f"{length_bytes} bytes", image_offset=failed)
         # A container may have found by this reading that a piece is damaged.
-        if self._touches(self._source.unread_ranges(), image_offset, length_bytes):
+        if first_overlap(self._source.unread_ranges(), image_offset, length_bytes) is not None:
             return self._source.read(image_offset, length_bytes)
         return bytes(buffer)
-
-    @staticmethod
-    def _touches(ranges: I64, image_offset: int, length_bytes: int) -> bool:
-        return bool(len(ranges)) and bool(overlaps(ranges, np.array([image_offset]), np.array([length_bytes]))[0])
-
-    def _unread(self, image_offset: int, length_bytes: int) -> UnreadError:
-        behind = self._failed.sum(axis=1) > image_offset
-        first = max(image_offset, int(self._failed[behind][0, 0]))
-        return UnreadError(self._reason, structure=f"{length_bytes} bytes", image_offset=first)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         position, end = image_offset, image_offset + len(target)
@@ -246,16 +238,11 @@ class RescuedSource(WrappedSource):
         self._unread = unread
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        if overlaps(self._unread, np.array([image_offset]), np.array([length_bytes]))[0]:
-            raise self._never_read(image_offset, length_bytes)
+        unread = first_overlap(self._unread, image_offset, length_bytes)
+        if unread is not None:
+            message = "lies in an area that was never read from the disk"
+            raise UnreadError(message, structure=f"{length_bytes} bytes", image_offset=unread)
         return self._source.read(image_offset, length_bytes)
-
-    def _never_read(self, image_offset: int, length_bytes: int) -> UnreadError:
-        behind = self._unread[:, 0] + self._unread[:, 1] > image_offset
-        first = max(image_offset, int(self._unread[behind][0, 0]))
-        return UnreadError(
-            "lies in an area that was never read from the disk", structure=f"{length_bytes} bytes", image_offset=first
-        )
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         self._source.read_into(image_offset, target)

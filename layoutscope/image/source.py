@@ -269,14 +269,10 @@ class FillingSource(Source):
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         buffer = bytearray(length_bytes)
         got = self._fetch_into(image_offset, memoryview(buffer))
-        unread = self.unread_ranges()
-        if len(unread) and overlaps(unread, np.array([image_offset]), np.array([length_bytes]))[0]:
-            first = int(unread[unread.sum(axis=1) > image_offset][0, 0])
-            raise UnreadError(
-                "lies in a part of the image that is missing or damaged",
-                structure=f"{length_bytes} bytes",
-                image_offset=max(image_offset, first),
-            )
+        unread = first_overlap(self.unread_ranges(), image_offset, length_bytes)
+        if unread is not None:
+            message = "lies in a part of the image that is missing or damaged"
+            raise UnreadError(message, structure=f"{length_bytes} bytes", image_offset=unread)
         return bytes(buffer[:got] if got < length_bytes else buffer)
 
     @abstractmethod
@@ -389,6 +385,13 @@ def overlaps(
     bounds = np.append(ranges[:, 0], np.iinfo(np.int64).max)
     hit: NDArray[np.bool_] = (bounds[following] < starts + lengths) & (lengths > 0)
     return hit
+
+
+def first_overlap(ranges: I64, image_offset: int, length_bytes: int) -> int | None:
+    """Return the first byte of a stretch that lies in one of the ranges, which are as for :func:`overlaps`."""
+    if not len(ranges) or not overlaps(ranges, np.array([image_offset]), np.array([length_bytes]))[0]:
+        return None
+    return max(image_offset, int(ranges[ranges.sum(axis=1) > image_offset][0, 0]))
 
 
 class WrappedSource(Source):

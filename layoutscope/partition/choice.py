@@ -9,8 +9,7 @@ import numpy as np
 from layoutscope.errors import ImageError, UnsupportedError, UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystems, labels, variants
 from layoutscope.image.source import Window
-from layoutscope.partition.maps import VolumeCandidate
-from layoutscope.partition.search import EVERYTHING, is_doubtful, recognise
+from layoutscope.partition.search import EVERYTHING, is_doubtful, recognise, to_candidate
 from layoutscope.units import format_bytes, format_list
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.recognition import Content
     from layoutscope.image.source import Source
-    from layoutscope.partition.maps import VolumeSearch
+    from layoutscope.partition.maps import VolumeCandidate, VolumeSearch
 
 HEADER_BYTES: Final = 4096
 """What a volume is told by lies in so much at its start."""
@@ -68,10 +67,8 @@ def _open_at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCand
     if not 0 <= volume_at < source.size_bytes:
         raise UsageError(f"{source.name}: byte {volume_at:,} lies outside the image of {source.size_bytes:,} bytes")
     content = recognise(source, volume_at, source.size_bytes - volume_at)
-    layers = (f"byte {volume_at}", *content.layers)
     start = volume_at + content.volume_offset
-    stack = (*layers, content.label)
-    found = VolumeCandidate(content.kind, content.label, start, content.size_bytes, stack, about=content.about)
+    found = to_candidate(content._replace(volume_offset=start, name=""), f"byte {volume_at}", *content.layers)
     if content.kind == "unknown":
         raise UsageError(f"{source.name}: no volume starts at byte {volume_at:,}")
     if not found.is_readable:

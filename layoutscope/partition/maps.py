@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import uuid
 from typing import TYPE_CHECKING, Final
+from zlib import crc32  # with the polynomial of UEFI's (GPT Header)
 
 import numpy as np
 from msgspec.structs import replace
@@ -25,7 +26,6 @@ from layoutscope.filesystems.registry import filesystem_names, promised_by
 from layoutscope.findings import Finding, FindingLog, from_error
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.checksum import crc32
 from layoutscope.structs.records import APM_PARTITION_ENTRY, BOOT_RECORD, DRIVER_DESCRIPTOR_MAP, GPT_HEADER
 from layoutscope.structs.records import GPT_PARTITION_ENTRY as ENTRY
 

@@ -418,13 +418,18 @@ def _add_volumes_in_gaps(source: Source, found: VolumeSearch) -> VolumeSearch:
 
 def _name_by_start(content: Content) -> VolumeCandidate:
     """Name a volume that no map names by where it starts."""
-    stack = (f"byte {content.volume_offset}", *(layer for layer in content.layers if not layer.startswith("byte ")))
+    layers = (layer for layer in content.layers if not layer.startswith("byte "))
+    return to_candidate(content, f"byte {content.volume_offset}", *layers)
+
+
+def to_candidate(content: Content, *layers: str) -> VolumeCandidate:
+    """Turn what was found into a candidate in some layers; without them in its own."""
     return VolumeCandidate(
         content.kind,
         content.label,
         content.volume_offset,
         content.size_bytes,
-        (*stack, content.label),
+        (*(layers or content.layers), content.label),
         name=content.name,
         about=content.about,
     )
@@ -481,15 +486,6 @@ def may_hold_volume(partition: Partition) -> bool:
 
 def _bare(content: Content, maps: list[_Probed]) -> VolumeSearch:
     """Return a volume that fills the image; maps beside it are remains of an earlier use."""
-    candidate = VolumeCandidate(
-        content.kind,
-        content.label,
-        content.volume_offset,
-        content.size_bytes,
-        (*content.layers, content.label),
-        name=content.name,
-        about=content.about,
-    )
     stale = [
         Finding(
             "stale-partition-map",
@@ -501,7 +497,7 @@ def _bare(content: Content, maps: list[_Probed]) -> VolumeSearch:
         for found in maps
         if found.table.partitions
     ]
-    return VolumeSearch((candidate,), (), content.regions, (*content.findings, *stale), ())
+    return VolumeSearch((to_candidate(content),), (), content.regions, (*content.findings, *stale), ())
 
 
 def _search_by_maps(source: Source, maps: list[_Probed]) -> VolumeSearch:
@@ -596,8 +592,7 @@ def _search_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandida
     for place in sorted(each for each in {*aligned, *(each + _APPLE_GAP for each in aligned)} if each < stop):
         found = recognise(source, place, stop - place, thorough=False)
         if found.kind in filesystem_names() and not found.findings:
-            stack, at = (*found.layers, found.label), place + found.volume_offset
-            yield VolumeCandidate(found.kind, found.label, at, found.size_bytes, stack)
+            yield to_candidate(found._replace(volume_offset=place + found.volume_offset, name=""))
     for found in find_volume_starts(Window(source, 0, stop), start, min(_NEAR_BYTES, stop - start)):
         if not found.findings:
             yield replace(_name_by_start(found), size_bytes=stop - found.volume_offset)

@@ -5,7 +5,6 @@ The only place outside the grammars that knows how words lie in bytes, because a
 
 from __future__ import annotations
 
-import zlib
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -41,11 +40,6 @@ def journal_checksums(
     for column in np.ascontiguousarray(blocks.T):
         total = (total << np.uint32(8)) ^ (total + column)
     return ~total
-
-
-def crc32(data: bytes) -> int:
-    """CRC-32 as in zlib and GPT (UEFI Specification, GPT Header)."""
-    return zlib.crc32(data)
 
 
 CASTAGNOLI: Final = 0x82F63B78

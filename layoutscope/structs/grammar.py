@@ -148,13 +148,10 @@ def _format_field(value: object) -> str:
 
 def field_values(
     parsed: Any,
-    image_offset: int,  # where its buffer lies, in bytes from the start of the image
-) -> list[FieldValue]:
-    """List every field of a parsed structure with its address, length and value."""
-    return list(_fields(parsed, image_offset, ""))
-
-
-def _fields(parsed: Any, base: int, prefix: str) -> Iterator[FieldValue]:
+    base: int,  # where its buffer lies, in bytes from the start of the image
+    prefix: str = "",
+) -> Iterator[FieldValue]:
+    """Yield every field of a parsed structure with its address, length and value."""
     for name, spot in parsed._debug.items():  # noqa: SLF001
         if name.startswith("_") or "end" not in spot:
             continue
@@ -172,7 +169,7 @@ def _field(value: Any, spot: dict[str, Any], base: int, path: str) -> Iterator[F
     if hasattr(value, "_debug"):
         # A field with a size of its own is parsed from a substream, whose positions start at 0 again.
         own_stream = spot.get("start") is not None and value._debug and _starts_at_zero(value, spot)  # noqa: SLF001
-        yield from _fields(value, base + (spot["start"] if own_stream else 0), f"{path}.")
+        yield from field_values(value, base + (spot["start"] if own_stream else 0), f"{path}.")
         return
     yield FieldValue(path, base + spot["start"], spot["end"] - spot["start"], value)
 

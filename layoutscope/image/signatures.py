@@ -290,9 +290,7 @@ def udif_trailer_at(source: Source) -> int | None:
 def header_of(data: bytes) -> EncryptedImage.Header | None:
     """Parse the header of an encrypted image; None where there is none."""
     try:
-        return grammar.parse(
-            grammar.EncryptedImage.Header, data[: HEADER.width], structure="encrypted image", image_offset=0
-        )
+        return grammar.parse(grammar.EncryptedImage.Header, data[: HEADER.width], structure="encrypted image")
     except FormatError:
         return None
 

@@ -24,11 +24,8 @@ from layoutscope.structs.checksum import crc32c
 from layoutscope.structs.records import (
     BASE_EXTENT,
     CONTINUATION,
-    DISK_LABEL,
     EXTENTS_HEAD,
     LOGICAL_EXTENT,
-    LOGICAL_VOLUME,
-    LOGICAL_VOLUME_FAMILY,
     METADATA_BLOCK_HEAD,
     PHYSICAL_VOLUME_HEADER,
     VOLUME_GROUPS_DESCRIPTOR,
@@ -179,7 +176,7 @@ def _parse_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVol
     data = stretch.read(offset, HEADER_BYTES)
     header = grammar.parse(
         grammar.CoreStorage.PhysicalVolumeHeader,
-        data[: PHYSICAL_VOLUME_HEADER.width],
+        data,
         structure="physical volume header",
         image_offset=stretch.origin + offset,
     )
@@ -206,9 +203,7 @@ def _labels(
             data = _read_stretch(stretch, start, UNIT_BYTES)
         except FormatError:
             continue
-        label = grammar.parse(
-            grammar.CoreStorage.DiskLabel, data[: DISK_LABEL.width], structure="disk label", image_offset=start
-        )
+        label = grammar.parse(grammar.CoreStorage.DiskLabel, data, structure="disk label", image_offset=start)
         if label.head.block_type == KINDS.disk_label and label.len_label <= MAX_LABEL_BYTES * 8:
             is_whole = int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0]) == label.head.checksum
             yield is_whole, label.head.transaction_id, start, label
@@ -356,9 +351,7 @@ def _logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: int) ->
     """List the logical volumes, each as its newest block has it."""
     found: dict[str, LogicalVolume] = {}
     for data in metadata.all_of(KINDS.logical_volume):
-        block = grammar.parse(
-            grammar.CoreStorage.LogicalVolume, data[: LOGICAL_VOLUME.width], structure="logical volume", image_offset=0
-        )
+        block = grammar.parse(grammar.CoreStorage.LogicalVolume, data, structure="logical volume")
         about = _decompress_text(data[block.ofs_text :][: block.len_piece], block.len_stored, block.len_text)
         name, size = (_value(about, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
         own = _value(about, "com.apple.corestorage.lv.uuid", "string")
@@ -403,13 +396,8 @@ def _place(
         places = _entries(found[1], BASE_EXTENT.width) if found and found[0] == KINDS.base_extents else []
         if not places:
             return None, "of which nothing tells from where its blocks count"
-        base = grammar.parse(
-            grammar.CoreStorage.BaseExtent, places[0], structure="base extent", image_offset=0
-        ).physical_block
-    parsed = [
-        grammar.parse(grammar.CoreStorage.LogicalExtent, entry, structure="logical extent", image_offset=0)
-        for entry in entries
-    ]
+        base = grammar.parse(grammar.CoreStorage.BaseExtent, places[0], structure="base extent").physical_block
+    parsed = [grammar.parse(grammar.CoreStorage.LogicalExtent, entry, structure="logical extent") for entry in entries]
     parsed.sort(key=lambda each: each.logical_block)
     first, end = parsed[0], 0
     for entry in parsed:
@@ -426,9 +414,7 @@ def _place(
 
 def _entries(block: bytes, width: int) -> list[bytes]:
     """Cut a block into the entries that it counts; none where it counts more than it has room for."""
-    head = grammar.parse(
-        grammar.CoreStorage.ExtentsHead, block[: EXTENTS_HEAD.width], structure="extents", image_offset=0
-    )
+    head = grammar.parse(grammar.CoreStorage.ExtentsHead, block, structure="extents")
     if head.num_entries > (UNIT_BYTES - EXTENTS_HEAD.width) // width:
         return []
     return [block[EXTENTS_HEAD.width + number * width :][:width] for number in range(head.num_entries)]
@@ -436,12 +422,7 @@ def _entries(block: bytes, width: int) -> list[bytes]:
 
 def _text(metadata: _Metadata, data: bytes) -> bytes:
     """Return the text of a family, which may be compressed and go on in other blocks."""
-    head = grammar.parse(
-        grammar.CoreStorage.LogicalVolumeFamily,
-        data[: LOGICAL_VOLUME_FAMILY.width],
-        structure="logical volume family",
-        image_offset=0,
-    )
+    head = grammar.parse(grammar.CoreStorage.LogicalVolumeFamily, data, structure="logical volume family")
     pieces = [data[head.ofs_text :][: head.len_piece]]
     following, seen = head.next_object_id, set[int]()
     while following and following not in seen:
@@ -449,9 +430,7 @@ def _text(metadata: _Metadata, data: bytes) -> bytes:
         found = metadata.newest(following)
         if found is None or found[0] != KINDS.continuation:
             break
-        more = grammar.parse(
-            grammar.CoreStorage.Continuation, found[1][: CONTINUATION.width], structure="text", image_offset=0
-        )
+        more = grammar.parse(grammar.CoreStorage.Continuation, found[1], structure="text")
         pieces.append(found[1][CONTINUATION.width :][: more.len_piece])
         following = more.next_object_id
     return _decompress_text(b"".join(pieces), head.len_stored, head.len_text)

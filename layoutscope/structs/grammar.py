@@ -50,7 +50,7 @@ def parse(
     data: bytes | memoryview,
     *,
     structure: str,
-    image_offset: int,  # where the buffer lies, in bytes from the start of the image
+    image_offset: int = 0,  # where the buffer lies, in bytes from the start of the image
     params: tuple[Any, ...] = (),
 ) -> T:
     """Parse one structure from the start of a buffer."""

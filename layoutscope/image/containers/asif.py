@@ -77,7 +77,7 @@ class StoredChunks(Struct, frozen=True):
 def open_asif(source: Source) -> Source:
     """Open the disk inside of an ASIF image."""
     data = source.read(0, min(ASIF_HEADER.width, source.size_bytes))
-    header = grammar.parse(grammar.Asif.Header, data, structure="ASIF header", image_offset=0)
+    header = grammar.parse(grammar.Asif.Header, data, structure="ASIF header")
     if header.version != VERSION or header.num_segments:
         raise UnsupportedError(
             f"{source.name}: is an ASIF image of version {header.version} in {header.num_segments} segments",

@@ -111,7 +111,7 @@ def open_witness(source: Source) -> Source:
 
 def _header(source: Source) -> ExpertWitness.SegmentHeader:
     data = source.read(0, min(SEGMENT_HEADER.width, source.size_bytes))
-    return grammar.parse(grammar.ExpertWitness.SegmentHeader, data, structure=WHAT, image_offset=0)
+    return grammar.parse(grammar.ExpertWitness.SegmentHeader, data, structure=WHAT)
 
 
 class Segment:

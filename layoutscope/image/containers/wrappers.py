@@ -93,7 +93,7 @@ def open_piece(source: Source, piece: Piece) -> Source:
 
 def _parse_head(kind: type[T], head: bytes, what: str) -> T | None:
     try:
-        return grammar.parse(kind, head, structure=what, image_offset=0)
+        return grammar.parse(kind, head, structure=what)
     except FormatError:
         return None
 
@@ -179,7 +179,7 @@ def _im4p(source: Source, head: bytes) -> Piece | None:
 def open_disc(source: Source) -> Source:
     """Open the image of a CD that begins with a sector of data as it is on the disc."""
     head = source.read(0, min(source.size_bytes, 2 * STRIDES[-1]))
-    sector = grammar.parse(grammar.FileWrappers.CompactDiscSector, head, structure="CD sector", image_offset=0)
+    sector = grammar.parse(grammar.FileWrappers.CompactDiscSector, head, structure="CD sector")
     stride = next((each for each in STRIDES if head.startswith(CD_SYNC, each)), STRIDES[0])
     if sector.mode not in (1, 2) or (sector.mode == 2 and sector.is_second_form):
         raise UnsupportedError(

@@ -60,13 +60,6 @@ class Signature(NamedTuple):
     reader: str = ""
     code: str = "container"
 
-    @property
-    def state(self) -> str:
-        """Whether it is read, refused, as what it holds is encrypted, or named."""
-        if self.reader:
-            return "read"
-        return "refused" if self.code == "encrypted-image" else "named"
-
 
 _DECRYPT: Final = "decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
 PASSWORD_ADVICE: Final = f"open it with its password (--password - asks for it), or {_DECRYPT}"
@@ -77,7 +70,6 @@ _QEMU: Final = "convert it with: qemu-img convert -O raw IMAGE RAW"
 _EWF: Final = "convert it with: ewfexport -t RAW -f raw IMAGE"
 _UNPACK: Final = "unpack it first"
 _MAC_FILE: Final = "unpack it with: unar FILE"
-_ISO: Final = "convert it to .iso first"
 _AFF4: Final = "export it as a raw image, as with pyaff4: aff4.py -x -f RAW IMAGE"
 
 ZIP_MAGIC: Final = b"PK\x03\x04"
@@ -145,58 +137,6 @@ SIGNATURES: Final = (
     Signature("lzip compressed file", b"LZIP", advice=_UNPACK),
 )
 
-
-class Form(NamedTuple):
-    """What is told by more than a few bytes at one place: its name, whether it is read or named, and by what."""
-
-    name: str
-    state: str
-    recognition: str
-    advice: str = ""
-
-
-FORMS: Final = (
-    Form("raw image, device", "read", "a partition map or a volume"),
-    Form("raw image in parts", "read", "names with .001, .002 … or .aa, .ab …"),
-    Form("zstd, gzip, xz or bzip2 file", "read", "its first bytes; what it holds is looked at again"),
-    Form("Apple disk image (UDIF, .dmg)", "read", "its trailer: at the end, in the last 64 KiB, or at the start"),
-    Form("Apple disk image in segments (.dmgpart)", "named", "its trailer", _HDIUTIL),
-    Form("sparse bundle", "read", "a folder with bands/, Info.plist or Info.bckup"),
-    Form("encrypted Apple disk image", "read", "`encrcdsa` at byte 0; needs its password and the extra `crypto`"),
-    Form(
-        "encrypted Apple disk image before Mac OS X 10.5",
-        "read",
-        "`cdsaencr` at byte 504 of the last 512; needs its password and the extra `crypto`",
-    ),
-    Form("encrypted sparse bundle", "read", "its file token; needs its password and the extra `crypto`"),
-    Form("Parallels disk (folder .hdd)", "read", "DiskDescriptor.xml; with snapshots or encrypted it is named"),
-    Form("fixed Virtual PC disk (vhd)", "read", "the disk in it: it is a raw image with a footer"),
-    Form("MacBinary file", "read", "its header and the checksum of that"),
-    Form("Disk Copy 4.2 image", "read", "its header and the length of the file"),
-    Form("IM4P file", "read", "a sequence in DER; a payload that is compressed or encrypted is named"),
-    Form("list of CD tracks (.cue)", "read", "the words FILE and TRACK; the file lies beside it"),
-    Form("AFF4 image", "named", "container.description or information.turtle in a zip archive", _AFF4),
-    Form("GPT, Apple partition map, MBR", "read", "its entries"),
-    Form("member of an AppleRAID mirror", "read", "the header of a member, at its end or its start"),
-    Form(
-        "member of an AppleRAID stripe or concatenation",
-        "named",
-        "the header of a member; of the first member of a concatenation, what is there is read",
-        "image the set's own device on a Mac that has all of its members",
-    ),
-    Form(
-        "CoreStorage, FileVault 2",
-        "read",
-        "the header of its physical volume; needs the extra `crypto`, and FileVault 2 its password; a logical volume "
-        "in several pieces or on several disks is named",
-    ),
-    Form(
-        "ext2 to ext4, XFS, btrfs, squashfs, NTFS, ReFS, exFAT, FAT, BitLocker, LUKS, Linux LVM, ISO 9660",
-        "named",
-        "its superblock or boot sector",
-    ),
-)
-"""Other images, maps and volumes that are told; docs/images.md lists them with the signatures."""
 
 LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 

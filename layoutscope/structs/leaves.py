@@ -285,11 +285,6 @@ class _Formulas:
         return found
 
 
-def source_of(record_type: RecordType, column: RecordColumn) -> Field:
-    """Return the field that a column is made of."""
-    return _Formulas(record_type).traced(column).field
-
-
 @cache
 def compile_plan(plan: LeafPlan) -> tuple[NDArray[Any], ...]:
     """Return a plan as the tables that the kernel takes, in its order: each has its rows one after the other."""

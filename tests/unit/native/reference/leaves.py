@@ -8,7 +8,7 @@ import numpy as np
 
 from layoutscope.structs.arrays import ranges, signed
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.leaves import NO_LEAF, TEXT_DTYPE, LeafTables, RecordRows, source_of
+from layoutscope.structs.leaves import NO_LEAF, TEXT_DTYPE, LeafTables, RecordRows, _Formulas
 from layoutscope.structs.recordtypes import Field
 
 if TYPE_CHECKING:
@@ -254,5 +254,5 @@ def _recoded(raw: bytes, coding: str) -> bytes:
 
 def _end_of(record_type: RecordType, column: RecordColumn) -> int:
     """Bytes from the start of a record to the end of the field that a column is made of."""
-    field = source_of(record_type, column)
+    field = _Formulas(record_type).traced(column).field
     return field.offset + field.width

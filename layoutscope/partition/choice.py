@@ -23,14 +23,24 @@ HEADER_BYTES: Final = 4096
 """What a volume is told by lies in so much at its start."""
 GAP: Final = "and what follows could not be read, where one may begin"
 _CUT: Final = ("partition-truncated", "partition-outside")
-_CORE_STORAGE_ADVICE: Final = "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device"
-_RAID_ADVICE: Final = (
-    "attach all members of the set to a Mac, and image the set's own device (diskutil appleRAID list names it)"
-)
-_FILEVAULT_ADVICE: Final = (
-    "open it with its password or recovery key (--password - asks for it), or unlock it with diskutil coreStorage "
-    "unlockVolume on a Mac, or with libfvde's fvdemount, then read the logical volume's own device"
-)
+_REFUSED: Final = {
+    "filevault": (
+        "file-vault",
+        (
+            "open it with its password or recovery key (--password - asks for it), or unlock it with diskutil "
+            "coreStorage unlockVolume on a Mac, or with libfvde's fvdemount, then read the logical volume's own device"
+        ),
+    ),
+    "appleraid": (
+        "apple-raid",
+        "attach all members of the set to a Mac, and image the set's own device (diskutil appleRAID list names it)",
+    ),
+    "corestorage": (
+        "core-storage",
+        "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device",
+    ),
+}
+"""Code and advice of what lies around volumes and is not read."""
 
 
 def choose(
@@ -108,19 +118,11 @@ def refusal(
         )
     kinds = {candidate.kind for candidate in known}
     message = f"{name}: holds {_list(known)}, which is not read"
-    if "filevault" in kinds:
-        return UnsupportedError(message, code="file-vault", advice=_FILEVAULT_ADVICE)
-    if "appleraid" in kinds:
-        return UnsupportedError(message, code="apple-raid", advice=_RAID_ADVICE)
-    if "corestorage" in kinds:
-        return UnsupportedError(message, code="core-storage", advice=_CORE_STORAGE_ADVICE)
-    relatives = {kind: told for item in filesystems() for kind, told in item.traits.relatives.items()}
-    told = next((relatives[kind] for kind in relatives if kind in kinds), None)
-    if told is not None:
-        return UnsupportedError(message, code=told[0], advice=told[1])
+    refused = _REFUSED | {kind: words for item in filesystems() for kind, words in item.traits.relatives.items()}
     *others, last = variants()
-    advice = f"only {', '.join(others)} and {last} are"
-    return UnsupportedError(message, code="foreign-file-system", advice=advice)
+    otherwise = "foreign-file-system", f"only {', '.join(others)} and {last} are"
+    code, advice = next((words for kind, words in refused.items() if kind in kinds), otherwise)
+    return UnsupportedError(message, code=code, advice=advice)
 
 
 def _cut_off(search: VolumeSearch | None) -> str:

@@ -126,10 +126,6 @@ class _GptCopy(Struct, frozen=True):
         )
 
 
-class _AbsentError(FormatError):
-    """There is no header at that place, not even a damaged one."""
-
-
 def read_gpt(source: Source) -> PartitionTable | None:
     """Read the table whose primary header stands in LBA 1; None if there is none.
 
@@ -138,14 +134,15 @@ def read_gpt(source: Source) -> PartitionTable | None:
     for sector_size in _sector_sizes(source):
         try:
             primary = _load_copy(source, sector_size, sector_size, "primary")
-        except _AbsentError:
-            continue
         except UnreadError as error:
             table = _use_backup(source, sector_size, error, None)
             if table.partitions:
                 return table
             continue
         except FormatError as error:
+            # Without the signature, the first field, there is no header, not even a damaged one.
+            if error.image_offset == sector_size:
+                continue
             return _use_backup(source, sector_size, error, None)
         if primary.problem is not None:
             return _use_backup(source, sector_size, primary.problem, primary)
@@ -174,17 +171,7 @@ def _sector_sizes(source: Source) -> list[int]:
 def _load_copy(source: Source, image_offset: int, sector_size: int, owner: str) -> _GptCopy:
     """Read one copy."""
     data = source.read(image_offset, sector_size)
-    try:
-        header = grammar.parse(grammar.Gpt.Header, data, structure="GPT header", image_offset=image_offset)
-    except FormatError as error:
-        kind = _AbsentError if error.image_offset == image_offset else FormatError
-        raise kind(
-            error.reason,
-            structure="GPT header",
-            image_offset=error.image_offset,
-            expected=error.expected,
-            found=error.found,
-        ) from error
+    header = grammar.parse(grammar.Gpt.Header, data, structure="GPT header", image_offset=image_offset)
     entries = _read_entries(source, header, image_offset, sector_size)
     problem = _header_problem(header, data, image_offset) or _entries_problem(header, entries, sector_size)
     return _GptCopy(header, entries, image_offset, sector_size, owner, problem)
